@@ -1,0 +1,69 @@
+"""What a data-set plug-in is: it finds its files, says what they mean, and reads one image at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+
+class DataError(Exception):
+    """Data that cannot be used; the text says what was expected, what was found and what to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """A data set as found, before decoding.
+
+    Args:
+        labels: (n, k) float32: 1 yes, 0 no, NaN unknown.
+        subjects: n person identifiers as the data set writes them ("" where unknown), or None where it has none.
+            They stay on this machine.
+        findings: The k label names.
+        exclusive: True when each row has exactly one of the k classes.
+        paths: n image files to decode, or None when `samples` is given.
+        samples: (n, c, h, w) uint8 images or (n, d) float32 table, for data sets that fit in memory; else None.
+        channels: 1 grey or 3 colour: what decoded files become.
+        version: Version or split of the source as found, for the record.
+        notes: What a reader should know (rows left out and why), for the record; no raw identifiers.
+    """
+
+    labels: np.ndarray
+    subjects: Sequence[str] | None
+    findings: tuple[str, ...]
+    exclusive: bool
+    paths: Sequence[Path] | None = None
+    samples: np.ndarray | None = None
+    channels: int = 1
+    version: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Source(ABC):
+    """A data-set plug-in: a frozen dataclass whose fields are its parameters.
+
+    `public` names the data set whose rows stand in for public knowledge; its own name means that a part of its own
+    subjects is set aside. `origin` names the collection the images come from: two sources of one origin may hold the
+    same images and are never used against each other. `default_size` is the side in pixels images are resized to.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    source: ClassVar[str]
+    public: ClassVar[str]
+    origin: ClassVar[str]
+    shareable: ClassVar[bool]
+    licence: ClassVar[str]
+    obtain: ClassVar[str]
+    default_size: ClassVar[int | None]
+
+    @abstractmethod
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """Find and check the files under the data roots. Raises DataError with what was expected, found and to do.
+
+        `size` is the side in pixels that will be used; generators draw at it, file readers may ignore it.
+        """

@@ -1,0 +1,282 @@
+"""The contract between the harness and its plug-ins: plain frozen data, and five small abstract classes.
+
+Letters mean the same everywhere: n raw rows, m released rows, k classes or findings, p links, d code width.
+A plug-in computes; the harness splits, times, checks, shuffles, judges and records.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Generic, Literal, TypeVar
+
+import torch
+from torch import Tensor
+
+Parameter = int | float | str | bool | None
+State = Mapping[str, Tensor]
+E = TypeVar("E", contravariant=True)
+
+
+class NotApplicable(Exception):
+    """Raised when a pairing makes no sense (say, guesswork for a release without links); the text is the reason."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows of one kind with their labels and the people they show.
+
+    Args:
+        name: Where the rows come from, for messages and records.
+        samples: Images (n, c, h, w), float32 in [0, 1]; or a table (n, d), float32.
+        labels: (n, k) float32: 1 yes, 0 no, NaN unknown or withheld. None where labels are hidden.
+        subjects: (n,) int64, one number a person. None where nobody knows.
+        findings: The k names of the label columns.
+        exclusive: True when each row has exactly one of the k classes.
+        shareable: False for data under a use agreement: no pixel, path or identifier may leave this machine.
+    """
+
+    name: str
+    samples: Tensor
+    labels: Tensor | None
+    subjects: Tensor | None
+    findings: tuple[str, ...]
+    exclusive: bool
+    shareable: bool
+
+    def __post_init__(self) -> None:
+        for what, tensor in (("labels", self.labels), ("subjects", self.subjects)):
+            if tensor is not None and len(tensor) != len(self.samples):
+                raise ValueError(f"{what} must have one row per sample: expected {len(self.samples)}, got {len(tensor)}")
+        if self.labels is not None and self.labels.shape[1:] != (len(self.findings),):
+            raise ValueError(f"labels must have {len(self.findings)} columns, got shape {tuple(self.labels.shape)}")
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def take(self, rows: Tensor) -> Dataset:
+        """The given rows (int64 indices) as a new data set."""
+        return replace(
+            self,
+            samples=self.samples[rows],
+            labels=None if self.labels is None else self.labels[rows],
+            subjects=None if self.subjects is None else self.subjects[rows],
+        )
+
+    def to(self, device: torch.device) -> Dataset:
+        """The same data set with its tensors on `device`."""
+        return replace(
+            self,
+            samples=self.samples.to(device),
+            labels=None if self.labels is None else self.labels.to(device),
+            subjects=None if self.subjects is None else self.subjects.to(device),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What a data owner publishes.
+
+    Args:
+        samples: (m, ...) float32: images (m, c, h, w) or vectors (m, d).
+        labels: (m, k) float32 as in `Dataset`, encoded if the method encodes labels; None if none are released.
+        links: (p, 2) int64: raw row, released row. Which person stands where; the harness keeps this from attackers.
+            None where no raw row stands in a released row (generative methods).
+    """
+
+    samples: Tensor
+    labels: Tensor | None
+    links: Tensor | None
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+
+def paired(samples: Tensor, labels: Tensor | None) -> Release:
+    """A release in which raw row i became released row i."""
+    rows = torch.arange(len(samples), device=samples.device)
+    return Release(samples, labels, torch.stack((rows, rows), dim=1))
+
+
+@dataclass(frozen=True)
+class PrivacyClaim:
+    """A differential-privacy claim as data, so that claimed and measured figures stand side by side.
+
+    Args:
+        unit: What one neighbouring change alters.
+        epsilon: The claimed bound; infinity where no finite bound holds.
+        delta: The claimed failure probability, in [0, 1].
+        assumptions: What must be true for the claim to hold, in one sentence.
+        basis: Where the claim comes from (paper and equation, or derivation).
+    """
+
+    unit: Literal["image", "pixel", "record"]
+    epsilon: float
+    delta: float
+    assumptions: str
+    basis: str
+
+    def __post_init__(self) -> None:
+        if not self.epsilon > 0:
+            raise ValueError(f"epsilon must be positive, got {self.epsilon}")
+        if not 0 <= self.delta <= 1:
+            raise ValueError(f"delta must be in [0, 1], got {self.delta}")
+
+
+class Key(ABC):
+    """One data owner's secret: turns her raw rows into a release."""
+
+    @abstractmethod
+    def release(self, private: Dataset) -> Release:
+        """The released form of `private`; never writes into its tensors. The row order is kept; the harness shuffles."""
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        """How new images (n, c, h, w) reach Bob's model. Default: as they are."""
+        return samples
+
+    def decode(self, scores: Tensor) -> Tensor:
+        """Bob's predictions (n, k), higher is likelier, back to the real classes. Default: as they are."""
+        return scores
+
+    @abstractmethod
+    def state(self) -> State:
+        """Everything secret, as tensors: `Scheme.load_key(state)` gives an equal key."""
+
+
+class Scheme(ABC):
+    """The public part of a method after training. Eve holds it and can draw as many keys as she likes."""
+
+    @abstractmethod
+    def sample_key(self, seed: int) -> Key:
+        """A fresh key; the same seed gives the same key."""
+
+    @abstractmethod
+    def load_key(self, state: State) -> Key:
+        """The key that `Key.state` described."""
+
+    def state(self) -> State:
+        """Everything learned, as tensors: `Method.load(state)` gives an equal scheme. Default: nothing was learned."""
+        return {}
+
+    def claim(self) -> PrivacyClaim | None:
+        """The formal guarantee for rows shaped like the public ones; None where the method makes none."""
+        return None
+
+
+class Plugin(ABC):
+    """What every method and attack carries. Concrete plug-ins are frozen dataclasses; their fields are their parameters.
+
+    `presets` maps a preset's name to parameters that size the plug-in for it; the command line wins over them.
+    """
+
+    name: ClassVar[str]
+    source: ClassVar[str]
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {}
+
+
+class Method(Plugin):
+    """An obfuscation method: fits what is public, then hands out keys."""
+
+    @abstractmethod
+    def fit(self, public: Dataset, seed: int) -> Scheme:
+        """Train on public data only. Raises NotApplicable where the method cannot work on such rows."""
+
+    @abstractmethod
+    def load(self, state: State) -> Scheme:
+        """The scheme that `Scheme.state` described, on the device of its tensors."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """All that Eve knows before she sees the release: never links, never a key, never a key's seed.
+
+    Args:
+        public: The public data set, with labels.
+        scheme: The fitted scheme; she may draw her own keys from it.
+        candidates: The raw rows she tries to find in the release (worst case: exactly the released people). Labels only
+            for attacks that ask for them; subjects never.
+        control: Rows of the same kind that are known not to be in the release.
+    """
+
+    public: Dataset
+    scheme: Scheme
+    candidates: Dataset
+    control: Dataset
+
+
+class PairScores(ABC):
+    """A score for every (raw row, released row); higher means likelier the same image. Read in blocks, never whole."""
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def block(self, rows: slice, cols: slice) -> Tensor:
+        """Scores of a block, float32 or float64. The same pair gives the same bits whatever the block."""
+
+    @abstractmethod
+    def take(self, rows: Tensor, cols: Tensor) -> PairScores:
+        """The scores of a sub-grid (int64 indices)."""
+
+
+class Attacker(ABC):
+    """A trained attack. It only scores; the harness judges."""
+
+    def score(self, sealed: Release) -> PairScores:
+        """Scores of all (candidate, released) pairs for a shuffled release without links."""
+        raise NotApplicable(f"{type(self).__name__} does not score pairs")
+
+    def membership(self, sealed: Release) -> Tensor:
+        """(n,) scores, higher means likelier that the candidate was in the private data."""
+        raise NotApplicable(f"{type(self).__name__} does not score membership")
+
+
+class Attack(Plugin):
+    """An attack: fits on Eve's view, then scores releases under keys it has never seen.
+
+    `knowledge` says in a sentence what Eve is assumed to know; `uses_labels` asks for raw and released labels.
+    """
+
+    knowledge: ClassVar[str]
+    uses_labels: ClassVar[bool] = False
+
+    @abstractmethod
+    def fit(self, view: View, seed: int) -> Attacker:
+        """Train or set up. Draws its own keys with `view.scheme.sample_key` if it needs any."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """One figure with its uncertainty.
+
+    Args:
+        value: The figure.
+        low, high: 95 % interval; None where none can be given.
+        n: How many rows (or grid rows, or repeats) stand behind it.
+        null: What chance gives, where known; null_low and null_high its 95 % interval.
+        parts: The figure per finding, class or level, where there are several.
+        note: How the interval came about, or why there is none.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    null: float | None = None
+    null_low: float | None = None
+    null_high: float | None = None
+    parts: Mapping[str, Score] = field(default_factory=dict)
+    note: str = ""
+
+
+class Metric(ABC, Generic[E]):
+    """Turns evidence of one kind into a Score. `better` says which direction the data owner wants."""
+
+    name: ClassVar[str]
+    unit: ClassVar[str]
+    better: ClassVar[Literal["higher", "lower"]]
+    source: ClassVar[str]
+
+    @abstractmethod
+    def __call__(self, evidence: E) -> Score:
+        """The figure. Raises NotApplicable where the evidence cannot bear it."""
