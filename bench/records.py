@@ -1,0 +1,165 @@
+"""The result schema: one JSON file an evaluator, validated on the way out and on the way in.
+
+`SCHEMA` rises whenever a field changes its meaning; `json_schema()` is what `bench leaderboard build` publishes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from bench.types import PrivacyClaim, Score
+
+SCHEMA = 1
+Status = Literal["ok", "not-applicable", "failed", "timed-out"]
+Kind = Literal["attack", "utility", "sets", "throughput"]
+
+
+class RecordError(Exception):
+    """A record file that does not follow the schema; the text names the file and the field."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class ScoreRecord(_Part):
+    """A figure with its 95 % interval, what chance gives (and its 95 % interval), and the direction an owner wants."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int = Field(description="rows, grid rows or repeats behind the figure")
+    null: float | None = Field(description="what chance gives, where known")
+    null_low: float | None
+    null_high: float | None
+    better: Literal["higher", "lower"]
+    unit: str
+    note: str = ""
+    parts: dict[str, ScoreRecord] = {}
+
+
+class PluginRecord(_Part):
+    """A plug-in as it ran: every parameter, the paper, and a hash of its source and of what it imports from here."""
+
+    name: str
+    parameters: dict[str, JsonValue]
+    source: str
+    code: str
+    origin: str = Field(description="the distribution or file that provided the plug-in")
+
+
+class ClaimRecord(_Part):
+    """A formal privacy claim; epsilon is null where no finite bound holds."""
+
+    unit: Literal["image", "pixel", "record"]
+    epsilon: float | None
+    delta: float
+    assumptions: str
+    basis: str
+
+
+class DatasetRecord(_Part):
+    """What was scored: counts and fingerprints, never pixels, paths or identifiers."""
+
+    name: str
+    parameters: dict[str, JsonValue]
+    fingerprint: str
+    public: str
+    public_fingerprint: str
+    rows: dict[str, int] = Field(description="rows in public, private, control and test")
+    subjects: dict[str, int] = Field(description="people in each split; empty where unknown")
+    shape: list[int]
+    findings: list[str]
+    shareable: bool
+    skipped: int = Field(description="corrupt images left out on request")
+    notes: list[str]
+
+
+class Record(_Part):
+    """The outcome of one evaluator on one cell (method x data set x preset x seed)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    status: Status
+    phase: str | None = Field(default=None, description="where it stopped: fit, release, attack, score, ...")
+    reason: str | None = None
+    cell: str
+    evaluator: str
+    kind: Kind
+    method: PluginRecord
+    attack: PluginRecord | None = None
+    dataset: DatasetRecord | None = None
+    claim: ClaimRecord | None = None
+    threat_model: dict[str, str] = {}
+    preset: str
+    seed: int
+    keys: int
+    limit: int | None = Field(default=None, description="set by --limit: such records never enter a leaderboard")
+    scores: dict[str, ScoreRecord] = {}
+    not_applicable: dict[str, str] = Field(default={}, description="metrics without a figure, and why")
+    details: dict[str, JsonValue] = {}
+    seconds: dict[str, float] = {}
+    hardware: dict[str, JsonValue] = {}
+    versions: dict[str, str] = {}
+    git: str | None = None
+    key: str = Field(description="content address of everything the result depends on")
+    inputs: dict[str, JsonValue] = Field(description="what the key was made from; `bench status` compares it")
+    created: str
+
+
+def score_record(score: Score, *, better: Literal["higher", "lower"], unit: str) -> ScoreRecord:
+    """A Score in record form; raises ValueError where the figure is not finite."""
+    if not math.isfinite(score.value):
+        raise ValueError(f"a score must be finite, got {score.value}; raise NotApplicable with the reason instead")
+    return ScoreRecord(
+        value=score.value, low=score.low, high=score.high, n=score.n,
+        null=score.null, null_low=score.null_low, null_high=score.null_high,
+        better=better, unit=unit, note=score.note,
+        parts={name: score_record(part, better=better, unit=unit) for name, part in sorted(score.parts.items())},
+    )  # fmt: skip
+
+
+def claim_record(claim: PrivacyClaim | None) -> ClaimRecord | None:
+    """A PrivacyClaim in record form."""
+    if claim is None:
+        return None
+    epsilon = claim.epsilon if math.isfinite(claim.epsilon) else None
+    return ClaimRecord(
+        unit=claim.unit, epsilon=epsilon, delta=claim.delta, assumptions=claim.assumptions, basis=claim.basis
+    )
+
+
+def dumps(record: Record) -> str:
+    """JSON text with sorted keys."""
+    return json.dumps(record.model_dump(mode="json", by_alias=True), indent=2, sort_keys=True) + "\n"
+
+
+def loads(text: str, where: Path) -> Record:
+    """The record in `text`; RecordError names `where` and the first field that is wrong."""
+    try:
+        return Record.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise RecordError(f"{where}: {field}: {first['msg']} (record schema {SCHEMA} expected)") from error
+
+
+def read_all(results: Path) -> Iterator[tuple[Path, Record | RecordError]]:
+    """Every record below `results`, in path order; a broken file gives its error instead of stopping the rest."""
+    for path in sorted(results.glob("cells/*/*/*.json")):
+        try:
+            yield path, loads(path.read_text(encoding="utf-8"), path)
+        except (RecordError, OSError, UnicodeDecodeError) as error:
+            yield path, error if isinstance(error, RecordError) else RecordError(f"{path}: {error}")
+
+
+def json_schema() -> Mapping[str, JsonValue]:
+    """The JSON Schema of a record file."""
+    return Record.model_json_schema(by_alias=True)
