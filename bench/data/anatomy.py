@@ -1,0 +1,184 @@
+"""A person of the chest phantom: everything about a body that stays the same from one study to the next.
+
+Lengths are in patient units: the plane of the film is 2 x 2, x grows towards the patient's left (the right of the
+picture), y downwards, and (0, 0) is the middle of the chest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from bench.seeds import derive
+
+Device = Literal["none", "pacemaker", "port", "wires"]
+GRID = 40
+
+
+@dataclass(frozen=True)
+class Hospital:
+    """Who comes to a hospital and how it takes its films: the domain a study belongs to.
+
+    Args:
+        name: Part of every seed, so that two hospitals never share a person.
+        age: Mean age of adults in years.
+        ratio: Mean cardiothoracic ratio.
+        devices: Share of persons with a pacemaker, a port or sternal wires.
+        supine: Share of films taken from the front (AP) at the bedside.
+        dose: Relative number of quanta; less means noisier films.
+        gamma: Exponent of the display curve; above 1 darkens.
+        contrast: Width of the display curve relative to the range of attenuations; below 1 is harder.
+        border: Share of films with visible collimator edges.
+        marker: The side letter laid on the film.
+        shift, angle, zoom: Spread of position in patient units, of rotation in radians, of relative size.
+        sickness: Shift of the liability for all findings, in standard deviations.
+    """
+
+    name: str
+    age: float
+    ratio: float
+    devices: float
+    supine: float
+    dose: float
+    gamma: float
+    contrast: float
+    border: float
+    marker: Literal["L", "R"]
+    shift: float
+    angle: float
+    zoom: float
+    sickness: float
+
+
+@dataclass(frozen=True, eq=False)
+class Person:
+    """The anatomy of one person. Lengths in patient units, angles in radians, densities as attenuation.
+
+    Args:
+        width: Half the inner width of the thorax.
+        apex, waist: Heights of the lung apex and of the widest level.
+        asymmetry: Relative difference between the two sides.
+        rib_spacing, rib_phase, rib_drop, rib_slope, rib_width, rib_density: The course of ribs: distance of neighbours,
+            position of the first, fall of the back part towards the side, fall of the front part towards the middle,
+            share of the spacing that is bone, attenuation.
+        clavicle_height, clavicle_rise, clavicle_bend: Course of the collar bones.
+        ratio: Cardiothoracic ratio in a good breath, seen from the back.
+        heart_tilt, heart_aspect, heart_offset, heart_height: Axis, slenderness and centre of the heart.
+        knob_size, knob_height: The aortic knob.
+        dome_right, dome_left, dome_fall: Tops of the two diaphragm domes and their fall towards the side.
+        hilum_height, vessels, branches, twist: Height of the lung roots, strength, number and phase of vessels.
+        body, shoulder, neck, thickness: Half width of the trunk, height of the shoulders, half width of the neck, and
+            attenuation of the trunk.
+        breast: Size of the breast shadows; 0 for none.
+        bend: Sideways bend of the spine.
+        bubble: Size of the gas bubble in the stomach; 0 for none.
+        device: What was implanted.
+        device_x, device_y: Its place relative to the usual one.
+        liability: (3,) tendency to edema, consolidation and atelectasis, in standard deviations.
+        texture: (GRID, GRID) float32 standard normal: the grain of lungs and soft tissue.
+    """
+
+    width: float
+    apex: float
+    waist: float
+    asymmetry: float
+    rib_spacing: float
+    rib_phase: float
+    rib_drop: float
+    rib_slope: float
+    rib_width: float
+    rib_density: float
+    clavicle_height: float
+    clavicle_rise: float
+    clavicle_bend: float
+    ratio: float
+    heart_tilt: float
+    heart_aspect: float
+    heart_offset: float
+    heart_height: float
+    knob_size: float
+    knob_height: float
+    dome_right: float
+    dome_left: float
+    dome_fall: float
+    hilum_height: float
+    vessels: float
+    branches: int
+    twist: float
+    body: float
+    shoulder: float
+    neck: float
+    thickness: float
+    breast: float
+    bend: float
+    bubble: float
+    device: Device
+    device_x: float
+    device_y: float
+    liability: tuple[float, float, float]
+    texture: np.ndarray
+
+
+def draw_person(hospital: Hospital, seed: int, number: int) -> Person:
+    """Person `number` of a hospital: the same for the same seed, whoever else is drawn."""
+    rng = np.random.default_rng(derive(seed, hospital.name, "person", number))
+
+    def normal(mean: float, spread: float) -> float:
+        return mean + spread * float(np.clip(rng.standard_normal(), -2.5, 2.5))
+
+    age = float(np.clip(normal(hospital.age, 15.0), 18.0, 95.0))
+    old = (age - 55.0) / 15.0
+    female = rng.random() < 0.47
+    fat = normal(0.0, 1.0)
+    build = normal(0.0, 1.0)
+    ratio = normal(hospital.ratio + 0.008 * old, 0.048)
+    heart = (ratio - 0.47) / 0.05
+    width = 0.585 + 0.024 * build - (0.02 if female else 0.0) + normal(0.0, 0.016)
+    dome = normal(0.47, 0.05) - 0.012 * fat
+    implants: tuple[Device, ...] = ("pacemaker", "port", "wires")
+    device: Device = "none"
+    if rng.random() < hospital.devices:
+        device = implants[int(rng.choice(3, p=(0.45, 0.25, 0.30)))]
+    return Person(
+        width=width,
+        apex=normal(-0.76, 0.03),
+        waist=normal(0.30, 0.07),
+        asymmetry=normal(0.0, 0.02),
+        rib_spacing=normal(0.135, 0.009),
+        rib_phase=float(rng.random()),
+        rib_drop=normal(0.20, 0.05),
+        rib_slope=normal(0.40, 0.08),
+        rib_width=normal(0.40, 0.05),
+        rib_density=normal(0.105 - 0.012 * old, 0.02),
+        clavicle_height=normal(-0.63, 0.035),
+        clavicle_rise=normal(0.16, 0.05),
+        clavicle_bend=normal(0.03, 0.012),
+        ratio=ratio,
+        heart_tilt=normal(0.55, 0.12),
+        heart_aspect=normal(0.76, 0.05),
+        heart_offset=normal(0.20, 0.07),
+        heart_height=normal(0.19, 0.03),
+        knob_size=normal(0.085 + 0.010 * old, 0.012),
+        knob_height=normal(-0.36, 0.03),
+        dome_right=dome,
+        dome_left=dome + normal(0.035, 0.03),
+        dome_fall=normal(0.22, 0.05),
+        hilum_height=normal(-0.08, 0.03),
+        vessels=normal(0.055 + 0.004 * heart, 0.012),
+        branches=int(rng.integers(8, 14)),
+        twist=float(rng.random()),
+        body=0.80 + 0.055 * fat + 0.02 * build + normal(0.0, 0.015),
+        shoulder=normal(-0.66, 0.05),
+        neck=normal(0.185 if female else 0.205, 0.015),
+        thickness=1.0 + 0.06 * fat,
+        breast=float(np.clip(normal(0.75 + 0.25 * fat, 0.25), 0.2, 1.6)) if female else 0.0,
+        bend=normal(0.0, 0.03),
+        bubble=float(np.clip(normal(0.5, 0.5), 0.0, 1.2)),
+        device=device,
+        device_x=normal(0.0, 0.04),
+        device_y=normal(0.0, 0.05),
+        liability=(0.55 * heart + normal(0.0, 0.65), normal(0.0, 0.7), normal(0.15 * old, 0.7)),
+        texture=rng.standard_normal((GRID, GRID), dtype=np.float32),
+    )

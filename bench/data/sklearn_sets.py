@@ -1,0 +1,78 @@
+"""The two data sets that scikit-learn carries: handwritten digits (images) and diabetes (a table)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from bench.data.source import Scan, Source
+
+
+@dataclass(frozen=True)
+class Digits(Source):
+    """1,797 handwritten digits, 8 x 8 grey, ten exclusive classes. Who wrote which digit is not recorded."""
+
+    name: ClassVar[str] = "digits"
+    title: ClassVar[str] = "Optical recognition of handwritten digits"
+    source: ClassVar[str] = "Alpaydin and Kaynak (1998), UCI; test part, as in sklearn.datasets.load_digits"
+    public: ClassVar[str] = "digits"
+    origin: ClassVar[str] = "digits"
+    shareable: ClassVar[bool] = True
+    licence: ClassVar[str] = "CC BY 4.0"
+    obtain: ClassVar[str] = "comes with scikit-learn"
+    default_size: ClassVar[int | None] = None
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """Read the images; grey values 0 to 16 become 0 to 255. `size` is left to the reader of the scan."""
+        from sklearn.datasets import load_digits  # takes a second; only for those who ask for it
+
+        bunch = load_digits()
+        samples = np.rint(bunch.images[:, None] * (255.0 / 16.0)).astype(np.uint8)
+        labels = (bunch.target[:, None] == np.arange(10)[None, :]).astype(np.float32)
+        return Scan(
+            labels=labels,
+            subjects=None,
+            findings=tuple(str(digit) for digit in range(10)),
+            exclusive=True,
+            samples=samples,
+            version="scikit-learn, UCI test part",
+        )
+
+
+@dataclass(frozen=True)
+class Diabetes(Source):
+    """442 patients in ten raw measurements; the finding is disease progression after a year above the median.
+
+    Columns: age (years), sex (1 or 2), body mass index (kg/m2), mean arterial pressure (mmHg), and six blood serum
+    values (total cholesterol, LDL, HDL, total/HDL, log of triglycerides, glucose). One row is one patient.
+    """
+
+    name: ClassVar[str] = "diabetes"
+    title: ClassVar[str] = "Diabetes progression"
+    source: ClassVar[str] = "Efron et al., Least angle regression (2004), as in sklearn.datasets.load_diabetes"
+    public: ClassVar[str] = "diabetes"
+    origin: ClassVar[str] = "diabetes"
+    shareable: ClassVar[bool] = True
+    licence: ClassVar[str] = "published with the paper; distributed under scikit-learn's BSD licence"
+    obtain: ClassVar[str] = "comes with scikit-learn"
+    default_size: ClassVar[int | None] = None
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """Read the table in its own units (not scaled). A table has no `size`."""
+        from sklearn.datasets import load_diabetes  # takes a second; only for those who ask for it
+
+        bunch = load_diabetes(scaled=False)
+        labels = (bunch.target > np.median(bunch.target)).astype(np.float32)[:, None]
+        return Scan(
+            labels=labels,
+            subjects=None,
+            findings=("progression above median",),
+            exclusive=False,
+            samples=bunch.data.astype(np.float32),
+            version="scikit-learn, unscaled",
+            notes=("columns: " + ", ".join(bunch.feature_names),),
+        )
