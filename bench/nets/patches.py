@@ -1,0 +1,60 @@
+"""Images cut into square patches and put back together."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+
+def patch_grid(height: int, width: int, patch_size: int) -> tuple[int, int]:
+    """Patches per column and per row of an image. Raises ValueError where the patch does not divide both sides.
+
+    >>> patch_grid(64, 64, 16)
+    (4, 4)
+    """
+    if patch_size < 1 or height % patch_size or width % patch_size:
+        raise ValueError(
+            f"patch_size must divide both sides of the image: got {patch_size} for {height}x{width}; "
+            f"sizes that do: {', '.join(map(str, patch_sizes(height, width)))}"
+        )
+    return height // patch_size, width // patch_size
+
+
+def patch_sizes(height: int, width: int) -> list[int]:
+    """The patch sizes that divide both sides, small to large.
+
+    >>> patch_sizes(28, 28)
+    [1, 2, 4, 7, 14, 28]
+    """
+    side = math.gcd(height, width)
+    return [size for size in range(1, side + 1) if side % size == 0]
+
+
+def fitting_patch(height: int, width: int, largest: int = 16) -> int | None:
+    """The largest patch size up to `largest` that leaves at least two patches a side; None where only 1 would do.
+
+    >>> fitting_patch(64, 64), fitting_patch(28, 28), fitting_patch(8, 8), fitting_patch(31, 31)
+    (16, 14, 4, None)
+    """
+    sizes = [size for size in patch_sizes(height, width) if 1 < size <= min(largest, height // 2, width // 2)]
+    return max(sizes, default=None)
+
+
+def cut(images: Tensor, patch_size: int) -> Tensor:
+    """Patches (n, locations, c * patch_size^2) of images (n, c, h, w); locations run row by row.
+
+    Raises ValueError where the patch does not divide both sides.
+    """
+    n, c, h, w = images.shape
+    down, across = patch_grid(h, w, patch_size)
+    tiles = images.reshape(n, c, down, patch_size, across, patch_size).permute(0, 2, 4, 1, 3, 5)
+    return tiles.reshape(n, down * across, c * patch_size * patch_size)
+
+
+def fold(patches: Tensor, shape: tuple[int, int, int], patch_size: int) -> Tensor:
+    """Images (n, c, h, w) of `shape` (c, h, w) from the patches that `cut` makes."""
+    c, h, w = shape
+    down, across = patch_grid(h, w, patch_size)
+    tiles = patches.reshape(len(patches), down, across, c, patch_size, patch_size).permute(0, 3, 1, 4, 2, 5)
+    return tiles.reshape(len(patches), c, h, w)

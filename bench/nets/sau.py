@@ -1,0 +1,120 @@
+"""Simple Attention Unit (SAU): attention whose share is a learned gate, one a layer.
+
+Source: Yala et al., Syfer (2022), appendix C. The extracted paper lost its equations; this is the form that agrees with
+the stated parameter count of four width x width maps a layer (query, key, value and W):
+
+    h = LayerNorm(x) + position,   o = s MHSA(h) + (1 - s) h,   out = x + SELU(W o + b),   s = sigmoid(gate)
+
+With the gate closed (s = 0) a layer is an ordinary feed-forward layer, with the gate open (s = 1) plain attention whose
+output map is W. The gate starts at -2 (s = .12). The residual `x +` is our choice (a parameter): deeper stacks train
+sooner with it.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm, scaled_dot_product_attention, selu
+
+from bench.nets.patches import cut, patch_grid
+
+GATE_START = -2.0
+
+
+class SAULayer(nn.Module):
+    """One gated layer on tokens (b, t, width).
+
+    Args:
+        width: Numbers a token; a multiple of `heads`.
+        heads: Attention heads.
+        locations: Learned position vectors, one a token; 0 for sets, whose tokens have no order.
+        residual: Add the input to the output.
+    """
+
+    def __init__(self, width: int, heads: int, locations: int, residual: bool) -> None:
+        super().__init__()
+        if width < 1 or heads < 1 or width % heads:
+            raise ValueError(f"width must be a multiple of heads, got width {width} and heads {heads}")
+        self.heads, self.residual = heads, residual
+        self.scale = nn.Parameter(torch.ones(width))
+        self.position = nn.Parameter(torch.randn(max(locations, 1), width) * (0.02 if locations else 0.0))
+        self.gate = nn.Parameter(torch.tensor(GATE_START))
+        self.attend = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Tokens (b, t, width) to tokens of the same shape."""
+        b, t, width = tokens.shape
+        h = layer_norm(tokens, (width,), self.scale) + self.position
+        query, key, value = self.attend(h).view(b, t, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        attended = scaled_dot_product_attention(query, key, value).transpose(1, 2).reshape(b, t, width)
+        out = selu(self.out(torch.lerp(h, attended, torch.sigmoid(self.gate))))
+        return tokens + out if self.residual else out
+
+
+class SAU(nn.Module):
+    """A stack of `depth` layers on tokens (b, t, width); `locations` as in `SAULayer`."""
+
+    def __init__(self, width: int, depth: int, *, locations: int = 0, heads: int = 4, residual: bool = True) -> None:
+        super().__init__()
+        if depth < 1:
+            raise ValueError(f"depth must be at least 1, got {depth}")
+        self.layers = nn.Sequential(*(SAULayer(width, heads, locations, residual) for _ in range(depth)))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Tokens (b, t, width) to tokens of the same shape."""
+        out: Tensor = self.layers(tokens)
+        return out
+
+
+class InstanceSAU(nn.Module):
+    """Images (n, c, h, w) or vectors (n, d) to embeddings (n, width): the mean over the tokens of a SAU.
+
+    Args:
+        shape: Of one row: (c, h, w), cut into patches, or (d,), a single token.
+        width, depth: Of the SAU.
+        patch_size: Side of a square patch in pixels; None makes one token of a whole row.
+        dropout: Share of the numbers dropped before the mean.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        *,
+        width: int = 128,
+        depth: int = 3,
+        patch_size: int | None = 16,
+        heads: int = 4,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.patch_size = patch_size if len(shape) == 3 else None
+        locations = 1
+        if self.patch_size is not None:
+            down, across = patch_grid(shape[1], shape[2], self.patch_size)
+            locations = down * across
+        numbers = 1
+        for side in shape:
+            numbers *= side
+        self.embed = nn.Linear(numbers // locations, width)
+        self.body = SAU(width, depth, locations=locations, heads=heads)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(n, ...) rows to (n, width)."""
+        tokens = rows.flatten(1).unsqueeze(1) if self.patch_size is None else cut(rows, self.patch_size)
+        out: Tensor = self.drop(self.body(self.embed(tokens))).mean(dim=1)
+        return out
+
+
+class SetSAU(nn.Module):
+    """Embeddings (n, width) of one set to embeddings (n, width) that know each other; row order does not matter."""
+
+    def __init__(self, width: int, depth: int = 1, heads: int = 4) -> None:
+        super().__init__()
+        self.body = SAU(width, depth, heads=heads)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(n, width) rows of one set to (n, width)."""
+        out: Tensor = self.body(rows.unsqueeze(0)).squeeze(0)
+        return out

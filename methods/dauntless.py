@@ -1,0 +1,109 @@
+"""Dauntless: a secret random linear map for each patch of the image.
+
+Source: Xiao and Devadas, Dauntless (2021), as the Syfer paper (section 6) compares with it: "applies a separate random
+linear layer to each 16x16 pixel patch of the images, with each random weight initialized according to a standard
+Gaussian distribution".
+
+Differences from the paper: none known; what it leaves open is chosen so. There is no bias. The maps are part of the
+key: one a patch location, the same for all images. With colour images a patch spans all channels. Encoded patches stay
+where they were, and the release is again an image of the same shape. Labels are released as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from bench.nets.patches import cut, fold, patch_grid, patch_sizes
+from bench.seeds import derive, generator
+from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+
+
+@dataclass(frozen=True)
+class Dauntless(Method):
+    """One standard Gaussian matrix a patch location.
+
+    Args:
+        patch_size: Side of a square patch in pixels; it must divide both sides of the image.
+    """
+
+    name: ClassVar[str] = "dauntless"
+    source: ClassVar[str] = "Xiao and Devadas 2021, as in Yala et al. 2022 (Syfer), section 6"
+
+    patch_size: int = 16
+
+    def __post_init__(self) -> None:
+        if self.patch_size < 1:
+            raise ValueError(f"patch_size must be at least 1, got {self.patch_size}")
+
+    def fit(self, public: Dataset, seed: int) -> DauntlessScheme:
+        """Nothing to learn but the shape of an image. Raises NotApplicable for tables and sides that do not divide."""
+        if public.samples.ndim != 4:
+            raise NotApplicable(f"dauntless cuts images into patches: {public.name} is a table")
+        c, h, w = public.samples.shape[1:]
+        sizes = patch_sizes(h, w)
+        if self.patch_size not in sizes:
+            raise NotApplicable(
+                f"dauntless needs a patch that divides the image: {self.patch_size} does not divide {h}x{w}; "
+                f"set patch_size to one of {', '.join(map(str, sizes))}"
+            )
+        return DauntlessScheme((c, h, w), self.patch_size, public.samples.device)
+
+    def load(self, state: State) -> DauntlessScheme:
+        """The scheme that `DauntlessScheme.state` described. Raises ValueError if it has another patch size."""
+        c, h, w, patch_size = (int(number) for number in state["shape"])
+        if patch_size != self.patch_size:
+            raise ValueError(f"the stored scheme has patch_size {patch_size}, this method has {self.patch_size}")
+        return DauntlessScheme((c, h, w), patch_size, state["shape"].device)
+
+
+@dataclass(frozen=True)
+class DauntlessScheme(Scheme):
+    """Images of `shape` (c, h, w) in patches of `patch_size`; keys are made on `device`."""
+
+    shape: tuple[int, int, int]
+    patch_size: int
+    device: torch.device
+
+    def sample_key(self, seed: int) -> DauntlessKey:
+        """Fresh matrices."""
+        c, h, w = self.shape
+        down, across = patch_grid(h, w, self.patch_size)
+        numbers = c * self.patch_size**2
+        source = generator(derive(seed, "dauntless"), self.device)
+        return DauntlessKey(self, torch.randn(down * across, numbers, numbers, generator=source, device=self.device))
+
+    def load_key(self, state: State) -> DauntlessKey:
+        """The key that `DauntlessKey.state` described."""
+        return DauntlessKey(self, state["weights"])
+
+    def state(self) -> State:
+        """Channels, height, width and patch size, int64."""
+        return {"shape": torch.tensor((*self.shape, self.patch_size), device=self.device)}
+
+
+@dataclass(frozen=True, eq=False)
+class DauntlessKey(Key):
+    """`weights` (locations, q, q) float32, q numbers a patch: encoded patch = patch @ weights[location]."""
+
+    scheme: DauntlessScheme
+    weights: Tensor
+
+    def release(self, private: Dataset) -> Release:
+        """Encoded images (n, c, h, w) with the labels as they are."""
+        return paired(self.query(private.samples), private.labels)
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Encoded images, by the same matrices as the release. Raises ValueError for images of another shape."""
+        shape, patch_size = self.scheme.shape, self.scheme.patch_size
+        if tuple(samples.shape[1:]) != shape:
+            raise ValueError(f"this key encodes images of shape {shape}, got {tuple(samples.shape[1:])}")
+        patches = cut(samples, patch_size).transpose(0, 1)
+        return fold((patches @ self.weights).transpose(0, 1), shape, patch_size)
+
+    def state(self) -> State:
+        """The matrices."""
+        return {"weights": self.weights}

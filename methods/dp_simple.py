@@ -1,0 +1,160 @@
+"""DP-Simple: independent Laplace noise on every pixel.
+
+Source: Yala et al., Syfer (2022), section 6 (diversity 10, 20, 30); by epsilon, the image-domain local differential
+privacy of the DP-GLOW paper (noise scale = range * pixels / epsilon).
+
+Differences from the paper: its pixel range is unstated. The order of its results shows that the noise scale is in units
+of standardised pixels, not of 0-255; rows are therefore standardised by the mean and standard deviation of the public
+set (one number a channel, or a table's column) and released so. Rows are clipped to their known range first (`clip`):
+images to [0, 1], where they lie anyway; the columns of a table to the public minimum and maximum. Labels are released
+as they are, outside the claim.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from bench.noise import content_seed, laplace
+from bench.seeds import derive, generator
+from bench.types import Dataset, Key, Method, NotApplicable, PrivacyClaim, Release, Scheme, State, paired
+
+DEFAULT_SCALE = 10.0
+
+
+@dataclass(frozen=True)
+class DPSimple(Method):
+    """Laplace noise, by scale or by epsilon: at most one of the two; with neither, the scale is 10.
+
+    Args:
+        scale: The noise's scale b (its standard deviation is b times the root of 2) in standardised pixels.
+        epsilon: Bound for one whole image: b = L1 sensitivity / epsilon.
+        clip: Clip rows to their known range. Without it no finite epsilon holds.
+    """
+
+    name: ClassVar[str] = "dp-simple"
+    source: ClassVar[str] = "Yala et al. 2022 (Syfer), section 6; by epsilon: the DP-GLOW paper's image-domain baseline"
+
+    scale: float | None = None
+    epsilon: float | None = None
+    clip: bool = True
+
+    def __post_init__(self) -> None:
+        if self.scale is not None and self.epsilon is not None:
+            raise ValueError(f"give scale or epsilon, not both: got scale {self.scale} and epsilon {self.epsilon}")
+        for what, number in (("scale", self.scale), ("epsilon", self.epsilon)):
+            if number is not None and not (number > 0 and math.isfinite(number)):
+                raise ValueError(f"{what} must be positive and finite, got {number}")
+        if self.epsilon is not None and not self.clip:
+            raise ValueError("epsilon bounds nothing without a clip: leave clip on or give a scale")
+        if self.scale is None and self.epsilon is None:
+            object.__setattr__(self, "scale", DEFAULT_SCALE)
+
+    def fit(self, public: Dataset, seed: int) -> DPSimpleScheme:
+        """Mean, standard deviation and range of the public rows. Raises NotApplicable where they do not vary."""
+        samples = public.samples
+        image = samples.ndim == 4
+        axes = (0, 2, 3) if image else (0,)
+        std, mean = torch.std_mean(samples.double(), dim=axes, correction=0, keepdim=True)
+        if not bool((std > 0).any()):
+            raise NotApplicable(f"dp-simple standardises by the public rows: those of {public.name} are all the same")
+        std[std == 0] = 1
+        low = torch.zeros_like(mean) if image else samples.double().amin(dim=0, keepdim=True)
+        high = torch.ones_like(mean) if image else samples.double().amax(dim=0, keepdim=True)
+        sensitivity = float(((high - low) / std).expand(1, *samples.shape[1:]).sum())
+        scale = sensitivity / self.epsilon if self.epsilon is not None else self.scale
+        numbers = torch.tensor([scale, sensitivity], dtype=torch.float64, device=samples.device)
+        return self.load({"mean": mean[0], "std": std[0], "low": low[0], "high": high[0], "numbers": numbers})
+
+    def load(self, state: State) -> DPSimpleScheme:
+        """The scheme that `DPSimpleScheme.state` described."""
+        return DPSimpleScheme(learned=dict(state), clip=self.clip)
+
+
+@dataclass(frozen=True, eq=False)
+class DPSimpleScheme(Scheme):
+    """Public statistics.
+
+    Args:
+        learned: `mean`, `std`, `low`, `high`, float64, shaped to broadcast over rows; `numbers`: noise scale in
+            standardised units, and L1 sensitivity of one row.
+        clip: Clip rows to `low`..`high`.
+    """
+
+    learned: State
+    clip: bool
+
+    @property
+    def scale(self) -> float:
+        """The noise's scale b in standardised units."""
+        return float(self.learned["numbers"][0])
+
+    @property
+    def sensitivity(self) -> float:
+        """How far two rows in range can differ, in standardised units: the sum of |x - y| over the whole row."""
+        return float(self.learned["numbers"][1])
+
+    def sample_key(self, seed: int) -> DPSimpleKey:
+        """A key with a noise stream of its own."""
+        return DPSimpleKey(self, derive(seed, "dp-simple-key"))
+
+    def load_key(self, state: State) -> DPSimpleKey:
+        """The key that `DPSimpleKey.state` described."""
+        return DPSimpleKey(self, int(state["seed"]))
+
+    def state(self) -> State:
+        """The public statistics."""
+        return self.learned
+
+    def standardise(self, samples: Tensor) -> Tensor:
+        """Rows in units of the public standard deviation, clipped first if the scheme clips; float32."""
+        mean, std, low, high = (self.learned[part].to(samples) for part in ("mean", "std", "low", "high"))
+        kept = torch.maximum(torch.minimum(samples, high), low) if self.clip else samples
+        return (kept - mean) / std
+
+    def claim(self) -> PrivacyClaim:
+        """epsilon = L1 sensitivity / scale for one whole row; infinity without a clip."""
+        image = self.learned["mean"].ndim == 3
+        return PrivacyClaim(
+            unit="image" if image else "record",
+            epsilon=self.sensitivity / self.scale if self.clip else math.inf,
+            delta=0.0,
+            assumptions=(
+                "Any two rows within the clip range count as neighbours, each row is released once, labels are outside "
+                "the claim, and the noise is real-valued (the rounding of floating-point numbers is ignored)."
+                if self.clip
+                else "Rows are not clipped, so that no bound on their difference is known."
+            ),
+            basis=(
+                f"Laplace mechanism: L1 sensitivity {self.sensitivity:.6g} standardised units "
+                f"({'range * c * h * w / std' if image else 'sum of column ranges / std'}), scale {self.scale:.6g}"
+            ),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DPSimpleKey(Key):
+    """The seed of a noise stream; the key, the kind of call and the rows together choose the stream of a call."""
+
+    scheme: DPSimpleScheme
+    seed: int
+
+    def release(self, private: Dataset) -> Release:
+        """Standardised rows with fresh noise each. The same rows get the same noise again, any others new noise."""
+        return paired(self._blur(private.samples, "release"), private.labels)
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Standardised rows with fresh noise, never that of the release."""
+        return self._blur(samples, "query")
+
+    def state(self) -> State:
+        """The seed, a single int64."""
+        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+
+    def _blur(self, samples: Tensor, call: str) -> Tensor:
+        source = generator(content_seed(self.seed, call, samples), samples.device)
+        return self.scheme.standardise(samples).add_(laplace(samples.shape, source), alpha=self.scheme.scale)
