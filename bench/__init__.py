@@ -1,0 +1,1 @@
+"""The harness: splits, times, checks, shuffles, judges and records."""

@@ -19,7 +19,7 @@ State = Mapping[str, Tensor]
 E = TypeVar("E", contravariant=True)
 
 
-class NotApplicable(Exception):
+class NotApplicable(Exception):  # noqa: N818  (an outcome, not an error)
     """Raised when a pairing makes no sense (say, guesswork for a release without links); the text is the reason."""
 
 
@@ -48,7 +48,9 @@ class Dataset:
     def __post_init__(self) -> None:
         for what, tensor in (("labels", self.labels), ("subjects", self.subjects)):
             if tensor is not None and len(tensor) != len(self.samples):
-                raise ValueError(f"{what} must have one row per sample: expected {len(self.samples)}, got {len(tensor)}")
+                raise ValueError(
+                    f"{what} must have one row per sample: expected {len(self.samples)}, got {len(tensor)}"
+                )
         if self.labels is not None and self.labels.shape[1:] != (len(self.findings),):
             raise ValueError(f"labels must have {len(self.findings)} columns, got shape {tuple(self.labels.shape)}")
 
@@ -129,7 +131,7 @@ class Key(ABC):
 
     @abstractmethod
     def release(self, private: Dataset) -> Release:
-        """The released form of `private`; never writes into its tensors. The row order is kept; the harness shuffles."""
+        """The released form of `private`; its tensors stay untouched, row order is kept (the harness shuffles)."""
 
     def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
         """How new images (n, c, h, w) reach Bob's model. Default: as they are."""
@@ -165,7 +167,7 @@ class Scheme(ABC):
 
 
 class Plugin(ABC):
-    """What every method and attack carries. Concrete plug-ins are frozen dataclasses; their fields are their parameters.
+    """What every method and attack carries. Plug-ins are frozen dataclasses; their fields are their parameters.
 
     `presets` maps a preset's name to parameters that size the plug-in for it; the command line wins over them.
     """
@@ -219,7 +221,7 @@ class PairScores(ABC):
         """The scores of a sub-grid (int64 indices)."""
 
 
-class Attacker(ABC):
+class Attacker(ABC):  # noqa: B024  (an attacker overrides whichever of the two it can do)
     """A trained attack. It only scores; the harness judges."""
 
     def score(self, sealed: Release) -> PairScores:

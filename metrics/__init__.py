@@ -1,0 +1,1 @@
+"""Metrics, one file each: evidence in, a score with its interval and null out."""

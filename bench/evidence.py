@@ -1,0 +1,101 @@
+"""What the harness hands to a metric: one frozen type a kind. A metric names its kind by its type argument."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from bench.types import NotApplicable
+from metrics.pairs import PairCounts
+
+
+@dataclass(frozen=True, eq=False)
+class PairLevel:
+    """Counts under one notion of a correct pair.
+
+    Args:
+        counts: By key, then by data sample.
+        links: (p, 2) int64 of the first key's whole release: raw row, released row.
+    """
+
+    counts: Sequence[Sequence[PairCounts]]
+    links: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class PairEvidence:
+    """One attack against one method: counts for every key and every data sample.
+
+    Args:
+        shape: (n, m) of the whole grid.
+        images: A correct pair is the same image.
+        patients: A correct pair is the same person; None where nobody knows the subjects.
+        samples: The data samples: int64 raw rows, drawn by person without replacement.
+        seed: For the null distribution's own draws.
+    """
+
+    shape: tuple[int, int]
+    images: PairLevel
+    patients: PairLevel | None
+    samples: Sequence[Tensor]
+    seed: int
+
+    def level(self, name: Literal["image", "patient"]) -> PairLevel:
+        """The counts at that level; NotApplicable where the data set does not say who is who."""
+        if name == "image":
+            return self.images
+        if self.patients is None:
+            raise NotApplicable("patient-level figures need subjects: this data set does not say who is who")
+        return self.patients
+
+
+@dataclass(frozen=True, eq=False)
+class UtilityEvidence:
+    """Bob's predictions for the test rows, decoded to the real classes, once per key.
+
+    Args:
+        scores: One (n, k) float32 a key; higher is likelier.
+        labels: (n, k) float32: 1, 0, NaN.
+        subjects: (n,) int64 or None.
+        findings: The k names.
+        seed: For the bootstrap.
+    """
+
+    scores: Sequence[Tensor]
+    labels: Tensor
+    subjects: Tensor | None
+    findings: tuple[str, ...]
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class SetEvidence:
+    """The original rows beside the released ones, as sets.
+
+    Args:
+        original: (n, d) float32.
+        released: (m, d) float32 in the same space.
+        subjects: (n,) int64 of the original rows, or None.
+        released_subjects: (m,) int64 of the released rows where every one has one person behind it, else None.
+        seed: For the bootstrap.
+    """
+
+    original: Tensor
+    released: Tensor
+    subjects: Tensor | None
+    released_subjects: Tensor | None
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class TimingEvidence:
+    """Seconds of each timed repeat of `Key.release` over `images` rows, after warm-up, device synchronised."""
+
+    images: int
+    seconds: Sequence[float]
+
+
+Evidence = PairEvidence | UtilityEvidence | SetEvidence | TimingEvidence

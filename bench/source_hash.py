@@ -1,0 +1,61 @@
+"""A hash of what a plug-in's code means: its module and every module of this project that it imports.
+
+Comments, formatting and docstrings do not count, so that a reworded sentence does not invalidate a day of results.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import inspect
+from functools import cache
+from pathlib import Path
+
+PROJECT = frozenset({"bench", "methods", "attacks", "metrics"})
+
+
+def source_hash(cls: type) -> str:
+    """16 hex digits for the code behind a plug-in class."""
+    return modules_hash(Path(inspect.getfile(cls)))
+
+
+@cache
+def modules_hash(start: Path) -> str:
+    """16 hex digits for the module at `start` and, in turn, the project modules that it imports."""
+    seen: dict[Path, str] = {}
+    waiting = [start]
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        waiting += [found for name in _imports(tree) if (found := _locate(name)) is not None]
+        seen[path] = _meaning(tree)
+    return hashlib.sha256("".join(sorted(seen.values())).encode()).hexdigest()[:16]
+
+
+def _imports(tree: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in names if name.partition(".")[0] in PROJECT}
+
+
+@cache
+def _locate(name: str) -> Path | None:
+    try:
+        spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError:  # an imported attribute, not a module
+        return None
+    return Path(spec.origin) if spec is not None and spec.origin else None
+
+
+def _meaning(tree: ast.Module) -> str:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node, clean=False):
+            node.body = node.body[1:]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()

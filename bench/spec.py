@@ -1,0 +1,157 @@
+"""How a plug-in is written on the command line, in YAML and in records: `name`, `name:argument`, `name[a=1,b=x]`."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Union
+
+from bench.types import Parameter
+
+_SPEC = re.compile(r"(?P<name>[^\[\]:]+)(:(?P<argument>[^\[\]]*))?(\[(?P<parameters>[^\[\]]*)\])?")
+_FILE = re.compile(r"(?P<name>[^\[\]]+\.py:[A-Za-z_]\w*)(\[(?P<parameters>[^\[\]]*)\])?")
+
+
+class UsageError(Exception):
+    """What the user asked for cannot be understood; the text says what was expected."""
+
+
+@dataclass(frozen=True)
+class PluginSpec:
+    """A plug-in's name with the parameters the user gave, before any default or preset.
+
+    Args:
+        name: Registered name, or `path/to/file.py:Class`.
+        argument: Text behind the colon (`pneumoniamnist@28` in `medmnist:pneumoniamnist@28`): the first field.
+        parameters: Values by field name, as (name, text) or typed values from YAML.
+    """
+
+    name: str
+    argument: str | None = None
+    parameters: tuple[tuple[str, Parameter], ...] = ()
+
+    def __str__(self) -> str:
+        argument = "" if self.argument is None else f":{self.argument}"
+        inside = ",".join(f"{key}={_text(value)}" for key, value in self.parameters)
+        return f"{self.name}{argument}" + (f"[{inside}]" if inside else "")
+
+
+def parse(text: str) -> PluginSpec:
+    """Read `name`, `name:argument`, `name[a=1,b=x]` or `./file.py:Class[a=1]`.
+
+    >>> parse("dp-simple[scale=20]")
+    PluginSpec(name='dp-simple', argument=None, parameters=(('scale', '20'),))
+    >>> str(parse("medmnist:pneumoniamnist@28"))
+    'medmnist:pneumoniamnist@28'
+    """
+    match = _FILE.fullmatch(text.strip()) or _SPEC.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"cannot read {text!r}: expected NAME, NAME:ARGUMENT, NAME[a=1,b=x] or FILE.py:CLASS[a=1]")
+    found = match.groupdict()
+    parameters = []
+    for item in filter(None, (part.strip() for part in (found["parameters"] or "").split(","))):
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise UsageError(f"cannot read parameter {item!r} of {text!r}: expected name=value")
+        parameters.append((key.strip(), value.strip()))
+    return PluginSpec(found["name"].strip(), found.get("argument"), tuple(parameters))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of an error about an unknown name: the nearest known one, and all of them.
+
+    >>> did_you_mean("sifer", ["syfer", "noise"])
+    "did you mean 'syfer'? Known: noise, syfer"
+    """
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    return (f"did you mean {near[0]!r}? " if near else "") + "Known: " + (", ".join(known) or "none")
+
+
+def construct(cls: type, spec: PluginSpec, defaults: Mapping[str, Parameter] | None = None) -> object:
+    """An instance of the frozen dataclass `cls` with the spec's parameters over `defaults` (a preset's).
+
+    Raises:
+        UsageError: Unknown parameter, or a value its field cannot take.
+    """
+    hints = typing.get_type_hints(cls)
+    names = [field.name for field in dataclasses.fields(cls) if field.init]
+    given: dict[str, Parameter] = dict(spec.parameters)
+    if spec.argument is not None:
+        if not names:
+            raise UsageError(f"{spec.name} takes no argument, got {spec.argument!r}")
+        given[names[0]] = spec.argument
+    values: dict[str, Parameter] = dict(defaults or {})
+    for key, value in given.items():
+        if key not in names:
+            raise UsageError(f"{spec.name} has no parameter {key!r}; {did_you_mean(key, names)}")
+        values[key] = _convert(value, hints[key], f"{spec.name}[{key}]")
+    try:
+        return cls(**values)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{spec}: {error}") from error
+
+
+def parameters(plugin: object) -> dict[str, Parameter]:
+    """Every parameter of a plug-in instance, by name."""
+    if not dataclasses.is_dataclass(plugin) or isinstance(plugin, type):
+        raise TypeError(f"a plug-in must be an instance of a dataclass, got {plugin!r}")
+    return {field.name: getattr(plugin, field.name) for field in dataclasses.fields(plugin) if field.init}
+
+
+def _convert(value: Parameter, hint: object, where: str) -> Parameter:
+    """`value` as the annotated type; text is read as that type, other kinds must already be it."""
+    options = typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,)
+    for option in options:
+        if typing.get_origin(option) is Literal:
+            for choice in typing.get_args(option):
+                if str(value) == str(choice):
+                    return typing.cast(Parameter, choice)
+            continue
+        converted = _as(value, option)
+        if converted is not _FAILED:
+            return typing.cast(Parameter, converted)
+    raise UsageError(f"{where} must be {_describe(options)}, got {value!r}")
+
+
+_FAILED = object()
+_WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "yes": True, "no": False, "none": None, "null": None}
+
+
+def _as(value: Parameter, kind: object) -> object:
+    word = _WORDS.get(value.lower(), _FAILED) if isinstance(value, str) else value
+    if kind in (None, type(None)):
+        return None if word is None else _FAILED
+    if kind is bool:
+        return word if isinstance(word, bool) else _FAILED
+    if kind in (int, float) and not isinstance(value, bool) and isinstance(value, int | float | str):
+        try:
+            return (
+                int(value)
+                if kind is int and not isinstance(value, float)
+                else float(value)
+                if kind is float
+                else _FAILED
+            )
+        except ValueError:
+            return _FAILED
+    return value if kind is str and isinstance(value, str) else _FAILED
+
+
+def _describe(options: Iterable[object]) -> str:
+    words = []
+    for option in options:
+        if typing.get_origin(option) is Literal:
+            words += [repr(choice) for choice in typing.get_args(option)]
+        else:
+            words.append("none" if option in (None, type(None)) else getattr(option, "__name__", str(option)))
+    return " or ".join(words)
+
+
+def _text(value: Parameter) -> str:
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,27 @@
+"""Throughput: how many images a second a key releases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+
+from bench.evidence import TimingEvidence
+from bench.types import Metric, Score
+
+
+@dataclass(frozen=True)
+class Throughput(Metric[TimingEvidence]):
+    """Images released a second: the median repeat, with the interquartile range of the repeats as interval."""
+
+    name: ClassVar[str] = "throughput"
+    unit: ClassVar[str] = "images/s"
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    source: ClassVar[str] = "measured by the harness after warm-up, device synchronised"
+
+    def __call__(self, evidence: TimingEvidence) -> Score:
+        """Median and quartiles of images / seconds."""
+        rates = evidence.images / torch.tensor(evidence.seconds, dtype=torch.float64)
+        low, middle, high = torch.quantile(rates, torch.tensor((0.25, 0.5, 0.75), dtype=torch.float64)).tolist()
+        return Score(middle, low, high, len(rates), note="interquartile range of the repeats")
