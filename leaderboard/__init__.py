@@ -1,0 +1,1 @@
+"""The published pages: a pure function of the records."""

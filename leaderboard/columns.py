@@ -1,0 +1,113 @@
+"""What the columns of the board are: their titles, the direction a data owner wants, and a sentence on each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from bench.records import Kind, Record
+
+ATTACK_GROUP = "Privacy by image: weakest figure over the attacks that ran"
+PATIENT_GROUP = "Privacy by patient: weakest figure"
+GROUPS: dict[Kind, str] = {
+    "utility": "Utility",
+    "attack": "Other attack figures: weakest",
+    "sets": "Released set",
+    "throughput": "Cost",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One metric as the board shows it.
+
+    Args:
+        name: The metric's name in records.
+        title: What stands in the header.
+        kind: The kind of evaluator that gives it.
+        group: The header above it.
+        better: The direction a data owner wants.
+        digits: Decimals to print; None for figures of any size, which get about three significant digits.
+        meaning: One sentence on what it measures.
+        chance: What chance gives, in words; empty where chance gives nothing.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    group: str
+    better: Literal["higher", "lower"]
+    digits: int | None
+    meaning: str
+    chance: str = ""
+
+    @property
+    def arrow(self) -> str:
+        """An arrow in the direction that is better for the data owner."""
+        return "↑" if self.better == "higher" else "↓"
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column(
+        "utility-auc", "Utility AUC", "utility", "Utility", "higher", 3,
+        "How well a model trained on the release finds the findings in new images: area under the ROC curve, the mean "
+        "over findings.",
+        "0.5",
+    ),
+    Column(
+        "guesswork", "Guesswork", "attack", ATTACK_GROUP, "higher", None,
+        "How many guesses Eve needs until the first correct pair of a raw and a released image, when she guesses from "
+        "her best score downwards; ties are averaged. 1 means that her first guess is right.",
+        "about n for n images, with a nearly geometric spread, so a single figure far from n may still be chance",
+    ),
+    Column(
+        "reid-auc", "ReID AUC", "attack", ATTACK_GROUP, "lower", 3,
+        "The probability that Eve scores a true pair of a raw and a released image above a wrong one; ties count half.",
+        "0.5",
+    ),
+    Column(
+        "top-1", "Top-1", "attack", ATTACK_GROUP, "lower", 3,
+        "The share of images for which Eve's best-scored partner is the right one.",
+        "1/n for n candidates",
+    ),
+    Column(
+        "patient-guesswork", "Patient guesswork", "attack", PATIENT_GROUP, "higher", None,
+        "Guesswork where any image of the same patient counts as a correct match.",
+        "fewer guesses than for images, because a patient has several",
+    ),
+    Column(
+        "patient-reid-auc", "Patient ReID AUC", "attack", PATIENT_GROUP, "lower", 3,
+        "ReID AUC where any image of the same patient counts as a correct match.",
+        "0.5",
+    ),
+    Column(
+        "max-dispersion", "Max dispersion", "sets", "Released set", "higher", None,
+        "The sum of all distances between released rows, standardised with the statistics of the original rows: how "
+        "much variety is left.",
+    ),
+    Column(
+        "nearest-neighbour-distance", "Nearest-neighbour distance", "sets", "Released set", "higher", None,
+        "The mean distance from a raw row to the nearest released row, standardised in the same way. 0 means that the "
+        "raw rows themselves were released.",
+    ),
+    Column(
+        "throughput", "Images per second", "throughput", "Cost", "higher", None,
+        "How many images the method releases in a second on the device named beside it, after warm-up; figures from "
+        "different devices do not compare.",
+    ),
+)  # fmt: skip
+
+
+def columns(records: Iterable[Record]) -> tuple[Column, ...]:
+    """The usual columns, then every other metric found in `records`; directions as the records state them."""
+    found = {column.name: column for column in COLUMNS}
+    for record in records:
+        for name, score in sorted(record.scores.items()):
+            if name not in found:
+                title = name.replace("-", " ").capitalize()
+                found[name] = Column(name, title, record.kind, GROUPS[record.kind], score.better, None, "")
+            elif found[name].better != score.better:
+                found[name] = replace(found[name], better=score.better)
+    order = [ATTACK_GROUP, PATIENT_GROUP, GROUPS["attack"], GROUPS["sets"], GROUPS["throughput"]]
+    return tuple(sorted(found.values(), key=lambda column: ([GROUPS["utility"], *order]).index(column.group)))

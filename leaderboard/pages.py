@@ -1,0 +1,185 @@
+"""Rows to static pages: the same records give the same bytes, with no network, no server and no clock."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from bench.records import Record, json_schema, read_all
+from leaderboard.board import WORDS, Row, interval, number, ordered, parameters_text, reason, rows
+from leaderboard.columns import Column, columns
+from leaderboard.downloads import flat, results_csv, results_json
+from leaderboard.figures import plane
+from leaderboard.sections import Section, sections
+from leaderboard.slugs import digest, slugs
+
+MANIFEST = "files.json"
+PLANES = ("reid-auc", "guesswork")
+FIRST_ORDER = "reid-auc"
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What a results folder held: accepted records, how many were made with --limit, and which files are broken."""
+
+    records: tuple[Record, ...]
+    folders: Mapping[str, str]
+    limited: int
+    broken: tuple[str, ...]
+
+
+def intake(results: Path) -> Intake:
+    """Read every record below `results`; broken files are named (never by folder), limited ones counted."""
+    accepted, folders, limited, broken = [], {}, 0, []
+    for path, found in read_all(results):
+        if not isinstance(found, Record):
+            broken.append(path.name)
+        elif found.limit is not None:
+            limited += 1
+        else:
+            accepted.append(found)
+            folders[found.cell] = path.parent.parent.name
+    return Intake(tuple(accepted), folders, limited, tuple(sorted(broken)))
+
+
+def build(results: Path, site: Path) -> Path:
+    """Write the pages for `results` into `site` and return the index page.
+
+    Files that an earlier build wrote and this one does not are removed; anything else in `site` is left alone.
+
+    Raises:
+        NotADirectoryError: `results` is not a folder.
+    """
+    if not results.is_dir():
+        raise NotADirectoryError(f"expected a results folder, got {results}; `bench run` makes one")
+    pages = render(intake(results))
+    _sweep(site, keep=pages)
+    for name, text in pages.items():
+        target = site / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8", newline="\n")
+    return site / "index.html"
+
+
+def render(taken: Intake) -> dict[str, str]:
+    """Every file of the site by its relative name."""
+    board = rows(taken.records, taken.folders)
+    parts = sections(board)
+    shown = columns(taken.records)
+    stems = slugs(row.method for row in board)
+    env = _environment()
+    figures, files = _pictures(parts, sorted(stems))
+    common = {
+        "columns": shown,
+        "stems": stems,
+        "anchors": {row.cell: f"run-{digest('/'.join((row.dataset, row.cell)))}" for row in board},
+        "first": FIRST_ORDER,
+        "created": (min(r.created for r in taken.records), max(r.created for r in taken.records)) if taken.records else None,
+    }  # fmt: skip
+    files["index.html"] = env.get_template("index.html").render(
+        **common, root="", sections=parts, figures=figures, taken=taken, board=board, attacks=_attacks(board)
+    )
+    for method, stem in stems.items():
+        mine = [row for row in board if row.method == method]
+        files[f"methods/{stem}.html"] = env.get_template("method.html").render(
+            **common, root="../", method=method, rows=mine, sections=sections(mine)
+        )
+    static = resources.files("leaderboard") / "static"
+    for name in ("board.css", "board.js"):
+        files[f"static/{name}"] = (static / name).read_text(encoding="utf-8")
+    files["results.csv"] = results_csv(record for row in board for record in row.records)
+    files["results.json"] = results_json(record for row in board for record in row.records)
+    files["record.schema.json"] = json.dumps(json_schema(), indent=2, sort_keys=True) + "\n"
+    files[MANIFEST] = json.dumps(sorted([*files, MANIFEST]), indent=1) + "\n"
+    return files
+
+
+def command(row: Row) -> str:
+    """The command line that repeats a row."""
+    dataset = row.dataset
+    if row.data and row.data.parameters:
+        dataset += f"[{parameters_text(row.data.parameters)}]"
+    words = [
+        "bench",
+        "run",
+        "--method",
+        row.label,
+        "--dataset",
+        dataset,
+        "--preset",
+        row.preset,
+        "--seed",
+        str(row.seed),
+    ]
+    return shlex.join(words)
+
+
+def _environment() -> Environment:
+    env = Environment(
+        loader=PackageLoader("leaderboard"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    env.filters |= {"flat": flat, "ordered": ordered, "number": number, "json": _json, "pairs": parameters_text}
+    env.globals |= {
+        "words": WORDS,
+        "number": number,
+        "interval": interval,
+        "reason": reason,
+        "command": command,
+        "used": _used,
+    }
+    return env
+
+
+def _used(shown: Sequence[Column], some: Sequence[Row]) -> list[Column]:
+    """The columns for a table: utility and the main privacy figures always, others where any row has something to say."""
+    always = {"utility-auc", "guesswork", "reid-auc", "top-1"}
+    return [c for c in shown if c.name in always or any(row.entries[c.name].status != "not-run" for row in some)]
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _attacks(board: Sequence[Row]) -> list[tuple[str, Record]]:
+    """Every attack that ran, with one record that describes it."""
+    found: dict[str, Record] = {}
+    for row in board:
+        for record in row.records:
+            if record.attack:
+                found.setdefault(record.evaluator, record)
+    return sorted(found.items())
+
+
+def _pictures(parts: Sequence[Section], methods: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """The pictures of each section by file stem, and their files."""
+    figures: dict[str, list[str]] = {part.slug: [] for part in parts}
+    files: dict[str, str] = {}
+    for part in parts:
+        for metric in PLANES:
+            light = plane(part.rows, metric, methods, "light")
+            dark = plane(part.rows, metric, methods, "dark")
+            if light and dark:
+                stem = f"figures/{part.slug}-{metric}"
+                figures[part.slug].append(stem)
+                files |= {f"{stem}-light.svg": light, f"{stem}-dark.svg": dark}
+    return figures, files
+
+
+def _sweep(site: Path, keep: Mapping[str, str]) -> None:
+    """Remove what an earlier build listed in its manifest and this one does not make."""
+    try:
+        old = json.loads((site / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    root = site.resolve()
+    for name in old if isinstance(old, list) else []:
+        target = (root / str(name)).resolve()
+        if name not in keep and target.is_relative_to(root) and target.is_file():
+            target.unlink()

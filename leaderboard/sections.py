@@ -1,0 +1,83 @@
+"""The board cut into data sets: rows stand in one table only if they were scored on the very same data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.records import DatasetRecord
+from leaderboard.board import Row, parameters_text
+from leaderboard.slugs import slug
+
+
+@dataclass(frozen=True)
+class Section:
+    """The rows scored on one data set.
+
+    Args:
+        slug: Anchor and file stem.
+        title: The data set's name, with parameters and, where another version stands beside it, its fingerprint.
+        data: The data set; None where no row got as far as reading it.
+        rows: In the order of the board.
+        splits: Per split: its name, and how many rows and people it holds in words ("300", or "300 to 1,000" where
+            presets differ, "unknown" where nobody knows).
+    """
+
+    slug: str
+    title: str
+    data: DatasetRecord | None
+    rows: tuple[Row, ...]
+    splits: tuple[tuple[str, str, str], ...]
+
+
+def sections(board: Sequence[Row]) -> list[Section]:
+    """One section a data set, by name; different fingerprints are different data sets."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in board:
+        groups.setdefault(_identity(row), []).append(row)
+    for key in [
+        key for key in groups if not key[1]
+    ]:  # cells that never read their data join it where it is clear which
+        known = [other for other in groups if other[0] == key[0] and other[1]]
+        if len(known) == 1:
+            groups[known[0]].extend(groups.pop(key))
+    made = []
+    for key in sorted(groups):
+        data = next((row.data for row in groups[key] if row.data), None)
+        title = key[0]
+        if data and data.parameters:
+            title += f" [{parameters_text(data.parameters)}]"
+        if data and sum(other[:2] == key[:2] for other in groups) > 1:
+            title += f" · {data.fingerprint[:8]} · public {data.public} {data.public_fingerprint[:8]}"
+        made.append(Section(slug("/".join(key)), title, data, tuple(groups[key]), _splits(groups[key])))
+    return made
+
+
+def _identity(row: Row) -> tuple[str, ...]:
+    if row.data is None:
+        return (row.dataset, "")
+    data = row.data
+    return (
+        row.dataset, json.dumps(data.parameters, sort_keys=True), data.fingerprint, data.public, data.public_fingerprint,
+    )  # fmt: skip
+
+
+def _splits(rows: Sequence[Row]) -> tuple[tuple[str, str, str], ...]:
+    seen = [row.data for row in rows if row.data]
+    usual = ["public", "private", "control", "test"]
+    names = sorted(
+        {name for data in seen for name in data.rows},
+        key=lambda n: (n not in usual, usual.index(n) if n in usual else 0, n),
+    )
+    return tuple(
+        (name, _range([data.rows.get(name) for data in seen]), _range([data.subjects.get(name) for data in seen]))
+        for name in names
+    )
+
+
+def _range(counts: Sequence[int | None]) -> str:
+    known = sorted({count for count in counts if count is not None})
+    if not known:
+        return "unknown"
+    return f"{known[0]:,}" if len(known) == 1 else f"{known[0]:,} to {known[-1]:,}"
