@@ -29,7 +29,10 @@ class Scan:
         samples: (n, c, h, w) uint8 images or (n, d) float32 table, for data sets that fit in memory; else None.
         channels: 1 grey or 3 colour: what decoded files become.
         version: Version or split of the source as found, for the record.
-        notes: What a reader should know (rows left out and why), for the record; no raw identifiers.
+        notes: What a reader should know (rows left out and why), for the record; no raw identifiers, no paths.
+        name: How the record calls it, where parameters matter (`medmnist:pneumoniamnist@28`); "": the source's name.
+        origin: The collection the images come from, where the parameters decide; "": the source's origin.
+        shareable: Whether pixels may leave this machine, where the parameters decide; None: as the source says.
     """
 
     labels: np.ndarray
@@ -41,6 +44,9 @@ class Scan:
     channels: int = 1
     version: str = ""
     notes: tuple[str, ...] = ()
+    name: str = ""
+    origin: str = ""
+    shareable: bool | None = None
 
 
 class Source(ABC):
@@ -48,7 +54,8 @@ class Source(ABC):
 
     `public` names the data set whose rows stand in for public knowledge; its own name means that a part of its own
     subjects is set aside. `origin` names the collection the images come from: two sources of one origin may hold the
-    same images and are never used against each other. `default_size` is the side in pixels images are resized to.
+    same images and are never used against each other. `default_size` is the side in pixels images are resized to;
+    None keeps images as they are found (for sets whose images all have one size, and for tables).
     """
 
     name: ClassVar[str]
@@ -67,3 +74,14 @@ class Source(ABC):
 
         `size` is the side in pixels that will be used; generators draw at it, file readers may ignore it.
         """
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """What tells two states of the raw files apart, cheaply; part of the cache's key. Generators have no files: "".
+
+        Raises DataError as `scan` does where the files are not there.
+        """
+        return ""
+
+    def download(self, root: Path) -> None:
+        """Fetch the files into `root`; only ever called on explicit request. Default: says how to get them by hand."""
+        raise DataError(f"{self.name} cannot be downloaded by this program. {self.obtain}")

@@ -1,0 +1,210 @@
+"""A data set after preparation: memory-mapped samples, labels, people, groups and a fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from bench.data.decode import DIGEST_BYTES, digest
+from bench.data.source import DataError
+from bench.types import Dataset
+
+SCHEMA = 1
+
+
+class DamagedError(DataError):
+    """A prepared data set that is incomplete or of another schema, and has to be prepared again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Rows ready for use; the samples stay on disk until `dataset` is asked for some.
+
+    Args:
+        name: What the record calls the data set.
+        samples: (n, c, h, w) uint8 or (n, d) float32, memory-mapped and read-only.
+        labels: (n, k) float32: 1 yes, 0 no, NaN unknown.
+        subjects: (n,) int64, one number a person, in order of appearance (a row of an unknown person has its own
+            number); None where the data set knows no people.
+        groups: (n,) int64, connected components over "same person or identical content": what a split keeps together.
+        digests: (n, 16) uint8, equal exactly for rows of identical content.
+        findings, exclusive, shareable: As in `bench.types.Dataset`.
+        fingerprint: SHA-256 over the arrays and what they mean, 64 hex digits; no path and no identifier goes in.
+        size: Side of the images in pixels; None for tables.
+        skipped: How many corrupt images were left out on request.
+        version, notes, origin: As in `bench.data.source.Scan`.
+        folder: Where it lies; for messages on this machine, never for a record.
+    """
+
+    name: str
+    samples: np.ndarray
+    labels: np.ndarray
+    subjects: np.ndarray | None
+    groups: np.ndarray
+    digests: np.ndarray
+    findings: tuple[str, ...]
+    exclusive: bool
+    shareable: bool
+    fingerprint: str
+    size: int | None
+    skipped: int
+    version: str
+    notes: tuple[str, ...]
+    origin: str
+    folder: Path
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def dataset(self, rows: np.ndarray) -> Dataset:
+        """The given rows (int64 indices) in memory: images as float32 in [0, 1], tables as they are."""
+        order = np.argsort(rows, kind="stable")
+        taken = np.empty((len(rows), *self.samples.shape[1:]), dtype=np.float32)
+        taken[order] = self.samples[rows[order]]
+        if self.samples.dtype == np.uint8:
+            taken /= 255
+        return Dataset(
+            name=self.name,
+            samples=torch.from_numpy(taken),
+            labels=torch.from_numpy(self.labels[rows]),
+            subjects=None if self.subjects is None else torch.from_numpy(self.subjects[rows]),
+            findings=self.findings,
+            exclusive=self.exclusive,
+            shareable=self.shareable,
+        )
+
+
+def codes(subjects: Sequence[str]) -> np.ndarray:
+    """(n,) int64: people numbered in order of appearance; each "" (unknown) is a person of its own.
+
+    >>> codes(["b", "a", "", "b", ""]).tolist()
+    [0, 1, 2, 0, 3]
+    """
+    numbers: dict[str | int, int] = {}
+    keys = (subject or row for row, subject in enumerate(subjects))
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+def connect(subjects: np.ndarray | None, digests: np.ndarray) -> np.ndarray:
+    """(n,) int64 group numbers: rows of one person, or of identical content, directly or through others, share one.
+
+    Args:
+        subjects: (n,) int64 or None.
+        digests: (n, 16) uint8.
+    """
+    n = len(digests)
+    contents = codes([row.tobytes().hex() for row in digests])
+    links = [contents] if subjects is None else [contents, np.unique(subjects, return_inverse=True)[1]]
+    nodes, offset = [], n
+    for link in links:
+        nodes.append(link + offset)
+        offset += int(link.max(initial=-1)) + 1
+    rows = np.tile(np.arange(n), len(links))
+    graph = coo_array((np.ones(len(rows), dtype=np.int8), (rows, np.concatenate(nodes))), shape=(offset, offset))
+    _, component = connected_components(graph, directed=False)
+    return codes([str(number) for number in component[:n]])
+
+
+def digest_rows(samples: np.ndarray) -> np.ndarray:
+    """(n, 16) uint8 digests of the rows, read one at a time."""
+    return np.stack([digest(row) for row in samples]) if len(samples) else np.zeros((0, DIGEST_BYTES), np.uint8)
+
+
+def fingerprint(
+    digests: np.ndarray,
+    labels: np.ndarray,
+    subjects: np.ndarray | None,
+    groups: np.ndarray,
+    meaning: dict[str, object],
+) -> str:
+    """SHA-256 in hex over row digests, labels, people, groups and `meaning` (as JSON with sorted keys)."""
+    seen = hashlib.sha256(json.dumps(meaning, sort_keys=True).encode())
+    for array in (digests, labels, np.zeros(0, np.int64) if subjects is None else subjects, groups):
+        seen.update(f"{array.dtype.str}{array.shape}".encode())
+        seen.update(np.ascontiguousarray(array).data)
+    return seen.hexdigest()
+
+
+def save(
+    folder: Path,
+    *,
+    meta: dict[str, object],
+    labels: np.ndarray,
+    subjects: np.ndarray | None,
+    groups: np.ndarray,
+    digests: np.ndarray,
+) -> None:
+    """Write everything but the samples.npy that `folder` already holds; arrays and `meta` as in `Prepared`."""
+    samples = np.load(folder / "samples.npy", mmap_mode="r")
+    arrays = {"labels": labels, "subjects": subjects, "groups": groups, "digests": digests}
+    for name, array in arrays.items():
+        if array is not None:
+            np.save(folder / f"{name}.npy", array)
+    seen = fingerprint(digests, labels, subjects, groups, _meaning(meta, samples))
+    whole = {**meta, "schema": SCHEMA, "people": subjects is not None, "fingerprint": seen}
+    (folder / "meta.json").write_text(json.dumps(whole, indent=1, sort_keys=True), encoding="utf-8")
+
+
+def load(folder: Path) -> Prepared:
+    """The data set prepared in `folder`; its contents are checked by `verify`, here only that they fit together.
+
+    Raises:
+        DamagedError: If the folder is incomplete or of another schema.
+    """
+    try:
+        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+        if meta["schema"] != SCHEMA:
+            raise ValueError(f"schema {meta['schema']}, expected {SCHEMA}")
+        samples = np.load(folder / "samples.npy", mmap_mode="r")
+        labels, groups, digests = (np.load(folder / f"{name}.npy") for name in ("labels", "groups", "digests"))
+        subjects = np.load(folder / "subjects.npy") if meta["people"] else None
+        lengths = {len(array) for array in (samples, labels, groups, digests, subjects) if array is not None}
+        if len(lengths) != 1:
+            raise ValueError(f"arrays of different lengths: {sorted(lengths)}")
+        return Prepared(
+            samples=samples,
+            labels=labels,
+            subjects=subjects,
+            groups=groups,
+            digests=digests,
+            folder=folder,
+            findings=tuple(meta["findings"]),
+            notes=tuple(meta["notes"]),
+            **{key: meta[key] for key in ("name", "exclusive", "shareable", "size", "skipped", "version", "origin")},
+            fingerprint=meta["fingerprint"],
+        )
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        raise DamagedError(f"the prepared data in {folder} are damaged ({error})") from error
+
+
+def verify(prepared: Prepared) -> None:
+    """Read every row again and compare with the fingerprint.
+
+    Raises:
+        DataError: If anything changed since the preparation; the text says what.
+    """
+    fresh = digest_rows(prepared.samples)
+    changed = np.flatnonzero((fresh != prepared.digests).any(axis=1))
+    meaning = _meaning(vars(prepared), prepared.samples)
+    found = fingerprint(fresh, prepared.labels, prepared.subjects, prepared.groups, meaning)
+    if found == prepared.fingerprint:
+        return
+    what = f"{len(changed)} rows changed, first row {changed[0]}" if len(changed) else "labels, people or meta changed"
+    raise DataError(
+        f"{prepared.name}: expected fingerprint {prepared.fingerprint[:16]}, got {found[:16]}: {what} since the "
+        f"preparation. Delete {prepared.folder} and prepare again."
+    )
+
+
+def _meaning(meta: Mapping[str, object], samples: np.ndarray) -> dict[str, object]:
+    """What the fingerprint covers besides the arrays."""
+    kept = {key: meta[key] for key in ("name", "findings", "exclusive", "shareable")}
+    return {**kept, "shape": samples.shape, "dtype": samples.dtype.str}

@@ -1,0 +1,103 @@
+"""Where raw data lie: the data roots, and finding a data set's folder under them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import platformdirs
+import yaml
+
+from bench.data.source import DataError
+
+VARIABLE = "BENCH_DATA"
+
+
+def config_path() -> Path:
+    """The user's configuration file; its key `data_roots` is a list of folders."""
+    return Path(platformdirs.user_config_dir("veil-bench")) / "config.yaml"
+
+
+def resolve(
+    values: Sequence[Path | str] = (), *, environment: Mapping[str, str] | None = None, config: Path | None = None
+) -> tuple[Path, ...]:
+    """The data roots in the order they are searched: `values` (--data-root), then BENCH_DATA, then the config file.
+
+    Args:
+        values: Folders named on the command line.
+        environment: None stands for the process's own. BENCH_DATA separates folders as PATH does.
+        config: None stands for `config_path()`; the file need not exist.
+
+    Raises:
+        DataError: If the config file is not the YAML it should be.
+    """
+    environment = os.environ if environment is None else environment
+    named = [str(value) for value in values]
+    named += [part for part in environment.get(VARIABLE, "").split(os.pathsep) if part]
+    named += _configured(config_path() if config is None else config)
+    return tuple(dict.fromkeys(Path(part).expanduser().resolve() for part in named))
+
+
+def locate(roots: Sequence[Path], *, name: str, folders: Sequence[str], markers: Sequence[str], obtain: str) -> Path:
+    """The first folder that holds one of the `markers`.
+
+    Args:
+        roots: Data roots; each is tried itself and with each of `folders` below it.
+        name: The data set, for the message.
+        folders: Usual names of its folder, relative to a root.
+        markers: Files or folders one of which must be there, relative to the folder.
+        obtain: Where to get the data, for the message.
+
+    Raises:
+        DataError: If no folder holds a marker; the text names every place looked at.
+    """
+    tried = [root / folder for root in roots for folder in ("", name, *folders)]
+    for place in tried:
+        if any((place / marker).exists() for marker in markers):
+            return place.resolve()
+    looked = "\n".join(f"  {place}{'' if place.is_dir() else '  (no such folder)'}" for place in dict.fromkeys(tried))
+    raise DataError(
+        f"{name}: expected {' or '.join(markers)} in one of\n{looked or '  (no data root is set)'}\n"
+        f"and found it nowhere. Name the folder above the data with --data-root, {VARIABLE} or data_roots in "
+        f"{config_path()}. {obtain}"
+    )
+
+
+def stamp_files(paths: Iterable[Path]) -> str:
+    """A line for each existing file: path, bytes and time of change."""
+    lines = []
+    for path in sorted(paths):
+        if path.exists():
+            status = path.stat()
+            lines.append(f"{path}|{status.st_size}|{status.st_mtime_ns}")
+    return "\n".join(lines)
+
+
+def stamp_folder(folder: Path, *, sizes: bool = False) -> str:
+    """A line for a folder: path, number of entries and a hash of their names, with `sizes` also of bytes and times."""
+    seen = hashlib.sha256()
+    with os.scandir(folder) as entries:
+        names = sorted(entries, key=lambda entry: entry.name)
+        for entry in names:
+            seen.update(entry.name.encode("utf-8", "surrogateescape") + b"\0")
+            if sizes:
+                status = entry.stat()
+                seen.update(f"{status.st_size}|{status.st_mtime_ns}".encode())
+    return f"{folder}|{len(names)}|{seen.hexdigest()}"
+
+
+def _configured(config: Path) -> list[str]:
+    if not config.is_file():
+        return []
+    try:
+        content = yaml.safe_load(config.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        raise DataError(f"{config} is not valid YAML: {error}") from error
+    named = content.get("data_roots", []) if isinstance(content, dict) else None
+    if isinstance(named, str):
+        named = [named]
+    if not isinstance(named, list) or not all(isinstance(part, str) for part in named):
+        raise DataError(f"{config}: data_roots must be a list of folders, got {content!r}")
+    return named
