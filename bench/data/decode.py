@@ -76,9 +76,9 @@ def decode(path: Path, *, size: int, channels: int) -> np.ndarray:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(path) as image:
-                if image.format == "JPEG":
-                    image.draft(_MODES[channels], (4 * size, 4 * size))
-                flat = np.asarray(_square(_eight_bits(image).convert(_MODES[channels]), size))
+                drafted = image.draft(_MODES[channels], (4 * size, 4 * size)) if image.format == "JPEG" else None
+                box = drafted[1] if drafted else None  # what the original covers, where it is no multiple of 8 pixels
+                flat = np.asarray(_square(_eight_bits(image).convert(_MODES[channels]), size, box))
     except FileNotFoundError:
         raise DataError("missing") from None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
@@ -108,8 +108,8 @@ def decode_into(target: Path, first: int, paths: Sequence[Path], channels: int) 
     return Decoded(first, digests, tuple(failures))
 
 
-def _square(image: Image.Image, size: int) -> Image.Image:
-    return image.resize((size, size), Image.Resampling.BILINEAR)
+def _square(image: Image.Image, size: int, box: tuple[float, float, float, float] | None = None) -> Image.Image:
+    return image.resize((size, size), Image.Resampling.BILINEAR, box)
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:

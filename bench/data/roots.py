@@ -83,7 +83,10 @@ def stamp_folder(folder: Path, *, sizes: bool = False) -> str:
         for entry in names:
             seen.update(entry.name.encode("utf-8", "surrogateescape") + b"\0")
             if sizes:
-                status = entry.stat()
+                try:
+                    status = entry.stat()
+                except FileNotFoundError:  # a link to nowhere; decoding will say so
+                    continue
                 seen.update(f"{status.st_size}|{status.st_mtime_ns}".encode())
     return f"{folder}|{len(names)}|{seen.hexdigest()}"
 

@@ -1,0 +1,58 @@
+import gzip
+from pathlib import Path
+
+import pytest
+
+from bench.data.source import DataError
+from bench.data.table import read_table
+
+
+def write(tmp_path: Path, text: str, name: str = "t.csv") -> Path:
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return tmp_path / name
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_cells_stay_text_blanks_stay_blank_and_rows_know_their_line(tmp_path: Path, name: str) -> None:
+    table = read_table(write(tmp_path, "\ufeffid, x\n007,1.0\nNA,\n", name), ("id", "x"))
+    assert table["id"].to_list() == ["007", "NA"]
+    assert table["x"].to_list() == ["1.0", ""]
+    assert table.index.to_list() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("<!DOCTYPE html><html></html>", "expected a CSV table, found an HTML page"),
+        ("", "found an empty file"),
+        ("id,y\n1,2\n", "x not found among id, y"),
+        ("id,x,x\n1,2,3\n", "each column once"),
+        ("a\0b,x\n1,2\n", "id not found"),
+    ],
+)
+def test_files_that_are_not_the_table_are_refused_with_the_reason(tmp_path: Path, text: str, reason: str) -> None:
+    with pytest.raises(DataError, match=f"{reason}.*Ask Ann"):
+        read_table(write(tmp_path, text), ("id", "x"), obtain="Ask Ann.")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "cells"), [("1,2\n3\n", 3, 1), ("1,2\n\n1,2,3\n", 4, 3), ('"a\nb",2\n3\n', 4, 1)]
+)
+def test_row_with_too_few_or_too_many_cells_is_refused_by_its_line(
+    tmp_path: Path, text: str, line: int, cells: int
+) -> None:
+    with pytest.raises(DataError, match=f"line {line} has {cells} cells, expected 2"):
+        read_table(write(tmp_path, "id,x\n" + text), ("id", "x"))
+
+
+def test_other_columns_are_kept_only_on_request(tmp_path: Path) -> None:
+    path = write(tmp_path, "id,x,y\n1,2,3\n")
+    assert list(read_table(path, ("y", "id")).columns) == ["id", "y"]
+    assert list(read_table(path, ("id",), rest=True).columns) == ["id", "x", "y"]
+
+
+def test_truncated_gzip_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "id,x\n" + "".join(f"{row},{row * row}\n" for row in range(500)), "t.csv.gz")
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(DataError, match="not a readable CSV table"):
+        read_table(path, ("id", "x"))
