@@ -8,7 +8,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from bench.records import SCHEMA, Record, ScoreRecord
-from leaderboard.board import device, reason
+from leaderboard.board import device
+from leaderboard.entries import reason
 
 FIELDS = (
     "dataset", "dataset_parameters", "fingerprint", "public", "public_fingerprint", "method", "method_parameters",

@@ -1,4 +1,4 @@
-"""Utility against privacy as a picture, in a light and a dark version; drawn on Figure objects, never through pyplot."""
+"""Utility against privacy as a picture, light and dark; drawn on Figure objects, never through pyplot."""
 
 from __future__ import annotations
 
@@ -6,39 +6,58 @@ import io
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import matplotlib
 import seaborn
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from bench.records import ScoreRecord
 from leaderboard.board import Row
 
+Plane = Literal["reid-auc", "guesswork"]
+PALE = (7, 8)  # grey, which stands for chance here, and yellow, which vanishes on white
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "p", "h", "*")
-SHIFTS = (
-    (9, 0, "left"), (-9, 0, "right"), (0, 10, "center"), (0, -10, "center"), (9, 11, "left"), (9, -11, "left"),
-    (-9, 11, "right"), (-9, -11, "right"), (0, 22, "center"), (0, -22, "center"), (14, 24, "left"), (14, -24, "left"),
-    (-14, 24, "right"), (-14, -24, "right"), (20, 38, "left"), (20, -38, "left"), (-20, 38, "right"),
-    (-20, -38, "right"), (0, 40, "center"), (0, -40, "center"), (30, 54, "left"), (30, -54, "left"),
-    (-30, 54, "right"), (-30, -54, "right"),
-)  # fmt: skip
+SHIFTS = [
+    (dx * side, dy * height)
+    for dx, dy in (
+        (7, 8),
+        (9, 0),
+        (0, 13),
+        (7, 20),
+        (16, 32),
+        (0, 30),
+        (34, 20),
+        (24, 46),
+        (60, 34),
+        (40, 64),
+        (90, 50),
+    )
+    for height in (1, -1)
+    for side in (1, -1)
+]  # where a label may stand, in points from its mark, nearest first
 
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of one version: ink, faint ink and ground as #rrggbb, and a seaborn palette that the colour-blind can read."""
+    """Colours of one version as #rrggbb; how far the palette moves towards black (0) or white (1) to stand out."""
 
     ink: str
     faint: str
     ground: str
-    lightness: float
+    target: float
+    shift: float
 
 
-THEMES = {"light": Theme("#1d2329", "#8a939c", "#ffffff", 0.0), "dark": Theme("#e6e8ea", "#7d868f", "#15191d", 0.25)}
+THEMES = {
+    "light": Theme("#1d2329", "#8a939c", "#ffffff", 0.0, 0.18),
+    "dark": Theme("#e6e8ea", "#7d868f", "#15191d", 1.0, 0.25),
+}
 
 
 @dataclass(frozen=True)
@@ -52,24 +71,24 @@ class Point:
 
 
 def points(rows: Sequence[Row], metric: str) -> list[Point]:
-    """The rows that have both a utility AUC and the privacy figure; preset and seed are named where they tell rows apart."""
-    presets = {row.preset for row in rows}
-    seeds = {row.seed for row in rows}
+    """The rows with both figures, each labelled by its method and by whatever tells it from the method's other rows."""
     found = []
     for row in rows:
         utility, privacy = row.entries["utility-auc"].score, row.entries[metric].score
         if utility is not None and privacy is not None:
-            extra = [row.preset] * (len(presets) > 1) + [f"seed {row.seed}"] * (len(seeds) > 1)
-            found.append(Point(" · ".join([_short(row.label), *extra]), row.method, utility, privacy))
+            twins = [other for other in rows if other.method == row.method]
+            telling = [
+                f"{name}={value}"
+                for name, value in sorted(row.parameters.items())
+                if any(other.parameters.get(name) != value for other in twins)
+            ]
+            telling += [row.preset] * any(other.preset != row.preset for other in twins)
+            telling += [f"seed {row.seed}"] * any(other.seed != row.seed for other in twins)
+            found.append(Point(_short(" ".join([row.method, *telling])), row.method, utility, privacy))
     return found
 
 
-def plane(
-    rows: Sequence[Row],
-    metric: Literal["reid-auc", "guesswork"],
-    methods: Sequence[str],
-    theme: Literal["light", "dark"],
-) -> str | None:
+def plane(rows: Sequence[Row], metric: Plane, methods: Sequence[str], theme: Literal["light", "dark"]) -> str | None:
     """An SVG of utility (upwards) against the weakest privacy figure (better to the right); None without points.
 
     Args:
@@ -81,13 +100,13 @@ def plane(
     chosen, shown = THEMES[theme], points(rows, metric)
     if not shown:
         return None
-    style = {
+    style: dict[Any, Any] = seaborn.axes_style("whitegrid") | {
         "text.color": chosen.ink, "axes.labelcolor": chosen.ink, "xtick.color": chosen.ink, "ytick.color": chosen.ink,
         "axes.edgecolor": chosen.faint, "axes.facecolor": chosen.ground, "figure.facecolor": chosen.ground,
         "grid.color": chosen.faint, "grid.alpha": 0.25, "grid.linewidth": 0.6, "axes.linewidth": 0.8, "font.size": 9.5,
         "font.family": "DejaVu Sans", "svg.hashsalt": f"{metric}-{theme}", "svg.fonttype": "path",
     }  # fmt: skip
-    with matplotlib.rc_context({**seaborn.axes_style("whitegrid"), **style}), warnings.catch_warnings():
+    with matplotlib.rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # a box in its place is enough
         figure = Figure(figsize=(6.4, 4.7), layout="constrained")
         FigureCanvasAgg(figure)
@@ -102,9 +121,8 @@ def plane(
 
 
 def _draw(axes: Axes, shown: Sequence[Point], metric: str, methods: list[str], theme: Theme) -> None:
-    colours = seaborn.color_palette("colorblind", 10)
-    if theme.lightness:
-        colours = [tuple(c + (1 - c) * theme.lightness for c in colour) for colour in colours]
+    usable = [colour for index, colour in enumerate(seaborn.color_palette("colorblind", 10)) if index not in PALE]
+    colours = [tuple(c + (theme.target - c) * theme.shift for c in colour) for colour in usable]
     palette = {method: colours[index % len(colours)] for index, method in enumerate(methods)}
     markers = {method: MARKERS[index % len(MARKERS)] for index, method in enumerate(methods)}
     x, y = [point.privacy.value for point in shown], [point.utility.value for point in shown]
@@ -154,19 +172,21 @@ def _chance(axes: Axes, scores: Sequence[ScoreRecord], line, span, theme: Theme)
 
 
 def _name(axes: Axes, shown: Sequence[Point], theme: Theme) -> None:
-    """Label the points where a label fits; each takes the first place that covers no point and no other label."""
+    """Label the points where a label fits; each takes the first place that covers no point, whisker or other label."""
     renderer = axes.figure.canvas.get_renderer()  # type: ignore[attr-defined]
-    spots = [axes.transData.transform((point.privacy.value, point.utility.value)) for point in shown]
-    taken = [Bbox.from_extents(x - 5, y - 5, x + 5, y + 5) for x, y in spots]
+    taken = [box for point in shown for box in _covered(axes, point)]
     frame = axes.get_window_extent(renderer).padded(2)
     for point in sorted(shown, key=lambda p: (-p.utility.value, p.label)):
-        for index, (dx, dy, side) in enumerate(SHIFTS):
+        for dx, dy in SHIFTS:
+            far = abs(dx) + abs(dy) > 24
             text = axes.annotate(
                 point.label, (point.privacy.value, point.utility.value), xytext=(dx, dy), textcoords="offset points",
-                ha=side, va="center", fontsize=8.5, color=theme.ink, zorder=5, parse_math=False,
-                arrowprops={"arrowstyle": "-", "color": theme.faint, "linewidth": 0.6} if index > 7 else None,
+                ha="left" if dx > 0 else "right" if dx < 0 else "center", va="center", fontsize=8.5, color=theme.ink,
+                zorder=6, parse_math=False, path_effects=[withStroke(linewidth=2.5, foreground=theme.ground)],
+                arrowprops={"arrowstyle": "-", "color": theme.faint, "linewidth": 0.6} if far else None,
             )  # fmt: skip
-            box = text.get_window_extent(renderer) if index <= 7 else _box(text, renderer)
+            text.update_positions(renderer)
+            box = Text.get_window_extent(text, renderer)  # the words alone, without their leader
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
             if inside and not any(box.overlaps(other) for other in taken):
                 taken.append(box)
@@ -174,12 +194,18 @@ def _name(axes: Axes, shown: Sequence[Point], theme: Theme) -> None:
             text.remove()
 
 
-def _box(text, renderer) -> Bbox:  # type: ignore[no-untyped-def]
-    """The extent of an annotation's words, without its leader."""
-    from matplotlib.text import Text
-
-    text.update_positions(renderer)
-    return Text.get_window_extent(text, renderer)
+def _covered(axes: Axes, point: Point) -> list[Bbox]:
+    """What a point and its whiskers cover, in pixels."""
+    u, p = point.utility, point.privacy
+    x, y = axes.transData.transform((p.value, u.value))
+    boxes = [Bbox.from_extents(x - 5, y - 5, x + 5, y + 5)]
+    if p.low is not None and p.high is not None:
+        ends = axes.transData.transform([(p.low, u.value), (p.high, u.value)])
+        boxes.append(Bbox.from_extents(*ends.min(0) - 1, *ends.max(0) + 1))
+    if u.low is not None and u.high is not None:
+        ends = axes.transData.transform([(p.value, u.low), (p.value, u.high)])
+        boxes.append(Bbox.from_extents(*ends.min(0) - 1, *ends.max(0) + 1))
+    return boxes
 
 
 def _short(label: str, length: int = 34) -> str:

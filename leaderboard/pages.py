@@ -12,15 +12,16 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench.records import Record, json_schema, read_all
-from leaderboard.board import WORDS, Row, interval, number, ordered, parameters_text, reason, rows
+from leaderboard.board import Row, missing, ordered, parameters_text, rows
 from leaderboard.columns import Column, columns
 from leaderboard.downloads import flat, results_csv, results_json
-from leaderboard.figures import plane
+from leaderboard.entries import WORDS, interval, number, reason
+from leaderboard.figures import Plane, plane
 from leaderboard.sections import Section, sections
 from leaderboard.slugs import digest, slugs
 
 MANIFEST = "files.json"
-PLANES = ("reid-auc", "guesswork")
+PLANES: tuple[Plane, ...] = ("reid-auc", "guesswork")
 FIRST_ORDER = "reid-auc"
 
 
@@ -80,7 +81,7 @@ def render(taken: Intake) -> dict[str, str]:
         "stems": stems,
         "anchors": {row.cell: f"run-{digest('/'.join((row.dataset, row.cell)))}" for row in board},
         "first": FIRST_ORDER,
-        "created": (min(r.created for r in taken.records), max(r.created for r in taken.records)) if taken.records else None,
+        "created": sorted(record.created for record in taken.records),
     }  # fmt: skip
     files["index.html"] = env.get_template("index.html").render(
         **common, root="", sections=parts, figures=figures, taken=taken, board=board, attacks=_attacks(board)
@@ -105,19 +106,8 @@ def command(row: Row) -> str:
     dataset = row.dataset
     if row.data and row.data.parameters:
         dataset += f"[{parameters_text(row.data.parameters)}]"
-    words = [
-        "bench",
-        "run",
-        "--method",
-        row.label,
-        "--dataset",
-        dataset,
-        "--preset",
-        row.preset,
-        "--seed",
-        str(row.seed),
-    ]
-    return shlex.join(words)
+    chosen = ["--method", row.label, "--dataset", dataset, "--preset", row.preset, "--seed", str(row.seed)]
+    return shlex.join(["bench", "run", *chosen])
 
 
 def _environment() -> Environment:
@@ -126,21 +116,21 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )  # fmt: skip
     env.filters |= {"flat": flat, "ordered": ordered, "number": number, "json": _json, "pairs": parameters_text}
-    env.globals |= {
-        "words": WORDS,
-        "number": number,
-        "interval": interval,
-        "reason": reason,
-        "command": command,
-        "used": _used,
-    }
+    env.globals |= {"words": WORDS, "number": number, "interval": interval, "reason": reason, "command": command}
+    env.globals |= {"used": _used, "shared_null": _shared_null, "missing": missing}
     return env
 
 
 def _used(shown: Sequence[Column], some: Sequence[Row]) -> list[Column]:
-    """The columns for a table: utility and the main privacy figures always, others where any row has something to say."""
+    """The columns for a table: the main ones always, others where any row has something to say."""
     always = {"utility-auc", "guesswork", "reid-auc", "top-1"}
     return [c for c in shown if c.name in always or any(row.entries[c.name].status != "not-run" for row in some)]
+
+
+def _shared_null(some: Sequence[Row], metric: str) -> str:
+    """What chance gives, where it is the same for every row of a table with a figure; else empty."""
+    nulls = {row.entries[metric].null for row in some if row.entries[metric].score}
+    return nulls.pop() if len(nulls) == 1 else ""
 
 
 def _json(value: object) -> str:

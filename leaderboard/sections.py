@@ -58,18 +58,15 @@ def _identity(row: Row) -> tuple[str, ...]:
     if row.data is None:
         return (row.dataset, "")
     data = row.data
-    return (
-        row.dataset, json.dumps(data.parameters, sort_keys=True), data.fingerprint, data.public, data.public_fingerprint,
-    )  # fmt: skip
+    prints = (data.fingerprint, data.public, data.public_fingerprint)
+    return (row.dataset, json.dumps(data.parameters, sort_keys=True), *prints)
 
 
 def _splits(rows: Sequence[Row]) -> tuple[tuple[str, str, str], ...]:
     seen = [row.data for row in rows if row.data]
-    usual = ["public", "private", "control", "test"]
-    names = sorted(
-        {name for data in seen for name in data.rows},
-        key=lambda n: (n not in usual, usual.index(n) if n in usual else 0, n),
-    )
+    usual = ("public", "private", "control", "test")
+    found = {name for data in seen for name in data.rows}
+    names = [name for name in usual if name in found] + sorted(found.difference(usual))
     return tuple(
         (name, _range([data.rows.get(name) for data in seen]), _range([data.subjects.get(name) for data in seen]))
         for name in names

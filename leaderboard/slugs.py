@@ -13,10 +13,10 @@ def slug(name: str) -> str:
     """A safe file stem for any text; names that lose something carry a hash of the whole.
 
     >>> slug("dp-image"), slug("../../etc/passwd")
-    ('dp-image', 'etc-passwd-6a21569c')
+    ('dp-image', 'etc-passwd-3754d6cb')
     """
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LENGTH].strip("-")
-    return plain if plain == name else f"{plain}-{digest(name)}".strip("-")
+    return plain if plain and plain == name else f"{plain}-{digest(name)}".strip("-")
 
 
 def slugs(names: Iterable[str]) -> dict[str, str]:

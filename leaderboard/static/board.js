@@ -5,9 +5,8 @@
   const number = (cell) => (cell.dataset.sort === undefined ? null : Number(cell.dataset.sort));
 
   function overlap(a, b) {
-    const low = (c) => Number(c.dataset.low ?? c.dataset.sort);
-    const high = (c) => Number(c.dataset.high ?? c.dataset.sort);
-    return low(a) <= high(b) && low(b) <= high(a);
+    if (a.dataset.low === undefined || b.dataset.low === undefined) return false;
+    return Number(a.dataset.low) <= Number(b.dataset.high) && Number(b.dataset.low) <= Number(a.dataset.high);
   }
 
   // Mark every visible row whose interval overlaps that of the row above: their order is not established.
@@ -51,7 +50,7 @@
     mark(table, column);
   }
 
-  const heads = (table) => Array.from(table.tHead.rows[table.tHead.rows.length - 1].cells);
+  const heads = (table) => Array.from(table.tHead.querySelector(".titles").cells);
 
   function select(label, options, onchange) {
     const box = document.createElement("label");

@@ -1,0 +1,152 @@
+"""One place of the board: the weakest figure of a metric, with interval and chance, or why there is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from bench.records import Record, ScoreRecord, Status
+from leaderboard.columns import Column
+
+EntryStatus = Literal["ok", "not-applicable", "failed", "timed-out", "not-run"]
+WORDS: Mapping[EntryStatus, str] = {
+    "ok": "ok",
+    "not-applicable": "not applicable",
+    "failed": "failed",
+    "timed-out": "timed out",
+    "not-run": "not run",
+}
+GRAVITY: tuple[Status, ...] = ("failed", "timed-out", "not-applicable")
+FLOOR = "chance"  # random scores: the floor of every attack, and no finding about a method while a real attack ran
+
+
+@dataclass(frozen=True)
+class Gap:
+    """An evaluator that gave no figure, and why.
+
+    Args:
+        evaluator: Which one.
+        status: How it ended.
+        reason: Why, with the phase it stopped in.
+    """
+
+    evaluator: str
+    status: Status
+    reason: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What stands in one place of the board.
+
+    Args:
+        column: The metric.
+        status: "ok" where there is a figure; otherwise why there is none.
+        text: The figure, or the status in words; never empty.
+        interval: The 95 % interval; "no interval" for a figure without one; empty without a figure.
+        null: What chance gives, with its interval; empty where unknown.
+        against_null: Where the figure lies against the 95 % interval of chance; None where there is none. "inside":
+            not distinguishable from chance; "better" or "worse": outside it, in the direction an owner wants or not.
+        by: The evaluator (for privacy: the attack) that gave the figure.
+        score: The figure itself; None without one.
+        gaps: Evaluators that should have given this figure and did not.
+        reason: Why there is no figure; empty where there is one, and for "not run".
+    """
+
+    column: Column
+    status: EntryStatus
+    text: str
+    interval: str = ""
+    null: str = ""
+    against_null: Literal["inside", "better", "worse"] | None = None
+    by: str = ""
+    score: ScoreRecord | None = None
+    gaps: tuple[Gap, ...] = ()
+    reason: str = ""
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether an evaluator failed or timed out, so that the weakest figure may not be the weakest."""
+        return any(gap.status in ("failed", "timed-out") for gap in self.gaps)
+
+
+def entry(records: Sequence[Record], column: Column) -> Entry:
+    """The weakest figure of a metric over the records of one cell, or why there is none.
+
+    Random scores (`FLOOR`) are the figure only where no other attack gave one.
+    """
+    relevant = [record for record in records if record.kind == column.kind]
+    scored = [record for record in relevant if record.status == "ok" and column.name in record.scores]
+    gaps = tuple(gap for record in relevant if (gap := _gap(record, column.name)))
+    real = [record for record in scored if record.attack is None or record.attack.name != FLOOR] or scored
+    if not real:
+        status: EntryStatus = next((s for s in GRAVITY if any(gap.status == s for gap in gaps)), "not-run")
+        reason = "; ".join(f"{gap.evaluator}: {gap.reason}" for gap in gaps if gap.status == status)
+        return Entry(column, status, WORDS[status], gaps=gaps, reason=reason)
+    sign = 1 if column.better == "higher" else -1
+    weakest = min(real, key=lambda record: (sign * record.scores[column.name].value, record.evaluator))
+    score = weakest.scores[column.name]
+    return Entry(
+        column, "ok", number(score.value, column.digits), interval(score.low, score.high, column.digits),
+        _null(score, column.digits), against_null(score), weakest.evaluator, score, gaps,
+    )  # fmt: skip
+
+
+def _gap(record: Record, metric: str) -> Gap | None:
+    """Why `record` has no figure for `metric`; None where it has one, or was never asked for one."""
+    if record.status != "ok":
+        return Gap(record.evaluator, record.status, record.not_applicable.get(metric) or reason(record))
+    if metric in record.not_applicable:
+        return Gap(record.evaluator, "not-applicable", record.not_applicable[metric])
+    return None
+
+
+def reason(record: Record) -> str:
+    """Why a record holds no scores, with the phase it stopped in."""
+    text = record.reason or "no reason was recorded"
+    return f"{text} (in {record.phase})" if record.phase else text
+
+
+def against_null(score: ScoreRecord) -> Literal["inside", "better", "worse"] | None:
+    """Where a figure lies against the 95 % interval of chance; None where chance has no interval."""
+    if score.null_low is None or score.null_high is None:
+        return None
+    if score.null_low <= score.value <= score.null_high:
+        return "inside"
+    return "better" if (score.value > score.null_high) == (score.better == "higher") else "worse"
+
+
+def number(value: float, digits: int | None) -> str:
+    """A figure in print: fixed decimals, or about three significant digits where `digits` is None.
+
+    >>> number(0.5, 3), number(1, None), number(8411.2, None), number(1.234e9, None), number(-0.0004, None)
+    ('0.500', '1.00', '8,411', '1.23 × 10⁹', '−0.0004')
+    """
+    size = abs(value)
+    if digits is not None:
+        text = f"{value:.{digits}f}"
+    elif size >= 1e6 or 0 < size < 1e-4:
+        mantissa, exponent = f"{value:.2e}".split("e")
+        text = f"{mantissa} × 10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+    elif size >= 1:
+        text = f"{value:,.{max(0, 2 - math.floor(math.log10(size)))}f}"
+    else:
+        text = f"{value:.3g}"
+    return text.replace("-", "−", 1)
+
+
+def interval(low: float | None, high: float | None, digits: int | None) -> str:
+    """A 95 % interval in print."""
+    if low is None or high is None:
+        return "no interval"
+    return f"{number(low, digits)} – {number(high, digits)}"
+
+
+def _null(score: ScoreRecord, digits: int | None) -> str:
+    if score.null is None:
+        return ""
+    if score.null_low is None or score.null_high is None:
+        return number(score.null, digits)
+    return f"{number(score.null, digits)} ({interval(score.null_low, score.null_high, digits)})"

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from made_records import auc, claim, dataset, record, utility
+
+from leaderboard.board import missing, ordered, rows
+from leaderboard.sections import sections
+
+
+def test_evaluators_of_one_cell_become_one_row() -> None:
+    board = rows(
+        [
+            record(scores={"reid-auc": auc(0.9)}),
+            record(evaluator="utility", kind="utility", scores={"utility-auc": utility(0.8)}),
+        ]
+    )
+    assert len(board) == 1
+    assert (board[0].entries["reid-auc"].text, board[0].entries["utility-auc"].text) == ("0.900", "0.800")
+
+
+def test_parameters_presets_and_seeds_are_rows_of_their_own() -> None:
+    board = rows(
+        [record(parameters={"scale": 10}), record(parameters={"scale": 20}), record(seed=1), record(preset="paper")]
+    )
+    assert [(row.label, row.preset, row.seed) for row in board] == [
+        ("dp-simple", "paper", 0), ("dp-simple", "quick", 1), ("dp-simple[scale=10]", "quick", 0),
+        ("dp-simple[scale=20]", "quick", 0),
+    ]  # fmt: skip
+
+
+def test_seeds_are_ordered_as_numbers() -> None:
+    assert [row.seed for row in rows([record(seed=10), record(seed=9)])] == [9, 10]
+
+
+def test_limited_records_never_become_rows() -> None:
+    assert rows([record(limit=5)]) == []
+
+
+def test_the_order_of_the_records_does_not_matter() -> None:
+    records = [record(evaluator=name, seed=seed, scores={"reid-auc": auc(0.7)}) for name in "abc" for seed in (0, 1)]
+    assert rows(records) == rows(reversed(records))
+
+
+def test_rows_are_ordered_by_what_the_owner_wants_and_missing_figures_come_last() -> None:
+    broken = record("b", status="failed", reason="x")
+    board = rows([record("a", scores={"reid-auc": auc(0.9)}), broken, record("c", scores={"reid-auc": auc(0.5)})])
+    assert [row.method for row in ordered(board, "reid-auc")] == ["c", "a", "b"]
+
+
+def test_claims_are_told_from_no_claim_and_from_never_reached() -> None:
+    texts = {
+        row.method: row.claim_text
+        for row in rows([
+            record("finite", claim=claim(20.0)), record("infinite", claim=claim(None)), record("none"),
+            record("broken", status="failed", reason="x"),
+        ])
+    }  # fmt: skip
+    assert texts == {"finite": "20.0", "infinite": "∞", "none": "no claim", "broken": "not reached"}
+
+
+def test_one_reason_is_told_once_for_all_evaluators_it_stopped() -> None:
+    board = rows([record(evaluator=name, status="failed", reason="no memory", phase="fit") for name in "ab"])
+    assert [(status, why, what) for _, status, why, what in missing(board)] == [
+        ("failed", "no memory (in fit)", ["a", "b"])
+    ]
+
+
+def test_different_fingerprints_are_different_data_sets() -> None:
+    found = sections(rows([record("a"), record("b", dataset=dataset(fingerprint="0ther-data"))]))
+    assert [len(part.rows) for part in found] == [1, 1]
+    assert "0ther-da" in found[0].title
+
+
+def test_a_cell_that_never_read_its_data_joins_the_data_set_of_its_folder() -> None:
+    broken = record("b", dataset=None, status="failed", reason="file missing", cell="x")
+    assert [len(part.rows) for part in sections(rows([record("a"), broken], {"x": "synth-cxr"}))] == [2]
+    alone = sections(rows([broken], {"x": "mimic"}))
+    assert [(part.title, part.data) for part in alone] == [("mimic", None)]

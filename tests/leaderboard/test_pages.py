@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from made_records import auc, claim, dataset, guesswork, record, utility
+
+from bench.records import Record, json_schema
+from leaderboard.board import rows
+from leaderboard.pages import build, command
+
+Write = Callable[..., Path]
+EVIL = "<script>alert(1)</script>"
+
+
+def some() -> list[Record]:
+    return [
+        record(
+            "dp-simple",
+            scores={"guesswork": guesswork(2), "reid-auc": auc(0.9)},
+            parameters={"scale": 20.0},
+            claim=claim(20.0),
+        ),
+        record(
+            "dp-simple",
+            "utility",
+            {"utility-auc": utility(0.8, Edema=0.83)},
+            kind="utility",
+            parameters={"scale": 20.0},
+        ),
+        record("noise", scores={"guesswork": guesswork(90), "reid-auc": auc(0.5)}),
+        record("cvae", status="not-applicable", reason="samples are drawn, not encoded"),
+        record("syfer", status="failed", phase="fit", reason="out of memory"),
+        record("syfer", "slow", status="timed-out", phase="attack", reason="60 s"),
+    ]
+
+
+def files(site: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(site)): path.read_bytes() for path in sorted(site.rglob("*")) if path.is_file()}
+
+
+class Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.ids: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name in ("href", "src", "srcset") and value:
+                self.found.append(value)
+            if name == "id" and value:
+                self.ids.append(value)
+
+
+def parsed(page: Path) -> Links:
+    links = Links()
+    links.feed(page.read_text(encoding="utf-8"))
+    return links
+
+
+def test_the_same_records_give_the_same_bytes(write: Write, tmp_path: Path) -> None:
+    results = write(*some())
+    assert files(build(results, tmp_path / "a").parent) == files(build(results, tmp_path / "b").parent)
+
+
+def test_every_link_leads_to_a_file_or_an_anchor_of_the_site(write: Write, tmp_path: Path) -> None:
+    site = build(write(*some()), tmp_path / "site").parent
+    for page in site.rglob("*.html"):
+        for link in parsed(page).found:
+            if link == "data:,":
+                continue
+            assert "//" not in link, "no page may reach for the network"
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            assert target.is_file(), link
+            assert not anchor or anchor in parsed(target).ids, link
+
+
+def test_anchors_are_unique_on_each_page(write: Write, tmp_path: Path) -> None:
+    for page in build(write(*some()), tmp_path / "site").parent.rglob("*.html"):
+        ids = parsed(page).ids
+        assert len(ids) == len(set(ids))
+
+
+def test_failures_show_a_word_and_a_reason_and_never_a_number(write: Write, tmp_path: Path) -> None:
+    text = build(write(*some()), tmp_path / "site").read_text(encoding="utf-8")
+    for word in ("failed", "timed out", "not applicable", "not run", "out of memory (in fit)", "samples are drawn"):
+        assert word in text
+    assert not re.search(r">\s*(nan|None|null)\s*<", text, re.IGNORECASE)
+
+
+def test_a_figure_at_chance_is_marked(write: Write, tmp_path: Path) -> None:
+    text = build(write(some()[2]), tmp_path / "site").read_text(encoding="utf-8")
+    assert text.count('title="Not distinguishable from chance') == 2
+
+
+def test_no_method_is_called_private(write: Write, tmp_path: Path) -> None:
+    text = build(write(*some()), tmp_path / "site").read_text(encoding="utf-8")
+    assert "not broken by the attacks that ran" in text
+    words = re.sub(r"<[^>]+>", " ", text)
+    assert not re.search(r"\b(is|are|fully|provably) (private|secure|safe)\b", words)
+
+
+def test_limited_records_are_counted_and_broken_files_named_without_their_folder(write: Write, tmp_path: Path) -> None:
+    results = write(*some(), record("limited-one", limit=5))
+    broken = results / "cells" / "synth-cxr" / "secret-folder" / "torn.json"
+    broken.parent.mkdir()
+    broken.write_text("{")
+    text = build(results, tmp_path / "site").read_text(encoding="utf-8")
+    assert "<strong>1 record</strong> made with <code>--limit</code>" in text
+    assert "<code>torn.json</code>" in text
+    assert "limited-one" not in text
+    assert "secret-folder" not in text
+
+
+def test_hostile_text_is_escaped_on_every_page(write: Write, tmp_path: Path) -> None:
+    more = {"dataset": dataset(f'x"{EVIL}', findings=[EVIL], notes=[EVIL]), "parameters": {EVIL: f"'\"{EVIL}"}}
+    noted = auc(0.9).model_copy(update={"note": f'"{EVIL}'})
+    details = {"threat_model": {EVIL: EVIL}, "details": {EVIL: [EVIL]}, "hardware": {"processor": EVIL}}
+    records = [
+        record(EVIL, scores={"reid-auc": noted}, **details, **more),
+        record(EVIL, EVIL, status="failed", reason=f'"{EVIL}', phase=EVIL, **more),
+        record(EVIL, "utility", {"utility-auc": utility(0.8, **{EVIL: 0.7})}, kind="utility", **more),
+    ]
+    site = build(write(*records), tmp_path / "site").parent
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) == 2
+    for page in pages:
+        assert EVIL not in page.read_text(encoding="utf-8")
+        assert parsed(page).tags.count("script") == 1
+
+
+@pytest.mark.parametrize("name", ["../../escape", "/etc/passwd", "..", "", "CON"])
+def test_no_method_name_writes_outside_the_site(write: Write, tmp_path: Path, name: str) -> None:
+    site = build(write(record(name)), tmp_path / "deep" / "er" / "site").parent
+    outside = [path for path in tmp_path.rglob("*") if path.is_file() and site not in path.parents]
+    assert {path.parts[len(tmp_path.parts)] for path in outside} == {"results"}
+    assert len(list((site / "methods").iterdir())) == 1
+
+
+def test_a_rebuild_removes_its_own_stale_pages_and_nothing_else(write: Write, tmp_path: Path) -> None:
+    results = write(*some())
+    site = build(results, tmp_path / "site").parent
+    (site / "CNAME").write_text("example.org")
+    for path in (results / "cells").rglob("*.json"):
+        if "syfer" in path.read_text():
+            path.unlink()
+    build(results, site)
+    assert not (site / "methods" / "syfer.html").exists()
+    assert (site / "methods" / "noise.html").exists()
+    assert (site / "CNAME").exists()
+
+
+def test_a_forged_manifest_removes_nothing_outside_the_site(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("x")
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "files.json").write_text(json.dumps(["../precious", 3, None]))
+    build(write(*some()), site)
+    assert (tmp_path / "precious").exists()
+
+
+def test_the_downloads_stand_beside_the_index(write: Write, tmp_path: Path) -> None:
+    site = build(write(*some()), tmp_path / "site").parent
+    assert json.loads((site / "record.schema.json").read_text()) == json_schema()
+    assert len(json.loads((site / "results.json").read_text())["records"]) == len(some())
+    assert (site / "results.csv").read_text().count("\n") == 1 + 4 + 2 + 3
+
+
+def test_an_empty_results_folder_gives_a_page_that_says_so(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    assert "No results yet" in build(tmp_path / "results", tmp_path / "site").read_text(encoding="utf-8")
+
+
+def test_a_missing_results_folder_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(NotADirectoryError, match=r"expected a results folder.*bench run"):
+        build(tmp_path / "nowhere", tmp_path / "site")
+
+
+def test_the_command_repeats_the_row_through_a_shell() -> None:
+    data = dataset("medmnist", parameters={"flag": "pneumoniamnist"})
+    row = rows([record(parameters={"scale": 20.0}, dataset=data, preset="paper", seed=3)])[0]
+    assert command(row) == (
+        "bench run --method 'dp-simple[scale=20.0]' --dataset 'medmnist[flag=pneumoniamnist]' --preset paper --seed 3"
+    )
+
+
+def test_unshared_data_is_marked(write: Write, tmp_path: Path) -> None:
+    text = build(write(record(dataset=dataset(shareable=False))), tmp_path / "site").read_text(encoding="utf-8")
+    assert "under a use agreement" in text
+
+
+def test_headers_have_scopes_and_one_column_says_how_it_is_sorted(write: Write, tmp_path: Path) -> None:
+    text = build(write(*some()), tmp_path / "site").read_text(encoding="utf-8")
+    assert all("scope=" in head for head in re.findall(r"<th\b[^>]*>", text))
+    assert text.count("aria-sort=") == 1
