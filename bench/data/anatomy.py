@@ -14,6 +14,7 @@ import numpy as np
 from bench.seeds import derive
 
 Device = Literal["none", "pacemaker", "port", "wires"]
+Side = Literal["L", "R"]
 GRID = 40
 
 
@@ -45,7 +46,7 @@ class Hospital:
     gamma: float
     contrast: float
     border: float
-    marker: Literal["L", "R"]
+    marker: Side
     shift: float
     angle: float
     zoom: float
@@ -65,7 +66,9 @@ class Person:
             share of the spacing that is bone, attenuation.
         clavicle_height, clavicle_rise, clavicle_bend: Course of the collar bones.
         ratio: Cardiothoracic ratio in a good breath, seen from the back.
-        heart_tilt, heart_aspect, heart_offset, heart_height: Axis, slenderness and centre of the heart.
+        heart_share, heart_length, heart_height: Share of the heart that lies left of the middle, its length upwards
+            from the widest level, and that level.
+        stem: Half width of the great vessels above the heart.
         knob_size, knob_height: The aortic knob.
         dome_right, dome_left, dome_fall: Tops of the two diaphragm domes and their fall towards the side.
         hilum_height, vessels, branches, twist: Height of the lung roots, strength, number and phase of vessels.
@@ -94,10 +97,10 @@ class Person:
     clavicle_rise: float
     clavicle_bend: float
     ratio: float
-    heart_tilt: float
-    heart_aspect: float
-    heart_offset: float
+    heart_share: float
+    heart_length: float
     heart_height: float
+    stem: float
     knob_size: float
     knob_height: float
     dome_right: float
@@ -133,9 +136,9 @@ def draw_person(hospital: Hospital, seed: int, number: int) -> Person:
     female = rng.random() < 0.47
     fat = normal(0.0, 1.0)
     build = normal(0.0, 1.0)
-    ratio = normal(hospital.ratio + 0.008 * old, 0.048)
-    heart = (ratio - 0.47) / 0.05
-    width = 0.585 + 0.024 * build - (0.02 if female else 0.0) + normal(0.0, 0.016)
+    ratio = normal(hospital.ratio + 0.006 * old, 0.031)
+    heart = (ratio - 0.475) / 0.035
+    width = 0.655 + 0.026 * build - (0.02 if female else 0.0) + normal(0.0, 0.016)
     dome = normal(0.47, 0.05) - 0.012 * fat
     implants: tuple[Device, ...] = ("pacemaker", "port", "wires")
     device: Device = "none"
@@ -146,31 +149,31 @@ def draw_person(hospital: Hospital, seed: int, number: int) -> Person:
         apex=normal(-0.76, 0.03),
         waist=normal(0.30, 0.07),
         asymmetry=normal(0.0, 0.02),
-        rib_spacing=normal(0.135, 0.009),
+        rib_spacing=normal(0.150, 0.011),
         rib_phase=float(rng.random()),
-        rib_drop=normal(0.20, 0.05),
-        rib_slope=normal(0.40, 0.08),
+        rib_drop=normal(0.27, 0.06),
+        rib_slope=normal(0.50, 0.09),
         rib_width=normal(0.40, 0.05),
         rib_density=normal(0.105 - 0.012 * old, 0.02),
-        clavicle_height=normal(-0.63, 0.035),
-        clavicle_rise=normal(0.16, 0.05),
+        clavicle_height=normal(-0.60, 0.035),
+        clavicle_rise=normal(0.12, 0.05),
         clavicle_bend=normal(0.03, 0.012),
         ratio=ratio,
-        heart_tilt=normal(0.55, 0.12),
-        heart_aspect=normal(0.76, 0.05),
-        heart_offset=normal(0.20, 0.07),
-        heart_height=normal(0.19, 0.03),
-        knob_size=normal(0.085 + 0.010 * old, 0.012),
+        heart_share=normal(0.69, 0.04),
+        heart_length=normal(0.40, 0.05),
+        heart_height=normal(0.33, 0.03),
+        stem=normal(0.105 + 0.004 * old, 0.014),
+        knob_size=normal(0.060 + 0.014 * old, 0.014),
         knob_height=normal(-0.36, 0.03),
         dome_right=dome,
         dome_left=dome + normal(0.035, 0.03),
         dome_fall=normal(0.22, 0.05),
         hilum_height=normal(-0.08, 0.03),
-        vessels=normal(0.055 + 0.004 * heart, 0.012),
+        vessels=normal(0.055 + 0.003 * heart, 0.012),
         branches=int(rng.integers(8, 14)),
         twist=float(rng.random()),
-        body=0.80 + 0.055 * fat + 0.02 * build + normal(0.0, 0.015),
-        shoulder=normal(-0.66, 0.05),
+        body=0.90 + 0.06 * fat + 0.02 * build + normal(0.0, 0.015),
+        shoulder=normal(-0.70, 0.05),
         neck=normal(0.185 if female else 0.205, 0.015),
         thickness=1.0 + 0.06 * fat,
         breast=float(np.clip(normal(0.75 + 0.25 * fat, 0.25), 0.2, 1.6)) if female else 0.0,

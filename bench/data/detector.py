@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from bench.data.plane import film
 from bench.data.study import GRAIN, Study
 
+GLYPHS = {
+    "L": ("1....", "1....", "1....", "1....", "1....", "1....", "11111"),
+    "R": ("1111.", "1...1", "1...1", "1111.", "1.1..", "1..1.", "1...1"),
+}
 
-@lru_cache(maxsize=8)
-def resampler(size: int) -> np.ndarray:
-    """Weights (size, GRAIN) float32 that average or interpolate the grain of the quanta to `size` pixels."""
-    here = (np.arange(size) + 0.5) / size * GRAIN - 0.5
-    reach = max(1.0, GRAIN / size)
-    weights = np.maximum(1.0 - np.abs(here[:, None] - np.arange(GRAIN)[None, :]) / reach, 0.0)
-    return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
+
+def shrink(grain: np.ndarray, size: int) -> np.ndarray:
+    """The mean of the grain (GRAIN, GRAIN) over each pixel, or over a grain cell where pixels are smaller.
+
+    Both axes go through running sums: matrix products would start a thread pool for every film.
+    """
+    middle = (np.arange(size) + 0.5) * (GRAIN / size)
+    reach = 0.5 * max(1.0, GRAIN / size)
+    low, high = np.maximum(middle - reach, 0.0), np.minimum(middle + reach, float(GRAIN))
+    width = (high - low).astype(np.float32)[:, None]
+    for _ in range(2):
+        total = np.zeros((GRAIN + 1, grain.shape[1]), dtype=np.float32)
+        np.cumsum(grain, axis=0, out=total[1:])
+        grain = ((at(total, high) - at(total, low)) / width).T
+    return grain
+
+
+def at(total: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """Rows of a running sum at fractional places (size,)."""
+    row = np.minimum(place.astype(np.intp), GRAIN - 1)
+    rest = (place - row).astype(np.float32)[:, None]
+    value: np.ndarray = total[row] * (1.0 - rest) + total[row + 1] * rest
+    return value
 
 
 def expose(attenuation: np.ndarray, study: Study) -> np.ndarray:
@@ -25,15 +43,27 @@ def expose(attenuation: np.ndarray, study: Study) -> np.ndarray:
     Noise grows with attenuation because fewer quanta arrive: its spread in the logarithm is exp(A / 2) / sqrt(N0).
     """
     size = len(attenuation)
-    weights = resampler(size)
-    quanta = weights @ study.grain @ weights.T
-    seen = attenuation + 0.045 * study.noise * np.exp(0.9 * attenuation - 0.6) * quanta
-    low, high = 0.10 - study.bright, 0.10 + 1.16 * study.contrast - study.bright
-    grey = np.clip((seen - low) / (high - low), 0.0, None)
-    grey = np.power(grey, study.gamma)
-    # The shoulder of the display curve: bright tissue saturates softly.
-    grey = 1.0 - np.log1p(np.exp(np.minimum((0.94 - grey) / 0.06, 50.0))) * 0.06
     x, y = film(size)
+    seen = attenuation + 0.032 * study.noise * np.exp(0.5 * attenuation - 0.35) * shrink(study.grain, size)
+    low = 0.10 - study.bright + study.slope_x * x + study.slope_y * y
+    grey = np.clip((seen - low) / (1.22 * study.contrast), 0.0, None) ** study.gamma
+    # The shoulder of the display curve: what is dense saturates softly.
+    grey = 1.0 - np.log1p(np.exp((0.9 - np.minimum(grey, 4.0)) / 0.1)) / 9.0
     left, right, top, bottom = study.collimator
     seen_part = (x > -left) & (x < right) & (y > -top) & (y < bottom)
-    return np.rint(np.clip(grey, 0.0, 1.0) * seen_part * 255.0).astype(np.uint8)
+    grey = np.maximum(np.clip(grey, 0.0, 1.0), 0.9 * marker(x, y, study))
+    value: np.ndarray = np.rint(grey * seen_part * 255.0).astype(np.uint8)
+    return value
+
+
+def marker(x: np.ndarray, y: np.ndarray, study: Study) -> np.ndarray:
+    """The lead letter on the film, (size, size) in [0, 1]."""
+    soft = max(0.012, 2.0 / len(x))
+    total = np.zeros_like(x)
+    for row, line in enumerate(GLYPHS[study.letter]):
+        for column, dot in enumerate(line):
+            if dot == "1":
+                dx, dy = x - study.marker[0] - 0.016 * (column - 2), y - study.marker[1] - 0.016 * (row - 3)
+                total = total + np.clip(0.5 + (0.008 - np.maximum(np.abs(dx), np.abs(dy))) / soft, 0.0, 1.0)
+    value: np.ndarray = np.minimum(total, 1.0)
+    return value

@@ -5,7 +5,7 @@ Cardiomegaly is drawn by `thorax.mediastinum`, the volume loss of atelectasis by
 
 from __future__ import annotations
 
-from math import cos, pi, sin
+from math import cos, hypot, pi, sin
 
 import numpy as np
 
@@ -22,9 +22,10 @@ def edema(plane: Plane, person: Person, study: Study, space: Chest, grain: np.nd
     x = np.abs(plane.x - space.shift)
     haze = np.exp(-(((x - 0.2) / 0.20) ** 2) - ((plane.y - person.hilum_height - 0.12) / 0.34) ** 2)
     base = 0.45 / (1.0 + np.exp(-(plane.y - 0.15) / 0.12))
-    lines = np.cos(2.0 * pi * plane.y / 0.065 + 3.0 * space.across) ** 4 * plane.edge(space.span - 0.78, 0.1)
+    lines = np.cos(2.0 * pi * plane.y / 0.065 + 3.0 * space.across) ** 4 * plane.edge(space.span - 0.84, 0.1)
     lines = lines * plane.edge(plane.y - 0.02, 0.15)
-    return study.edema * ((haze + base) * (0.30 + 0.07 * grain) + 0.16 * lines)
+    share: np.ndarray = study.edema * ((haze + base) * (0.19 + 0.05 * grain) + 0.11 * lines)
+    return share
 
 
 def consolidation(plane: Plane, person: Person, study: Study) -> np.ndarray:
@@ -39,7 +40,8 @@ def consolidation(plane: Plane, person: Person, study: Study) -> np.ndarray:
             reach = size * (0.7 + 0.5 * study.consolidation)
             far = np.hypot(plane.x - x * person.width, 0.85 * (plane.y - y)) / reach
             total = total + 1.0 / (1.0 + np.exp(np.minimum(7.0 * (far - 0.85 - 0.18 * ragged), 30.0)))
-    return (0.12 + 0.38 * study.consolidation) * np.minimum(total, 1.0) * (0.9 + 0.1 * ragged)
+    share: np.ndarray = (0.24 + 0.44 * study.consolidation) * np.minimum(total, 1.0) * (0.9 + 0.1 * ragged)
+    return share
 
 
 def atelectasis(plane: Plane, study: Study, space: Chest) -> np.ndarray:
@@ -47,10 +49,13 @@ def atelectasis(plane: Plane, study: Study, space: Chest) -> np.ndarray:
     if study.atelectasis == 0:
         return np.zeros_like(plane.x)
     total = np.zeros_like(plane.x)
-    floor = float(space.dome[:, :].mean()) - 0.12
+    thin = 0.022
+    seen = hypot(thin, 0.5 * plane.pixel)
     for height, tilt, length in study.plates:
-        x, y = study.side * 0.33, floor - height
-        dx, dy = length * cos(tilt), study.side * length * sin(tilt)
-        total = np.maximum(total, plane.stroke((x - dx, y - dy), (x + dx, y + dy), 0.035))
+        x, y = study.side * 0.36, space.floor - height
+        dx, dy = plane.x - x, plane.y - y
+        along, aside = dx * cos(tilt) + dy * sin(tilt), dy * cos(tilt) - dx * sin(tilt) + 0.6 * dx * dx
+        total = total + np.exp(-((along / length) ** 4) - (aside / seen) ** 2)
     near = np.exp(-np.maximum(space.dome - plane.y, 0.0) / 0.10) * (space.side == study.side)
-    return study.atelectasis * (0.55 * total + 0.25 * near)
+    share: np.ndarray = (0.1 + 0.9 * study.atelectasis) * (0.66 * thin / seen * np.minimum(total, 1.0) + 0.36 * near)
+    return share

@@ -36,7 +36,7 @@ def attenuation(person: Person, study: Study, size: int) -> tuple[np.ndarray, Ch
     soft = tissue(plane, person)
     body = np.clip(soft * 3.0, 0.0, 1.0)
     soft = soft * (1.0 + 0.012 * grain) - AIR * depth + np.minimum(opaque, 0.92 * AIR) * depth
-    soft = soft + 0.10 * space.heart * space.air - airways(plane, person, space)
+    soft = soft + 0.02 * space.heart * space.air - airways(plane, person, space)
     bubble = plane.blob(0.30 * person.width / 0.6, person.dome_left + 0.17, 0.11, 0.07) * (1.0 - space.air)
     soft = soft - 0.22 * person.bubble * bubble * plane.edge(plane.y - space.dome, 0.04)
     return np.maximum(soft, 0.0) + body * skeleton(plane, person, study, space) + implants(plane, person, study), space

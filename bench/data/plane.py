@@ -68,4 +68,5 @@ def sample(grid: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     corner = row * len(grid) + column
     upper = flat[corner] * (1.0 - u) + flat[corner + 1] * u
     lower = flat[corner + len(grid)] * (1.0 - u) + flat[corner + len(grid) + 1] * u
-    return upper * (1.0 - v) + lower * v
+    value: np.ndarray = upper * (1.0 - v) + lower * v
+    return value

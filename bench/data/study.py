@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.data.anatomy import Hospital, Person
+from bench.data.anatomy import Hospital, Person, Side
 from bench.seeds import derive
 
+Point = tuple[float, float]
 FINDINGS = ("Edema", "Consolidation", "Cardiomegaly", "Atelectasis")
 GRAIN = 128
 # Where the liability for a finding turns into the finding, in standard deviations of the latent sum.
-THRESHOLDS = (0.62, 0.60, 0.60)
+THRESHOLDS = (0.56, 0.58, 0.56)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +32,10 @@ class Study:
         side: -1 when the collapse is on the patient's right, 1 when on the left.
         plates: (height, tilt, length) of each plate of atelectasis.
         gamma, contrast, bright, noise: The display curve and the relative noise.
+        slope_x, slope_y: Uneven exposure across the film.
+        leads: Start, bend and end of each monitor lead on the chest.
         collimator: Film edges (left, right, top, bottom) in film coordinates; beyond +-1 means not seen.
-        marker: (x, y) of the side letter on the film.
+        letter, marker: The side letter on the film and its (x, y).
         labels: (4,) 1, 0 or NaN for `FINDINGS`.
         grain: (GRAIN, GRAIN) float32 standard normal: the quanta.
         fluff: (GRAIN // 8, GRAIN // 8) float32 standard normal: the ragged shape of opacities.
@@ -57,7 +60,11 @@ class Study:
     contrast: float
     bright: float
     noise: float
+    slope_x: float
+    slope_y: float
+    leads: tuple[tuple[Point, Point, Point], ...]
     collimator: tuple[float, float, float, float]
+    letter: Side
     marker: tuple[float, float]
     labels: tuple[float, float, float, float]
     grain: np.ndarray
@@ -91,19 +98,23 @@ def draw_study(hospital: Hospital, person: Person, seed: int, number: int, visit
 
     supine = bool(rng.random() < hospital.supine)
     breath = normal(-0.5 if supine else 0.0, 0.5)
-    ratio = person.ratio * (1.05 if supine else 1.0) - 0.006 * breath + normal(0.0, 0.008)
+    ratio = person.ratio * (1.05 if supine else 1.0) - 0.006 * breath + normal(0.0, 0.012)
     excess = [
         liability + hospital.sickness + normal(0.0, 0.75) - threshold
         for liability, threshold in zip(person.liability, THRESHOLDS, strict=True)
     ]
-    # Film readers measure the heart but only judge the rest: 0.05 of the ratio weighs like one standard deviation.
-    margins = (excess[0], excess[1], (ratio - 0.5) / 0.05, excess[2])
+    # Film readers measure the heart but only judge the rest: 0.04 of the ratio weighs like one standard deviation.
+    margins = (excess[0], excess[1], (ratio - 0.5) / 0.04, excess[2])
     labels = [float(margin > 0) for margin in margins]
     for finding, margin in enumerate(margins):
-        if rng.random() < 0.45 * np.exp(-((margin / 0.3) ** 2)):
+        if rng.random() < 0.36 * np.exp(-((margin / 0.3) ** 2)):
             labels[finding] = float("nan")
     lobe = -1 if rng.random() < 0.55 else 1
     border = rng.random() < hospital.border
+    leads = tuple(
+        ((uniform(-0.8, 0.8), -1.0), (uniform(-0.5, 0.5), uniform(-0.3, 0.2)), (uniform(-0.6, 0.6), uniform(0.2, 0.7)))
+        for _ in range(int(rng.integers(1, 3)) if supine and rng.random() < 0.5 else 0)
+    )
     return Study(
         shift_x=normal(0.0, hospital.shift),
         shift_y=normal(0.0, hospital.shift),
@@ -120,13 +131,17 @@ def draw_study(hospital: Hospital, person: Person, seed: int, number: int, visit
         second=(-lobe * uniform(0.35, 0.72), uniform(-0.3, 0.36), uniform(0.09, 0.16)) if rng.random() < 0.3 else None,
         side=-1 if rng.random() < 0.5 else 1,
         plates=tuple(
-            (uniform(0.04, 0.20), uniform(-0.25, 0.25), uniform(0.10, 0.2)) for _ in range(int(rng.integers(1, 4)))
+            (uniform(0.0, 0.16), uniform(-0.25, 0.25), uniform(0.10, 0.2)) for _ in range(int(rng.integers(1, 4)))
         ),
-        gamma=float(np.exp(normal(np.log(hospital.gamma), 0.13))),
-        contrast=float(np.exp(normal(np.log(hospital.contrast), 0.08))),
-        bright=normal(0.0, 0.035),
+        gamma=float(np.exp(normal(np.log(hospital.gamma), 0.10))),
+        contrast=float(np.exp(normal(np.log(hospital.contrast), 0.06))),
+        bright=normal(0.0, 0.025),
         noise=float(np.exp(normal(0.0, 0.25)) / np.sqrt(hospital.dose)),
+        slope_x=normal(0.0, 0.025),
+        slope_y=normal(0.0, 0.025),
+        leads=leads,
         collimator=tuple(uniform(0.84, 1.1) if border else 2.0 for _ in range(4)),  # type: ignore[arg-type]
+        letter=hospital.marker,
         marker=(uniform(0.72, 0.9), uniform(-0.92, -0.8)),
         labels=(labels[0], labels[1], labels[2], labels[3]),
         grain=rng.standard_normal((GRAIN, GRAIN), dtype=np.float32),
