@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args, get_origin
 
 from torch import Tensor
 
-from bench.types import NotApplicable
+from bench.types import Metric, NotApplicable
 from metrics.pairs import PairCounts
 
 
@@ -99,3 +99,17 @@ class TimingEvidence:
 
 
 Evidence = PairEvidence | UtilityEvidence | SetEvidence | TimingEvidence
+
+
+def evidence_type(metric: type) -> type:
+    """The kind of evidence that a metric class takes: the argument of its `Metric[...]` base.
+
+    Raises:
+        TypeError: The class does not say.
+    """
+    for base in getattr(metric, "__orig_bases__", ()):
+        if get_origin(base) is Metric:
+            found = get_args(base)[0]
+            if isinstance(found, type):
+                return found
+    raise TypeError(f"{metric.__name__} must derive from Metric[...] with the kind of evidence it takes")

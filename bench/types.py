@@ -134,7 +134,10 @@ class Key(ABC):
         """The released form of `private`; its tensors stay untouched, row order is kept (the harness shuffles)."""
 
     def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
-        """How new images (n, c, h, w) reach Bob's model. Default: as they are."""
+        """How new images (n, c, h, w) reach Bob's model. Default: as they are.
+
+        `labels` (n, k) come only to methods that declare `uses_labels`.
+        """
         return samples
 
     def decode(self, scores: Tensor) -> Tensor:
@@ -178,7 +181,12 @@ class Plugin(ABC):
 
 
 class Method(Plugin):
-    """An obfuscation method: fits what is public, then hands out keys."""
+    """An obfuscation method: fits what is public, then hands out keys.
+
+    `uses_labels` says that released samples depend on labels (conditional flows); only then does `Key.query` see any.
+    """
+
+    uses_labels: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, public: Dataset, seed: int) -> Scheme:

@@ -55,7 +55,8 @@ class Source(ABC):
     `public` names the data set whose rows stand in for public knowledge; its own name means that a part of its own
     subjects is set aside. `origin` names the collection the images come from: two sources of one origin may hold the
     same images and are never used against each other. `default_size` is the side in pixels images are resized to;
-    None keeps images as they are found (for sets whose images all have one size, and for tables).
+    None keeps images as they are found (for sets whose images all have one size, and for tables). `confidential` names
+    parameters that never enter a record (paths).
     """
 
     name: ClassVar[str]
@@ -67,6 +68,7 @@ class Source(ABC):
     licence: ClassVar[str]
     obtain: ClassVar[str]
     default_size: ClassVar[int | None]
+    confidential: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:

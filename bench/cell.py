@@ -1,0 +1,177 @@
+"""A cell of the benchmark (method x data set x preset x seed), its evaluators, and the content keys of its stages."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import cast
+
+from pydantic import JsonValue
+
+from bench import registry
+from bench.presets import PRESETS
+from bench.records import DatasetRecord, Kind, PluginRecord
+from bench.source_hash import modules_hash, source_hash
+from bench.spec import PluginSpec, parameters
+from bench.store import content_key
+from bench.types import Attack, Method, Plugin
+
+PROTOCOL = 1
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where things lie on this machine; no figure depends on it."""
+
+    results: Path
+    cache: Path
+    roots: tuple[Path, ...]
+
+    @property
+    def artefacts(self) -> Path:
+        """Fitted schemes and releases."""
+        return self.results / "artefacts"
+
+
+@dataclass(frozen=True)
+class DataChoice:
+    """Which rows are scored: everything that decides them.
+
+    Args:
+        dataset: The private data set.
+        public: The public one; None stands for the one that the data set names.
+        size: Side in pixels; None stands for the data set's own.
+        skip_corrupt: Leave unreadable images out.
+        preset, seed, limit: They size and draw the splits.
+    """
+
+    dataset: PluginSpec
+    public: PluginSpec | None
+    size: int | None
+    skip_corrupt: bool
+    preset: str
+    seed: int
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one choice of data, on one kind of device."""
+
+    method: PluginSpec
+    data: DataChoice
+    device: str
+
+    @property
+    def folder(self) -> str:
+        """Where its records lie below `cells/`: readable, and unique through a short hash of the whole cell."""
+        whole = hashlib.sha256(repr(self).encode()).hexdigest()[:8]
+        name = f"{slug(str(self.method))}--{self.data.preset}-seed{self.data.seed}--{whole}"
+        argument = self.data.dataset.argument or ""
+        # An argument that is a path stays out of folder names: they enter records.
+        shown = "" if "/" in argument or "\\" in argument else argument
+        return f"{slug(f'{self.data.dataset.name}-{shown}' if shown else self.data.dataset.name)}/{name}"
+
+    def build(self) -> Method:
+        """The method, sized for the preset."""
+        return cast(Method, registry.build("methods", self.method, self.data.preset))
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """One thing that is measured on a cell, with a record of its own."""
+
+    kind: Kind
+    attack: PluginSpec | None
+    metrics: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """File name of its record, without the ending."""
+        return self.kind if self.attack is None else f"attack-{slug(str(self.attack))}"
+
+    def build(self, preset: str) -> Attack | None:
+        """The attack, sized for the preset."""
+        return None if self.attack is None else cast(Attack, registry.build("attacks", self.attack, preset))
+
+
+def slug(text: str) -> str:
+    """Lower-case letters, digits, dots and hyphens; what is lost is replaced by a short hash, so slugs stay apart.
+
+    >>> slug("dp-simple[scale=20]"), slug("identity")
+    ('dp-simple-scale-20-', 'identity')
+    """
+    plain = re.sub(r"[^a-z0-9.]+", "-", text.lower())
+    if re.sub(r"[\[\]=,:@]", "-", text) == plain and len(plain) <= 80:
+        return plain
+    return f"{plain[:60]}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+
+
+def plugin_record(group: registry.Group, spec: PluginSpec, plugin: Plugin) -> PluginRecord:
+    """A method or attack as it ran."""
+    return PluginRecord(
+        name=plugin.name,
+        parameters=cast(dict[str, JsonValue], parameters(plugin)),
+        source=plugin.source,
+        code=source_hash(type(plugin)),
+        origin=registry.origin(group, spec.name),
+    )
+
+
+def fit_inputs(cell: Cell, data: DatasetRecord) -> dict[str, JsonValue]:
+    """Everything a fitted scheme depends on."""
+    method = plugin_record("methods", cell.method, cell.build())
+    return {
+        "protocol": PROTOCOL,
+        "method": method.name,
+        "method parameters": method.parameters,
+        "method code": method.code,
+        "data": data.fingerprint,
+        "public data": data.public_fingerprint,
+        "rows": cast(dict[str, JsonValue], data.rows),
+        "splits code": modules_hash(HERE / "splits.py"),
+        "seed": cell.data.seed,
+        "limit": cell.data.limit,
+        "device": cell.device,
+        "torch": version("torch"),
+    }
+
+
+def release_inputs(cell: Cell, data: DatasetRecord, key: int) -> dict[str, JsonValue]:
+    """Everything the sealed release under one key depends on."""
+    return {**fit_inputs(cell, data), "key": key, "seal code": modules_hash(HERE / "contract.py")}
+
+
+def evaluator_inputs(cell: Cell, data: DatasetRecord, evaluator: Evaluator) -> dict[str, JsonValue]:
+    """Everything a record depends on."""
+    attack = evaluator.build(cell.data.preset)
+    if attack is not None and evaluator.attack is not None:
+        record = plugin_record("attacks", evaluator.attack, attack)
+        attacking: dict[str, JsonValue] = {
+            "attack": record.name,
+            "attack parameters": record.parameters,
+            "attack code": record.code,
+        }
+    else:
+        attacking = {}
+    metrics = {f"metric {name}": source_hash(registry.load("metrics", name)) for name in sorted(evaluator.metrics)}
+    preset = asdict(PRESETS[cell.data.preset])
+    del preset["timeout"]
+    return {
+        **fit_inputs(cell, data),
+        **attacking,
+        **metrics,
+        "preset": preset,
+        "evaluator": evaluator.name,
+        "evaluator code": modules_hash(HERE / "evaluate.py"),
+    }
+
+
+def record_key(inputs: Mapping[str, JsonValue]) -> str:
+    """The content address of a record."""
+    return content_key(inputs)

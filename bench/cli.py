@@ -1,0 +1,158 @@
+"""The command line: arguments in, an exit code out. Everything heavy is imported by the verb that needs it.
+
+Exit codes: 0 all is well, 1 something failed (a cell, a check), 2 wrong usage or data that are not there, 130 stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+PRESET_NAMES = ("smoke", "quick", "standard", "paper")
+VERBS = {
+    "run": "score methods on data sets and write records",
+    "status": "say what is done, missing, failed or out of date, and why",
+    "list": "list plug-ins: methods, attacks, data sets, metrics",
+    "info": "show a plug-in's parameters, paper, claim and requirements",
+    "check": "run the contract suite over a plug-in",
+    "data": "list, describe, prepare or verify data sets",
+    "leaderboard": "build the pages from the records, or serve them",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        command = importlib.import_module(f"bench.commands.{options.verb}")
+        return int(command.main(options))
+    except KeyboardInterrupt:
+        print("\nbench: stopped; what was finished is kept", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader (say, `head`) has gone; keep the interpreter from complaining about it on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if type(error).__name__ in ("UsageError", "DataError"):
+            print(f"bench: {error}", file=sys.stderr)
+            return 2
+        raise
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="bench",
+        description="Score medical-image obfuscation methods: utility, guesswork, re-identification, throughput.",
+        epilog="New here? `bench run --suite quickstart` needs no data, no GPU and a few minutes.",
+    )
+    top.add_argument("--version", action=_Version, nargs=0, help="show the version and stop")
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+    made = {
+        name: verbs.add_parser(name, help=text, description=text.capitalize() + ".") for name, text in VERBS.items()
+    }
+    _run(made["run"])
+    _place(made["status"])
+    made["list"].add_argument("group", nargs="?", choices=("methods", "attacks", "datasets", "metrics"))
+    made["info"].add_argument("name", help="a plug-in's name or FILE.py:CLASS")
+    made["info"].add_argument("--preset", choices=PRESET_NAMES, default="quick")
+    made["check"].add_argument("name", nargs="+", help="plug-ins' names or FILE.py:CLASS")
+    made["check"].add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    _data(made["data"])
+    _leaderboard(made["leaderboard"])
+    return top
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
+        from importlib.metadata import version
+
+        print(f"veil-bench {version('veil-bench')}")
+        parser.exit()
+
+
+def _place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--results", type=Path, metavar="DIR", help="folder of the records (default: results)")
+
+
+def _sources(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data-root", type=Path, action="append", metavar="DIR",
+                        help="folder above the data sets (or BENCH_DATA, or data_roots in the config)")  # fmt: skip
+    parser.add_argument("--size", type=_positive, metavar="PIXELS", help="side images are resized to")
+    parser.add_argument("--skip-corrupt", action="store_true", default=None,
+                        help="leave unreadable images out and count them in the record")  # fmt: skip
+
+
+def _run(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("what to run (repeatable; parameters as 'dp-simple[scale=20]')")
+    what.add_argument("--suite", metavar="NAME", help="a named set of cells: quickstart")
+    what.add_argument("--config", type=Path, metavar="FILE", help="a YAML with these options; the command line wins")
+    what.add_argument("--method", action="append", metavar="NAME", help="a method, or FILE.py:CLASS")
+    what.add_argument("--dataset", action="append", metavar="NAME", help="a data set (default: synth-cxr)")
+    what.add_argument("--attack", action="append", metavar="NAME", help="an attack (default: all); none for no attack")
+    what.add_argument("--attacks", choices=("all", "none"), help="shorthand for all attacks or none")
+    what.add_argument("--metric", action="append", metavar="NAME", help="a metric (default: all)")
+    what.add_argument("--seed", type=int, action="append", metavar="N", help="a seed; one cell each (default: 0)")
+    what.add_argument("--public", metavar="NAME", help="public data set in place of the one the data set names")
+    _sources(what)
+    how = parser.add_argument_group("how to run it")
+    how.add_argument("--preset", choices=PRESET_NAMES, help="sizes of the run (default: quick)")
+    how.add_argument("--limit", type=_positive, metavar="N", help="at most N private images; kept off leaderboards")
+    how.add_argument("--device", choices=("auto", "cpu", "cuda"), help="(default: auto)")
+    how.add_argument("--jobs", type=_positive, metavar="N", help="worker processes at a time (default: 1)")
+    how.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="for each job (default: the preset's)")
+    how.add_argument("--memory", type=_seconds, metavar="GIB", help="for each worker (default: 80 %% of all, shared)")
+    how.add_argument("--overwrite", choices=("never", "failed", "always"),
+                     help="what to run again beside what is missing (default: failed)")  # fmt: skip
+    how.add_argument("--keep-releases", action="store_true", default=None, help="keep released data in the store")
+    how.add_argument("--dry-run", action="store_true", help="print the cells and how they stand, and stop")
+    _place(how)
+    how.add_argument("--site", type=Path, metavar="DIR", help="folder of the pages (default: RESULTS/site)")
+    how.add_argument("--no-site", action="store_true", help="write records only")
+
+
+def _data(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="data_verb", required=True, metavar="list | info | prepare | verify")
+    verbs.add_parser("list", help="list the data sets")
+    for name, text in (
+        ("info", "what a data set is, where it comes from, and whether it is here"),
+        ("prepare", "decode and resize it once"),
+        ("verify", "check its files, or the prepared copy against its fingerprint"),
+    ):
+        verb = verbs.add_parser(name, help=text)
+        verb.add_argument("name")
+        _sources(verb)
+        if name == "prepare":
+            verb.add_argument("--jobs", type=_positive, metavar="N", help="decoding processes (default: one a core)")
+            verb.add_argument("--download", action="store_true", help="fetch it first, where its terms allow that")
+
+
+def _leaderboard(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="leaderboard_verb", required=True, metavar="build | serve")
+    for name, text in (("build", "write the pages"), ("serve", "write the pages and show them on this machine")):
+        verb = verbs.add_parser(name, help=text)
+        _place(verb)
+        verb.add_argument("--site", type=Path, metavar="DIR", help="folder of the pages (default: RESULTS/site)")
+        if name == "serve":
+            verb.add_argument("--port", type=_positive, default=8000)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+    return value

@@ -1,0 +1,123 @@
+"""`bench run`: score methods on data sets, write records, print a table, build the pages."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from rich.table import Table
+
+from bench.cell import Place
+from bench.display import Display, to_stdout
+from bench.options import place, run_spec, site
+from bench.plan import RunSpec, cells, evaluators, recall_data, standing, to_run
+from bench.records import Record
+from bench.run import Summary, run
+from leaderboard.board import Row, rows
+from leaderboard.entries import Entry
+from leaderboard.pages import build
+
+_COLUMNS = ("utility-auc", "guesswork", "reid-auc", "top-1", "nearest-neighbour-distance", "throughput")
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run what is missing; 1 if anything failed."""
+    spec, where = run_spec(options), place(options)
+    if options.dry_run:
+        return _dry_run(spec, where)
+    start = time.perf_counter()
+    with Display() as display:
+        device = "CUDA device" if spec.device == "cuda" else "CPU"
+        display.message(
+            f"preset {spec.preset} on the {device}, {spec.jobs} job(s) at a time; records in {where.results}"
+        )
+        summary = run(spec, where, display)
+    _print_table(summary)
+    if not options.no_site and any(record.limit is None for record in summary.records):
+        print(f"Page:    {build(where.results, site(options)).as_uri()}")
+    return _conclude(summary, where, time.perf_counter() - start)
+
+
+def _print_table(summary: Summary) -> None:
+    # The board refuses limited runs; the person who asked for one still wants to see it.
+    shown = [record.model_copy(update={"limit": None}) for record in summary.records]
+    board = rows(shown)
+    console = to_stdout()
+    for dataset in dict.fromkeys(row.dataset for row in board):
+        part = [row for row in board if row.dataset == dataset]
+        table = Table(title=_title(part[0]), title_justify="left", caption_justify="left", show_lines=True)
+        table.add_column("method", overflow="fold")
+        columns = [part[0].entries[name].column for name in _COLUMNS if name in part[0].entries]
+        for column in columns:
+            table.add_column(f"{column.title} {column.arrow}", justify="right")
+        for row in part:
+            table.add_row(_label(row), *(_text(row.entries[column.name]) for column in columns))
+        table.caption = (
+            "95 % interval below each figure; ↑ ↓ show the direction that is better for the data owner; "
+            "= chance: inside what chance gives. Attack figures: the attack that did best, named below."
+        )
+        console.print(table)
+        if limits := {record.limit for record in summary.records if record.limit is not None}:
+            console.print(f"Run with --limit {min(limits)}: not for a leaderboard.")
+
+
+def _title(row: Row) -> str:
+    data = row.data
+    if data is None:
+        return f"{row.dataset}: its data could not be opened"
+    counts = ", ".join(f"{count} {name}" for name, count in data.rows.items())
+    return f"{row.dataset} ({counts} images; public set {data.public}), preset {row.preset}, seed {row.seed}"
+
+
+def _label(row: Row) -> str:
+    given = [f"{name}={value}" for name, value in row.parameters.items() if value is not None]
+    return row.method + ("\n" + "\n".join(given) if given else "")
+
+
+def _text(entry: Entry) -> str:
+    if entry.score is None:
+        return entry.text
+    lines = [entry.text, entry.interval]
+    if entry.against_null == "inside":
+        lines.append("= chance")
+    if entry.by.startswith("attack-"):
+        lines.append(entry.by.removeprefix("attack-"))
+    return "\n".join(lines)
+
+
+def _conclude(summary: Summary, where: Place, seconds: float) -> int:
+    failures = summary.failures
+    print(f"Records: {where.results / 'cells'}")
+    print(
+        f"{summary.computed} computed, {len(summary.records) - summary.computed} already there, "
+        f"{len(failures)} failed; {seconds:.0f} s"
+    )
+    for record in failures:
+        print(_failure(record, where), file=sys.stderr)
+    return 1 if failures else 0
+
+
+def _failure(record: Record, where: Place) -> str:
+    log = where.results / "cells" / record.cell / ("fit.log" if record.phase == "fit" else f"{record.evaluator}.log")
+    known = f" (log: {log})" if log.exists() else ""
+    return f"{record.status}: {record.cell}/{record.evaluator} in {record.phase}: {record.reason}{known}"
+
+
+def _dry_run(spec: RunSpec, where: Place) -> int:
+    table = Table("data set", "method", "seed", "evaluator", "state", "would run", "why")
+    planned = evaluators(spec.attacks, spec.metrics, spec.preset)
+    counts = {True: 0, False: 0}
+    for cell in cells(spec):
+        data = recall_data(where, cell.data)
+        for evaluator in planned:
+            found = standing(where, cell, evaluator, data)
+            runs = to_run(found, spec.overwrite)
+            counts[runs] += 1
+            table.add_row(
+                str(cell.data.dataset), str(cell.method), str(cell.data.seed), evaluator.name, found.state,
+                "yes" if runs else "no", found.reason,
+            )  # fmt: skip
+    to_stdout().print(table)
+    print(f"{counts[True]} to run, {counts[False]} to keep; nothing was run")
+    return 0

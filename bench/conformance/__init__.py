@@ -1,0 +1,64 @@
+"""The contract suite: what every plug-in must satisfy, in seconds. `bench check NAME` and `tests/contract/` run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+
+import torch
+
+from bench import registry
+from bench.conformance import attacks, datasets, methods, metrics
+from bench.conformance.outcome import Result, Skip, require
+from bench.spec import PluginSpec, parse
+from bench.types import NotApplicable
+
+Check = Callable[[PluginSpec, torch.device], None]
+
+
+def conform(group: registry.Group, text: str, device: torch.device) -> list[Result]:
+    """Run every check of the plug-in's group; one that fails does not stop the others."""
+    spec = parse(text)
+    results = []
+    suite: dict[str, Check] = {"describes itself": _describes_itself(group), **_SUITES[group]}
+    for title, work in suite.items():
+        try:
+            work(spec, device)
+        except (Skip, NotApplicable) as reason:
+            results.append(Result(title, "skipped", str(reason)))
+        except Exception as error:  # an adapter may fail in any way, and each way is a finding
+            results.append(Result(title, "failed", f"{type(error).__name__}: {error}"))
+        else:
+            results.append(Result(title, "passed"))
+    return results
+
+
+def _describes_itself(group: registry.Group) -> Check:
+    wanted = {
+        "methods": ("name", "source"),
+        "attacks": ("name", "source", "knowledge"),
+        "datasets": ("name", "title", "source", "public", "origin", "licence", "obtain"),
+        "metrics": ("name", "unit", "better", "source"),
+    }[group]
+
+    def work(spec: PluginSpec, device: torch.device) -> None:
+        cls = registry.load(group, spec.name)
+        for name in wanted:
+            value = getattr(cls, name, None)
+            require(isinstance(value, str) and value != "", f"{cls.__name__}.{name} must be a text, got {value!r}")
+        require(bool(cls.__doc__), f"{cls.__name__} needs a docstring: its first line is shown by `bench list`")
+        require(is_dataclass(cls) and cls.__dataclass_params__.frozen, f"{cls.__name__} must be a frozen dataclass")  # type: ignore[attr-defined]
+        names = {field.name for field in fields(cls)}
+        for preset, values in getattr(cls, "presets", {}).items():
+            unknown = sorted(values.keys() - names)
+            require(not unknown, f"preset {preset!r} sets parameters that do not exist: {unknown}")
+
+    return work
+
+
+_SUITES: Mapping[registry.Group, Mapping[str, Check]] = {
+    "methods": methods.CHECKS,
+    "attacks": attacks.CHECKS,
+    "metrics": metrics.CHECKS,
+    "datasets": datasets.CHECKS,
+}

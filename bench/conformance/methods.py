@@ -1,0 +1,166 @@
+"""Checks of a method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+import torch
+from torch import Tensor
+
+from bench import registry
+from bench.conformance.outcome import PRESET, Skip, require, sample_data
+from bench.contract import check, fingerprint, seal
+from bench.seeds import derive, generator
+from bench.spec import PluginSpec
+from bench.types import Dataset, Key, Method, Scheme
+
+
+def _method(spec: PluginSpec) -> Method:
+    return cast(Method, registry.build("methods", spec, PRESET))
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    """A method fitted on small random rows."""
+
+    method: Method
+    scheme: Scheme
+    public: Dataset
+    private: Dataset
+
+
+def _fit(spec: PluginSpec, device: torch.device, kind: Literal["images", "table"] = "images") -> _Setting:
+    method = _method(spec)
+    public, private = (sample_data(kind, seed=seed).to(device) for seed in (1, 2))
+    return _Setting(method, method.fit(public, derive(0, "fit")), public, private)
+
+
+def _release_is_well_formed(spec: PluginSpec, device: torch.device) -> None:
+    setting = _fit(spec, device)
+    check(setting.scheme.sample_key(1).release(setting.private), setting.private)
+
+
+def _tables(spec: PluginSpec, device: torch.device) -> None:
+    setting = _fit(spec, device, "table")
+    check(setting.scheme.sample_key(1).release(setting.private), setting.private)
+
+
+def _inputs_stay_untouched(spec: PluginSpec, device: torch.device) -> None:
+    public, private = sample_data(seed=1).to(device), sample_data(seed=2).to(device)
+    before = fingerprint(public), fingerprint(private)
+    key = _method(spec).fit(public, 0).sample_key(1)
+    key.release(private)
+    key.query(private.samples, private.labels)
+    require((fingerprint(public), fingerprint(private)) == before, "fit, release or query wrote into its input")
+
+
+def _same_seed_same_bits(spec: PluginSpec, device: torch.device) -> None:
+    first, second = (_fit(spec, device) for _ in range(2))
+    _same(first.scheme.sample_key(1), second.scheme.sample_key(1), first.private, "two fits with one seed")
+
+
+def _keys_differ(spec: PluginSpec, device: torch.device) -> None:
+    setting = _fit(spec, device)
+    keys = [setting.scheme.sample_key(seed) for seed in (1, 2)]
+    if not keys[0].state():
+        raise Skip("its keys hold no secret")
+    a, b = (key.release(setting.private).samples for key in keys)
+    require(a.shape != b.shape or not torch.equal(a, b), "two keys gave the same release")
+
+
+def _saves_and_loads(spec: PluginSpec, device: torch.device) -> None:
+    setting = _fit(spec, device)
+    loaded = setting.method.load(dict(setting.scheme.state()))
+    key = setting.scheme.sample_key(1)
+    _same(key, loaded.sample_key(1), setting.private, "a scheme and its loaded state")
+    _same(key, loaded.load_key(dict(key.state())), setting.private, "a key and its loaded state")
+
+
+def _links_follow_rows(spec: PluginSpec, device: torch.device) -> None:
+    setting = _fit(spec, device)
+    release = setting.scheme.sample_key(1).release(setting.private)
+    if release.links is None:
+        raise Skip("it releases rows without a raw original")
+    require(len(torch.unique(release.links, dim=0)) == len(release.links), "links repeat a pair")
+    sealed = seal(release, 5)
+    links = cast(Tensor, sealed.links)
+    raw = release.samples[release.links[:, 1]]
+    require(torch.equal(sealed.release.samples[links[:, 1]], raw), "links no longer fit after shuffling")
+    if release.labels is not None and release.labels.shape == cast(Tensor, setting.private.labels).shape:
+        require(bool(release.labels.isfinite().all()), "labels that were known became unknown")
+
+
+def _labels_stay_out_of_samples(spec: PluginSpec, device: torch.device) -> None:
+    setting = _fit(spec, device)
+    if setting.method.uses_labels:
+        raise Skip("it declares that samples depend on labels")
+    key = setting.scheme.sample_key(1)
+    flipped = replace(setting.private, labels=1 - cast(Tensor, setting.private.labels))
+    same = torch.equal(key.release(setting.private).samples, key.release(flipped).samples)
+    require(same, "released samples change with the labels, but the method does not declare uses_labels")
+
+
+def _rows_do_not_see_their_place(spec: PluginSpec, device: torch.device) -> None:
+    setting = _fit(spec, device)
+    same = replace(setting.private, samples=setting.private.samples[:1].expand_as(setting.private.samples).clone())
+    release = setting.scheme.sample_key(1).release(same)
+    first, last = (release.samples[index].flatten() for index in (0, -1))
+    if torch.equal(first, last):
+        return
+    # Fresh noise on equal rows: then the place must not show in the level. Means of d independent numbers.
+    spread = release.samples.flatten(1).std(dim=1).amax() / first.numel() ** 0.5
+    drift = torch.corrcoef(
+        torch.stack(
+            (torch.arange(len(release), dtype=torch.float64), release.samples.flatten(1).mean(dim=1).cpu().double())
+        )
+    )[0, 1]
+    # |r| sqrt(n) is about normal where level and place are unrelated: 4.5 deviations are 7 in a million.
+    require(bool(drift.abs() * len(release) ** 0.5 < 4.5) or not bool(spread > 0), "row level drifts with the place")
+
+
+def _queries_look_like_releases(spec: PluginSpec, device: torch.device) -> None:
+    setting = _fit(spec, device)
+    key = setting.scheme.sample_key(1)
+    labels = setting.private.labels if setting.method.uses_labels else None
+    query = key.query(setting.private.samples[:5], None if labels is None else labels[:5])
+    shape = (5, *key.release(setting.private).samples.shape[1:])
+    require(tuple(query.shape) == shape, f"query must give rows like the release, {shape}, got {tuple(query.shape)}")
+    require(bool(query.isfinite().all()), "query gave numbers that are not finite")
+    scores = torch.rand(5, 2, generator=generator(0)).to(device)
+    require(key.decode(scores).shape == scores.shape, "decode must keep the shape of the scores")
+
+
+def _device_moves(spec: PluginSpec, device: torch.device) -> None:
+    if not torch.cuda.is_available():
+        raise Skip("no CUDA device here")
+    setting = _fit(spec, torch.device("cpu"))
+    cuda = torch.device("cuda")
+    state = {name: tensor.to(cuda) for name, tensor in setting.scheme.state().items()}
+    release = setting.method.load(state).sample_key(1).release(setting.private.to(cuda))
+    require(release.samples.is_cuda, "released samples must be on the device of the private rows")
+
+
+def _same(a: Key, b: Key, private: Dataset, what: str) -> None:
+    first, second = a.release(private), b.release(private)
+    for part in ("samples", "labels", "links"):
+        x, y = getattr(first, part), getattr(second, part)
+        same = x is None and y is None if x is None or y is None else torch.equal(x.nan_to_num(-1), y.nan_to_num(-1))
+        require(same, f"{what} gave different {part}")
+    require(torch.equal(a.query(private.samples), b.query(private.samples)), f"{what} gave different queries")
+
+
+CHECKS: Mapping[str, Callable[[PluginSpec, torch.device], None]] = {
+    "release is well-formed": _release_is_well_formed,
+    "works on tables": _tables,
+    "inputs stay untouched": _inputs_stay_untouched,
+    "same seed, same bits": _same_seed_same_bits,
+    "different keys differ": _keys_differ,
+    "saves and loads": _saves_and_loads,
+    "links follow the rows": _links_follow_rows,
+    "labels stay out of samples": _labels_stay_out_of_samples,
+    "rows do not see their place": _rows_do_not_see_their_place,
+    "queries look like releases": _queries_look_like_releases,
+    "device moves": _device_moves,
+}

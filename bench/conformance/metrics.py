@@ -1,0 +1,76 @@
+"""Checks of a metric, on evidence of the kind it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import cast
+
+import torch
+
+from bench import registry
+from bench.conformance.outcome import PRESET, ROWS, Skip, require
+from bench.evidence import (
+    Evidence,
+    PairEvidence,
+    PairLevel,
+    SetEvidence,
+    TimingEvidence,
+    UtilityEvidence,
+    evidence_type,
+)
+from bench.seeds import generator
+from bench.spec import PluginSpec
+from bench.types import Metric
+from metrics.pairs import PairCounts
+from metrics.patients import patient_links
+from metrics.resampling import half_samples
+
+
+def _metric_is_sound(spec: PluginSpec, device: torch.device) -> None:
+    cls = registry.load("metrics", spec.name)
+    metric = cast("Metric[object]", registry.build("metrics", spec, PRESET))
+    for evidence in _evidence(evidence_type(cls)):
+        first, second = metric(evidence), metric(evidence)
+        require(first == second, "the same evidence gave two different scores")
+        require(first.value == first.value and abs(first.value) != float("inf"), "a score must be finite")
+        if first.low is not None and first.high is not None:
+            require(first.low <= first.high, f"the interval is upside down: {first.low} to {first.high}")
+        require(first.low is not None or first.note != "", "a score without an interval must say why in its note")
+
+
+def _evidence(kind: type) -> Iterator[Evidence]:
+    """Small pieces of evidence of one kind; a kind that this suite does not know is skipped."""
+    random = generator(0)
+    subjects = torch.arange(ROWS) // 3
+    if kind is PairEvidence:
+        links = torch.stack((torch.arange(ROWS), torch.randperm(ROWS, generator=random)), dim=1)
+        samples = half_samples(subjects, ROWS, 4, seed=1)
+        counts = [[_counts(len(sample), key) for sample in samples] for key in range(2)]
+        people = PairLevel(counts, patient_links(links, subjects))
+        yield PairEvidence((ROWS, ROWS), PairLevel(counts, links), people, samples, 1)
+    elif kind is UtilityEvidence:
+        scores = [torch.rand(ROWS, 2, generator=random) for _ in range(2)]
+        labels = torch.stack((torch.arange(ROWS) % 2, torch.arange(ROWS) // 2 % 2), dim=1).to(torch.float32)
+        labels[0] = torch.nan
+        yield UtilityEvidence(scores, labels, subjects, ("first", "second"), 1)
+        yield UtilityEvidence(scores[:1], labels, None, ("first", "second"), 1)
+    elif kind is SetEvidence:
+        rows = torch.rand(ROWS, 8, generator=random)
+        yield SetEvidence(rows, rows.flip(0).clone(), subjects, subjects.flip(0), 1)
+        yield SetEvidence(rows, torch.zeros(5, 8), None, None, 1)
+    elif kind is TimingEvidence:
+        yield TimingEvidence(100, (0.5, 0.4, 0.6))
+    else:
+        raise Skip(f"no evidence of the kind {kind.__name__} at hand")
+
+
+def _counts(n: int, key: int) -> PairCounts:
+    """Plausible counts for an n x n grid with distinct scores."""
+    others = torch.full((2 * n + 1,), (n * n - n) // (n + 1))
+    others[1::2] = 0
+    return PairCounts(
+        (n, n), torch.ones(n, dtype=torch.int64), others, torch.rand(n, generator=generator(key)).double()
+    )
+
+
+CHECKS: Mapping[str, Callable[[PluginSpec, torch.device], None]] = {"score is sound": _metric_is_sound}

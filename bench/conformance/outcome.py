@@ -1,0 +1,50 @@
+"""What a check gives, and the rows it runs on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from bench.contract import ContractError
+from bench.seeds import derive, generator
+from bench.types import Dataset
+
+PRESET = "smoke"
+ROWS = 48
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of one check; `detail` is the reason for a failure or a skip."""
+
+    check: str
+    status: Literal["passed", "failed", "skipped"]
+    detail: str = ""
+
+
+class Skip(Exception):  # noqa: N818  (an outcome, not an error)
+    """A check that does not apply here; the text is the reason."""
+
+
+def sample_data(kind: Literal["images", "table"] = "images", rows: int = ROWS, seed: int = 0) -> Dataset:
+    """Small random rows with two findings and three rows a person: 64 x 64 grey images, or tables with 8 columns."""
+    random = generator(derive(seed, "conformance", kind))
+    shape = (rows, 1, 64, 64) if kind == "images" else (rows, 8)
+    labels = torch.stack((torch.arange(rows) % 2, torch.arange(rows) // 2 % 2), dim=1).to(torch.float32)
+    return Dataset(
+        name=f"random {kind}",
+        samples=torch.rand(shape, generator=random),
+        labels=labels,
+        subjects=torch.arange(rows) // 3,
+        findings=("first", "second"),
+        exclusive=False,
+        shareable=True,
+    )
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise ContractError with `message` unless `condition`."""
+    if not condition:
+        raise ContractError(message)

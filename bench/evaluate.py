@@ -1,0 +1,281 @@
+"""The evaluators: each takes a cell laid out for work and gives scores. They run in worker processes.
+
+Every evaluator sees the same sealed releases. Attacks are handed Eve's view; links, keys and the run's seed stay here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import cast
+
+import torch
+from pydantic import JsonValue
+from torch import Tensor
+
+from bench import registry
+from bench.bob import Bob, BobPlan, train_bob
+from bench.cell import Cell, Evaluator, Place
+from bench.contract import ContractError, Sealed
+from bench.evidence import Evidence, PairEvidence, PairLevel, SetEvidence, TimingEvidence, UtilityEvidence
+from bench.machine import hardware
+from bench.presets import Preset
+from bench.progress import report, stage
+from bench.records import ClaimRecord, DatasetRecord, Kind, ScoreRecord, claim_record, score_record
+from bench.timing import repeat
+from bench.types import Attack, Dataset, Key, Metric, NotApplicable, PairScores, View
+from bench.workbench import Workbench, open_data
+from metrics.pairs import PairCounts, count
+from metrics.patients import patient_links
+from metrics.resampling import half_samples
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluator found; fields as in `bench.records.Record`."""
+
+    scores: Mapping[str, ScoreRecord]
+    not_applicable: Mapping[str, str]
+    threat_model: Mapping[str, str]
+    details: Mapping[str, JsonValue]
+    seconds: Mapping[str, float]
+    hardware: Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What fitting a cell's method gave: its claim, and seconds."""
+
+    claim: ClaimRecord | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """One evaluator on one cell, small enough to send to a worker."""
+
+    cell: Cell
+    place: Place
+    evaluator: Evaluator
+
+
+def open_task(argument: object) -> DatasetRecord:
+    """Prepare and split the data of a (DataChoice, Place, workers) and describe them."""
+    choice, place, workers = cast(tuple, argument)
+    return open_data(choice, place, workers=workers)[1]
+
+
+def fit_task(argument: object) -> Fitted:
+    """Fit the method of a (Cell, Place)."""
+    cell, place = cast(tuple[Cell, Place], argument)
+    start = time.perf_counter()
+    bench = Workbench.open(cell, place)
+    return Fitted(claim_record(bench.scheme().claim()), time.perf_counter() - start)
+
+
+def evaluate_task(argument: object) -> Evaluation:
+    """Run the evaluator of a Task."""
+    task = cast(Task, argument)
+    start = time.perf_counter()
+    bench = Workbench.open(task.cell, task.place)
+    opened = time.perf_counter() - start
+    metrics = [cast("Metric[Evidence]", registry.load("metrics", name)()) for name in task.evaluator.metrics]
+    found = EVALUATORS[task.evaluator.kind](bench, task.evaluator.build(task.cell.data.preset))
+    stage("judge")
+    scores, without = {}, {}
+    for metric in metrics:
+        try:
+            scores[metric.name] = score_record(metric(found.evidence), better=metric.better, unit=metric.unit)
+        except NotApplicable as reason:
+            without[metric.name] = str(reason)
+    seconds = {"open": opened, **found.seconds, "total": time.perf_counter() - start}
+    return Evaluation(scores, without, found.threat_model, found.details, seconds, hardware(bench.device))
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """Evidence for the metrics, with what the record says beside them."""
+
+    evidence: Evidence
+    details: Mapping[str, JsonValue]
+    seconds: Mapping[str, float]
+    threat_model: Mapping[str, str]
+
+
+def run_attack(bench: Workbench, attack: Attack | None) -> Finding:
+    """Train the attack on Eve's view, then score every key's release."""
+    if attack is None:
+        raise ValueError("an attack evaluator needs an attack")
+    scheme = bench.scheme()
+    first = bench.sealed(scheme, 0)
+    if first.links is None:
+        raise NotApplicable(
+            f"{attack.name} matches pairs, and {bench.method.name} releases rows without a raw original"
+        )
+    hidden = replace(bench.private, subjects=None, labels=bench.private.labels if attack.uses_labels else None)
+    view = View(bench.public, scheme, hidden, replace(bench.control, subjects=None))
+    stage("attack")
+    start = time.perf_counter()
+    attacker = attack.fit(view, bench.seed("attack", attack.name))
+    fitted = time.perf_counter()
+    n = len(bench.private)
+    subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
+    samples = half_samples(subjects, n, bench.preset.samples, seed=bench.seed("data samples"))
+    images, patients = [], []
+    for number in range(bench.preset.keys):
+        sealed = bench.sealed(scheme, number)
+        stage("score")
+        links = _links(sealed)
+        scores = attacker.score(sealed.release if attack.uses_labels else replace(sealed.release, labels=None))
+        if tuple(scores.shape) != (n, len(sealed.release)):
+            raise ContractError(f"{attack.name} must score {(n, len(sealed.release))} pairs, got {tuple(scores.shape)}")
+        images.append(_count(scores, links, samples, None))
+        if subjects is not None:
+            patients.append(_count(scores, links, samples, subjects))
+        report("score", number + 1, bench.preset.keys)
+    links = _links(first)
+    evidence = PairEvidence(
+        shape=(n, len(first.release)),
+        images=PairLevel(images, links),
+        patients=None if subjects is None else PairLevel(patients, patient_links(links, subjects)),
+        samples=samples,
+        seed=bench.seed("null", attack.name),
+    )
+    knowledge = {
+        "eve": attack.knowledge,
+        "candidates": f"the {n} raw images of the release (worst case)",
+        "scheme": "known; she draws her own keys from it",
+        "key": f"unknown: scored on {bench.preset.keys} keys that she never saw",
+        "labels": "raw and released labels" if attack.uses_labels else "none",
+    }
+    seconds = {"attack": fitted - start, "score": time.perf_counter() - fitted}
+    return Finding(evidence, {}, seconds, knowledge)
+
+
+def _links(sealed: Sealed) -> Tensor:
+    if sealed.links is None:
+        raise ContractError("a method must give links under every key or under none")
+    return sealed.links.cpu()
+
+
+def _count(scores: PairScores, links: Tensor, samples: Sequence[Tensor], subjects: Tensor | None) -> list[PairCounts]:
+    """Counts on the sub-grid of each data sample: its raw rows, and the released rows linked to them."""
+    counts = []
+    for rows in samples:
+        inside = links[torch.isin(links[:, 0], rows)]
+        cols = torch.unique(inside[:, 1])
+        local = torch.stack((torch.searchsorted(rows, inside[:, 0].contiguous()),
+                             torch.searchsorted(cols, inside[:, 1].contiguous())), dim=1)  # fmt: skip
+        pairs = local if subjects is None else patient_links(local, subjects[rows])
+        counts.append(count(scores.take(rows, cols), pairs))
+    return counts
+
+
+def run_utility(bench: Workbench, attack: Attack | None) -> Finding:
+    """Bob trains on the release under each key, chooses on held-out data, and predicts the test rows."""
+    if not bench.private.findings:
+        raise NotApplicable("no finding has enough cases in every split to train and score a classifier")
+    scheme = bench.scheme()
+    start = time.perf_counter()
+    predictions, bobs = [], []
+    for number in range(bench.preset.utility_keys):
+        release, key = bench.sealed(scheme, number).release, bench.key(scheme, number)
+        if release.labels is None:
+            raise NotApplicable(f"{bench.method.name} releases no labels, so there is nothing to learn")
+        if bench.control.labels is None:
+            raise NotApplicable("the data set has no labels")
+        stage("utility")
+        bob = train_bob(
+            release,
+            _query(bench, key, bench.control),
+            bench.control.labels,
+            exclusive=bench.private.exclusive,
+            plan=_plan(bench.preset),
+            seed=bench.seed("bob", number),
+            decode=key.decode,
+        )
+        stage("predict")
+        scores = key.decode(bob.predict(_query(bench, key, bench.test)))
+        predictions.append(scores.float().cpu())
+        bobs.append(_summary(bob))
+    labels = cast(Tensor, bench.test.labels).cpu()
+    subjects = None if bench.test.subjects is None else bench.test.subjects.cpu()
+    evidence = UtilityEvidence(predictions, labels, subjects, bench.private.findings, bench.seed("utility"))
+    return Finding(evidence, {"bob": cast(JsonValue, bobs)}, {"utility": time.perf_counter() - start}, {})
+
+
+def _plan(preset: Preset) -> BobPlan:
+    return BobPlan(
+        epochs=preset.epochs,
+        width=preset.bob_width,
+        weight_decays=preset.weight_decays,
+        dropouts=preset.dropouts,
+    )
+
+
+def _summary(bob: Bob) -> dict[str, JsonValue]:
+    """What Bob tried and chose, for the record."""
+    trials = [cast(JsonValue, asdict(trial)) for trial in bob.trials]
+    return {"architecture": bob.architecture, "dev_auc": bob.dev_auc, "precision": bob.precision, "trials": trials}
+
+
+def _query(bench: Workbench, key: Key, data: Dataset) -> Tensor:
+    """New rows as Bob's model gets them; their labels are handed over only where the method says that it needs them."""
+    return key.query(data.samples, data.labels if bench.method.uses_labels else None)
+
+
+def run_sets(bench: Workbench, attack: Attack | None) -> Finding:
+    """The released rows under the first key beside the raw ones, as sets."""
+    sealed = bench.sealed(bench.scheme(), 0)
+    subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
+    evidence = SetEvidence(
+        original=bench.private.samples.cpu(),
+        released=sealed.release.samples.cpu(),
+        subjects=subjects,
+        released_subjects=_people(sealed, subjects),
+        seed=bench.seed("sets"),
+    )
+    return Finding(evidence, {}, {}, {})
+
+
+def _people(sealed: Sealed, subjects: Tensor | None) -> Tensor | None:
+    """Who stands in each released row, where every row has exactly one raw row behind it."""
+    if subjects is None or sealed.links is None:
+        return None
+    links = sealed.links.cpu()
+    if len(links) != len(sealed.release) or len(torch.unique(links[:, 1])) != len(links):
+        return None
+    return subjects[links[torch.argsort(links[:, 1]), 0]]
+
+
+def run_throughput(bench: Workbench, attack: Attack | None) -> Finding:
+    """Time releases of the private rows, each repeat under a key of its own."""
+    scheme = bench.scheme()
+    numbers = iter(range(1_000_000))
+    stage("time releases")
+    timing = repeat(
+        lambda: scheme.sample_key(bench.seed("timing", next(numbers))).release(bench.private),
+        device=bench.device,
+        repeats=bench.preset.repeats,
+    )
+    details: dict[str, JsonValue] = {
+        "repeats": bench.preset.repeats,
+        "images": len(bench.private),
+        "peak_mib": round(timing.peak_bytes / 2**20, 1),
+    }
+    return Finding(TimingEvidence(len(bench.private), timing.seconds), details, {"timed": sum(timing.seconds)}, {})
+
+
+EVALUATORS: Mapping[Kind, Callable[[Workbench, Attack | None], Finding]] = {
+    "attack": run_attack,
+    "utility": run_utility,
+    "sets": run_sets,
+    "throughput": run_throughput,
+}
+EVIDENCE: Mapping[Kind, type[Evidence]] = {
+    "attack": PairEvidence,
+    "utility": UtilityEvidence,
+    "sets": SetEvidence,
+    "throughput": TimingEvidence,
+}

@@ -1,0 +1,187 @@
+"""What a run consists of: cells and evaluators, and how each of them stands against the records that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+import yaml
+from pydantic import JsonValue
+
+from bench import registry
+from bench.cell import Cell, DataChoice, Evaluator, Place, evaluator_inputs, record_key
+from bench.evaluate import EVIDENCE
+from bench.evidence import evidence_type
+from bench.records import DatasetRecord, Record, RecordError, loads
+from bench.spec import PluginSpec, parse
+from bench.store import content_key, write_atomically
+
+Overwrite = Literal["never", "failed", "always"]
+State = Literal["done", "failed", "stale", "missing"]
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """Everything that `bench run` was asked for.
+
+    Args:
+        methods, datasets, attacks: Plug-ins as written.
+        metrics: Metric names.
+        public, size, skip_corrupt, preset, limit: As in `DataChoice`.
+        seeds: One cell each.
+        device: "cpu" or "cuda".
+        jobs: Worker processes at a time.
+        timeout: Seconds a job; None for the preset's.
+        memory: Bytes a worker.
+        overwrite: What to run again: nothing, what failed, or all.
+        keep_releases: Keep stored releases after a cell is complete.
+    """
+
+    methods: tuple[PluginSpec, ...]
+    datasets: tuple[PluginSpec, ...]
+    attacks: tuple[PluginSpec, ...]
+    metrics: tuple[str, ...]
+    public: PluginSpec | None
+    size: int | None
+    skip_corrupt: bool
+    preset: str
+    seeds: tuple[int, ...]
+    limit: int | None
+    device: str
+    jobs: int
+    timeout: float | None
+    memory: int
+    overwrite: Overwrite
+    keep_releases: bool
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one evaluator of one cell stands, and why it would be run."""
+
+    state: State
+    reason: str
+    record: Record | None
+
+
+def cells(spec: RunSpec) -> list[Cell]:
+    """Every cell of a run; plug-ins are built once, so that wrong names and values show before any work."""
+    found = []
+    for dataset in spec.datasets:
+        registry.build("datasets", dataset, spec.preset)
+        for method in spec.methods:
+            for seed in spec.seeds:
+                choice = DataChoice(dataset, spec.public, spec.size, spec.skip_corrupt, spec.preset, seed, spec.limit)
+                cell = Cell(method, choice, spec.device)
+                cell.build()
+                found.append(cell)
+    return list(dict.fromkeys(found))
+
+
+def evaluators(attacks: Sequence[PluginSpec], metrics: Sequence[str], preset: str) -> list[Evaluator]:
+    """One evaluator an attack, and one for each other kind of evidence that a metric needs."""
+    found = []
+    for kind, evidence in EVIDENCE.items():
+        wanted = tuple(name for name in metrics if evidence_type(registry.load("metrics", name)) is evidence)
+        if not wanted:
+            continue
+        if kind == "attack":
+            for attack in dict.fromkeys(attacks):
+                registry.build("attacks", attack, preset)
+                found.append(Evaluator(kind, attack, wanted))
+        else:
+            found.append(Evaluator(kind, None, wanted))
+    return found
+
+
+def record_path(place: Place, cell: Cell, evaluator: Evaluator) -> Path:
+    """Where the record of an evaluator lies."""
+    return place.results / "cells" / cell.folder / f"{evaluator.name}.json"
+
+
+def standing(place: Place, cell: Cell, evaluator: Evaluator, data: DatasetRecord | None) -> Standing:
+    """Compare the record that is there with what would be computed now."""
+    path = record_path(place, cell, evaluator)
+    try:
+        record = loads(path.read_text(encoding="utf-8"), path)
+    except FileNotFoundError:
+        return Standing("missing", "never ran", None)
+    except (RecordError, OSError, UnicodeDecodeError) as error:
+        return Standing("stale", str(error), None)
+    if record.status in ("failed", "timed-out"):
+        return Standing("failed", f"{record.status} in {record.phase}: {record.reason}", record)
+    data = data or record.dataset
+    if data is None:
+        return Standing("missing", "its data were never opened", record)
+    inputs = evaluator_inputs(cell, data, evaluator)
+    if record.key == record_key(inputs):
+        return Standing("done", record.status if record.status == "ok" else f"not applicable: {record.reason}", record)
+    return Standing("stale", "changed since: " + "; ".join(_differences(record.inputs, inputs)), record)
+
+
+def to_run(found: Standing, overwrite: Overwrite) -> bool:
+    """Whether an evaluator is run, given how it stands."""
+    if overwrite == "always":
+        return True
+    return found.state in ("missing", "stale") or (found.state == "failed" and overwrite == "failed")
+
+
+def _differences(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> list[str]:
+    changed = []
+    for name in sorted(old.keys() | new.keys()):
+        before, after = old.get(name), new.get(name)
+        if before != after:
+            changed.append(name if name.endswith("code") else f"{name} ({before} -> {after})")
+    return changed or ["the schema of content keys"]
+
+
+def remember_data(place: Place, choice: DataChoice, data: DatasetRecord) -> None:
+    """Keep what a data choice came to, so that a dry run knows it without opening the data."""
+    write_atomically(_data_path(place, choice), data.model_dump_json())
+
+
+def recall_data(place: Place, choice: DataChoice) -> DatasetRecord | None:
+    """What the data choice came to when it was last opened, or None."""
+    try:
+        return DatasetRecord.model_validate_json(_data_path(place, choice).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _data_path(place: Place, choice: DataChoice) -> Path:
+    return place.results / "data" / f"{content_key({'choice': repr(choice)})}.json"
+
+
+def write_plan(place: Place, cell: Cell, planned: Sequence[Evaluator]) -> None:
+    """Note beside a cell's records what it consists of, adding to what was planned before."""
+    path = place.results / "cells" / cell.folder / "plan.yaml"
+    known = read_plan(path)[1] if path.exists() else []
+    data = cell.data
+    text = yaml.safe_dump({
+        "method": str(cell.method), "dataset": str(data.dataset), "public": data.public and str(data.public),
+        "size": data.size, "skip_corrupt": data.skip_corrupt, "preset": data.preset, "seed": data.seed,
+        "limit": data.limit, "device": cell.device,
+        "evaluators": [
+            {"kind": each.kind, "attack": each.attack and str(each.attack), "metrics": list(each.metrics)}
+            for each in {each.name: each for each in [*known, *planned]}.values()
+        ],
+    }, sort_keys=True)  # fmt: skip
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_atomically(path, text)
+
+
+def read_plan(path: Path) -> tuple[Cell, list[Evaluator]]:
+    """The cell and evaluators that `write_plan` noted."""
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    choice = DataChoice(
+        dataset=parse(found["dataset"]), public=parse(found["public"]) if found["public"] else None,
+        size=found["size"], skip_corrupt=found["skip_corrupt"], preset=found["preset"], seed=found["seed"],
+        limit=found["limit"],
+    )  # fmt: skip
+    planned = [
+        Evaluator(each["kind"], parse(each["attack"]) if each["attack"] else None, tuple(each["metrics"]))
+        for each in found["evaluators"]
+    ]
+    return Cell(parse(found["method"]), choice, cast(str, found["device"])), planned

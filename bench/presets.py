@@ -1,0 +1,56 @@
+"""How large a run is: one named preset sets every size that a method or attack does not set itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Sizes of a run.
+
+    Args:
+        private: At most so many images are released (control and test shrink in proportion); None for all.
+        public: At most so many public images; None for all.
+        keys: Unseen keys that every attack is scored on.
+        samples: Data samples (half of the people each) a key; keys x samples figures make an interval.
+        utility_keys: Keys under which Bob trains.
+        epochs: Passes over the release when Bob trains.
+        bob_width: Channels of the first stage of Bob's ResNet (64 is the usual ResNet-18).
+        weight_decays, dropouts: What Bob tries, every pair of them once an architecture.
+        repeats: Timed repeats of a release.
+        timeout: Seconds a job may take unless --timeout says otherwise.
+    """
+
+    private: int | None
+    public: int | None
+    keys: int
+    samples: int
+    utility_keys: int
+    epochs: int
+    bob_width: int
+    weight_decays: tuple[float, ...]
+    dropouts: tuple[float, ...]
+    repeats: int
+    timeout: float
+
+
+PRESETS: Mapping[str, Preset] = {
+    "smoke": Preset(
+        private=160, public=160, keys=2, samples=4, utility_keys=1, epochs=1, bob_width=16,
+        weight_decays=(0.05,), dropouts=(0.0,), repeats=3, timeout=300,
+    ),
+    "quick": Preset(
+        private=1500, public=3000, keys=10, samples=10, utility_keys=1, epochs=8, bob_width=32,
+        weight_decays=(0.05,), dropouts=(0.0,), repeats=5, timeout=3600,
+    ),
+    "standard": Preset(
+        private=10_000, public=20_000, keys=10, samples=10, utility_keys=3, epochs=20, bob_width=64,
+        weight_decays=(0.01, 0.1), dropouts=(0.0,), repeats=10, timeout=4 * 3600,
+    ),
+    "paper": Preset(
+        private=None, public=None, keys=10, samples=10, utility_keys=3, epochs=50, bob_width=64,
+        weight_decays=(0.0, 0.01, 0.1), dropouts=(0.0, 0.3), repeats=10, timeout=72 * 3600,
+    ),
+}  # fmt: skip

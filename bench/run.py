@@ -1,0 +1,210 @@
+"""A run: data, then fits, then evaluators, each in a worker; every outcome becomes a record the moment it is known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import cast
+
+from bench.cell import (
+    Cell,
+    DataChoice,
+    Evaluator,
+    Place,
+    evaluator_inputs,
+    plugin_record,
+    record_key,
+    release_inputs,
+    slug,
+)
+from bench.display import Display
+from bench.evaluate import Evaluation, Fitted, Task, evaluate_task, fit_task, open_task
+from bench.execute import Job, Outcome, Workers
+from bench.machine import git_state, versions
+from bench.plan import RunSpec, Standing, cells, evaluators, record_path, remember_data, standing, to_run, write_plan
+from bench.presets import PRESETS
+from bench.records import ClaimRecord, DatasetRecord, Record, dumps
+from bench.store import Store, write_atomically
+
+
+@dataclass
+class Summary:
+    """What a run came to: every record of its cells, new and old, and how many were computed now."""
+
+    records: list[Record] = field(default_factory=list)
+    computed: int = 0
+
+    @property
+    def failures(self) -> list[Record]:
+        """The records that say failed or timed out."""
+        return [record for record in self.records if record.status in ("failed", "timed-out")]
+
+
+def run(spec: RunSpec, place: Place, display: Display) -> Summary:
+    """Do what is missing of `spec`, and return the records of all of it."""
+    notify = display.progress
+    with Workers(jobs=spec.jobs, memory=spec.memory, notify=notify) as workers:
+        scheduler = _Scheduler(spec, place, display, workers)
+        scheduler.start()
+        while (finished := workers.next()) is not None:
+            job, outcome = finished
+            display.finished(job.name, outcome)
+            scheduler.follow.pop(job.name)(outcome)
+    return scheduler.summary
+
+
+class _Scheduler:
+    """Submits a job as soon as what it needs is there. `follow` says what to do with each job's outcome."""
+
+    def __init__(self, spec: RunSpec, place: Place, display: Display, workers: Workers) -> None:
+        self.spec, self.place, self.display, self.workers = spec, place, display, workers
+        self.planned = evaluators(spec.attacks, spec.metrics, spec.preset)
+        self.summary = Summary()
+        self.follow: dict[str, Callable[[Outcome], None]] = {}
+        self.waiting: dict[Cell, int] = {}
+
+    def start(self) -> None:
+        """Open every choice of data; the rest follows."""
+        by_data: dict[DataChoice, list[Cell]] = {}
+        for cell in cells(self.spec):
+            by_data.setdefault(cell.data, []).append(cell)
+            write_plan(self.place, cell, self.planned)
+        self.display.expect(sum(len(part) * (1 + len(self.planned)) + 1 for part in by_data.values()))
+        for choice, part in by_data.items():
+            name = f"{choice.dataset} seed {choice.seed}"
+            log = self.place.results / "logs" / f"data-{slug(choice.dataset.name)}.log"
+            argument = (choice, self.place, self.spec.jobs)
+            job = Job(f"data {name}", open_task, argument, self._timeout(), log)
+            self._submit(job, lambda outcome, choice=choice, part=part: self._opened(choice, part, outcome))
+
+    def _opened(self, choice: DataChoice, part: Sequence[Cell], outcome: Outcome) -> None:
+        if outcome.status != "ok":
+            self.display.message(f"{choice.dataset}: {outcome.reason}")
+            short = "the data could not be opened; the terminal and `bench data verify` say why"
+            for cell in part:
+                self._give_up(cell, None, self.planned, Outcome(outcome.status, None, short, "data", outcome.seconds))
+            return
+        data = cast(DatasetRecord, outcome.value)
+        remember_data(self.place, choice, data)
+        for cell in part:
+            missing = []
+            for evaluator in self.planned:
+                found = standing(self.place, cell, evaluator, data)
+                if to_run(found, self.spec.overwrite):
+                    missing.append(evaluator)
+                elif found.record is not None:
+                    self._keep(cell, evaluator, found)
+            if not missing:
+                self.display.skip(1)
+                continue
+            argument = (cell, self.place)
+            log = record_path(self.place, cell, self.planned[0]).with_name("fit.log")
+            job = Job(f"{_title(cell)} fit", fit_task, argument, self._timeout(), log)
+            self._submit(
+                job,
+                lambda outcome, cell=cell, data=data, missing=missing: self._fitted(cell, data, missing, outcome),
+            )
+
+    def _fitted(self, cell: Cell, data: DatasetRecord, missing: Sequence[Evaluator], outcome: Outcome) -> None:
+        if outcome.status != "ok":
+            self._give_up(cell, data, missing, outcome)
+            return
+        fitted = cast(Fitted, outcome.value)
+        self.waiting[cell] = len(missing)
+        for evaluator in missing:
+            path = record_path(self.place, cell, evaluator)
+            job = Job(
+                name=f"{_title(cell)} {evaluator.name}",
+                work=evaluate_task,
+                argument=Task(cell, self.place, evaluator),
+                timeout=self._timeout(),
+                log=path.with_suffix(".log"),
+                alone=evaluator.kind == "throughput",
+            )
+            self._submit(
+                job,
+                lambda outcome, evaluator=evaluator: self._evaluated(cell, data, evaluator, fitted.claim, outcome),
+            )
+
+    def _evaluated(
+        self, cell: Cell, data: DatasetRecord, evaluator: Evaluator, claim: ClaimRecord | None, outcome: Outcome
+    ) -> None:
+        self._write(cell, data, evaluator, claim, outcome)
+        self.waiting[cell] -= 1
+        failed = {record.cell for record in self.summary.failures}
+        if self.waiting[cell] == 0 and cell.folder not in failed and not self.spec.keep_releases:
+            preset = PRESETS[cell.data.preset]
+            for number in range(max(preset.keys, preset.utility_keys)):
+                Store(self.place.artefacts).drop("releases", release_inputs(cell, data, number))
+
+    def _give_up(self, cell: Cell, data: DatasetRecord | None, missing: Sequence[Evaluator], outcome: Outcome) -> None:
+        """Record the same outcome for all that can no longer run."""
+        self.display.skip(len(missing) + (data is None))
+        for evaluator in missing:
+            self._write(cell, data, evaluator, None, outcome)
+
+    def _keep(self, cell: Cell, evaluator: Evaluator, found: Standing) -> None:
+        self.display.skip(1)
+        self.display.cached(f"{_title(cell)} {evaluator.name}")
+        self.summary.records.append(cast(Record, found.record))
+
+    def _write(
+        self, cell: Cell, data: DatasetRecord | None, evaluator: Evaluator, claim: ClaimRecord | None, outcome: Outcome
+    ) -> None:
+        attack = evaluator.build(cell.data.preset)
+        inputs = {} if data is None else evaluator_inputs(cell, data, evaluator)
+        result = outcome.value if isinstance(outcome.value, Evaluation) else Evaluation({}, {}, {}, {}, {}, {})
+        record = Record(
+            status=outcome.status,
+            phase=outcome.phase,
+            reason=None if outcome.reason is None else scrub(outcome.reason),
+            cell=cell.folder,
+            evaluator=evaluator.name,
+            kind=evaluator.kind,
+            method=plugin_record("methods", cell.method, cell.build()),
+            attack=None if evaluator.attack is None or attack is None
+            else plugin_record("attacks", evaluator.attack, attack),
+            dataset=data,
+            claim=claim,
+            threat_model=dict(result.threat_model),
+            preset=cell.data.preset,
+            seed=cell.data.seed,
+            keys=getattr(PRESETS[cell.data.preset], "utility_keys" if evaluator.kind == "utility" else "keys"),
+            limit=cell.data.limit,
+            scores=dict(result.scores),
+            not_applicable=dict(result.not_applicable),
+            details=dict(result.details),
+            seconds={**result.seconds, "wall": outcome.seconds},
+            hardware={**result.hardware, "jobs": 1 if evaluator.kind == "throughput" else self.spec.jobs},
+            versions=versions(),
+            git=git_state(),
+            key=record_key(inputs),
+            inputs=inputs,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+        )  # fmt: skip
+        write_atomically(record_path(self.place, cell, evaluator), dumps(record))
+        self.summary.records.append(record)
+        self.summary.computed += 1
+
+    def _submit(self, job: Job, follow: Callable[[Outcome], None]) -> None:
+        self.follow[job.name] = follow
+        self.workers.submit(job)
+
+    def _timeout(self) -> float:
+        return self.spec.timeout if self.spec.timeout is not None else PRESETS[self.spec.preset].timeout
+
+
+def scrub(text: str) -> str:
+    """`text` without absolute paths, which have no place in a record.
+
+    >>> scrub("cannot read /home/me/x.png: truncated")
+    'cannot read <path>: truncated'
+    """
+    return re.sub(r"(?<![\w<])(?:[A-Za-z]:\\|/)[^\s:'\"]+", "<path>", text)
+
+
+def _title(cell: Cell) -> str:
+    seed = f" seed {cell.data.seed}" if cell.data.seed else ""
+    return f"{cell.data.dataset}{seed} | {cell.method}"

@@ -1,0 +1,198 @@
+"""A cell laid out for work: its split data on the device, its scheme and its sealed releases, through the store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self, TypeVar, cast
+
+import torch
+
+from bench import registry
+from bench.cell import Cell, DataChoice, Place, fit_inputs, release_inputs
+from bench.contract import ContractError, Sealed, check, fingerprint, seal
+from bench.data.prepare import Prepared, prepare
+from bench.data.source import DataError, Source
+from bench.presets import PRESETS, Preset
+from bench.progress import report, stage
+from bench.records import DatasetRecord
+from bench.seeds import derive
+from bench.spec import PluginSpec, parameters, parse
+from bench.splits import Splits, balance, split
+from bench.store import Artefact, Store
+from bench.types import Dataset, Key, Method, Release, Scheme
+
+MINIMUM_CASES = 5
+T = TypeVar("T")
+
+
+def open_data(choice: DataChoice, place: Place, *, workers: int = 0) -> tuple[Splits, DatasetRecord]:
+    """The splits of a data choice, prepared on first use, and what a record says about them."""
+    preset = PRESETS[choice.preset]
+    source, private = _prepared(choice.dataset, choice, place, workers)
+    public_spec = choice.public or parse(source.public)
+    own = public_spec.name == source.name and public_spec.argument is None
+    public = None if own else _prepared(public_spec, choice, place, workers)[1]
+    if public is not None and public.samples.shape[1:] != private.samples.shape[1:]:
+        raise DataError(
+            f"{private.name} has rows of shape {private.samples.shape[1:]}, its public set {public.name} of shape "
+            f"{public.samples.shape[1:]}: choose --public and --size so that they agree"
+        )
+    stage("split")
+    seed = derive(choice.seed, "data")
+    limit = min((cap for cap in (preset.private, choice.limit) if cap is not None), default=None)
+    splits = split(private, public, seed=seed, limit=limit, public_limit=preset.public)
+    splits, dropped = _scorable(splits, seed)
+    notes = [*private.notes, *dropped]
+    if splits.public_removed:
+        notes.append(f"{splits.public_removed} public rows were left out because the private set holds the same image")
+    parts = {"public": splits.public, "private": splits.private, "control": splits.control, "test": splits.test}
+    record = DatasetRecord(
+        name=private.name,
+        parameters={name: value for name, value in parameters(source).items() if name not in source.confidential},
+        fingerprint=private.fingerprint,
+        public=private.name if public is None else public.name,
+        public_fingerprint=private.fingerprint if public is None else public.fingerprint,
+        rows={name: len(part) for name, part in parts.items()},
+        subjects={name: len(torch.unique(part.subjects)) for name, part in parts.items() if part.subjects is not None},
+        shape=list(splits.private.samples.shape[1:]),
+        findings=list(splits.private.findings),
+        shareable=private.shareable and (public is None or public.shareable),
+        skipped=private.skipped + (public.skipped if public is not None else 0),
+        notes=notes,
+    )
+    return splits, record
+
+
+def _prepared(spec: PluginSpec, choice: DataChoice, place: Place, workers: int) -> tuple[Source, Prepared]:
+    source = cast(Source, registry.build("datasets", spec, choice.preset))
+    stage(f"prepare {source.name}")
+    step = max(1, getattr(source, "images", 0) // 50)
+
+    def tell(done: int, total: int) -> None:
+        if done % step == 0 or done == total:
+            report(f"prepare {source.name}", done, total)
+
+    prepared = prepare(
+        source, roots=place.roots, cache=place.cache, size=choice.size, workers=workers,
+        skip_corrupt=choice.skip_corrupt, report=tell,
+    )  # fmt: skip
+    return source, prepared
+
+
+def _scorable(splits: Splits, seed: int) -> tuple[Splits, list[str]]:
+    """Splits whose private-side findings have enough cases to train and score on, labels balanced as in Syfer."""
+    parts = (splits.private, splits.control, splits.test)
+    kept = [
+        k
+        for k in range(len(splits.private.findings))
+        if all(int((part.labels[:, k] == value).sum()) >= MINIMUM_CASES for part in parts for value in (0, 1)
+               if part.labels is not None)
+    ]  # fmt: skip
+    dropped = [name for k, name in enumerate(splits.private.findings) if k not in kept]
+    if dropped and not splits.private.exclusive:
+        splits = replace(
+            splits,
+            private=_columns(splits.private, kept), control=_columns(splits.control, kept),
+            test=_columns(splits.test, kept),
+        )  # fmt: skip
+        note = f"findings with fewer than {MINIMUM_CASES} cases on either side of a split are not scored: "
+        notes = [note + ", ".join(dropped)]
+    else:
+        notes = []
+    return replace(
+        splits,
+        private=_balanced(splits.private, derive(seed, "balance", "private")),
+        control=_balanced(splits.control, derive(seed, "balance", "control")),
+    ), notes
+
+
+def _columns(data: Dataset, kept: list[int]) -> Dataset:
+    labels = None if data.labels is None else data.labels[:, kept]
+    return replace(data, labels=labels, findings=tuple(data.findings[k] for k in kept))
+
+
+def _balanced(data: Dataset, seed: int) -> Dataset:
+    return data if data.labels is None else replace(data, labels=balance(data.labels, seed, exclusive=data.exclusive))
+
+
+@dataclass(frozen=True, eq=False)
+class Workbench:
+    """One cell ready for its evaluators, all tensors on the cell's device."""
+
+    cell: Cell
+    preset: Preset
+    method: Method
+    public: Dataset
+    private: Dataset
+    control: Dataset
+    test: Dataset
+    record: DatasetRecord
+    store: Store
+
+    @classmethod
+    def open(cls, cell: Cell, place: Place) -> Self:
+        """Load what the cell needs; the data are prepared if they are not yet."""
+        splits, record = open_data(cell.data, place)
+        device = torch.device(cell.device)
+        return cls(
+            cell=cell, preset=PRESETS[cell.data.preset], method=cell.build(),
+            public=splits.public.to(device), private=splits.private.to(device), control=splits.control.to(device),
+            test=splits.test.to(device), record=record, store=Store(place.artefacts),
+        )  # fmt: skip
+
+    @property
+    def device(self) -> torch.device:
+        """The device all tensors of this cell are on."""
+        return torch.device(self.cell.device)
+
+    def seed(self, *names: str | int) -> int:
+        """A seed of this cell by name."""
+        return derive(self.cell.data.seed, *names)
+
+    def scheme(self) -> Scheme:
+        """The method fitted on the public data, from the store or fresh."""
+        stage("fit")
+
+        def fit() -> Artefact:
+            start = time.perf_counter()
+            fitted = self._untouched(self.public, lambda: self.method.fit(self.public, self.seed("fit")))
+            return Artefact(fitted.state(), {"seconds": time.perf_counter() - start})
+
+        artefact = self.store.ensure("schemes", fit_inputs(self.cell, self.record), fit)
+        return self.method.load({name: tensor.to(self.device) for name, tensor in artefact.tensors.items()})
+
+    def key(self, scheme: Scheme, number: int) -> Key:
+        """The data owner's key of that number."""
+        return scheme.sample_key(self.seed("key", number))
+
+    def sealed(self, scheme: Scheme, number: int) -> Sealed:
+        """The private rows released under that key, checked, shuffled and stripped of their links."""
+        stage("release")
+
+        def make() -> Artefact:
+            start = time.perf_counter()
+            key = self.key(scheme, number)
+            release = self._untouched(self.private, lambda: key.release(self.private))
+            check(release, self.private)
+            done = seal(release, self.seed("seal", number))
+            tensors = {"samples": done.release.samples, "labels": done.release.labels, "links": done.links}
+            present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+            return Artefact(present, {"seconds": time.perf_counter() - start})
+
+        artefact = self.store.ensure("releases", release_inputs(self.cell, self.record, number), make)
+        found = {name: tensor.to(self.device) for name, tensor in artefact.tensors.items()}
+        return Sealed(Release(found["samples"], found.get("labels"), None), found.get("links"))
+
+    def drop_releases(self) -> None:
+        """Delete the stored releases; they can be made again from the scheme."""
+        for number in range(max(self.preset.keys, self.preset.utility_keys)):
+            self.store.drop("releases", release_inputs(self.cell, self.record, number))
+
+    def _untouched(self, data: Dataset, work: Callable[[], T]) -> T:
+        before = fingerprint(data)
+        result = work()
+        if fingerprint(data) != before:
+            raise ContractError(f"{self.method.name} wrote into the data it was given; it must work on copies")
+        return result
