@@ -1,0 +1,146 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bench.data.folder import Folder
+from bench.data.prepare import prepare
+from bench.data.source import DataError
+
+
+def draw(path: Path, shade: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (8, 8), (shade, 0, 255 - shade)).save(path)
+
+
+@pytest.fixture
+def classes(tmp_path: Path) -> Path:
+    for number, name in enumerate(("cat/a.png", "cat/deep/b.JPG", "dog/c.png")):
+        draw(tmp_path / "own" / name, 40 * number)
+    (tmp_path / "own/cat/notes.txt").write_text("no image")
+    return tmp_path / "own"
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    for number in range(4):
+        draw(tmp_path / f"listed/i/{number}.png", 40 * number)
+    rows = ("i/0.png,ann,1,0", "i/1.png,bob,0,", "i/2.png,ann,-1,1.0", "i/3.png,,0,0")
+    (tmp_path / "listed/labels.csv").write_text("\n".join(("path,subject,Edema,Mass", *rows)) + "\n")
+    return tmp_path / "listed"
+
+
+def test_class_folders_give_exclusive_classes_without_people(classes: Path) -> None:
+    scan = Folder(str(classes)).scan([], 8)
+    assert scan.findings == ("cat", "dog")
+    assert scan.labels.tolist() == [[1, 0], [1, 0], [0, 1]]
+    assert scan.exclusive
+    assert scan.subjects is None
+
+
+def test_folder_is_looked_up_under_the_data_roots(classes: Path) -> None:
+    assert len(Folder("own").scan([classes.parent], 8).labels) == 3
+
+
+@pytest.mark.parametrize("path", ["", "labels.csv"])
+def test_table_gives_findings_people_and_unknowns(listed: Path, path: str) -> None:
+    scan = Folder(str(listed / path)).scan([], 8)
+    unknown = np.nan
+    np.testing.assert_array_equal(scan.labels, np.array([[1, 0], [0, unknown], [unknown, 1], [0, 0]], np.float32))
+    assert scan.findings == ("Edema", "Mass")
+    assert scan.subjects == ["ann", "bob", "ann", ""]
+    assert not scan.exclusive
+    assert scan.notes == ("the person is unknown for 1 of 4 images",)
+
+
+def test_grey_is_the_default_and_colour_a_parameter(classes: Path, tmp_path: Path) -> None:
+    assert prepare(Folder(str(classes)), roots=[], cache=tmp_path / "c").samples.shape == (3, 1, 64, 64)
+    colour = prepare(Folder(str(classes), channels=3), roots=[], cache=tmp_path / "c", size=8)
+    assert colour.samples[2, :, 0, 0].tolist() == [80, 0, 175]
+
+
+def test_own_images_are_confidential_unless_said_otherwise(listed: Path, tmp_path: Path) -> None:
+    closed = prepare(Folder(str(listed)), roots=[], cache=tmp_path / "c")
+    shared = prepare(Folder(str(listed), share=True), roots=[], cache=tmp_path / "c")
+    assert (closed.shareable, shared.shareable) == (False, True)
+    for text in (closed.name, closed.origin, closed.version, *closed.notes):
+        assert str(listed) not in text
+
+
+def test_two_folders_are_two_origins(classes: Path, listed: Path) -> None:
+    origins = [Folder(str(path)).scan([], 8).origin for path in (classes, listed, classes)]
+    assert origins[0] == origins[2] != origins[1]
+
+
+def test_all_bad_rows_are_named_by_line(listed: Path) -> None:
+    rows = ("i/0.png,ann,yes,0", "i/9.png,bob,0,0", "i/2.png,ann,2,1", "i/2.png,ann,1,1")
+    (listed / "labels.csv").write_text("\n".join(("path,subject,Edema,Mass", *rows)) + "\n")
+    with pytest.raises(DataError, match="4 bad rows") as caught:
+        Folder(str(listed)).scan([], 8)
+    for line in (
+        "line 2: Edema is 'yes', expected 1, 0, blank or -1",
+        "line 3: the image was not found",
+        "line 4: Edema is '2'",
+        "line 5: the image is listed a second time",
+    ):
+        assert line in str(caught.value)
+
+
+def test_bad_rows_beyond_twenty_are_counted(listed: Path) -> None:
+    rows = [f"i/{100 + row}.png,ann,0,0" for row in range(30)]
+    (listed / "labels.csv").write_text("\n".join(("path,subject,Edema,Mass", *rows)) + "\n")
+    with pytest.raises(DataError, match=r"30 bad rows \(the first 20\)") as caught:
+        Folder(str(listed)).scan([], 8)
+    assert str(caught.value).count("not found") == 20
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("file,Edema\na.png,1\n", "path not found among file, Edema"),
+        ("path,subject\ni/0.png,ann\n", "at least one column of labels"),
+        ("path,Edema\n", "found 0 rows"),
+        ("path,Edema\ni/0.png\n", "line 2 has 1 cells, expected 2"),
+        ("<!DOCTYPE html>", "found an HTML page"),
+    ],
+)
+def test_tables_of_another_form_are_refused(listed: Path, text: str, reason: str) -> None:
+    (listed / "labels.csv").write_text(text)
+    with pytest.raises(DataError, match=reason):
+        Folder(str(listed)).scan([], 8)
+
+
+def test_single_and_empty_class_folders_are_refused(classes: Path) -> None:
+    (classes / "cow").mkdir()
+    with pytest.raises(DataError, match="at least two class sub-folders with images, found no image in cow"):
+        Folder(str(classes)).scan([], 8)
+    with pytest.raises(DataError, match=r"found 1 sub-folders and no labels\.csv"):
+        Folder(str(classes / "cat")).scan([], 8)
+
+
+def test_absent_folder_names_the_places_looked_at(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=rf"(?s){tmp_path}/gone.*found none.*one sub-folder of images per class"):
+        Folder("gone").scan([tmp_path], 8)
+
+
+@pytest.mark.parametrize(("path", "channels"), [("", 1), ("x", 2)])
+def test_senseless_parameters_are_refused(path: str, channels: int) -> None:
+    with pytest.raises(ValueError, match="must"):
+        Folder(path, channels=channels)
+
+
+@pytest.mark.parametrize("kind", ["classes", "listed"])
+def test_replaced_image_is_noticed(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    folder: Path = request.getfixturevalue(kind)
+    first = prepare(Folder(str(folder)), roots=[], cache=tmp_path / "c")
+    draw(sorted(folder.rglob("*.png"))[0], 200)
+    assert prepare(Folder(str(folder)), roots=[], cache=tmp_path / "c").fingerprint != first.fingerprint
+
+
+def test_truncated_image_is_refused_without_its_name(classes: Path, tmp_path: Path) -> None:
+    path = classes / "dog/c.png"
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(DataError, match="1 of 3 images cannot be decoded") as caught:
+        prepare(Folder(str(classes)), roots=[], cache=tmp_path / "c")
+    assert "dog" not in str(caught.value)

@@ -1,0 +1,112 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bench.data.kermany import KermanyCXR, subject
+from bench.data.prepare import prepare
+from bench.data.source import DataError
+
+FILES = {
+    "train/NORMAL": ("IM-0115-0001", "IM-0115-0002-0001", "NORMAL2-IM-0381-0001"),
+    "train/PNEUMONIA": ("person309_virus_632", "person309_virus_633", "person309_bacteria_900", "person1_virus_6_1"),
+    "test/NORMAL": ("IM-0001-0001",),
+    "test/PNEUMONIA": ("person309_virus_700",),
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for number, (folder, stems) in enumerate(FILES.items()):
+        (tmp_path / "chest_xray" / folder).mkdir(parents=True)
+        for stem in stems:
+            pixels = np.random.default_rng([number, *stem.encode()]).integers(0, 256, (20, 30), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "chest_xray" / folder / f"{stem}.jpeg")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("stem", "person"),
+    [
+        ("person309_virus_632", "person309_virus"),
+        ("person309_bacteria_632", "person309_bacteria"),
+        ("person1_virus_6_1", "person1_virus"),
+        ("IM-0001-0001", "IM-0001"),
+        ("IM-0115-0001-0002", "IM-0115"),
+        ("NORMAL2-IM-0381-0001", "NORMAL2-IM-0381"),
+        ("NORMAL2-IM-0381-0001-0002", "NORMAL2-IM-0381"),
+        ("BACTERIA-1008087-0001", "BACTERIA-1008087"),
+        ("person309", None),
+        ("scan", None),
+    ],
+)
+def test_people_are_read_from_official_names_only(stem: str, person: str | None) -> None:
+    assert subject(stem) == person
+
+
+def test_folders_give_labels_and_names_give_people_across_train_and_test(root: Path) -> None:
+    scan = KermanyCXR().scan([root], 64)
+    assert scan.paths is not None
+    assert scan.subjects is not None
+    people = dict(zip([path.stem for path in scan.paths], scan.subjects, strict=True))
+    labels = dict(zip([path.stem for path in scan.paths], scan.labels[:, 0].tolist(), strict=True))
+    assert len(people) == 9
+    assert people["person309_virus_632"] == people["person309_virus_700"] != people["person309_bacteria_900"]
+    assert {stem for stem, label in labels.items() if label} == {stem for stem in people if stem.startswith("person")}
+    assert scan.findings == ("Pneumonia",)
+
+
+def test_tree_is_prepared_at_64_pixels_with_one_group_a_person(root: Path, tmp_path: Path) -> None:
+    prepared = prepare(KermanyCXR(), roots=[root], cache=tmp_path / "cache")
+    assert prepared.samples.shape == (9, 1, 64, 64)
+    assert len(np.unique(prepared.groups)) == 6
+
+
+def test_validation_folder_is_read_where_there_is_one(root: Path) -> None:
+    (root / "chest_xray/val/NORMAL").mkdir(parents=True)
+    Image.new("L", (4, 4)).save(root / "chest_xray/val/NORMAL/IM-0009-0001.jpeg")
+    assert len(KermanyCXR().scan([root], 64).labels) == 10
+
+
+def test_hidden_files_are_passed_over(root: Path) -> None:
+    (root / "chest_xray/train/NORMAL/._IM-0115-0001.jpeg").write_bytes(b"")
+    assert len(KermanyCXR().scan([root], 64).labels) == 9
+
+
+def test_file_of_unknown_name_is_refused_by_name(root: Path) -> None:
+    (root / "chest_xray/train/NORMAL/holiday.jpeg").write_bytes(b"")
+    with pytest.raises(DataError, match=r"found holiday\.jpeg \(1 such files\)"):
+        KermanyCXR().scan([root], 64)
+
+
+def test_missing_and_empty_class_folders_are_named(root: Path) -> None:
+    only = root / "chest_xray/test/PNEUMONIA/person309_virus_700.jpeg"
+    only.unlink()
+    with pytest.raises(DataError, match=r"expected \*\.jpeg files in .*test/PNEUMONIA, found none"):
+        KermanyCXR().scan([root], 64)
+    only.parent.rmdir()
+    with pytest.raises(DataError, match=r"test/PNEUMONIA not found.*data\.mendeley\.com"):
+        KermanyCXR().scan([root], 64)
+
+
+def test_absent_data_say_where_to_get_them(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"(?s)expected train/NORMAL in one of.*data\.mendeley\.com"):
+        KermanyCXR().scan([tmp_path], 64)
+
+
+def test_stamp_follows_replaced_files(root: Path) -> None:
+    before = KermanyCXR().stamp([root])
+    (root / "chest_xray/test/NORMAL/IM-0001-0001.jpeg").write_bytes(b"other")
+    assert KermanyCXR().stamp([root]) != before
+
+
+@pytest.mark.real_data
+@pytest.mark.skipif("BENCH_DATA" not in os.environ, reason="BENCH_DATA names no real images")
+def test_real_kermany_images_have_4082_people_and_identical_pairs(tmp_path: Path) -> None:
+    roots = [Path(part) for part in os.environ["BENCH_DATA"].split(os.pathsep)]
+    prepared = prepare(KermanyCXR(), roots=roots, cache=tmp_path / "cache")
+    assert prepared.subjects is not None
+    assert len(np.unique(prepared.subjects)) == 4082
+    assert len({row.tobytes() for row in prepared.digests}) < len(prepared) == 5840

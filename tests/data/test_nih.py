@@ -1,0 +1,135 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bench.data.nih import FINDINGS, NIH
+from bench.data.prepare import prepare
+from bench.data.source import DataError
+
+HEADER = "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View Position"
+ROWS = (
+    ("00000001_000.png", "Cardiomegaly|Emphysema", "1", "RGB"),
+    ("00000001_001.png", "No Finding", "1", "RGBA"),
+    ("00000002_000.png", "Hernia", "2", "L"),
+)
+
+
+def write_table(top: Path, rows: tuple[tuple[str, ...], ...] = ROWS, name: str = "Data_Entry_2017.csv") -> None:
+    lines = [f"{image},{findings},0,{patient},57,M,PA" for image, findings, patient, *_ in rows]
+    (top / name).write_text("\n".join([HEADER, *lines]) + "\n")
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    top = tmp_path / "nih"
+    (top / "images_001/images").mkdir(parents=True)
+    for row, (image, _, _, mode) in enumerate(ROWS):
+        grey = Image.fromarray(np.random.default_rng(row).integers(0, 256, (16, 16), dtype=np.uint8))
+        grey.convert(mode).save(top / "images_001/images" / image)
+    write_table(top)
+    (top / "train_val_list.txt").write_text("00000001_000.png\n00000001_001.png\n")
+    (top / "test_list.txt").write_text("00000002_000.png\n")
+    return top
+
+
+def test_findings_become_columns_and_no_finding_is_zero_everywhere(top: Path) -> None:
+    scan = NIH().scan([top.parent], 64)
+    named = [{name for name, mark in zip(FINDINGS, row, strict=True) if mark} for row in scan.labels]
+    assert named == [{"Cardiomegaly", "Emphysema"}, set(), {"Hernia"}]
+    assert not np.isnan(scan.labels).any()
+    assert scan.subjects == ["1", "1", "2"]
+    assert scan.version == "Data_Entry_2017"
+    assert len(FINDINGS) == 14
+
+
+def test_grey_rgb_and_rgba_files_are_all_prepared_as_grey(top: Path, tmp_path: Path) -> None:
+    prepared = prepare(NIH(), roots=[top], cache=tmp_path / "cache", size=16)
+    for row in range(3):
+        expected = np.random.default_rng(row).integers(0, 256, (16, 16), dtype=np.uint8)
+        np.testing.assert_array_equal(prepared.samples[row, 0], expected)
+
+
+def test_flat_image_folder_and_the_2020_table_are_read_too(top: Path) -> None:
+    (top / "images_001/images").rename(top / "images")
+    (top / "Data_Entry_2017.csv").rename(top / "Data_Entry_2017_v2020.csv")
+    scan = NIH().scan([top], 64)
+    assert len(scan.labels) == 3
+    assert scan.version == "Data_Entry_2017_v2020"
+
+
+def test_images_that_are_not_here_are_counted_in_a_note(top: Path) -> None:
+    (top / "images_001/images/00000001_001.png").unlink()
+    scan = NIH().scan([top], 64)
+    assert len(scan.labels) == len(scan.paths or ()) == 2
+    assert scan.subjects == ["1", "2"]
+    assert "1 of 3 listed images are not on this machine" in scan.notes
+
+
+def test_table_without_any_of_its_images_is_refused(top: Path) -> None:
+    for path in (top / "images_001/images").iterdir():
+        path.unlink()
+    with pytest.raises(DataError, match=r"none of the 3 images listed in .* was found.*nihcc\.app\.box\.com"):
+        NIH().scan([top], 64)
+
+
+def test_patient_on_both_sides_of_the_official_split_is_refused(top: Path) -> None:
+    (top / "test_list.txt").write_text("00000002_000.png\n00000001_001.png\n")
+    with pytest.raises(DataError, match="share no patient, found 1 in both, first patient 1"):
+        NIH().scan([top], 64)
+
+
+def test_absent_lists_are_noted(top: Path) -> None:
+    (top / "test_list.txt").unlink()
+    assert "not found and not checked" in NIH().scan([top], 64).notes[0]
+
+
+def test_list_that_is_a_web_page_is_refused(top: Path) -> None:
+    (top / "test_list.txt").write_text("<!DOCTYPE html><html></html>")
+    with pytest.raises(DataError, match=r"test_list\.txt: expected a list of image names, found an HTML page"):
+        NIH().scan([top], 64)
+
+
+def test_unknown_finding_is_refused_by_its_line(top: Path) -> None:
+    write_table(top, (*ROWS[:2], ("00000002_000.png", "Hernia|Fracture", "2")))
+    with pytest.raises(DataError, match=r"line 4: expected findings among .* got 'Hernia\|Fracture'"):
+        NIH().scan([top], 64)
+
+
+def test_image_listed_twice_is_refused_by_its_line(top: Path) -> None:
+    write_table(top, (*ROWS, ROWS[0]))
+    with pytest.raises(DataError, match="line 5 lists an image a second time"):
+        NIH().scan([top], 64)
+
+
+def test_table_of_another_version_is_refused_by_its_columns(top: Path) -> None:
+    (top / "Data_Entry_2017.csv").write_text("image,label\na.png,Mass\n")
+    with pytest.raises(DataError, match="Image Index, Finding Labels, Patient ID not found among image, label"):
+        NIH().scan([top], 64)
+
+
+def test_five_percent_sample_is_recognised_as_another_version(tmp_path: Path) -> None:
+    (tmp_path / "sample_labels.csv").touch()
+    with pytest.raises(DataError, match="5 % sample, which is another version"):
+        NIH().scan([tmp_path], 64)
+
+
+def test_stamp_follows_new_images_and_changed_tables(top: Path) -> None:
+    stamps = {NIH().stamp([top])}
+    (top / "images_001/images/00000003_000.png").touch()
+    stamps.add(NIH().stamp([top]))
+    write_table(top, ROWS[:2])
+    stamps.add(NIH().stamp([top]))
+    assert len(stamps) == 3
+
+
+@pytest.mark.real_data
+@pytest.mark.skipif("BENCH_DATA" not in os.environ, reason="BENCH_DATA names no real images")
+def test_real_nih_images_are_grouped_by_patient(tmp_path: Path) -> None:
+    roots = [Path(part) for part in os.environ["BENCH_DATA"].split(os.pathsep)]
+    prepared = prepare(NIH(), roots=roots, cache=tmp_path / "cache")
+    assert prepared.subjects is not None
+    for subject in np.unique(prepared.subjects):
+        assert len(np.unique(prepared.groups[prepared.subjects == subject])) == 1
