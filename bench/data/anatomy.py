@@ -15,7 +15,7 @@ from bench.seeds import derive
 
 Device = Literal["none", "pacemaker", "port", "wires"]
 Side = Literal["L", "R"]
-GRID = 40
+GRID = 80
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,8 @@ class Person:
         device: What was implanted.
         device_x, device_y: Its place relative to the usual one.
         liability: (3,) tendency to edema, consolidation and atelectasis, in standard deviations.
-        texture: (GRID, GRID) float32 standard normal: the grain of lungs and soft tissue.
+        texture: (GRID, GRID) float32 standard normal: the grain of lungs and soft tissue; a quarter of it, spread
+            wide, is their coarse structure.
     """
 
     width: float
@@ -136,8 +137,8 @@ def draw_person(hospital: Hospital, seed: int, number: int) -> Person:
     female = rng.random() < 0.47
     fat = normal(0.0, 1.0)
     build = normal(0.0, 1.0)
-    ratio = normal(hospital.ratio + 0.006 * old, 0.031)
-    heart = (ratio - 0.475) / 0.035
+    ratio = normal(hospital.ratio + 0.006 * old, 0.026)
+    heart = (ratio - 0.475) / 0.03
     width = 0.655 + 0.026 * build - (0.02 if female else 0.0) + normal(0.0, 0.016)
     dome = normal(0.47, 0.05) - 0.012 * fat
     implants: tuple[Device, ...] = ("pacemaker", "port", "wires")
@@ -173,7 +174,7 @@ def draw_person(hospital: Hospital, seed: int, number: int) -> Person:
         branches=int(rng.integers(8, 14)),
         twist=float(rng.random()),
         body=0.90 + 0.06 * fat + 0.02 * build + normal(0.0, 0.015),
-        shoulder=normal(-0.70, 0.05),
+        shoulder=normal(-0.80, 0.05),
         neck=normal(0.185 if female else 0.205, 0.015),
         thickness=1.0 + 0.06 * fat,
         breast=float(np.clip(normal(0.75 + 0.25 * fat, 0.25), 0.2, 1.6)) if female else 0.0,

@@ -52,7 +52,7 @@ def atelectasis(plane: Plane, study: Study, space: Chest) -> np.ndarray:
     thin = 0.022
     seen = hypot(thin, 0.5 * plane.pixel)
     for height, tilt, length in study.plates:
-        x, y = study.side * 0.36, space.floor - height
+        x, y = 0.41 * study.side + 0.05, space.floor - height
         dx, dy = plane.x - x, plane.y - y
         along, aside = dx * cos(tilt) + dy * sin(tilt), dy * cos(tilt) - dx * sin(tilt) + 0.6 * dx * dx
         total = total + np.exp(-((along / length) ** 4) - (aside / seen) ** 2)

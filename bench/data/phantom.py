@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench.data.anatomy import Person
+from bench.data.anatomy import GRID, Person
 from bench.data.detector import expose
 from bench.data.devices import implants
 from bench.data.opacities import atelectasis, consolidation, edema
@@ -25,8 +25,8 @@ def attenuation(person: Person, study: Study, size: int) -> tuple[np.ndarray, Ch
     """What the rays meet, (size, size) float32 of about 0 to 1.6, and the spaces it was drawn in."""
     plane = place(size, shift_x=study.shift_x, shift_y=study.shift_y, angle=study.angle, zoom=study.zoom)
     space = chest(plane, person, study)
-    grain = sample(person.texture, plane.x, plane.y)
-    fine = sample(person.texture, 2.3 * plane.x % 2.6 - 1.3, 2.3 * plane.y % 2.6 - 1.3)
+    fine = sample(person.texture, plane.x, plane.y)
+    grain = sample(person.texture[: GRID // 2, : GRID // 2], plane.x, plane.y)
     lung = space.air * (1.0 - 0.9 * space.heart)
     opaque = vessels(plane, person, study, space, grain) + 0.012 * fine + 0.012 * grain
     opaque = opaque + edema(plane, person, study, space, fine)

@@ -44,7 +44,7 @@ def girdle(plane: Plane, person: Person, study: Study) -> np.ndarray:
     reach = np.clip((x - 0.07) / 0.6, 0.0, 1.0)
     height = person.clavicle_height - person.clavicle_rise * reach + person.clavicle_bend * np.sin(6.0 * reach)
     clavicle = plane.line(plane.y - height, 0.056) * plane.edge(x - 0.075, 0.03) * plane.edge(0.70 - x, 0.04)
-    top = person.shoulder + 0.17
+    top = person.shoulder + 0.24
     head = plane.edge(0.105 - np.hypot(x - person.body + 0.005, plane.y - top), 0.02)
     shaft_x = person.body + 0.04 + 0.35 * (plane.y - top)
     shaft = plane.line(x - shaft_x, 0.09) * plane.edge(plane.y - top, 0.05)

@@ -111,6 +111,7 @@ def draw_study(hospital: Hospital, person: Person, seed: int, number: int, visit
             labels[finding] = float("nan")
     lobe = -1 if rng.random() < 0.55 else 1
     border = rng.random() < hospital.border
+    rim = [uniform(0.84, 1.1) if border else 2.0 for _ in range(4)]
     leads = tuple(
         ((uniform(-0.8, 0.8), -1.0), (uniform(-0.5, 0.5), uniform(-0.3, 0.2)), (uniform(-0.6, 0.6), uniform(0.2, 0.7)))
         for _ in range(int(rng.integers(1, 3)) if supine and rng.random() < 0.5 else 0)
@@ -140,7 +141,7 @@ def draw_study(hospital: Hospital, person: Person, seed: int, number: int, visit
         slope_x=normal(0.0, 0.025),
         slope_y=normal(0.0, 0.025),
         leads=leads,
-        collimator=tuple(uniform(0.84, 1.1) if border else 2.0 for _ in range(4)),  # type: ignore[arg-type]
+        collimator=(rim[0], rim[1], rim[2], rim[3]),
         letter=hospital.marker,
         marker=(uniform(0.72, 0.9), uniform(-0.92, -0.8)),
         labels=(labels[0], labels[1], labels[2], labels[3]),

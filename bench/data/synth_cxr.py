@@ -21,7 +21,7 @@ from bench.data.study import FINDINGS, count_studies, draw_study
 CLINIC = Hospital(
     name="synth-nih",
     age=48.0,
-    ratio=0.478,
+    ratio=0.480,
     devices=0.08,
     supine=0.25,
     dose=1.3,
@@ -37,7 +37,7 @@ CLINIC = Hospital(
 WARD = Hospital(
     name="synth-mimic",
     age=62.0,
-    ratio=0.464,
+    ratio=0.467,
     devices=0.18,
     supine=0.6,
     dose=0.9,
@@ -48,7 +48,7 @@ WARD = Hospital(
     shift=0.028,
     angle=0.030,
     zoom=0.025,
-    sickness=0.0,
+    sickness=0.06,
 )
 
 
@@ -119,7 +119,7 @@ class SynthNIH(Phantom):
 
 @dataclass(frozen=True)
 class SynthMIMIC(Phantom):
-    """The private hospital: older and sicker patients, mostly bedside films, noisier and flatter."""
+    """The private hospital: older patients with more implants, mostly bedside films, noisier and brighter."""
 
     name: ClassVar[str] = "synth-mimic"
     title: ClassVar[str] = "Synthetic chest X-rays, private hospital"

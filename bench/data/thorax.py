@@ -91,19 +91,19 @@ def tissue(plane: Plane, person: Person) -> np.ndarray:
     half = person.body + 0.06 * np.clip(0.1 - y, 0.0, 0.5) - 0.03 * np.clip(y, 0.0, 1.0)
     ratio = np.clip(x / half, 0.0, 1.0)
     neck = np.exp(-((x / person.neck) ** 6))
-    roof = person.shoulder + 0.14 * x * x - 0.34 * np.exp(-((x / 0.40) ** 2)) - 1.2 * neck
-    depth = np.clip((y - person.shoulder + 0.30) / 1.1, 0.0, 1.0)
+    roof = person.shoulder + 0.16 * x * x - 0.26 * np.exp(-((x / 0.40) ** 2)) - 1.2 * neck
+    depth = np.clip((y - person.shoulder + 0.20) / 1.1, 0.0, 1.0)
     body = plane.edge(half - x, 0.03) * plane.edge(y - roof, 0.04)
     body = body * (1.0 - 0.99 * ratio**2.4) ** 0.55 * (0.60 + 0.55 * depth)
-    body = body * (0.35 + 0.65 * np.clip((y - roof) / 0.30, 0.0, 1.0) ** 0.6)
-    arm_x, arm_y = person.body + 0.03, person.shoulder + 0.22
+    body = body * (0.40 + 0.60 * np.clip((y - roof) / 0.26, 0.0, 1.0) ** 0.6)
+    arm_x, arm_y = person.body + 0.03, person.shoulder + 0.26
     along = np.clip((0.35 * (x - arm_x) + y - arm_y) / 1.12, 0.0, 1.4)
     limb = np.hypot(x - arm_x - 0.35 * along, y - arm_y - along) / 0.19
     total = person.thickness * np.maximum(body, 0.52 * np.sqrt(np.clip(1.0 - limb * limb, 0.0, 1.0)))
     if person.breast > 0:
         drop = np.hypot((x - 0.40) / 0.30, (y - 0.22 - 0.08 * person.breast) / (0.24 + 0.05 * person.breast))
         lower = 0.25 + 0.75 * np.clip((y + 0.1) / 0.5, 0.0, 1.0)
-        total = total + 0.12 * person.breast * plane.edge((1.0 - drop) * 0.25, 0.03) * lower
+        total = total + 0.09 * person.breast * plane.edge((1.0 - drop) * 0.25, 0.03) * lower
     drawn: np.ndarray = total
     return drawn
 
@@ -124,13 +124,13 @@ def vessels(plane: Plane, person: Person, study: Study, space: Chest, grain: np.
     root_x = space.shift + 0.16 * space.side
     dx, dy = (plane.x - root_x) * space.side, plane.y - person.hilum_height - 0.02 * space.side
     far = np.hypot(dx + 0.04, dy)
-    bend = 0.30 * np.sin(6.0 * far + 6.3 * person.twist) + 0.16 * grain * np.minimum(1.5 * far, 1.0)
+    bend = 0.30 * np.sin(6.0 * far + 6.3 * person.twist) + 0.24 * grain * np.minimum(1.5 * far, 1.0)
     angle = np.arctan2(dy, dx + 0.04) + bend
     phase = 2.0 * pi * person.twist + 0.7 * space.side
     trunks = np.maximum(np.cos(person.branches * angle + phase), 0.0) ** 4 * np.exp(-far / 0.20)
     twigs = np.maximum(np.cos(2.3 * person.branches * angle + phase + 5.0 * far), 0.0) ** 3 * np.exp(-far / 0.45)
     strength = person.vessels * (1.0 + 0.6 * study.edema) * np.clip(1.0 + 0.5 * grain, 0.3, 1.7)
-    lower = np.clip(far / 0.12, 0.0, 1.0) * (1.0 + 0.5 * np.clip(dy, -0.5, 0.5))
+    lower = np.clip((far - 0.04) / 0.15, 0.0, 1.0) * (1.0 + 0.5 * np.clip(dy, -0.5, 0.5))
     hilum = np.exp(-((dx / 0.085) ** 2) - (dy / 0.13) ** 2)
     drawn: np.ndarray = strength * ((2.2 * trunks + 1.5 * twigs) * lower + 4.2 * hilum)
     return drawn
