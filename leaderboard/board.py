@@ -28,7 +28,8 @@ class Row:
         dataset: The data set's name.
         data: The data set as scored; None where no evaluator got as far as reading it.
         method, parameters, label: The method; `label` is both as the command line takes them.
-        preset, seed, keys, cell: Which run.
+        preset, seed, cell: Which run.
+        keys: How many keys the attacks were scored on; other evaluators may use fewer, as their records say.
         entries: One entry a metric, weakest over the attacks; keys are metric names in column order.
         attacks: One set of entries an attack, by evaluator name; keys as in `entries`, attack metrics only.
         claim, claim_text: The formal claim, and it in words.
@@ -85,7 +86,7 @@ def _row(dataset: str, records: Sequence[Record], shown: Sequence[Column]) -> Ro
         label=label(first),
         preset=first.preset,
         seed=first.seed,
-        keys=first.keys,
+        keys=(attacks or records)[0].keys,
         cell=first.cell,
         entries={column.name: entry(records, column) for column in shown},
         attacks={

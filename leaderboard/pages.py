@@ -115,10 +115,26 @@ def _environment() -> Environment:
         loader=PackageLoader("leaderboard"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    env.filters |= {"flat": flat, "ordered": ordered, "number": number, "json": _json, "pairs": parameters_text}
+    env.filters |= {
+        "flat": flat,
+        "ordered": ordered,
+        "number": number,
+        "json": _json,
+        "pairs": parameters_text,
+        "short": short,
+    }
     env.globals |= {"words": WORDS, "number": number, "interval": interval, "reason": reason, "command": command}
     env.globals |= {"used": _used, "shared_null": _shared_null, "missing": missing}
     return env
+
+
+def short(evaluator: str) -> str:
+    """An evaluator's name for people: the attack's own.
+
+    >>> short("attack-contrastive"), short("utility")
+    ('contrastive', 'utility')
+    """
+    return evaluator.removeprefix("attack-")
 
 
 def _used(shown: Sequence[Column], some: Sequence[Row]) -> list[Column]:

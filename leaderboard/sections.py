@@ -47,7 +47,7 @@ def sections(board: Sequence[Row]) -> list[Section]:
         data = next((row.data for row in groups[key] if row.data), None)
         title = key[0]
         if data and data.parameters:
-            title += f" [{parameters_text(data.parameters)}]"
+            title += f" [{parameters_text(data.parameters).replace(',', ', ')}]"
         if data and sum(other[:2] == key[:2] for other in groups) > 1:
             title += f" · {data.fingerprint[:8]} · public {data.public} {data.public_fingerprint[:8]}"
         made.append(Section(slug("/".join(key)), title, data, tuple(groups[key]), _splits(groups[key])))

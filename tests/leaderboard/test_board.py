@@ -27,6 +27,11 @@ def test_parameters_presets_and_seeds_are_rows_of_their_own() -> None:
     ]  # fmt: skip
 
 
+def test_a_row_counts_the_keys_of_its_attacks() -> None:
+    few = record(evaluator="a-utility", kind="utility", keys=1)
+    assert [row.keys for row in rows([few, record(keys=10)])] == [10]
+
+
 def test_seeds_are_ordered_as_numbers() -> None:
     assert [row.seed for row in rows([record(seed=10), record(seed=9)])] == [9, 10]
 

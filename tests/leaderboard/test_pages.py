@@ -10,6 +10,7 @@ import pytest
 from made_records import auc, claim, dataset, guesswork, record, utility
 
 from bench.records import Record, json_schema
+from bench.spec import parse
 from leaderboard.board import rows
 from leaderboard.pages import build, command
 
@@ -190,6 +191,7 @@ def test_the_command_repeats_the_row_through_a_shell() -> None:
     assert command(row) == (
         "bench run --method 'dp-simple[scale=20.0]' --dataset 'medmnist[flag=pneumoniamnist]' --preset paper --seed 3"
     )
+    assert parse(row.label).parameters == (("scale", "20.0"),)
 
 
 def test_unshared_data_is_marked(write: Write, tmp_path: Path) -> None:
@@ -201,3 +203,9 @@ def test_headers_have_scopes_and_one_column_says_how_it_is_sorted(write: Write, 
     text = build(write(*some()), tmp_path / "site").read_text(encoding="utf-8")
     assert all("scope=" in head for head in re.findall(r"<th\b[^>]*>", text))
     assert text.count("aria-sort=") == 1
+
+
+def test_attacks_are_named_without_the_prefix_of_their_evaluator(write: Write, tmp_path: Path) -> None:
+    one = record(evaluator="attack-contrastive", scores={"reid-auc": auc(0.9)})
+    text = build(write(one), tmp_path / "site").read_text(encoding="utf-8")
+    assert '<span class="key">by</span> contrastive' in text
