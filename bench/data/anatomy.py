@@ -163,7 +163,7 @@ def draw_person(hospital: Hospital, seed: int, number: int) -> Person:
         heart_share=normal(0.69, 0.04),
         heart_length=normal(0.40, 0.05),
         heart_height=normal(0.33, 0.03),
-        stem=normal(0.105 + 0.004 * old, 0.014),
+        stem=normal(0.112 + 0.004 * old, 0.014),
         knob_size=normal(0.060 + 0.014 * old, 0.014),
         knob_height=normal(-0.36, 0.03),
         dome_right=dome,

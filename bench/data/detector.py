@@ -44,7 +44,7 @@ def expose(attenuation: np.ndarray, study: Study) -> np.ndarray:
     """
     size = len(attenuation)
     x, y = film(size)
-    seen = attenuation + 0.032 * study.noise * np.exp(0.5 * attenuation - 0.35) * shrink(study.grain, size)
+    seen = attenuation + 0.028 * study.noise * np.exp(0.5 * attenuation - 0.35) * shrink(study.grain, size)
     low = 0.10 - study.bright + study.slope_x * x + study.slope_y * y
     grey = np.clip((seen - low) / (1.22 * study.contrast), 0.0, None) ** study.gamma
     # The shoulder of the display curve: what is dense saturates softly.

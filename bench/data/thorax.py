@@ -54,7 +54,7 @@ def chest(plane: Plane, person: Person, study: Study) -> Chest:
     reach = across - 0.45
     fall = np.where(reach > 0, person.dome_fall * (reach / 0.55) ** 2, 0.35 * person.dome_fall * (reach / 0.45) ** 2)
     dome = np.where(x < 0, np.float32(right), np.float32(left)) + fall
-    air = plane.edge((1.0 - rim) * (0.56 * person.width), 0.02) * plane.edge(dome - y, 0.02)
+    air = plane.edge((1.0 - rim) * (0.56 * person.width), 0.035) * plane.edge(dome - y, 0.02)
     shift = study.side * 0.08 * study.atelectasis + study.yaw
     heart = mediastinum(plane, person, study, shift)
     floor = right if study.side < 0 else left
@@ -81,7 +81,7 @@ def mediastinum(plane: Plane, person: Person, study: Study, shift: float) -> np.
     left_border = ((root + knob + artery) ** 4 + ventricle**4) ** 0.25
     right_border = ((root + 0.01) ** 4 + atrium**4) ** 0.25
     x = plane.x - shift
-    drawn: np.ndarray = plane.edge(left_border - x, 0.03) * plane.edge(right_border + x, 0.03)
+    drawn: np.ndarray = plane.edge(left_border - x, 0.045) * plane.edge(right_border + x, 0.045)
     return drawn
 
 
@@ -132,5 +132,5 @@ def vessels(plane: Plane, person: Person, study: Study, space: Chest, grain: np.
     strength = person.vessels * (1.0 + 0.6 * study.edema) * np.clip(1.0 + 0.5 * grain, 0.3, 1.7)
     lower = np.clip((far - 0.04) / 0.15, 0.0, 1.0) * (1.0 + 0.5 * np.clip(dy, -0.5, 0.5))
     hilum = np.exp(-((dx / 0.085) ** 2) - (dy / 0.13) ** 2)
-    drawn: np.ndarray = strength * ((2.2 * trunks + 1.5 * twigs) * lower + 4.2 * hilum)
+    drawn: np.ndarray = strength * ((2.2 * trunks + 1.5 * twigs) * lower + 5.0 * hilum)
     return drawn
