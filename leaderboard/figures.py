@@ -9,18 +9,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import matplotlib
+import numpy as np
 import seaborn
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
-from matplotlib.transforms import Bbox
 
 from bench.records import ScoreRecord
 from leaderboard.board import Row
 
 Plane = Literal["reid-auc", "guesswork"]
+POINT = 100 / 72  # pixels in a point at the 100 dots an inch of these figures
 PALE = (7, 8)  # grey, which stands for chance here, and yellow, which vanishes on white
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "p", "h", "*")
 SHIFTS = [
@@ -108,7 +109,7 @@ def plane(rows: Sequence[Row], metric: Plane, methods: Sequence[str], theme: Lit
     }  # fmt: skip
     with matplotlib.rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # a box in its place is enough
-        figure = Figure(figsize=(6.4, 4.7), layout="constrained")
+        figure = Figure(figsize=(6.4, 4.7), dpi=100, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         _draw(axes, shown, metric, list(methods), chosen)
@@ -174,37 +175,44 @@ def _chance(axes: Axes, scores: Sequence[ScoreRecord], line, span, theme: Theme)
 def _name(axes: Axes, shown: Sequence[Point], theme: Theme) -> None:
     """Label the points where a label fits; each takes the first place that covers no point, whisker or other label."""
     renderer = axes.figure.canvas.get_renderer()  # type: ignore[attr-defined]
-    taken = [box for point in shown for box in _covered(axes, point)]
-    frame = axes.get_window_extent(renderer).padded(2)
+    taken = np.array([box for point in shown for box in _covered(axes, point)])
+    left, low, right, high = axes.get_window_extent(renderer).extents
     for point in sorted(shown, key=lambda p: (-p.utility.value, p.label)):
+        spot = (point.privacy.value, point.utility.value)
+        text = axes.annotate(
+            point.label, spot, xytext=(0, 0), textcoords="offset points", fontsize=8.5, color=theme.ink, zorder=6,
+            ha="left", va="center", parse_math=False, path_effects=[withStroke(linewidth=2.5, foreground=theme.ground)],
+            arrowprops={"arrowstyle": "-", "color": theme.faint, "linewidth": 0.6},
+        )  # fmt: skip
+        words = Text.get_window_extent(text, renderer)  # without the leader
+        x, y = axes.transData.transform(spot)
         for dx, dy in SHIFTS:
-            far = abs(dx) + abs(dy) > 24
-            text = axes.annotate(
-                point.label, (point.privacy.value, point.utility.value), xytext=(dx, dy), textcoords="offset points",
-                ha="left" if dx > 0 else "right" if dx < 0 else "center", va="center", fontsize=8.5, color=theme.ink,
-                zorder=6, parse_math=False, path_effects=[withStroke(linewidth=2.5, foreground=theme.ground)],
-                arrowprops={"arrowstyle": "-", "color": theme.faint, "linewidth": 0.6} if far else None,
-            )  # fmt: skip
-            text.update_positions(renderer)
-            box = Text.get_window_extent(text, renderer)  # the words alone, without their leader
-            inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
-            if inside and not any(box.overlaps(other) for other in taken):
-                taken.append(box)
+            side = 0 if dx > 0 else words.width if dx < 0 else words.width / 2
+            x0, y0 = x + dx * POINT - side, y + dy * POINT - words.height / 2
+            x1, y1 = x0 + words.width, y0 + words.height
+            clear = (taken[:, 0] > x1) | (taken[:, 2] < x0) | (taken[:, 1] > y1) | (taken[:, 3] < y0)
+            if left <= x0 and x1 <= right and low <= y0 and y1 <= high and clear.all():
+                taken = np.vstack((taken, (x0, y0, x1, y1)))
+                text.set_position((dx, dy))
+                text.set_horizontalalignment("left" if dx > 0 else "right" if dx < 0 else "center")
+                if text.arrow_patch is not None:
+                    text.arrow_patch.set_visible(abs(dx) + abs(dy) > 24)
                 break
+        else:
             text.remove()
 
 
-def _covered(axes: Axes, point: Point) -> list[Bbox]:
-    """What a point and its whiskers cover, in pixels."""
+def _covered(axes: Axes, point: Point) -> list[tuple[float, float, float, float]]:
+    """What a point and its whiskers cover: left, low, right and high, in pixels."""
     u, p = point.utility, point.privacy
     x, y = axes.transData.transform((p.value, u.value))
-    boxes = [Bbox.from_extents(x - 5, y - 5, x + 5, y + 5)]
+    boxes = [(x - 5, y - 5, x + 5, y + 5)]
     if p.low is not None and p.high is not None:
-        ends = axes.transData.transform([(p.low, u.value), (p.high, u.value)])
-        boxes.append(Bbox.from_extents(*ends.min(0) - 1, *ends.max(0) + 1))
+        ends = sorted(axes.transData.transform([(p.low, u.value), (p.high, u.value)])[:, 0])
+        boxes.append((ends[0], y - 1, ends[1], y + 1))
     if u.low is not None and u.high is not None:
-        ends = axes.transData.transform([(p.value, u.low), (p.value, u.high)])
-        boxes.append(Bbox.from_extents(*ends.min(0) - 1, *ends.max(0) + 1))
+        ends = sorted(axes.transData.transform([(p.value, u.low), (p.value, u.high)])[:, 1])
+        boxes.append((x - 1, ends[0], x + 1, ends[1]))
     return boxes
 
 
