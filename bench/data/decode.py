@@ -9,10 +9,14 @@ upper eight bits; an alpha channel is dropped, not blended.
 from __future__ import annotations
 
 import hashlib
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from multiprocessing import parent_process
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 from PIL import Image
@@ -106,6 +110,18 @@ def decode_into(target: Path, first: int, paths: Sequence[Path], channels: int) 
         digests[row] = digest(image)
     samples.flush()
     return Decoded(first, digests, tuple(failures))
+
+
+def follow_parent() -> None:
+    """End this process when the one that started it dies, even by SIGKILL; otherwise a decoder would wait for ever."""
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=_outlive_nobody, args=(parent,), daemon=True).start()
+
+
+def _outlive_nobody(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
 
 
 def _square(image: Image.Image, size: int, box: tuple[float, float, float, float] | None = None) -> Image.Image:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.data.decode import DIGEST_BYTES, Decoded, decode_into, digest, resize
+from bench.data.decode import DIGEST_BYTES, Decoded, decode_into, digest, follow_parent, resize
 from bench.data.source import DataError, Scan
 
 Report = Callable[[int, int], None]
@@ -58,7 +58,8 @@ def _parts(target: Path, scan: Scan, size: int | None, workers: int) -> Iterator
     if not workers:
         yield from (decode_into(*job) for job in jobs)
         return
-    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn")) as pool:
+    processes = min(workers, len(jobs))
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=follow_parent) as pool:
         futures = [pool.submit(decode_into, *job) for job in jobs]
         try:
             yield from (future.result() for future in as_completed(futures))

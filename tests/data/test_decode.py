@@ -1,11 +1,17 @@
 import io
+import multiprocessing
+import os
+import signal
+import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from PIL import Image
 
-from bench.data.decode import decode, decode_into, digest, impostor, resize
+from bench.data.decode import decode, decode_into, digest, follow_parent, impostor, resize
 from bench.data.source import DataError
 
 
@@ -115,3 +121,28 @@ def test_chunk_is_written_in_place_and_failures_are_told_by_row(tmp_path: Path) 
     assert not written[[0, 2, 3]].any()
     assert done.failures == ((2, "missing"),)
     np.testing.assert_array_equal(done.digests[0], digest(written[1]))
+
+
+def _wait(pipe: Connection) -> None:
+    follow_parent()
+    pipe.send(os.getpid())
+    time.sleep(60)
+
+
+def _start_decoder(pipe: Connection) -> None:
+    multiprocessing.get_context("spawn").Process(target=_wait, args=(pipe,)).start()
+    time.sleep(60)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
+def test_decoder_ends_when_its_parent_is_killed() -> None:
+    spawn = multiprocessing.get_context("spawn")
+    here, there = spawn.Pipe()
+    parent = spawn.Process(target=_start_decoder, args=(there,))
+    parent.start()
+    assert here.poll(30)
+    decoder = psutil.Process(here.recv())
+    assert parent.pid is not None
+    os.kill(parent.pid, signal.SIGKILL)
+    decoder.wait(timeout=10)
+    assert not decoder.is_running()
