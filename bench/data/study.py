@@ -103,8 +103,8 @@ def draw_study(hospital: Hospital, person: Person, seed: int, number: int, visit
         liability + hospital.sickness + normal(0.0, 0.75) - threshold
         for liability, threshold in zip(person.liability, THRESHOLDS, strict=True)
     ]
-    # Film readers measure the heart but only judge the rest: 0.04 of the ratio weighs like one standard deviation.
-    margins = (excess[0], excess[1], (ratio - 0.5) / 0.04, excess[2])
+    # Film readers measure the heart but only judge the rest: 0.035 of the ratio weighs like one standard deviation.
+    margins = (excess[0], excess[1], (ratio - 0.5) / 0.035, excess[2])
     labels = [float(margin > 0) for margin in margins]
     for finding, margin in enumerate(margins):
         if rng.random() < 0.36 * np.exp(-((margin / 0.3) ** 2)):
