@@ -66,3 +66,14 @@ def unit_rows(rows: Tensor, what: str) -> Tensor:
     scaled = rows / largest
     unit: Tensor = scaled / torch.linalg.vector_norm(scaled, dim=1, keepdim=True)
     return unit.mul_(GRID).round_().div_(GRID)
+
+
+def apart(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Factors (n, d + 2) and (m, d + 2) in which a row without length scores 0 with every row of the other matrix.
+
+    For attacks that can say nothing about such a row: its pairs tie, as they should, instead of being an error.
+    """
+    wide_a, wide_b = (torch.nn.functional.pad(rows, (0, 2)) for rows in (a, b))
+    wide_a[:, -2] = (a == 0).all(dim=1).to(a.dtype)
+    wide_b[:, -1] = (b == 0).all(dim=1).to(b.dtype)
+    return wide_a, wide_b

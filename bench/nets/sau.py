@@ -48,7 +48,7 @@ class SAULayer(nn.Module):
         h = layer_norm(tokens, (width,), self.scale) + self.position
         query, key, value = self.attend(h).view(b, t, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
         attended = scaled_dot_product_attention(query, key, value).transpose(1, 2).reshape(b, t, width)
-        out = selu(self.out(torch.lerp(h, attended, torch.sigmoid(self.gate))))
+        out = selu(self.out(h + torch.sigmoid(self.gate) * (attended - h)))
         return tokens + out if self.residual else out
 
 

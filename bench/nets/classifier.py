@@ -1,0 +1,149 @@
+"""Training a classifier by gradient steps: one loop for Bob and for attacks that need a feature extractor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
+
+from bench.seeds import generator
+
+Precision = Literal["float32", "bfloat16"]
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a classifier is trained.
+
+    Args:
+        epochs: Passes over the rows, in batches of equal size.
+        steps: Upper bound on gradient steps, whatever the epochs say; None for no bound.
+        batch: Rows a step, at least 2 (batch norm); a little more where the rows do not divide evenly.
+        learning_rate: Peak of a one-cycle schedule: linear rise over a tenth of the steps, cosine fall to zero.
+        weight_decay: Of AdamW.
+        precision: Arithmetic of the network; loss, weights and predictions stay float32.
+    """
+
+    epochs: int
+    steps: int | None
+    batch: int
+    learning_rate: float
+    weight_decay: float
+    precision: Precision
+
+    def batches(self, rows: int) -> int:
+        """Batches an epoch: no batch is smaller than `batch`, unless there are fewer rows."""
+        return max(1, rows // self.batch)
+
+    def total(self, rows: int) -> int:
+        """Gradient steps for that many rows."""
+        steps = self.epochs * self.batches(rows)
+        return steps if self.steps is None else min(steps, self.steps)
+
+
+def fast_precision(device: torch.device) -> Precision:
+    """bfloat16 where the device computes convolutions in it faster than in float32, else float32."""
+    if device.type == "cpu":
+        capabilities = torch.cpu.get_capabilities()
+        return "bfloat16" if capabilities.get("avx512_bf16") or capabilities.get("amx_bf16") else "float32"
+    return "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
+
+
+class Standardise(nn.Module):
+    """Rows (n, ...) minus the mean, over the standard deviation, of `samples`: one number a channel, or a column."""
+
+    mean: Tensor
+    factor: Tensor
+
+    def __init__(self, samples: Tensor) -> None:
+        super().__init__()
+        axes = (0, 2, 3) if samples.ndim == 4 else (0,)
+        std, mean = torch.std_mean(samples, dim=axes, correction=0, keepdim=True)
+        self.register_buffer("mean", mean)
+        self.register_buffer("factor", torch.where(std > 0, 1 / std.clamp_min(1e-30), torch.ones_like(std)))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(n, ...) to (n, ...)."""
+        return (rows - self.mean) * self.factor
+
+
+def label_loss(exclusive: bool) -> Callable[[Tensor, Tensor], Tensor]:
+    """The loss of logits (b, k) against labels (b, k) in [0, 1], which may be soft; NaN counts for nothing.
+
+    Exclusive labels: cross-entropy over the classes. Others: binary cross-entropy, the mean over known labels.
+    """
+
+    def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+        known = ~labels.isnan().any(dim=1)
+        losses = -(labels.nan_to_num() * log_softmax(logits, dim=1)).sum(dim=1)
+        return (losses * known).sum() / known.sum().clamp_min(1)
+
+    def binary(logits: Tensor, labels: Tensor) -> Tensor:
+        known = ~labels.isnan()
+        losses = binary_cross_entropy_with_logits(logits, labels.nan_to_num(), reduction="none")
+        return (losses * known).sum() / known.sum().clamp_min(1)
+
+    return cross_entropy if exclusive else binary
+
+
+def labelled(labels: Tensor) -> Tensor:
+    """The rows (int64 indices) of labels (n, k) with at least one known label."""
+    return (~labels.isnan()).any(dim=1).nonzero()[:, 0]
+
+
+def train(
+    network: nn.Module, samples: Tensor, labels: Tensor, course: Course, *, exclusive: bool, seed: int
+) -> Iterator[int]:
+    """Train in place on samples (n, ...) and labels (n, k); yields the steps done after every epoch and at the end.
+
+    Rows without any known label are left out. Raises ValueError if none is left. The caller seeds torch for dropout.
+    """
+    rows = labelled(labels)
+    if not len(rows):
+        raise ValueError("a classifier needs labels: every label of every row is NaN")
+    samples, labels = _laid_out(samples[rows]), labels[rows]
+    loss_of, order = label_loss(exclusive), generator(seed)
+    decayed = [weight for weight in network.parameters() if weight.ndim > 1]
+    others = [weight for weight in network.parameters() if weight.ndim <= 1]
+    optimiser = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": course.weight_decay}, {"params": others, "weight_decay": 0.0}],
+        lr=course.learning_rate,
+    )
+    total, done = course.total(len(rows)), 0
+    rise = max(1, total // 10)
+    while done < total:
+        network.train()
+        shuffled = torch.randperm(len(rows), generator=order).to(samples.device)
+        for batch in shuffled.tensor_split(course.batches(len(rows)))[: total - done]:
+            share = min((done + 1) / rise, 0.5 * (1 + math.cos(math.pi * max(0, done - rise) / max(1, total - rise))))
+            for group in optimiser.param_groups:
+                group["lr"] = course.learning_rate * share
+            optimiser.zero_grad(set_to_none=True)
+            loss = loss_of(forward(network, samples[batch], course.precision), labels[batch])
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            done += 1
+        yield done
+
+
+def forward(network: nn.Module, samples: Tensor, precision: Precision) -> Tensor:
+    """The network's output for samples (n, ...), float32."""
+    with torch.autocast(samples.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
+        out: Tensor = network(samples)
+    return out.float()
+
+
+def outputs(network: nn.Module, samples: Tensor, precision: Precision, rows: int = 1024) -> Tensor:
+    """`forward` in evaluation mode without gradients, `rows` rows at a time. An output does not depend on its batch."""
+    network.eval()
+    with torch.no_grad():
+        return torch.cat([forward(network, _laid_out(part), precision) for part in torch.split(samples, rows)])
+
+
+def _laid_out(samples: Tensor) -> Tensor:
+    return samples.contiguous(memory_format=torch.channels_last) if samples.ndim == 4 else samples
