@@ -24,7 +24,7 @@ def edema(plane: Plane, person: Person, study: Study, space: Chest, grain: np.nd
     base = 0.45 / (1.0 + np.exp(-(plane.y - 0.15) / 0.12))
     lines = np.cos(2.0 * pi * plane.y / 0.065 + 3.0 * space.across) ** 4 * plane.edge(space.span - 0.84, 0.1)
     lines = lines * plane.edge(plane.y - 0.02, 0.15)
-    share: np.ndarray = study.edema * ((haze + base) * (0.19 + 0.05 * grain) + 0.11 * lines)
+    share: np.ndarray = study.edema * ((haze + base) * (0.15 + 0.04 * grain) + 0.09 * lines)
     return share
 
 
@@ -57,5 +57,5 @@ def atelectasis(plane: Plane, study: Study, space: Chest) -> np.ndarray:
         along, aside = dx * cos(tilt) + dy * sin(tilt), dy * cos(tilt) - dx * sin(tilt) + 0.6 * dx * dx
         total = total + np.exp(-((along / length) ** 4) - (aside / seen) ** 2)
     near = np.exp(-np.maximum(space.dome - plane.y, 0.0) / 0.10) * (space.side == study.side)
-    share: np.ndarray = (0.1 + 0.9 * study.atelectasis) * (0.66 * thin / seen * np.minimum(total, 1.0) + 0.36 * near)
+    share: np.ndarray = (0.1 + 0.9 * study.atelectasis) * (0.58 * thin / seen * np.minimum(total, 1.0) + 0.32 * near)
     return share

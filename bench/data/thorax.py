@@ -65,11 +65,14 @@ def mediastinum(plane: Plane, person: Person, study: Study, shift: float) -> np.
     """Heart, great vessels and aortic knob, (h, w) in [0, 1]; the heart is `study.ratio` of the thorax wide.
 
     Both borders are smooth functions of the height: on the left knob, pulmonary artery and ventricle, on the right vena
-    cava and atrium. The fourth powers keep the widest place as wide as the ratio says.
+    cava and atrium. The fourth powers add smoothly, and the widest place is as wide as the ratio says.
     """
     y = plane.y
     whole = 2.0 * study.ratio * person.width
-    left, right = person.heart_share * whole, (1.0 - person.heart_share) * whole
+    left, right = (
+        max((share * whole) ** 4 - root**4, 0.0) ** 0.25
+        for share, root in ((person.heart_share, person.stem), (1.0 - person.heart_share, person.stem + 0.01))
+    )
     low = y - person.heart_height - 0.03 * study.breath
     ventricle = left * np.exp(
         -(np.abs(low / np.where(low < 0, np.float32(person.heart_length), np.float32(0.42))) ** 2.4)
@@ -129,7 +132,7 @@ def vessels(plane: Plane, person: Person, study: Study, space: Chest, grain: np.
     phase = 2.0 * pi * person.twist + 0.7 * space.side
     trunks = np.maximum(np.cos(person.branches * angle + phase), 0.0) ** 4 * np.exp(-far / 0.20)
     twigs = np.maximum(np.cos(2.3 * person.branches * angle + phase + 5.0 * far), 0.0) ** 3 * np.exp(-far / 0.45)
-    strength = person.vessels * (1.0 + 0.6 * study.edema) * np.clip(1.0 + 0.5 * grain, 0.3, 1.7)
+    strength = person.vessels * (1.0 + 0.5 * study.edema) * np.clip(1.0 + 0.5 * grain, 0.3, 1.7)
     lower = np.clip((far - 0.04) / 0.15, 0.0, 1.0) * (1.0 + 0.5 * np.clip(dy, -0.5, 0.5))
     hilum = np.exp(-((dx / 0.085) ** 2) - (dy / 0.13) ** 2)
     drawn: np.ndarray = strength * ((2.2 * trunks + 1.5 * twigs) * lower + 5.0 * hilum)

@@ -153,7 +153,7 @@ def test_the_drawn_heart_has_the_ratio_it_says(ratio):
         plane = place(512, shift_x=0.0, shift_y=0.0, angle=0.0, zoom=1.0)
         space = chest(plane, replace(person, asymmetry=0.0), study)
         columns = (space.heart[150:400] > 0.5).any(axis=0)
-        assert columns.mean() * 2 / (2 * person.width) == pytest.approx(ratio, abs=0.02)
+        assert columns.mean() * 2 / (2 * person.width) == pytest.approx(ratio, abs=0.01)
 
 
 def test_each_finding_makes_its_part_of_the_lungs_denser():
