@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -160,7 +161,7 @@ def evaluator_inputs(cell: Cell, data: DatasetRecord, evaluator: Evaluator) -> d
     else:
         attacking = {}
     metrics = {f"metric {name}": source_hash(registry.load("metrics", name)) for name in sorted(evaluator.metrics)}
-    preset = asdict(PRESETS[cell.data.preset])
+    preset = cast(dict[str, JsonValue], json.loads(json.dumps(asdict(PRESETS[cell.data.preset]))))
     del preset["timeout"]
     return {
         **fit_inputs(cell, data),

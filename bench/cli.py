@@ -156,3 +156,7 @@ def _seconds(text: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
     return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -94,7 +94,8 @@ def _write(folder: Path, artefact: Artefact, inputs: Inputs) -> None:
     try:
         data = temporary / "data.safetensors"
         # Views and expanded tensors share memory, which safetensors refuses: every tensor gets its own.
-        save_file({name: tensor.detach().cpu().clone() for name, tensor in artefact.tensors.items()}, data)
+        owned = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in artefact.tensors.items()}
+        save_file(owned, data)
         manifest = {"inputs": dict(inputs), "notes": dict(artefact.notes), "sha256": _checksum(data)}
         (temporary / "manifest.json").write_text(json.dumps(manifest, sort_keys=True, indent=2), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)

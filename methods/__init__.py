@@ -1,0 +1,1 @@
+"""Obfuscation methods, one file each."""

@@ -63,11 +63,12 @@ class MaxDispersion(Metric[SetEvidence]):
 
 def _summed(sums: Tensor, subjects: Tensor | None, seed: int) -> Score:
     total = float(sums.sum() / 2)
-    weights = draw_weights(subjects, len(sums), DRAWS, seed=seed).to(torch.float64)
-    moved = total * (1 + 2 * ((weights @ sums) / (weights.sum(dim=1) * sums.mean() or 1) - 1)) if total else None
-    if moved is None:
+    if total == 0:
         return Score(0.0, 0.0, 0.0, len(sums), note="all rows are the same")
-    low, high = torch.quantile(moved, LEVELS).tolist()
+    weights = draw_weights(subjects, len(sums), DRAWS, seed=seed).to(torch.float64)
+    # To first order a bootstrap total moves twice as far as the mean of the rows' own sums.
+    moved = (weights @ sums) / (weights.sum(dim=1) * sums.mean()) - 1
+    low, high = torch.quantile(total * (1 + 2 * moved), LEVELS).tolist()
     return Score(total, low, high, len(sums), note="95 % first-order bootstrap over people")
 
 

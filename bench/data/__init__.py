@@ -1,0 +1,1 @@
+"""Data-set plug-ins: one loader a family, and the embedded ones."""

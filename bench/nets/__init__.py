@@ -1,0 +1,1 @@
+"""Networks that more than one adapter uses."""

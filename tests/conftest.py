@@ -1,0 +1,21 @@
+"""Tests never touch the user's caches, configuration or data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, request) -> Path:
+    """A cache and configuration of the test session's own; data roots only for tests that ask for real images."""
+    home = tmp_path_factory.getbasetemp() / "home"
+    for variable in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(variable, str(home / variable.lower()))
+    if request.node.get_closest_marker("real_data") is None:
+        monkeypatch.delenv("BENCH_DATA", raising=False)
+    elif "BENCH_DATA" not in os.environ:
+        pytest.skip("needs real images: set BENCH_DATA")
+    return home

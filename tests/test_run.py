@@ -1,0 +1,284 @@
+"""The harness end to end, on the digits of scikit-learn at the smallest preset, through the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.cli import main
+from bench.records import Record, read_all
+from bench.run import scrub
+
+PLUGINS = '''
+import os, time
+from dataclasses import dataclass
+from typing import ClassVar
+import torch
+from methods.identity import Identity
+from attacks.chance import Chance
+
+@dataclass(frozen=True)
+class Raises(Identity):
+    """A method that fails."""
+    name: ClassVar[str] = "raises"
+    def fit(self, public, seed):
+        raise RuntimeError("no luck with /secret/place/a.png")
+
+@dataclass(frozen=True)
+class Writes(Identity):
+    """A method that writes into its input."""
+    name: ClassVar[str] = "writes"
+    def fit(self, public, seed):
+        public.samples.zero_()
+        return super().fit(public, seed)
+
+@dataclass(frozen=True)
+class Hangs(Chance):
+    """An attack that never ends."""
+    name: ClassVar[str] = "hangs"
+    def fit(self, view, seed):
+        time.sleep(1000)
+
+@dataclass(frozen=True)
+class Dies(Chance):
+    """An attack whose process is killed."""
+    name: ClassVar[str] = "dies"
+    def fit(self, view, seed):
+        os.kill(os.getpid(), 9)
+
+@dataclass(frozen=True)
+class Grows(Chance):
+    """An attack that eats memory."""
+    name: ClassVar[str] = "grows"
+    def fit(self, view, seed):
+        held = []
+        while True:
+            held.append(torch.ones(25_000_000))
+            time.sleep(0.01)
+
+@dataclass(frozen=True)
+class Peeks(Chance):
+    """An attack that looks for what it must not see."""
+    name: ClassVar[str] = "peeks"
+    def fit(self, view, seed):
+        assert view.candidates.subjects is None and view.candidates.labels is None
+        return super().fit(view, seed)
+'''
+SMALL = ["--dataset", "digits", "--preset", "smoke", "--no-site"]
+
+
+@pytest.fixture(scope="module")
+def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plugins") / "mine.py"
+    path.write_text(PLUGINS)
+    return path
+
+
+def bench(results: Path, *arguments: str) -> int:
+    return main(["run", *SMALL, "--results", str(results), *arguments])
+
+
+def records(results: Path) -> dict[tuple[str, str], Record]:
+    found = {}
+    for path, record in read_all(results):
+        assert isinstance(record, Record), path
+        found[record.method.name, record.evaluator] = record
+    return found
+
+
+def test_identity_is_fully_reidentified_and_noise_is_not(tmp_path: Path) -> None:
+    arguments = ["--method", "identity", "--method", "noise", "--attack", "chance", "--attack", "nearest-neighbour"]
+    metrics = ["--metric", "guesswork", "--metric", "reid-auc", "--metric", "top-1", "--metric", "patient-guesswork"]
+    assert bench(tmp_path, *arguments, *metrics) == 0
+    found = records(tmp_path)
+    identity = found["identity", "attack-nearest-neighbour"]
+    assert identity.scores["guesswork"].value == 1.0
+    assert identity.scores["reid-auc"].value > 0.99
+    assert identity.scores["top-1"].value > 0.99
+    # Digits know no people: the patient figure says so instead of being absent, zero or NaN.
+    assert "who is who" in identity.not_applicable["patient-guesswork"]
+    noise = found["noise", "attack-nearest-neighbour"].scores
+    auc, guesses = noise["reid-auc"], noise["guesswork"]
+    assert auc.null_low is not None
+    assert guesses.null is not None
+    # 3.3 standard deviations: one seed in a thousand. The null interval is 1.96 of them wide to each side.
+    assert abs(auc.value - 0.5) < 3.3 / 1.96 * (0.5 - auc.null_low)
+    # The mean of two nearly exponential keys is below .022 of its expectation once in a thousand.
+    assert guesses.value > 0.022 * guesses.null
+
+
+def test_a_second_run_computes_nothing_and_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--method", "identity", "--attack", "chance", "--metric", "reid-auc"]
+    assert bench(tmp_path, *arguments) == 0
+    before = {path: path.read_bytes() for path in tmp_path.glob("cells/**/*.json")}
+    assert bench(tmp_path, *arguments) == 0
+    assert "0 computed, 1 already there, 0 failed" in capsys.readouterr().out
+    assert {path: path.read_bytes() for path in tmp_path.glob("cells/**/*.json")} == before
+    assert main(["status", "--results", str(tmp_path)]) == 0
+    assert "1 done" in capsys.readouterr().out
+
+
+def test_the_same_spec_gives_the_same_figures(tmp_path: Path) -> None:
+    arguments = ["--method", "dp-simple[scale=1]", "--attack", "nearest-neighbour", "--metric", "guesswork"]
+    for place in ("a", "b"):
+        assert bench(tmp_path / place, *arguments) == 0
+    a, b = (records(tmp_path / place)["dp-simple", "attack-nearest-neighbour"] for place in ("a", "b"))
+    assert a.scores == b.scores
+    assert a.key == b.key
+
+
+def test_failures_are_recorded_and_touch_nothing_else(
+    tmp_path: Path, plugins: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attacks = [
+        argument for name in ("Hangs", "Dies", "Grows", "Peeks") for argument in ("--attack", f"{plugins}:{name}")
+    ]
+    arguments = ["--method", "identity", "--method", f"{plugins}:Raises", "--method", f"{plugins}:Writes"]
+    code = bench(
+        tmp_path, *arguments, *attacks, "--attack", "chance", "--metric", "reid-auc", "--timeout", "8", "--memory", "3"
+    )
+    assert code == 1
+    found = {(method, evaluator.split("-")[-2] if ".py" in evaluator else evaluator): record
+             for (method, evaluator), record in records(tmp_path).items()}  # fmt: skip
+    by_attack = {record.attack.name: record for (method, _), record in records(tmp_path).items()
+                 if method == "identity" and record.attack}  # fmt: skip
+    assert by_attack["chance"].status == "ok"
+    assert by_attack["peeks"].status == "ok"
+    assert by_attack["hangs"].status == "timed-out"
+    assert by_attack["hangs"].phase == "attack"
+    assert "8 s" in str(by_attack["hangs"].reason)
+    assert by_attack["dies"].status == "failed"
+    assert "SIGKILL" in str(by_attack["dies"].reason)
+    assert by_attack["grows"].status == "failed"
+    assert "the limit is 3.0 GiB" in str(by_attack["grows"].reason)
+    raised = found["raises", "attack-chance"]
+    assert raised.phase == "fit"
+    # Paths have no place in a record.
+    assert raised.reason == "RuntimeError: no luck with <path>"
+    assert "wrote into the data" in str(found["writes", "attack-chance"].reason)
+    assert "failed: " in capsys.readouterr().err
+
+
+def test_only_failures_run_again(tmp_path: Path, plugins: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--method", "identity", "--attack", "chance", "--attack", f"{plugins}:Dies", "--metric", "reid-auc"]
+    assert bench(tmp_path, *arguments) == 1
+    capsys.readouterr()
+    assert bench(tmp_path, *arguments) == 1
+    assert "1 computed, 1 already there, 1 failed" in capsys.readouterr().out
+    assert bench(tmp_path, *arguments, "--overwrite", "never") == 1
+    assert "0 computed, 2 already there, 1 failed" in capsys.readouterr().out
+
+
+def test_status_says_what_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    assert bench(tmp_path, "--method", "identity", "--attack", "chance", "--metric", "reid-auc") == 0
+    monkeypatch.setattr("bench.cell.PROTOCOL", 2)
+    assert main(["status", "--results", str(tmp_path)]) == 1
+    assert "protocol (1 -> 2)" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_limited_run_is_marked(tmp_path: Path) -> None:
+    arguments = ["--method", "identity", "--attack", "chance", "--metric", "reid-auc", "--limit", "60"]
+    assert bench(tmp_path, *arguments) == 0
+    record = records(tmp_path)["identity", "attack-chance"]
+    assert record.limit == 60
+    assert record.dataset is not None
+    assert record.dataset.rows["private"] <= 60
+
+
+def test_a_dry_run_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(tmp_path, "--method", "identity", "--attack", "chance", "--metric", "reid-auc", "--dry-run") == 0
+    assert "1 to run, 0 to keep; nothing was run" in capsys.readouterr().out
+    assert not list(tmp_path.glob("cells/**/*.json"))
+
+
+def test_missing_data_fail_with_what_to_do_and_never_fall_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["run", "--dataset", "mimic", "--preset", "smoke", "--method", "identity", "--attack", "chance"]
+    assert main([*arguments, "--metric", "reid-auc", "--results", str(tmp_path), "--no-site"]) == 1
+    assert "PhysioNet" in capsys.readouterr().err
+    record = records(tmp_path)["identity", "attack-chance"]
+    assert record.status == "failed"
+    assert record.phase == "data"
+    assert record.dataset is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no method given"),
+        (["--method", "dauntles"], "did you mean 'dauntless'"),
+        (["--method", "identity", "--dataset", "minst"], "did you mean 'mnist'"),
+        (["--method", "identity", "--attack", "contrastiv"], "did you mean 'contrastive'"),
+        (["--method", "identity", "--metric", "guess"], "did you mean 'guesswork'"),
+        (["--method", "dp-simple[scael=1]"], "did you mean 'scale'"),
+        (["--suite", "quickstrat"], "did you mean 'quickstart'"),
+    ],
+)
+def test_wrong_usage_exits_with_two_and_a_hint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert main(["run", "--results", str(tmp_path), *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_config_file_gives_options_and_the_command_line_wins(tmp_path: Path) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text(
+        "methods: [{dp-simple: {scale: 3}}]\ndatasets: [digits]\nattacks: [chance]\nmetrics: [reid-auc]\n"
+        "preset: quick\nseeds: [4]\n"
+    )
+    code = main(["run", "--config", str(config), "--preset", "smoke", "--results", str(tmp_path / "r"), "--no-site"])
+    assert code == 0
+    record = records(tmp_path / "r")["dp-simple", "attack-chance"]
+    assert (record.preset, record.seed, record.method.parameters["scale"]) == ("smoke", 4, 3.0)
+
+
+def test_a_killed_run_is_taken_up_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        *SMALL,
+        "--results",
+        str(tmp_path),
+        "--method",
+        "identity",
+        "--method",
+        "noise",
+        "--method",
+        "dp-simple",
+    ]
+    arguments += ["--attack", "chance", "--attack", "nearest-neighbour", "--metric", "reid-auc"]
+    run = subprocess.Popen([sys.executable, "-m", "bench.cli", "run", *arguments], start_new_session=True)
+    deadline = time.monotonic() + 120
+    while len(list(tmp_path.glob("cells/**/*.json"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    kept = records(tmp_path)
+    assert 2 <= len(kept) < 6
+    assert main(["run", *arguments]) == 0
+    out = capsys.readouterr().out
+    again = records(tmp_path)
+    assert len(again) == 6
+    computed = int(out.split(" computed, ")[0].split()[-1])
+    assert computed == 6 - len(kept)
+    assert all(again[name].created == record.created for name, record in kept.items())
+
+
+def test_a_record_holds_no_path_of_this_machine(tmp_path: Path) -> None:
+    assert bench(tmp_path, "--method", "identity", "--attack", "chance", "--metric", "reid-auc") == 0
+    for path in tmp_path.glob("cells/**/*.json"):
+        text = path.read_text()
+        assert str(Path.cwd()) not in text
+        assert str(tmp_path) not in text
+        json.loads(text)
+
+
+def test_scrubbing_keeps_the_sentence() -> None:
+    assert scrub("cannot read '/a/b c.png': 3/4 done") == "cannot read '<path> c.png': 3/4 done"
