@@ -76,11 +76,11 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _place(parser: argparse.ArgumentParser) -> None:
+def _place(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--results", type=Path, metavar="DIR", help="folder of the records (default: results)")
 
 
-def _sources(parser: argparse.ArgumentParser) -> None:
+def _sources(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--data-root", type=Path, action="append", metavar="DIR",
                         help="folder above the data sets (or BENCH_DATA, or data_roots in the config)")  # fmt: skip
     parser.add_argument("--size", type=_positive, metavar="PIXELS", help="side images are resized to")

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from bench import registry
 from bench.bob import Bob, BobPlan, train_bob
-from bench.cell import Cell, Evaluator, Place
+from bench.cell import Cell, DataChoice, Evaluator, Place
 from bench.contract import ContractError, Sealed
 from bench.evidence import Evidence, PairEvidence, PairLevel, SetEvidence, TimingEvidence, UtilityEvidence
 from bench.machine import hardware
@@ -62,7 +62,7 @@ class Task:
 
 def open_task(argument: object) -> DatasetRecord:
     """Prepare and split the data of a (DataChoice, Place, workers) and describe them."""
-    choice, place, workers = cast(tuple, argument)
+    choice, place, workers = cast(tuple[DataChoice, Place, int], argument)
     return open_data(choice, place, workers=workers)[1]
 
 

@@ -22,7 +22,10 @@ from typing import Literal, Self
 
 import psutil
 
+from bench.contract import ContractError
+from bench.data.source import DataError
 from bench.progress import LOGGER, Forwarder
+from bench.spec import UsageError
 from bench.types import NotApplicable
 
 Status = Literal["ok", "not-applicable", "failed", "timed-out"]
@@ -196,6 +199,8 @@ def _work(job: Job, pipe: Connection, threads: int) -> None:
         pipe.send(("not-applicable", None, str(reason)))
     except MemoryError as error:
         pipe.send(("failed", None, f"out of memory: {error}"))
+    except (ContractError, DataError, UsageError) as error:  # ours: the text is complete
+        pipe.send(("failed", None, str(error)))
     except Exception as error:  # whatever an adapter raises becomes its own outcome
         traceback.print_exc()
         pipe.send(("failed", None, f"{type(error).__name__}: {error}"))

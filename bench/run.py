@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import cast
 
 from bench.cell import (
@@ -77,7 +78,7 @@ class _Scheduler:
             log = self.place.results / "logs" / f"data-{slug(choice.dataset.name)}.log"
             argument = (choice, self.place, self.spec.jobs)
             job = Job(f"data {name}", open_task, argument, self._timeout(), log)
-            self._submit(job, lambda outcome, choice=choice, part=part: self._opened(choice, part, outcome))
+            self._submit(job, partial(self._opened, choice, part))
 
     def _opened(self, choice: DataChoice, part: Sequence[Cell], outcome: Outcome) -> None:
         if outcome.status != "ok":
@@ -102,10 +103,7 @@ class _Scheduler:
             argument = (cell, self.place)
             log = record_path(self.place, cell, self.planned[0]).with_name("fit.log")
             job = Job(f"{_title(cell)} fit", fit_task, argument, self._timeout(), log)
-            self._submit(
-                job,
-                lambda outcome, cell=cell, data=data, missing=missing: self._fitted(cell, data, missing, outcome),
-            )
+            self._submit(job, partial(self._fitted, cell, data, missing))
 
     def _fitted(self, cell: Cell, data: DatasetRecord, missing: Sequence[Evaluator], outcome: Outcome) -> None:
         if outcome.status != "ok":
@@ -123,10 +121,7 @@ class _Scheduler:
                 log=path.with_suffix(".log"),
                 alone=evaluator.kind == "throughput",
             )
-            self._submit(
-                job,
-                lambda outcome, evaluator=evaluator: self._evaluated(cell, data, evaluator, fitted.claim, outcome),
-            )
+            self._submit(job, partial(self._evaluated, cell, data, evaluator, fitted.claim))
 
     def _evaluated(
         self, cell: Cell, data: DatasetRecord, evaluator: Evaluator, claim: ClaimRecord | None, outcome: Outcome

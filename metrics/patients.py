@@ -22,6 +22,7 @@ def patient_links(links: Tensor, subjects: Tensor) -> Tensor:
     start = torch.searchsorted(ranked, owners[:, 0].contiguous())
     size = torch.searchsorted(ranked, owners[:, 0].contiguous(), right=True) - start
     first = torch.repeat_interleave(start - size.cumsum(0) + size, size)
-    rows: Tensor = order[first + torch.arange(int(size.sum()))]
+    rows = order[first + torch.arange(int(size.sum()))]
     cols = torch.repeat_interleave(owners[:, 1], size)
-    return torch.unique(torch.stack((rows, cols), dim=1), dim=0)
+    pairs: Tensor = torch.unique(torch.stack((rows, cols), dim=1), dim=0)
+    return pairs

@@ -203,7 +203,7 @@ def test_missing_data_fail_with_what_to_do_and_never_fall_back(
 ) -> None:
     arguments = ["run", "--dataset", "mimic", "--preset", "smoke", "--method", "identity", "--attack", "chance"]
     assert main([*arguments, "--metric", "reid-auc", "--results", str(tmp_path), "--no-site"]) == 1
-    assert "PhysioNet" in capsys.readouterr().err
+    assert "physionet.org" in capsys.readouterr().err
     record = records(tmp_path)["identity", "attack-chance"]
     assert record.status == "failed"
     assert record.phase == "data"

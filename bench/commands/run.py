@@ -42,7 +42,7 @@ def main(options: argparse.Namespace) -> int:
 def _print_table(summary: Summary) -> None:
     # The board refuses limited runs; the person who asked for one still wants to see it.
     shown = [record.model_copy(update={"limit": None}) for record in summary.records]
-    board = rows(shown)
+    board = rows(shown, {record.cell: record.cell.partition("/")[0] for record in shown})
     console = to_stdout()
     for dataset in dict.fromkeys(row.dataset for row in board):
         part = [row for row in board if row.dataset == dataset]

@@ -1,0 +1,91 @@
+import pytest
+import torch
+
+from attacks.nearest_neighbour import NearestNeighbour
+from bench.types import Dataset, NotApplicable, Release, View
+from methods.dp_simple import DPSimple
+from methods.identity import Identity
+from methods.noise import Noise
+
+
+def images(n=40, side=16, seed=0):
+    """Images of class 0 or 1 (left or right half brighter), each with a texture of its own."""
+    source = torch.Generator().manual_seed(seed)
+    samples = torch.rand(n, 1, side, side, generator=source) * 0.5
+    labels = torch.arange(n).remainder(2).float()[:, None]
+    samples[labels[:, 0] == 0, :, :, : side // 2] += 0.5
+    samples[labels[:, 0] == 1, :, :, side // 2 :] += 0.5
+    return Dataset("made", samples, labels, None, ("right",), False, True)
+
+
+def top_1(attack, method, private, public=None):
+    """Share of released rows whose best candidate is the right one, after a shuffle."""
+    public = public or images(seed=9)
+    scheme = method.fit(public, 0)
+    attacker = attack.fit(View(public, scheme, private, public), 0)
+    order = torch.randperm(len(private), generator=torch.Generator().manual_seed(5))
+    sealed = Release(scheme.sample_key(7).release(private).samples[order], None, None)
+    scores = attacker.score(sealed).block(slice(None), slice(None))
+    return float((scores.argmax(dim=0) == order).float().mean())
+
+
+SMALL_FEATURES = NearestNeighbour(space="features", steps=15, width=8)
+
+
+@pytest.mark.parametrize("attack", [NearestNeighbour(), SMALL_FEATURES])
+def test_identity_is_fully_reidentified(attack):
+    assert top_1(attack, Identity(), images()) == 1
+
+
+@pytest.mark.parametrize("attack", [NearestNeighbour(), SMALL_FEATURES])
+def test_noise_stays_at_chance(attack):
+    # 400 rows, one right by chance: Poisson(1), above 8 once in a million.
+    assert top_1(attack, Noise(), images(400)) <= 8 / 400
+
+
+def test_weak_noise_is_seen_through():
+    assert top_1(NearestNeighbour(), DPSimple(scale=0.5), images()) == 1
+
+
+def test_a_table_is_compared_by_its_numbers():
+    table = Dataset("made", torch.rand(30, 12), None, None, (), False, True)
+    assert top_1(NearestNeighbour(), Identity(), table, table) == 1
+
+
+def test_blank_rows_tie_instead_of_failing():
+    private = images()
+    private.samples[:] = 0.5
+    scheme = Identity().fit(private, 0)
+    scores = (
+        NearestNeighbour().fit(View(private, scheme, private, private), 0).score(Release(private.samples, None, None))
+    )
+    assert not scores.block(slice(None), slice(None)).any()
+
+
+def test_features_are_the_same_for_the_same_seed():
+    private = images(10)
+    view = View(images(seed=9), Identity().fit(private, 0), private, private)
+    one, two = (SMALL_FEATURES.fit(view, 3).score(Release(private.samples, None, None)) for _ in range(2))
+    assert torch.equal(one.a, two.a)
+
+
+def test_rows_of_another_shape_are_not_applicable():
+    private = images()
+    view = View(private, Identity().fit(private, 0), private, private)
+    with pytest.raises(NotApplicable, match=r"raw rows are \(1, 16, 16\), released ones \(5,\)"):
+        NearestNeighbour().fit(view, 0).score(Release(torch.rand(40, 5), None, None))
+    with pytest.raises(NotApplicable, match=r"images of 1 channels: released rows are \(3, 8, 8\)"):
+        SMALL_FEATURES.fit(view, 0).score(Release(torch.rand(40, 3, 8, 8), None, None))
+
+
+def test_features_need_images_and_labels():
+    table = Dataset("made", torch.rand(30, 12), None, None, (), False, True)
+    bare = Dataset("made", torch.rand(30, 1, 8, 8), None, None, (), False, True)
+    for rows, reason in ((table, "made is a table"), (bare, "made has none")):
+        with pytest.raises(NotApplicable, match=reason):
+            SMALL_FEATURES.fit(View(rows, Identity().fit(rows, 0), rows, rows), 0)
+
+
+def test_an_unknown_space_is_refused():
+    with pytest.raises(ValueError, match="pixels or features, got 'wavelets'"):
+        NearestNeighbour(space="wavelets")
