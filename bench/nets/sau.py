@@ -19,6 +19,7 @@ from torch.nn.functional import layer_norm, scaled_dot_product_attention, selu
 from bench.nets.patches import cut, patch_grid
 
 GATE_START = -2.0
+SMALLEST_SIZE = 1e-8
 
 
 class SAULayer(nn.Module):
@@ -75,6 +76,8 @@ class InstanceSAU(nn.Module):
         width, depth: Of the SAU.
         patch_size: Side of a square patch in pixels; None makes one token of a whole row.
         dropout: Share of the numbers dropped before the mean.
+        sizes: Add to each token a learned vector of its location times the logarithm of the token's mean square. The
+            size of a patch survives many random maps, and the LayerNorm of the SAU would hide it.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class InstanceSAU(nn.Module):
         patch_size: int | None = 16,
         heads: int = 4,
         dropout: float = 0.0,
+        sizes: bool = False,
     ) -> None:
         super().__init__()
         self.patch_size = patch_size if len(shape) == 3 else None
@@ -97,13 +101,17 @@ class InstanceSAU(nn.Module):
         for side in shape:
             numbers *= side
         self.embed = nn.Linear(numbers // locations, width)
+        self.sizes = nn.Parameter(0.5 * torch.randn(locations, width)) if sizes else None
         self.body = SAU(width, depth, locations=locations, heads=heads)
         self.drop = nn.Dropout(dropout)
 
     def forward(self, rows: Tensor) -> Tensor:
         """(n, ...) rows to (n, width)."""
         tokens = rows.flatten(1).unsqueeze(1) if self.patch_size is None else cut(rows, self.patch_size)
-        out: Tensor = self.drop(self.body(self.embed(tokens))).mean(dim=1)
+        embedded = self.embed(tokens)
+        if self.sizes is not None:
+            embedded = embedded + tokens.square().mean(dim=2, keepdim=True).clamp_min(SMALLEST_SIZE).log() * self.sizes
+        out: Tensor = self.drop(self.body(embedded)).mean(dim=1)
         return out
 
 

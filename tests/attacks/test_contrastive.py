@@ -1,0 +1,171 @@
+import math
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from attacks.contrastive import Contrastive, _matching_loss
+from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View
+from methods.dauntless import Dauntless
+from methods.dp_simple import DPSimple
+from methods.identity import Identity
+from methods.noise import Noise
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Networks this small only lose time to a second thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def images(n=64, side=16, seed=0):
+    """Images of 4x4 spots, each of a contrast of its own."""
+    source = torch.Generator().manual_seed(seed)
+    contrast = torch.rand(n, 1, 4, 4, generator=source).repeat_interleave(side // 4, 2).repeat_interleave(side // 4, 3)
+    samples = 0.5 + contrast * (torch.rand(n, 1, side, side, generator=source) - 0.5)
+    return Dataset("made", samples, None, None, (), False, True)
+
+
+def top_1(attack, method, private, seed=0):
+    """Share of released rows whose best candidate is the right one, after a shuffle, under a key never seen."""
+    scheme = method.fit(private, 0)
+    attacker = attack.fit(View(private, scheme, private, private), seed)
+    order = torch.randperm(len(private), generator=torch.Generator().manual_seed(5))
+    sealed = Release(scheme.sample_key(7).release(private).samples[order], None, None)
+    scores = attacker.score(sealed).block(slice(None), slice(None))
+    return float((scores.argmax(dim=0) == order).float().mean())
+
+
+SMALL = Contrastive(steps=150, batch=64, width=32, depth=1)
+
+
+def test_dauntless_is_reidentified_under_unseen_keys():
+    # One of 64 right by chance: Poisson(1), above 9 less than once in a million.
+    assert top_1(SMALL, Dauntless(patch_size=8), images()) > 9 / 64
+
+
+def test_identity_is_fully_reidentified_long_before_the_last_step(caplog):
+    with caplog.at_level("INFO", "bench.progress"):
+        assert top_1(SMALL, Identity(), images()) == 1
+    assert "step 150/150" not in caplog.text
+
+
+def test_noise_stays_at_chance():
+    # 300 rows, one right by chance: Poisson(1), above 9 less than once in a million.
+    assert top_1(Contrastive(steps=30, batch=64, width=32, depth=1), Noise(), images(300)) <= 9 / 300
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
+def test_the_scale_of_a_release_does_not_matter(factor):
+    private = images()
+    far = Dataset("made", private.samples * factor, None, None, (), False, True)
+    assert top_1(SMALL, Identity(), far) == 1
+
+
+def test_vectors_are_read_as_single_tokens():
+    table = Dataset("made", torch.rand(64, 12, generator=torch.Generator().manual_seed(0)), None, None, (), False, True)
+    assert top_1(SMALL, DPSimple(scale=0.05), table) > 0.9
+
+
+def test_a_resnet_reads_images():
+    attack = Contrastive(encoder="resnet18", steps=40, batch=32, width=16)
+    # One of 32 right by chance: Poisson(1), above 9 less than once in a million.
+    assert top_1(attack, Identity(), images(32, side=8)) > 9 / 32
+
+
+def test_the_same_seed_gives_the_same_scores_and_another_seed_others():
+    private = images(16)
+    scheme = Dauntless(patch_size=8).fit(private, 0)
+    view = View(private, scheme, private, private)
+    sealed = Release(scheme.sample_key(7).release(private).samples, None, None)
+    attack = Contrastive(steps=5, batch=8, width=16, depth=1)
+    one, same, other = (attack.fit(view, seed).score(sealed) for seed in (1, 1, 2))
+    assert torch.equal(one.a, same.a)
+    assert torch.equal(one.b, same.b)
+    assert not torch.equal(one.b, other.b)
+
+
+def test_the_order_of_released_rows_tells_nothing():
+    private = images(16)
+    scheme = Identity().fit(private, 0)
+    attacker = Contrastive(steps=5, batch=8, width=16, depth=1).fit(View(private, scheme, private, private), 0)
+    order = torch.randperm(16, generator=torch.Generator().manual_seed(5))
+    whole = attacker.score(Release(private.samples, None, None)).b
+    assert torch.allclose(attacker.score(Release(private.samples[order], None, None)).b, whole[order], atol=1e-5)
+
+
+class Pairing(Scheme, Key):
+    """Releases the mean of each two neighbours once."""
+
+    def sample_key(self, seed):
+        return self
+
+    def load_key(self, state):
+        return self
+
+    def state(self):
+        return {}
+
+    def release(self, private):
+        rows = torch.arange(len(private))
+        return Release(private.samples.unflatten(0, (-1, 2)).mean(dim=1), None, torch.stack((rows, rows // 2), dim=1))
+
+
+class Sampling(Pairing):
+    """Releases rows without links."""
+
+    def release(self, private):
+        return Release(private.samples, None, None)
+
+
+def test_several_raw_rows_may_share_a_released_row():
+    private = images(32)
+    attacker = Contrastive(steps=100, batch=16, width=32, depth=1).fit(View(private, Pairing(), private, private), 0)
+    release = Pairing().release(private)
+    scores = attacker.score(Release(release.samples, None, None))
+    assert scores.shape == (32, 16)
+    right = (scores.block(slice(None), slice(None)).argmax(dim=1) == torch.arange(32) // 2).sum()
+    assert int(right) > 12  # two of 32 by chance: Poisson(2), above 12 less than once in a million
+
+
+def test_releases_without_links_are_not_applicable():
+    private = images(8)
+    with pytest.raises(NotApplicable, match="learns from links"):
+        SMALL.fit(View(private, Sampling(), private, private), 0)
+
+
+def test_a_resnet_on_a_table_is_not_applicable():
+    table = Dataset("made", torch.rand(8, 12), None, None, (), False, True)
+    with pytest.raises(NotApplicable, match="use encoder=sau"):
+        Contrastive(encoder="resnet18").fit(View(table, Identity().fit(table, 0), table, table), 0)
+
+
+def test_the_loss_counts_every_link_of_a_row_and_skips_rows_without():
+    logits = torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0], [5.0, 1.0, 1.0]])
+    linked = torch.tensor([[True, True, False], [True, False, False], [False, False, False]])
+    first = -math.log((math.e + math.e**2) / (math.e + math.e**2 + math.e**3))
+    assert float(_matching_loss(logits, linked)) == pytest.approx((first + math.log(3)) / 2, rel=1e-6)
+
+
+def test_training_leaves_the_global_random_numbers_alone():
+    private = images(8)
+    before = torch.random.get_rng_state()
+    Contrastive(steps=2, batch=4, width=16, depth=1).fit(View(private, Identity().fit(private, 0), private, private), 0)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"encoder": "vgg"}, "sau or resnet18, got 'vgg'"),
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"batch": 1}, "batch must be at least 2, got 1"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive"),
+    ],
+)
+def test_senseless_choices_are_refused(choices, message):
+    with pytest.raises(ValueError, match=message):
+        Contrastive(**choices)
