@@ -1,3 +1,5 @@
+from collections.abc import Iterator
+
 import pytest
 import torch
 
@@ -6,6 +8,15 @@ from bench.types import NotApplicable, Release, paired
 
 NAN = float("nan")
 PLAN = BobPlan(epochs=6, batch=32, width=8, sau_width=32, sau_depth=1, learning_rate=5e-3)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Networks this small only lose time to a second thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def halves(n, seed, side=16):
@@ -99,7 +110,7 @@ def test_the_precision_is_recorded():
 def test_mean_auc_is_the_mean_over_findings_with_both_classes():
     scores = torch.tensor([[0.1, 0.9, 0.5], [0.4, 0.2, 0.5], [0.35, 0.3, 0.5], [0.8, 0.1, 0.5]])
     labels = torch.tensor([[0, 1, 1], [0, NAN, 1], [1, 0, 1], [1, 0, 1]])
-    # First finding: of the pairs (.35, .1), (.35, .4), (.8, .1), (.8, .4) three are in order. Second: all. Third: no pair.
+    # First finding: three of four pairs are in order. Second: both of two. Third: it has no pair.
     assert mean_auc(scores, labels) == (0.75 + 1) / 2
 
 
