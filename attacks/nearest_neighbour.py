@@ -36,13 +36,13 @@ class NearestNeighbour(Attack):
     knowledge: ClassVar[str] = "the raw rows and the release; features: also the public images with their labels"
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"steps": 20, "width": 16},
-        "quick": {"steps": 200, "width": 32},
+        "quick": {"steps": 150, "width": 32},
         "standard": {"steps": 5000, "width": 64},
         "paper": {"steps": 20_000, "width": 64},
     }
 
     space: Literal["pixels", "features"] = "pixels"
-    steps: int = 200
+    steps: int = 150
     width: int = 32
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class NearestNeighbour(Attack):
         if labels is None or bool(labels.isnan().all()):
             raise NotApplicable(f"space=features trains on public labels: {public.name} has none; use space=pixels")
         c, h, w = samples.shape[1:]
-        course = Course(self.steps, self.steps, 128, 1e-3, 0.05, fast_precision(samples.device))
+        course = Course(self.steps, self.steps, 64, 1e-3, 0.05, fast_precision(samples.device))
         with seeded(derive(seed, "features"), samples.device):
             body = resnet18((c, h, w), 1, width=self.width, features=True)
             head = nn.Linear(8 * self.width, labels.shape[1])

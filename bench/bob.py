@@ -41,7 +41,7 @@ class BobPlan:
         epochs: Passes over the release.
         steps: Upper bound on gradient steps a training; None for no bound.
         batch: Rows a step.
-        width: Channels of the ResNet's first stage (64 is the usual ResNet-18) .
+        width: Channels of the ResNet's first stage (64 is the usual ResNet-18).
         sau_width, sau_depth: Size of the SAU.
         learning_rate: Peak rate of the ResNet; the SAU and the linear model take the same.
         weight_decays, dropouts: Values to try.

@@ -6,9 +6,9 @@ the stated parameter count of four width x width maps a layer (query, key, value
     h = LayerNorm(x) + position,   o = s MHSA(h) + (1 - s) h,   out = x + SELU(W o + b),   s = sigmoid(gate)
 
 With the gate closed (s = 0) a layer is an ordinary feed-forward layer, with the gate open (s = 1) plain attention whose
-output map is W. The gate starts at -2 (s = .12), positions at N(0, 0.5^2), half the size of the normalised tokens: at the usual 0.02 the
-layers take hundreds of steps to tell one patch from another. The residual `x +` is our choice (a parameter): deeper stacks train
-sooner with it.
+output map is W. The gate starts at -2 (s = .12). Positions start at N(0, 0.5^2), half the size of normalised tokens: at
+the usual 0.02 the layers take hundreds of steps to tell one patch from another. The residual `x +` is our choice (a
+parameter): deeper stacks train sooner with it.
 """
 
 from __future__ import annotations
