@@ -76,7 +76,7 @@ class Contrastive(Attack):
     width: int = 128
     depth: int = 3
     learning_rate: float = 2e-3
-    enough: float = 0.005
+    enough: float = 0.01
 
     def __post_init__(self) -> None:
         if self.encoder not in ("sau", "resnet18"):
