@@ -6,7 +6,7 @@ Every evaluator sees the same sealed releases. Attacks are handed Eve's view; li
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import cast
 
@@ -24,9 +24,9 @@ from bench.presets import Preset
 from bench.progress import report, stage
 from bench.records import ClaimRecord, DatasetRecord, Kind, ScoreRecord, claim_record, score_record
 from bench.timing import repeat
-from bench.types import Attack, Dataset, Key, Metric, NotApplicable, PairScores, View
+from bench.types import Attack, Dataset, Key, Metric, NotApplicable, View
 from bench.workbench import Workbench, open_data
-from metrics.pairs import PairCounts, count
+from metrics.pairs import Grid, count_grids
 from metrics.patients import patient_links
 from metrics.resampling import half_samples
 
@@ -130,9 +130,9 @@ def run_attack(bench: Workbench, attack: Attack | None) -> Finding:
         scores = attacker.score(sealed.release if attack.uses_labels else replace(sealed.release, labels=None))
         if tuple(scores.shape) != (n, len(sealed.release)):
             raise ContractError(f"{attack.name} must score {(n, len(sealed.release))} pairs, got {tuple(scores.shape)}")
-        images.append(_count(scores, links, samples, None))
-        if subjects is not None:
-            patients.append(_count(scores, links, samples, subjects))
+        counts = count_grids(scores, [_grid(links, rows, subjects) for rows in samples])
+        images.append([of_sample[0] for of_sample in counts])
+        patients.append([of_sample[-1] for of_sample in counts])
         report("score", number + 1, bench.preset.keys)
     links = _links(first)
     evidence = PairEvidence(
@@ -159,17 +159,11 @@ def _links(sealed: Sealed) -> Tensor:
     return sealed.links.cpu()
 
 
-def _count(scores: PairScores, links: Tensor, samples: Sequence[Tensor], subjects: Tensor | None) -> list[PairCounts]:
-    """Counts on the sub-grid of each data sample: its raw rows, and the released rows linked to them."""
-    counts = []
-    for rows in samples:
-        inside = links[torch.isin(links[:, 0], rows)]
-        cols = torch.unique(inside[:, 1])
-        local = torch.stack((torch.searchsorted(rows, inside[:, 0].contiguous()),
-                             torch.searchsorted(cols, inside[:, 1].contiguous())), dim=1)  # fmt: skip
-        pairs = local if subjects is None else patient_links(local, subjects[rows])
-        counts.append(count(scores.take(rows, cols), pairs))
-    return counts
+def _grid(links: Tensor, rows: Tensor, subjects: Tensor | None) -> Grid:
+    """A data sample: its raw rows, the released rows linked to them, and links by image and, if known, by person."""
+    inside = links[torch.isin(links[:, 0], rows)]
+    people = [] if subjects is None else [patient_links(inside, subjects)]
+    return Grid(rows, torch.unique(inside[:, 1]), [inside, *people])
 
 
 def run_utility(bench: Workbench, attack: Attack | None) -> Finding:

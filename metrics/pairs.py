@@ -6,7 +6,7 @@ that a tie is a tie to the last bit. Counts are 64-bit; division happens once, i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -37,40 +37,116 @@ class PairCounts:
     top_1: Tensor
 
 
-def count(scores: PairScores, links: Tensor, *, block: int = BLOCK) -> PairCounts:
-    """Sweep the grid twice in blocks: first the linked scores and column maxima, then every score's place among them.
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A part of the whole grid to count on, with one or more notions of a true pair.
 
     Args:
-        scores: Grid of n raw by m released rows; higher is likelier.
-        links: (p, 2) int64, the true pairs (raw row, released row); repeats count once.
+        rows: Raw rows (int64, ascending, distinct), numbered in the whole grid.
+        cols: Released rows, likewise.
+        links: For each notion (p, 2) int64, the true pairs, numbered in the whole grid; repeats count once.
+    """
+
+    rows: Tensor
+    cols: Tensor
+    links: Sequence[Tensor]
+
+
+def count(scores: PairScores, links: Tensor, *, block: int = BLOCK) -> PairCounts:
+    """Counts on the whole grid; see `count_grids`."""
+    whole = Grid(torch.arange(scores.shape[0]), torch.arange(scores.shape[1]), [links])
+    return count_grids(scores, [whole], block=block)[0][0]
+
+
+def count_grids(scores: PairScores, grids: Sequence[Grid], *, block: int = BLOCK) -> list[list[PairCounts]]:
+    """Counts for each part of one grid and each notion of a true pair, reading every score twice in all.
+
+    The first sweep reads all linked scores and the column maxima, the second finds every score's place among the linked
+    scores of all parts; a part's own linked scores are some of them, so its counts are sums of neighbouring places.
+
+    Args:
+        scores: n raw by m released rows; higher is likelier.
+        grids: The parts.
         block: Side of the blocks; the result does not depend on it.
 
     Raises:
-        ValueError: No links, links outside the grid, or a score that is not finite (the rows are named).
+        ValueError: No links, links outside their part, or a score that is not finite (the rows are named).
     """
-    links = _check(links, scores.shape)
+    wanted = [[_check(links, grid, scores.shape) for links in grid.links] for grid in grids]
+    links = torch.unique(torch.cat([part for parts in wanted for part in parts]), dim=0)
     order, bounds = _by_block(links, scores.shape, block)
     linked = torch.empty(len(links), dtype=torch.float64)
-    best = torch.full((scores.shape[1],), -torch.inf, dtype=torch.float64)
-    ties = torch.zeros(scores.shape[1], dtype=torch.int64)
+    tops = [_Top(grid) for grid in grids]
     for number, (rows, cols) in enumerate(blocks(scores.shape, block)):
-        part = _read(scores, rows, cols)
+        values = _read(scores, rows, cols)
         here = order[bounds[number] : bounds[number + 1]]
-        linked[here] = part[links[here, 0] - rows.start, links[here, 1] - cols.start]
-        top = part.amax(dim=0)
-        top_ties = (part == top).sum(dim=0)
-        ties[cols] = torch.where(top > best[cols], top_ties, ties[cols] + top_ties * (top == best[cols]))
-        best[cols] = torch.maximum(best[cols], top)
+        linked[here] = values[links[here, 0] - rows.start, links[here, 1] - cols.start]
+        for top in tops:
+            top.see(rows, cols, values)
 
-    values, linked_counts = torch.unique(linked, return_counts=True)
-    places = torch.zeros(2 * len(values) + 1, dtype=torch.int64)
+    levels = torch.unique(linked)
+    places = torch.zeros(len(grids), 2 * len(levels) + 1, dtype=torch.int64)
     for rows, cols in blocks(scores.shape, block):
-        part = _read(scores, rows, cols).flatten()
-        below = torch.searchsorted(values, part)
-        tied = values[below.clamp(max=len(values) - 1)] == part
-        places += torch.bincount(2 * below + tied, minlength=len(places))
-    places[1::2] -= linked_counts
-    return PairCounts(scores.shape, linked_counts, places, _top_1(linked, links, best, ties))
+        values = _read(scores, rows, cols)
+        below = torch.searchsorted(levels, values)
+        place = below.mul_(2).add_(levels[(below // 2).clamp_(max=len(levels) - 1)] == values)
+        for grid, total in zip(grids, places, strict=True):
+            total += torch.bincount(_inside(grid, rows, cols, place)[0].flatten(), minlength=places.shape[1])
+
+    codes = links[:, 0] * scores.shape[1] + links[:, 1]
+    found = []
+    for grid, top, total, parts in zip(grids, tops, places, wanted, strict=True):
+        own = [linked[torch.searchsorted(codes, part[:, 0] * scores.shape[1] + part[:, 1])] for part in parts]
+        found.append([_counts(grid, top, total, levels, part, score) for part, score in zip(parts, own, strict=True)])
+    return found
+
+
+def _counts(grid: Grid, top: _Top, total: Tensor, levels: Tensor, links: Tensor, linked: Tensor) -> PairCounts:
+    """The counts of one notion: `total` are all scores by their place among `levels`, `linked` the scores of `links`."""
+    values, linked_counts = torch.unique(linked, return_counts=True)
+    tied = 2 * torch.searchsorted(levels, values) + 1
+    up_to = torch.cat((torch.zeros(1, dtype=torch.int64), total.cumsum(0)))
+    edges = torch.cat((torch.zeros(1, dtype=torch.int64), tied + 1)), torch.cat((tied, torch.tensor([len(total)])))
+    others = torch.empty(2 * len(values) + 1, dtype=torch.int64)
+    others[0::2] = up_to[edges[1]] - up_to[edges[0]]
+    others[1::2] = total[tied] - linked_counts
+    hits = torch.zeros_like(top.best).index_add_(0, links[:, 1], (linked == top.best[links[:, 1]]).to(torch.float64))
+    with_link = torch.unique(links[:, 1])
+    return PairCounts((len(grid.rows), len(grid.cols)), linked_counts, others, hits[with_link] / top.ties[with_link])
+
+
+class _Top:
+    """The best score of every released row within a grid, and how many raw rows share it."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        width = int(grid.cols[-1]) + 1
+        self.best = torch.full((width,), -torch.inf, dtype=torch.float64)
+        self.ties = torch.zeros(width, dtype=torch.int64)
+
+    def see(self, rows: slice, cols: slice, values: Tensor) -> None:
+        inside, which = _inside(self.grid, rows, cols, values)
+        if inside.numel() == 0:
+            return
+        top = inside.amax(dim=0)
+        ties = (inside == top).sum(dim=0)
+        best, before = self.best[which], self.ties[which]
+        self.ties[which] = torch.where(top > best, ties, before + ties * (top == best))
+        self.best[which] = torch.maximum(best, top)
+
+
+def _inside(grid: Grid, rows: slice, cols: slice, values: Tensor) -> tuple[Tensor, Tensor]:
+    """The block's entries that belong to a grid, and the columns (of the whole grid) they stand in."""
+    which = _between(grid.cols, cols)
+    chosen = _between(grid.rows, rows)
+    inside = values if len(chosen) == values.shape[0] else values[chosen - rows.start]
+    return (inside if len(which) == values.shape[1] else inside[:, which - cols.start]), which
+
+
+def _between(ascending: Tensor, part: slice) -> Tensor:
+    low, high = torch.searchsorted(ascending, torch.tensor([part.start, part.stop])).tolist()
+    inside: Tensor = ascending[low:high]
+    return inside
 
 
 def blocks(shape: tuple[int, int], block: int) -> Iterator[tuple[slice, slice]]:
@@ -91,7 +167,7 @@ def split_evenly(length: int, block: int) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
-def _check(links: Tensor, shape: tuple[int, int]) -> Tensor:
+def _check(links: Tensor, grid: Grid, shape: tuple[int, int]) -> Tensor:
     if links.ndim != 2 or links.shape[1] != 2 or len(links) == 0:
         raise ValueError(f"links must have shape (p, 2) with p at least 1, got {tuple(links.shape)}")
     links = torch.unique(links.to("cpu", torch.int64), dim=0)
@@ -100,6 +176,8 @@ def _check(links: Tensor, shape: tuple[int, int]) -> Tensor:
         raise ValueError(
             f"links must lie in the grid {shape}, got rows {low[0]}..{high[0]}, columns {low[1]}..{high[1]}"
         )
+    if not (torch.isin(links[:, 0], grid.rows).all() and torch.isin(links[:, 1], grid.cols).all()):
+        raise ValueError("links must lie in the rows and columns of their part of the grid")
     return links
 
 
@@ -124,10 +202,3 @@ def _by_block(links: Tensor, shape: tuple[int, int], block: int) -> tuple[Tensor
     number = row_block * len(col_edges) + col_block
     per_block = torch.bincount(number, minlength=len(row_edges) * len(col_edges))
     return torch.argsort(number, stable=True), [0, *per_block.cumsum(0).tolist()]
-
-
-def _top_1(linked: Tensor, links: Tensor, best: Tensor, ties: Tensor) -> Tensor:
-    cols = links[:, 1]
-    hits = torch.zeros_like(best).index_add_(0, cols, (linked == best[cols]).to(torch.float64))
-    with_link = torch.unique(cols)
-    return hits[with_link] / ties[with_link]
