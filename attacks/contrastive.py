@@ -19,7 +19,6 @@ Differences from the paper:
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,10 +33,9 @@ from bench.nets.patches import fitting_patch
 from bench.nets.resnet import resnet18
 from bench.nets.sau import InstanceSAU, SetSAU
 from bench.nets.seeded import seeded
+from bench.progress import report
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Scheme, View
-
-progress = logging.getLogger("bench.progress")
 
 SET_ROWS = 8192
 LARGEST_SCALE = 100.0
@@ -64,7 +62,8 @@ class Contrastive(Attack):
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"steps": 60, "width": 64, "depth": 2},
-        "quick": {"steps": 1500, "width": 128},
+        "first-look": {"steps": 400},
+        "quick": {"steps": 1500},
         "standard": {"steps": 10_000, "width": 256},
         "paper": {"epochs": 500, "width": 256},
     }
@@ -204,7 +203,7 @@ def _train(attack: Contrastive, scheme: Scheme, candidates: Dataset, seed: int) 
         optimiser.step()
         if (step + 1) % check == 0 or step + 1 == steps:
             now = _held_out_loss(towers, held_out)
-            progress.info("contrastive step %d/%d, loss on held-out keys %.3f", step + 1, steps, now)
+            report(f"contrastive, loss on held-out keys {now:.3f}, step", step + 1, steps)
             if now < attack.enough:
                 break
     return ContrastiveAttacker(towers.eval(), candidates.samples, seed)

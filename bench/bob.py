@@ -1,6 +1,6 @@
 """Bob, who trains a classifier on a release: how useful is what was released?
 
-Source: Yala et al., Syfer (2022), section 6 (utility evaluation): several architectures, dropout rates and weight
+Source: Yala et al., Syfer (2022), section 5: several architectures, dropout rates and weight
 decays, chosen by the validation AUC. Differences: all findings are learned jointly, with unknown labels masked (their
 paper trains one model a finding); the best epoch is kept by the same AUC.
 """
@@ -8,7 +8,6 @@ paper trains one model a finding); the best epoch is kept by the same AUC.
 from __future__ import annotations
 
 import itertools
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,10 +22,9 @@ from bench.nets.patches import fitting_patch
 from bench.nets.resnet import resnet18
 from bench.nets.sau import InstanceSAU
 from bench.nets.seeded import seeded
+from bench.progress import report
 from bench.seeds import derive
 from bench.types import NotApplicable, Release
-
-progress = logging.getLogger("bench.progress")
 
 Architecture = Literal["resnet18", "sau", "linear"]
 Decode = Callable[[Tensor], Tensor]
@@ -198,7 +196,7 @@ def _train_one(
     for step in train(network, release.samples, release.labels, course, exclusive=exclusive, seed=seed):
         scores = _probabilities(outputs(network, dev_samples, course.precision), exclusive)
         auc = mean_auc(scores if decode is None else decode(scores), dev_labels)
-        progress.info("bob %s step %d/%d, dev AUC %.3f", choice[0], step, total, auc)
+        report(f"bob {choice[0]}, dev AUC {auc:.3f}, step", step, total)
         if auc > best_auc:
             best_auc, best_step = auc, step
             weights = {part: tensor.clone() for part, tensor in network.state_dict().items()}

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-PRESET_NAMES = ("smoke", "quick", "standard", "paper")
+PRESET_NAMES = ("smoke", "first-look", "quick", "standard", "paper")
 VERBS = {
     "run": "score methods on data sets and write records",
     "status": "say what is done, missing, failed or out of date, and why",

@@ -41,6 +41,10 @@ PRESETS: Mapping[str, Preset] = {
         private=160, public=160, keys=2, samples=4, utility_keys=1, epochs=1, bob_width=16,
         weight_decays=(0.05,), dropouts=(0.0,), repeats=3, timeout=300,
     ),
+    "first-look": Preset(
+        private=600, public=600, keys=5, samples=10, utility_keys=1, epochs=6, bob_width=32,
+        weight_decays=(0.05,), dropouts=(0.0,), repeats=5, timeout=600,
+    ),
     "quick": Preset(
         private=1500, public=3000, keys=10, samples=10, utility_keys=1, epochs=8, bob_width=32,
         weight_decays=(0.05,), dropouts=(0.0,), repeats=5, timeout=3600,

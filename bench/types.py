@@ -173,18 +173,23 @@ class Plugin(ABC):
     """What every method and attack carries. Plug-ins are frozen dataclasses; their fields are their parameters.
 
     `presets` maps a preset's name to parameters that size the plug-in for it; the command line wins over them.
+    `requires` says what must be installed, downloaded or at hand.
     """
 
     name: ClassVar[str]
     source: ClassVar[str]
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {}
+    requires: ClassVar[str] = "nothing beyond this project"
 
 
 class Method(Plugin):
     """An obfuscation method: fits what is public, then hands out keys.
 
     `uses_labels` says that released samples depend on labels (conditional flows); only then does `Key.query` see any.
+    `claims` is its formal guarantee in a sentence; the figure for given data is `Scheme.claim`.
     """
+
+    claims: ClassVar[str] = "no formal guarantee"
 
     uses_labels: ClassVar[bool] = False
 

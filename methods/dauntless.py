@@ -1,6 +1,6 @@
 """Dauntless: a secret random linear map for each patch of the image.
 
-Source: Xiao and Devadas, Dauntless (2021), as the Syfer paper (section 6) compares with it: "applies a separate random
+Source: Xiao and Devadas, Dauntless (2021), as the Syfer paper (section 5) compares with it: "applies a separate random
 linear layer to each 16x16 pixel patch of the images, with each random weight initialized according to a standard
 Gaussian distribution".
 
@@ -31,7 +31,7 @@ class Dauntless(Method):
     """
 
     name: ClassVar[str] = "dauntless"
-    source: ClassVar[str] = "Xiao and Devadas 2021, as in Yala et al. 2022 (Syfer), section 6"
+    source: ClassVar[str] = "Xiao and Devadas 2021, as in Yala et al. 2022 (Syfer), section 5"
 
     patch_size: int = 16
 

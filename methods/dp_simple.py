@@ -1,6 +1,6 @@
 """DP-Simple: independent Laplace noise on every pixel.
 
-Source: Yala et al., Syfer (2022), section 6 (diversity 10, 20, 30); by epsilon, the image-domain local differential
+Source: Yala et al., Syfer (2022), section 5 (diversity 10, 20, 30); by epsilon, the image-domain local differential
 privacy of the DP-GLOW paper (noise scale = range * pixels / epsilon).
 
 Differences from the paper: its pixel range is unstated. The order of its results shows that the noise scale is in units
@@ -37,7 +37,8 @@ class DPSimple(Method):
     """
 
     name: ClassVar[str] = "dp-simple"
-    source: ClassVar[str] = "Yala et al. 2022 (Syfer), section 6; by epsilon: the DP-GLOW paper's image-domain baseline"
+    source: ClassVar[str] = "Yala et al. 2022 (Syfer), section 5; by epsilon: the DP-GLOW paper's image-domain baseline"
+    claims: ClassVar[str] = "epsilon-differential privacy per image: L1 sensitivity (range x pixels) / scale"
 
     scale: float | None = None
     epsilon: float | None = None

@@ -102,7 +102,7 @@ def count_grids(scores: PairScores, grids: Sequence[Grid], *, block: int = BLOCK
 
 
 def _counts(grid: Grid, top: _Top, total: Tensor, levels: Tensor, links: Tensor, linked: Tensor) -> PairCounts:
-    """The counts of one notion: `total` are all scores by their place among `levels`, `linked` the scores of `links`."""
+    """Counts of one notion: `total` are all scores by their place among `levels`, `linked` the scores of `links`."""
     values, linked_counts = torch.unique(linked, return_counts=True)
     tied = 2 * torch.searchsorted(levels, values) + 1
     up_to = torch.cat((torch.zeros(1, dtype=torch.int64), total.cumsum(0)))
