@@ -53,7 +53,7 @@ class BobPlan:
     width: int = 64
     sau_width: int = 128
     sau_depth: int = 3
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     weight_decays: tuple[float, ...] = (0.05,)
     dropouts: tuple[float, ...] = (0.0,)
     precision: Precision | None = None

@@ -42,11 +42,11 @@ PRESETS: Mapping[str, Preset] = {
         weight_decays=(0.05,), dropouts=(0.0,), repeats=3, timeout=300,
     ),
     "first-look": Preset(
-        private=600, public=600, keys=5, samples=10, utility_keys=1, epochs=6, bob_width=32,
+        private=600, public=600, keys=5, samples=10, utility_keys=1, epochs=12, bob_width=32,
         weight_decays=(0.05,), dropouts=(0.0,), repeats=5, timeout=600,
     ),
     "quick": Preset(
-        private=1500, public=3000, keys=10, samples=10, utility_keys=1, epochs=8, bob_width=32,
+        private=1500, public=3000, keys=10, samples=10, utility_keys=1, epochs=10, bob_width=32,
         weight_decays=(0.05,), dropouts=(0.0,), repeats=5, timeout=3600,
     ),
     "standard": Preset(
