@@ -129,12 +129,22 @@ def to_run(found: Standing, overwrite: Overwrite) -> bool:
 
 
 def _differences(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> list[str]:
-    changed = []
-    for name in sorted(old.keys() | new.keys()):
-        before, after = old.get(name), new.get(name)
-        if before != after:
-            changed.append(name if name.endswith("code") else f"{name} ({before} -> {after})")
-    return changed or ["the schema of content keys"]
+    """Which inputs changed, and for values (not hashes of code) from what to what."""
+    before, after = _flat(old), _flat(new)
+    changed = [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
+    return [
+        name
+        if name.endswith("code") or name.startswith("metric ")
+        else f"{name} ({before.get(name)} -> {after.get(name)})"
+        for name in changed
+    ] or ["how content keys are made"]
+
+
+def _flat(inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    found: dict[str, JsonValue] = {}
+    for name, value in inputs.items():
+        found |= {f"{name} {key}": inner for key, inner in value.items()} if isinstance(value, dict) else {name: value}
+    return found
 
 
 def remember_data(place: Place, choice: DataChoice, data: DatasetRecord) -> None:
