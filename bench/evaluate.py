@@ -94,7 +94,7 @@ def evaluate_task(argument: object) -> Evaluation:
 
 
 @dataclass(frozen=True, eq=False)
-class Finding:
+class Measurement:
     """Evidence for the metrics, with what the record says beside them."""
 
     evidence: Evidence
@@ -103,7 +103,7 @@ class Finding:
     threat_model: Mapping[str, str]
 
 
-def run_attack(bench: Workbench, attack: Attack | None) -> Finding:
+def run_attack(bench: Workbench, attack: Attack | None) -> Measurement:
     """Train the attack on Eve's view, then score every key's release."""
     if attack is None:
         raise ValueError("an attack evaluator needs an attack")
@@ -145,12 +145,14 @@ def run_attack(bench: Workbench, attack: Attack | None) -> Finding:
     knowledge = {
         "eve": attack.knowledge,
         "candidates": f"the {n} raw images of the release (worst case)",
+        "public": f"{len(bench.public)} rows of {bench.record.public}, with labels",
+        "control": f"{len(bench.control)} rows known not to be released",
         "scheme": "known; she draws her own keys from it",
         "key": f"unknown: scored on {bench.preset.keys} keys that she never saw",
         "labels": "raw and released labels" if attack.uses_labels else "none",
     }
     seconds = {"attack": fitted - start, "score": time.perf_counter() - fitted}
-    return Finding(evidence, {}, seconds, knowledge)
+    return Measurement(evidence, {}, seconds, knowledge)
 
 
 def _links(sealed: Sealed) -> Tensor:
@@ -166,7 +168,7 @@ def _grid(links: Tensor, rows: Tensor, subjects: Tensor | None) -> Grid:
     return Grid(rows, torch.unique(inside[:, 1]), [inside, *people])
 
 
-def run_utility(bench: Workbench, attack: Attack | None) -> Finding:
+def run_utility(bench: Workbench, attack: Attack | None) -> Measurement:
     """Bob trains on the release under each key, chooses on held-out data, and predicts the test rows."""
     if not bench.private.findings:
         raise NotApplicable("no finding has enough cases in every split to train and score a classifier")
@@ -196,7 +198,7 @@ def run_utility(bench: Workbench, attack: Attack | None) -> Finding:
     labels = cast(Tensor, bench.test.labels).cpu()
     subjects = None if bench.test.subjects is None else bench.test.subjects.cpu()
     evidence = UtilityEvidence(predictions, labels, subjects, bench.private.findings, bench.seed("utility"))
-    return Finding(evidence, {"bob": cast(JsonValue, bobs)}, {"utility": time.perf_counter() - start}, {})
+    return Measurement(evidence, {"bob": cast(JsonValue, bobs)}, {"utility": time.perf_counter() - start}, {})
 
 
 def _plan(preset: Preset) -> BobPlan:
@@ -219,7 +221,7 @@ def _query(bench: Workbench, key: Key, data: Dataset) -> Tensor:
     return key.query(data.samples, data.labels if bench.method.uses_labels else None)
 
 
-def run_sets(bench: Workbench, attack: Attack | None) -> Finding:
+def run_sets(bench: Workbench, attack: Attack | None) -> Measurement:
     """The released rows under the first key beside the raw ones, as sets."""
     sealed = bench.sealed(bench.scheme(), 0)
     subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
@@ -230,7 +232,7 @@ def run_sets(bench: Workbench, attack: Attack | None) -> Finding:
         released_subjects=_people(sealed, subjects),
         seed=bench.seed("sets"),
     )
-    return Finding(evidence, {}, {}, {})
+    return Measurement(evidence, {}, {}, {})
 
 
 def _people(sealed: Sealed, subjects: Tensor | None) -> Tensor | None:
@@ -243,7 +245,7 @@ def _people(sealed: Sealed, subjects: Tensor | None) -> Tensor | None:
     return subjects[links[torch.argsort(links[:, 1]), 0]]
 
 
-def run_throughput(bench: Workbench, attack: Attack | None) -> Finding:
+def run_throughput(bench: Workbench, attack: Attack | None) -> Measurement:
     """Time releases of the private rows, each repeat under a key of its own."""
     scheme = bench.scheme()
     numbers = iter(range(1_000_000))
@@ -258,10 +260,10 @@ def run_throughput(bench: Workbench, attack: Attack | None) -> Finding:
         "images": len(bench.private),
         "peak_mib": round(timing.peak_bytes / 2**20, 1),
     }
-    return Finding(TimingEvidence(len(bench.private), timing.seconds), details, {"timed": sum(timing.seconds)}, {})
+    return Measurement(TimingEvidence(len(bench.private), timing.seconds), details, {"timed": sum(timing.seconds)}, {})
 
 
-EVALUATORS: Mapping[Kind, Callable[[Workbench, Attack | None], Finding]] = {
+EVALUATORS: Mapping[Kind, Callable[[Workbench, Attack | None], Measurement]] = {
     "attack": run_attack,
     "utility": run_utility,
     "sets": run_sets,

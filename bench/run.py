@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -76,7 +77,7 @@ class _Scheduler:
         for choice, part in by_data.items():
             name = f"{choice.dataset} seed {choice.seed}"
             log = self.place.results / "logs" / f"data-{slug(choice.dataset.name)}.log"
-            argument = (choice, self.place, self.spec.jobs)
+            argument = (choice, self.place, max(1, (os.cpu_count() or 1) // self.spec.jobs))
             job = Job(f"data {name}", open_task, argument, self._timeout(), log)
             self._submit(job, partial(self._opened, choice, part))
 

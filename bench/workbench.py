@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Self, TypeVar, cast
 
 import torch
@@ -68,15 +69,9 @@ def open_data(choice: DataChoice, place: Place, *, workers: int = 0) -> tuple[Sp
 def _prepared(spec: PluginSpec, choice: DataChoice, place: Place, workers: int) -> tuple[Source, Prepared]:
     source = cast(Source, registry.build("datasets", spec, choice.preset))
     stage(f"prepare {source.name}")
-    step = max(1, getattr(source, "images", 0) // 50)
-
-    def tell(done: int, total: int) -> None:
-        if done % step == 0 or done == total:
-            report(f"prepare {source.name}", done, total)
-
     prepared = prepare(
         source, roots=place.roots, cache=place.cache, size=choice.size, workers=workers,
-        skip_corrupt=choice.skip_corrupt, report=tell,
+        skip_corrupt=choice.skip_corrupt, report=partial(report, f"prepare {source.name}"),
     )  # fmt: skip
     return source, prepared
 
