@@ -38,10 +38,7 @@ class ChanceAttacker(Attacker):
 
     def score(self, sealed: Release) -> HashScores:
         """Uniform scores in [0, 1), one a pair."""
-        device = sealed.samples.device
-        return HashScores(
-            self.seed, torch.arange(self.candidates, device=device), torch.arange(len(sealed), device=device)
-        )
+        return HashScores(self.seed, (self.candidates, len(sealed)), sealed.samples.device)
 
 
 class HashScores(PairScores):
@@ -49,22 +46,19 @@ class HashScores(PairScores):
 
     Args:
         seed: 63-bit integer.
-        rows, cols: (n,) and (m,) int64 numbers of the rows and columns.
+        shape: (n, m).
+        device: Where blocks are made.
     """
 
-    def __init__(self, seed: int, rows: Tensor, cols: Tensor) -> None:
-        self.seed, self.rows, self.cols = seed, rows, cols
-        self.shape = (len(rows), len(cols))
+    def __init__(self, seed: int, shape: tuple[int, int], device: torch.device) -> None:
+        self.seed, self.shape, self.device = seed, shape, device
 
     def block(self, rows: slice, cols: slice) -> Tensor:
         """Uniform numbers in [0, 1), float64, multiples of 2^-53."""
-        row_hash = _mix(self.rows[rows] * STEP + self.seed)
-        mixed = _mix(row_hash.unsqueeze(1) + self.cols[cols].unsqueeze(0) * STEP)
+        numbers = [torch.arange(n, device=self.device)[part] for n, part in zip(self.shape, (rows, cols), strict=True)]
+        row_hash = _mix(numbers[0] * STEP + self.seed)
+        mixed = _mix(row_hash.unsqueeze(1) + numbers[1].unsqueeze(0) * STEP)
         return _shift(mixed, 11).to(torch.float64) * 2.0**-53
-
-    def take(self, rows: Tensor, cols: Tensor) -> HashScores:
-        """The scores of a sub-grid (int64 indices)."""
-        return HashScores(self.seed, self.rows[rows], self.cols[cols])
 
 
 def _mix(numbers: Tensor) -> Tensor:

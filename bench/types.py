@@ -229,10 +229,6 @@ class PairScores(ABC):
     def block(self, rows: slice, cols: slice) -> Tensor:
         """Scores of a block, float32 or float64. The same pair gives the same bits whatever the block."""
 
-    @abstractmethod
-    def take(self, rows: Tensor, cols: Tensor) -> PairScores:
-        """The scores of a sub-grid (int64 indices)."""
-
 
 class Attacker(ABC):  # noqa: B024  (an attacker overrides whichever of the two it can do)
     """A trained attack. It only scores; the harness judges."""

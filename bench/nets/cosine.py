@@ -32,21 +32,12 @@ class CosineScores(PairScores):
             raise ValueError(
                 f"factors must be (n, d) and (m, d) with one d, got shapes {tuple(a.shape)} and {tuple(b.shape)}"
             )
-        self._hold(unit_rows(a, "raw"), unit_rows(b, "released"))
-
-    def _hold(self, a: Tensor, b: Tensor) -> None:
-        self.a, self.b = a, b
+        self.a, self.b = unit_rows(a, "raw"), unit_rows(b, "released")
         self.shape = (len(a), len(b))
 
     def block(self, rows: slice, cols: slice) -> Tensor:
         """Cosines (rows, cols), float64."""
         return self.a[rows] @ self.b[cols].T
-
-    def take(self, rows: Tensor, cols: Tensor) -> CosineScores:
-        """The scores of a sub-grid (int64 indices)."""
-        part = object.__new__(CosineScores)
-        part._hold(self.a[rows], self.b[cols])
-        return part
 
 
 def unit_rows(rows: Tensor, what: str) -> Tensor:

@@ -53,14 +53,6 @@ def test_collinear_rows_tie_exactly():
     assert torch.equal(scores[:, 0], scores[:, 2])
 
 
-def test_take_is_the_sub_grid():
-    scores = CosineScores(*factors(9, 8, 5))
-    rows, cols = torch.tensor([7, 0, 0]), torch.tensor([3, 6])
-    part = scores.take(rows, cols)
-    assert part.shape == (3, 2)
-    assert torch.equal(part.block(slice(None), slice(None)), scores.block(slice(None), slice(None))[rows][:, cols])
-
-
 @pytest.mark.parametrize(
     ("value", "trouble"), [(float("nan"), "is not finite"), (float("inf"), "is not finite"), (0.0, "has no length")]
 )
