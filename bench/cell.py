@@ -14,6 +14,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from bench import registry
+from bench.data.source import Source
 from bench.presets import PRESETS
 from bench.records import DatasetRecord, Kind, PluginRecord
 from bench.source_hash import modules_hash, source_hash
@@ -72,11 +73,11 @@ class Cell:
     def folder(self) -> str:
         """Where its records lie below `cells/`: readable, and unique through a short hash of the whole cell."""
         whole = hashlib.sha256(repr(self).encode()).hexdigest()[:8]
-        name = f"{slug(str(self.method))}--{self.data.preset}-seed{self.data.seed}--{whole}"
-        argument = self.data.dataset.argument or ""
-        # An argument that is a path stays out of folder names: they enter records.
-        shown = "" if "/" in argument or "\\" in argument else argument
-        return f"{slug(f'{self.data.dataset.name}-{shown}' if shown else self.data.dataset.name)}/{name}"
+        name = f"{slug(self.method.shown)}--{self.data.preset}-seed{self.data.seed}--{whole}"
+        dataset = self.data.dataset
+        # An argument that never enters a record (a path) stays out of the folder's name, which does.
+        shown = dataset.argument if dataset.argument and not _confidential(dataset) else ""
+        return f"{slug(f'{dataset.name}-{shown}' if shown else dataset.name)}/{name}"
 
     def build(self) -> Method:
         """The method, sized for the preset."""
@@ -94,11 +95,15 @@ class Evaluator:
     @property
     def name(self) -> str:
         """File name of its record, without the ending."""
-        return self.kind if self.attack is None else f"attack-{slug(str(self.attack))}"
+        return self.kind if self.attack is None else f"attack-{slug(self.attack.shown)}"
 
     def build(self, preset: str) -> Attack | None:
         """The attack, sized for the preset."""
         return None if self.attack is None else cast(Attack, registry.build("attacks", self.attack, preset))
+
+
+def _confidential(dataset: PluginSpec) -> bool:
+    return bool(cast("type[Source]", registry.load("datasets", dataset.name)).confidential)
 
 
 def slug(text: str) -> str:
@@ -145,7 +150,7 @@ def fit_inputs(cell: Cell, data: DatasetRecord) -> dict[str, JsonValue]:
 
 def release_inputs(cell: Cell, data: DatasetRecord, key: int) -> dict[str, JsonValue]:
     """Everything the sealed release under one key depends on."""
-    return {**fit_inputs(cell, data), "key": key, "seal code": modules_hash(HERE / "contract.py")}
+    return {**fit_inputs(cell, data), "key": key, "release code": modules_hash(HERE / "workbench.py")}
 
 
 def evaluator_inputs(cell: Cell, data: DatasetRecord, evaluator: Evaluator) -> dict[str, JsonValue]:

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        if type(error).__name__ in ("UsageError", "DataError"):
+        if type(error).__name__ in ("UsageError", "DataError") or isinstance(error, OSError):
             print(f"bench: {error}", file=sys.stderr)
             return 2
         raise

@@ -6,8 +6,10 @@ Every evaluator sees the same sealed releases. Attacks are handed Eve's view; li
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import cast
 
 import torch
@@ -23,7 +25,7 @@ from bench.machine import hardware
 from bench.presets import Preset
 from bench.progress import report, stage
 from bench.records import ClaimRecord, DatasetRecord, Kind, ScoreRecord, claim_record, score_record
-from bench.timing import repeat
+from bench.timing import WARM_UPS, repeat
 from bench.types import Attack, Dataset, Key, Metric, NotApplicable, View
 from bench.workbench import Workbench, open_data
 from metrics.pairs import Grid, count_grids
@@ -33,10 +35,11 @@ from metrics.resampling import half_samples
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an evaluator found; fields as in `bench.records.Record`."""
+    """What an evaluator found; fields as in `bench.records.Record`. `broken`: metrics that failed, and how."""
 
     scores: Mapping[str, ScoreRecord]
     not_applicable: Mapping[str, str]
+    broken: Mapping[str, str]
     threat_model: Mapping[str, str]
     details: Mapping[str, JsonValue]
     seconds: Mapping[str, float]
@@ -83,14 +86,17 @@ def evaluate_task(argument: object) -> Evaluation:
     metrics = [cast("Metric[Evidence]", registry.load("metrics", name)()) for name in task.evaluator.metrics]
     found = EVALUATORS[task.evaluator.kind](bench, task.evaluator.build(task.cell.data.preset))
     stage("judge")
-    scores, without = {}, {}
+    scores, without, broken = {}, {}, {}
     for metric in metrics:
         try:
             scores[metric.name] = score_record(metric(found.evidence), better=metric.better, unit=metric.unit)
         except NotApplicable as reason:
             without[metric.name] = str(reason)
+        except Exception as error:  # one metric that fails takes neither the attack nor the other metrics with it
+            traceback.print_exc()
+            broken[metric.name] = f"{type(error).__name__}: {error}"
     seconds = {"open": opened, **found.seconds, "total": time.perf_counter() - start}
-    return Evaluation(scores, without, found.threat_model, found.details, seconds, hardware(bench.device))
+    return Evaluation(scores, without, broken, found.threat_model, found.details, seconds, hardware(bench.device))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +123,7 @@ def run_attack(bench: Workbench, attack: Attack | None) -> Measurement:
     view = View(bench.public, scheme, hidden, replace(bench.control, subjects=None))
     stage("attack")
     start = time.perf_counter()
-    attacker = attack.fit(view, bench.seed("attack", attack.name))
+    attacker = bench.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", attack.name)))
     fitted = time.perf_counter()
     n = len(bench.private)
     subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
@@ -127,7 +133,8 @@ def run_attack(bench: Workbench, attack: Attack | None) -> Measurement:
         sealed = bench.sealed(scheme, number)
         stage("score")
         links = _links(sealed)
-        scores = attacker.score(sealed.release if attack.uses_labels else replace(sealed.release, labels=None))
+        seen = sealed.release if attack.uses_labels else replace(sealed.release, labels=None)
+        scores = bench.untouched(attack.name, partial(attacker.score, seen))
         if tuple(scores.shape) != (n, len(sealed.release)):
             raise ContractError(f"{attack.name} must score {(n, len(sealed.release))} pairs, got {tuple(scores.shape)}")
         counts = count_grids(scores, [_grid(links, rows, subjects) for rows in samples])
@@ -218,7 +225,8 @@ def _summary(bob: Bob) -> dict[str, JsonValue]:
 
 def _query(bench: Workbench, key: Key, data: Dataset) -> Tensor:
     """New rows as Bob's model gets them; their labels are handed over only where the method says that it needs them."""
-    return key.query(data.samples, data.labels if bench.method.uses_labels else None)
+    labels = data.labels if bench.method.uses_labels else None
+    return bench.untouched(bench.method.name, lambda: key.query(data.samples, labels))
 
 
 def run_sets(bench: Workbench, attack: Attack | None) -> Measurement:
@@ -246,17 +254,14 @@ def _people(sealed: Sealed, subjects: Tensor | None) -> Tensor | None:
 
 
 def run_throughput(bench: Workbench, attack: Attack | None) -> Measurement:
-    """Time releases of the private rows, each repeat under a key of its own."""
-    scheme = bench.scheme()
-    numbers = iter(range(1_000_000))
+    """Time releases of the private rows, each repeat under a key of its own that was drawn before."""
+    scheme, repeats = bench.scheme(), bench.preset.repeats
+    keys = [scheme.sample_key(bench.seed("timing", number)) for number in range(repeats + WARM_UPS)]
+    unused = iter(keys)
     stage("time releases")
-    timing = repeat(
-        lambda: scheme.sample_key(bench.seed("timing", next(numbers))).release(bench.private),
-        device=bench.device,
-        repeats=bench.preset.repeats,
-    )
+    timing = repeat(lambda: next(unused).release(bench.private), device=bench.device, repeats=repeats)
     details: dict[str, JsonValue] = {
-        "repeats": bench.preset.repeats,
+        "repeats": repeats,
         "images": len(bench.private),
         "peak_mib": round(timing.peak_bytes / 2**20, 1),
     }

@@ -24,12 +24,14 @@ import psutil
 
 from bench.contract import ContractError
 from bench.data.source import DataError
+from bench.machine import cores
 from bench.progress import LOGGER, Forwarder
 from bench.spec import UsageError
 from bench.types import NotApplicable
 
 Status = Literal["ok", "not-applicable", "failed", "timed-out"]
 _POLL_SECONDS = 0.2
+_LINGER_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class Workers:
                     return
                 job = self._waiting[0]
             self._waiting.remove(job)
-            threads = max(1, len(psutil.Process().cpu_affinity() or [0]) // (1 if job.alone else self._jobs))
+            threads = max(1, cores() // (1 if job.alone else self._jobs))
             ours, theirs = self._context.Pipe()
             process = self._context.Process(target=_work, args=(job, theirs, threads))  # type: ignore[attr-defined]
             process.start()
@@ -146,10 +148,10 @@ class Workers:
                     self._notify(running.job.name, stage, done, total)
                 else:
                     value, reason = rest
-                    running.process.join()
+                    _end(running.process)
                     return Outcome(kind, value, reason, None if kind == "ok" else running.phase, seconds)
         except (EOFError, ConnectionResetError):
-            running.process.join()
+            _end(running.process)
             code = running.process.exitcode
             cause = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
             hint = " (out of memory?)" if code == -signal.SIGKILL else ""
@@ -174,12 +176,23 @@ def _resident(pid: int | None) -> int:
 
 def _kill(process: BaseProcess) -> None:
     """Stop a worker and whatever it started."""
-    with contextlib.suppress(psutil.Error):
-        for child in psutil.Process(process.pid).children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                child.kill()
+    _end_children(process.pid)
     process.kill()
     process.join()
+
+
+def _end_children(pid: int | None) -> None:
+    with contextlib.suppress(psutil.Error):
+        for child in psutil.Process(pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                child.kill()
+
+
+def _end(process: BaseProcess) -> None:
+    """Wait for a worker that has answered; stop it if something of it lingers."""
+    process.join(timeout=_LINGER_SECONDS)
+    if process.is_alive():
+        _kill(process)
 
 
 def _work(job: Job, pipe: Connection, threads: int) -> None:
@@ -191,7 +204,7 @@ def _work(job: Job, pipe: Connection, threads: int) -> None:
     os.dup2(log.fileno(), sys.stdout.fileno())
     os.dup2(log.fileno(), sys.stderr.fileno())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_die_with_parent, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_die_with_run, daemon=True).start()
     torch.set_num_threads(threads)
     LOGGER.setLevel(logging.INFO)
     LOGGER.propagate = False
@@ -209,8 +222,10 @@ def _work(job: Job, pipe: Connection, threads: int) -> None:
         pipe.send(("failed", None, f"{type(error).__name__}: {error}"))
 
 
-def _die_with_parent(parent: int) -> None:
-    """End this worker when the process that serves it is gone, so that a killed run leaves nothing behind."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
+def _die_with_run() -> None:
+    """End this worker and what it started once the run is gone. (Its parent by pid is the fork server.)"""
+    run = multiprocessing.parent_process()
+    if run is not None:
+        run.join()
+        _end_children(os.getpid())
+        os._exit(1)

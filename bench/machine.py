@@ -32,7 +32,7 @@ def hardware(device: torch.device) -> dict[str, JsonValue]:
     found: dict[str, JsonValue] = {
         "device": device.type,
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
         "threads": torch.get_num_threads(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "system": platform.system(),
@@ -40,6 +40,11 @@ def hardware(device: torch.device) -> dict[str, JsonValue]:
     if device.type == "cuda":
         found["accelerator"] = torch.cuda.get_device_name(device)
     return found
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Annotated, Literal, cast
 
 import platformdirs
 import psutil
 import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bench import registry
 from bench.cell import Place
@@ -17,15 +18,37 @@ from bench.data.roots import resolve
 from bench.machine import choose_device
 from bench.plan import Overwrite, RunSpec
 from bench.presets import PRESETS
-from bench.spec import PluginSpec, UsageError, did_you_mean, parse
+from bench.spec import PluginSpec, UsageError, did_you_mean, parse, text
 
 SUITES = Path(__file__).parent / "suites"
-# Name in YAML: attribute of the parsed command line.
 _LISTS = {"methods": "method", "datasets": "dataset", "attacks": "attack", "metrics": "metric", "seeds": "seed"}
-_SINGLE = (
-    "public", "size", "skip_corrupt", "preset", "limit", "device", "jobs", "timeout", "memory", "overwrite",
-    "keep_releases",
-)  # fmt: skip
+
+Count = Annotated[int, Field(ge=1)]
+Amount = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=False)]
+Written = str | dict[str, dict[str, int | float | str | bool | None] | None]
+
+
+class _Options(BaseModel):
+    """What a suite, a config file and the command line may say, by name; the command line's own flags are singular."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    methods: Annotated[list[Written], Field(min_length=1)]
+    datasets: Annotated[list[Written], Field(min_length=1)] = ["synth-cxr"]
+    attacks: list[Written] | Literal["all", "none"] = "all"
+    metrics: Annotated[list[str], Field(min_length=1)] | None = None
+    seeds: Annotated[list[int], Field(min_length=1)] = [0]
+    public: str | None = None
+    size: Count | None = None
+    skip_corrupt: bool = False
+    preset: str = "quick"
+    limit: Count | None = None
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    jobs: Count = 1
+    timeout: Amount | None = None
+    memory: Amount | None = None
+    overwrite: Overwrite = "failed"
+    keep_releases: bool = False
 
 
 def place(options: argparse.Namespace) -> Place:
@@ -45,42 +68,46 @@ def run_spec(options: argparse.Namespace) -> RunSpec:
     """What `bench run` was asked for, defaults filled in.
 
     Raises:
-        UsageError: An unknown suite, key or plug-in, or values that contradict each other.
+        UsageError: An unknown suite, option or plug-in, or a value that an option cannot take.
     """
-    files = [_suite(options.suite)] if options.suite else []
-    if options.config:
-        files.append(options.config)
-    chosen: dict[str, object] = {}
-    for path in files:
-        chosen |= _read(path)
-    for key, attribute in _LISTS.items():
-        chosen |= {key: given} if (given := getattr(options, attribute)) else {}
+    given: dict[str, object] = {}
+    for path in ([_suite(options.suite)] if options.suite else []) + ([options.config] if options.config else []):
+        given |= _read(path)
+    for name in _Options.model_fields:
+        value = getattr(options, _LISTS.get(name, name))
+        if value is not None:
+            given[name] = value
     if options.attacks:
-        chosen["attacks"] = options.attacks
-    for key in _SINGLE:
-        chosen |= {key: given} if (given := getattr(options, key)) is not None else {}
-    if not chosen.get("methods"):
+        given["attacks"] = options.attacks
+    if given.get("attacks") in (["all"], ["none"]):
+        given["attacks"] = cast("list[str]", given["attacks"])[0]
+    if not given.get("methods"):
         raise UsageError(f"no method given; use --method NAME or --suite quickstart. Known: {_known('methods')}")
-    jobs = int(cast(int, chosen.get("jobs", 1)))
-    memory = chosen.get("memory")
-    public = chosen.get("public")
+    try:
+        chosen = _Options.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(
+            f"option {'.'.join(map(str, first['loc']))}: {first['msg']}, got {first['input']!r}"
+        ) from error
+    memory = 0.8 * psutil.virtual_memory().total / chosen.jobs if chosen.memory is None else chosen.memory * 2**30
     return RunSpec(
-        methods=_specs(chosen["methods"]),
-        datasets=_specs(chosen.get("datasets", ["synth-cxr"])),
-        attacks=_attacks(chosen.get("attacks", "all")),
-        metrics=_metrics(chosen.get("metrics")),
-        public=None if public is None else parse(str(public)),
-        size=cast("int | None", chosen.get("size")),
-        skip_corrupt=bool(chosen.get("skip_corrupt", False)),
-        preset=_preset(str(chosen.get("preset", "quick"))),
-        seeds=tuple(cast("list[int]", chosen.get("seeds", [0]))),
-        limit=cast("int | None", chosen.get("limit")),
-        device=choose_device(str(chosen.get("device", "auto"))).type,
-        jobs=jobs,
-        timeout=cast("float | None", chosen.get("timeout")),
-        memory=int(float(cast(float, memory)) * 2**30) if memory else int(0.8 * psutil.virtual_memory().total / jobs),
-        overwrite=cast(Overwrite, chosen.get("overwrite", "failed")),
-        keep_releases=bool(chosen.get("keep_releases", False)),
+        methods=_specs(chosen.methods),
+        datasets=_specs(chosen.datasets),
+        attacks=_attacks(chosen.attacks),
+        metrics=_metrics(chosen.metrics),
+        public=None if chosen.public is None else parse(chosen.public),
+        size=chosen.size,
+        skip_corrupt=chosen.skip_corrupt,
+        preset=_preset(chosen.preset),
+        seeds=tuple(chosen.seeds),
+        limit=chosen.limit,
+        device=choose_device(chosen.device).type,
+        jobs=chosen.jobs,
+        timeout=chosen.timeout,
+        memory=int(memory),
+        overwrite=chosen.overwrite,
+        keep_releases=chosen.keep_releases,
     )
 
 
@@ -99,46 +126,38 @@ def _read(path: Path) -> Mapping[str, object]:
         raise UsageError(f"cannot read {path}: {error}") from error
     if not isinstance(found, dict):
         raise UsageError(f"{path} must hold a mapping of options, got {type(found).__name__}")
-    known = [*_LISTS, *_SINGLE]
     for key in found:
-        if key not in known:
-            raise UsageError(f"{path}: unknown option {key!r}; {did_you_mean(str(key), known)}")
+        if key not in _Options.model_fields:
+            raise UsageError(f"{path}: unknown option {key!r}; {did_you_mean(str(key), _Options.model_fields)}")
     return found
 
 
-def _specs(given: object) -> tuple[PluginSpec, ...]:
-    """Specs from a list of `name[a=1]` or of `{name: {a: 1}}`; parameters become text, as on the command line."""
+def _specs(given: Sequence[Written]) -> tuple[PluginSpec, ...]:
+    """Specs from `name[a=1]` or `{name: {a: 1}}`; parameters become text, as on the command line."""
     found = []
-    for item in given if isinstance(given, list) else [given]:
-        if isinstance(item, dict):
-            found += [
-                PluginSpec(str(name), None, tuple((str(key), _text(value)) for key, value in (values or {}).items()))
-                for name, values in item.items()
-            ]
-        else:
-            found.append(parse(str(item)))
+    for item in given:
+        if isinstance(item, str):
+            found.append(parse(item))
+            continue
+        for name, values in item.items():
+            found.append(PluginSpec(name, None, tuple((key, text(value)) for key, value in (values or {}).items())))
     return tuple(found)
 
 
-def _text(value: object) -> str:
-    return "none" if value is None else str(value)
-
-
-def _attacks(given: object) -> tuple[PluginSpec, ...]:
-    if given in ("none", ["none"]):
+def _attacks(given: Sequence[Written] | Literal["all", "none"]) -> tuple[PluginSpec, ...]:
+    if given == "none":
         return ()
-    if given in ("all", ["all"]):
-        return tuple(PluginSpec(name) for name, entry in registry.entries("attacks").items() if not entry.error)
+    if given == "all":
+        return tuple(PluginSpec(name) for name in registry.working("attacks"))
     return _specs(given)
 
 
-def _metrics(given: object) -> tuple[str, ...]:
+def _metrics(given: Sequence[str] | None) -> tuple[str, ...]:
     if given is None:
-        return tuple(name for name, entry in registry.entries("metrics").items() if not registry.inspect(entry).error)
-    names = [str(name) for name in given] if isinstance(given, list) else [str(given)]
-    for name in names:
-        registry.load("metrics", name)
-    return tuple(dict.fromkeys(names))
+        return tuple(registry.working("metrics"))
+    for name in given:
+        registry.build("metrics", parse(name), "quick")
+    return tuple(dict.fromkeys(given))
 
 
 def _preset(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast
 
@@ -15,7 +15,7 @@ from bench.cell import Cell, DataChoice, Evaluator, Place, evaluator_inputs, rec
 from bench.evaluate import EVIDENCE
 from bench.evidence import evidence_type
 from bench.records import DatasetRecord, Record, RecordError, loads
-from bench.spec import PluginSpec, parse
+from bench.spec import PluginSpec, UsageError, parse
 from bench.store import content_key, write_atomically
 
 Overwrite = Literal["never", "failed", "always"]
@@ -59,24 +59,26 @@ class RunSpec:
 
 @dataclass(frozen=True)
 class Standing:
-    """How one evaluator of one cell stands, and why it would be run."""
+    """How one evaluator of one cell stands, and why it would be run.
+
+    `evaluator` is the one to run: with the metrics that its record already holds beside those asked for.
+    """
 
     state: State
     reason: str
     record: Record | None
+    evaluator: Evaluator
 
 
 def cells(spec: RunSpec) -> list[Cell]:
-    """Every cell of a run; plug-ins are built once, so that wrong names and values show before any work."""
+    """Every cell of a run, plug-ins written in one way only; wrong names and values show before any work."""
     found = []
-    for dataset in spec.datasets:
-        registry.build("datasets", dataset, spec.preset)
+    public = None if spec.public is None else registry.canonical("datasets", spec.public, spec.preset)
+    for dataset in (registry.canonical("datasets", each, spec.preset) for each in spec.datasets):
         for method in spec.methods:
             for seed in spec.seeds:
-                choice = DataChoice(dataset, spec.public, spec.size, spec.skip_corrupt, spec.preset, seed, spec.limit)
-                cell = Cell(method, choice, spec.device)
-                cell.build()
-                found.append(cell)
+                choice = DataChoice(dataset, public, spec.size, spec.skip_corrupt, spec.preset, seed, spec.limit)
+                found.append(Cell(registry.canonical("methods", method, spec.preset), choice, spec.device))
     return list(dict.fromkeys(found))
 
 
@@ -88,11 +90,14 @@ def evaluators(attacks: Sequence[PluginSpec], metrics: Sequence[str], preset: st
         if not wanted:
             continue
         if kind == "attack":
-            for attack in dict.fromkeys(attacks):
-                registry.build("attacks", attack, preset)
+            for attack in dict.fromkeys(registry.canonical("attacks", attack, preset) for attack in attacks):
                 found.append(Evaluator(kind, attack, wanted))
         else:
             found.append(Evaluator(kind, None, wanted))
+    if not found:
+        raise UsageError(
+            f"nothing to measure: the metrics {', '.join(metrics) or '(none)'} need an attack, and none is chosen"
+        )
     return found
 
 
@@ -102,23 +107,30 @@ def record_path(place: Place, cell: Cell, evaluator: Evaluator) -> Path:
 
 
 def standing(place: Place, cell: Cell, evaluator: Evaluator, data: DatasetRecord | None) -> Standing:
-    """Compare the record that is there with what would be computed now."""
+    """Compare the record that is there with what would be computed now; metrics beyond those asked for do no harm."""
     path = record_path(place, cell, evaluator)
     try:
         record = loads(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError:
-        return Standing("missing", "never ran", None)
+        return Standing("missing", "never ran", None, evaluator)
     except (RecordError, OSError, UnicodeDecodeError) as error:
-        return Standing("stale", str(error), None)
+        return Standing("stale", str(error), None, evaluator)
+    held = {name.removeprefix("metric ") for name in record.inputs if name.startswith("metric ")}
+    whole = replace(evaluator, metrics=tuple(sorted({*evaluator.metrics, *held})))
     if record.status in ("failed", "timed-out"):
-        return Standing("failed", f"{record.status} in {record.phase}: {record.reason}", record)
+        return Standing("failed", f"{record.status} in {record.phase}: {record.reason}", record, evaluator)
     data = data or record.dataset
     if data is None:
-        return Standing("missing", "its data were never opened", record)
-    inputs = evaluator_inputs(cell, data, evaluator)
+        return Standing("missing", "its data were never opened", record, evaluator)
+    try:
+        inputs = evaluator_inputs(cell, data, whole)
+    except UsageError:  # a metric of an earlier run is no longer installed
+        whole, inputs = evaluator, evaluator_inputs(cell, data, evaluator)
     if record.key == record_key(inputs):
-        return Standing("done", record.status if record.status == "ok" else f"not applicable: {record.reason}", record)
-    return Standing("stale", "changed since: " + "; ".join(_differences(record.inputs, inputs)), record)
+        return Standing(
+            "done", record.status if record.status == "ok" else f"not applicable: {record.reason}", record, whole
+        )
+    return Standing("stale", "changed since: " + "; ".join(_differences(record.inputs, inputs)), record, whole)
 
 
 def to_run(found: Standing, overwrite: Overwrite) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import sys
 from collections.abc import Mapping
@@ -11,8 +12,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Literal
 
-from bench.spec import PluginSpec, UsageError, construct, did_you_mean
-from bench.types import Parameter
+from bench.spec import PluginSpec, UsageError, construct, did_you_mean, parameters, text
+from bench.types import Attack, Method, Metric, Parameter
 
 Group = Literal["methods", "attacks", "datasets", "metrics"]
 GROUPS: tuple[Group, ...] = ("methods", "attacks", "datasets", "metrics")
@@ -92,9 +93,30 @@ def inspect(entry: Entry) -> Entry:
     return Entry(entry.group, entry.name, entry.target, entry.origin, reason)
 
 
+def working(group: Group) -> list[str]:
+    """The names that can be used; what is broken is left out (`bench list` says why)."""
+    return [name for name, entry in entries(group).items() if inspect(entry).error is None]
+
+
+def canonical(group: Group, spec: PluginSpec, preset: str) -> PluginSpec:
+    """The same plug-in written in one way only: parameters sorted, those at their defaults left out.
+
+    Raises:
+        UsageError: As `build`.
+    """
+    usual = parameters(build(group, PluginSpec(spec.name, spec.argument), preset)) if spec.parameters else {}
+    chosen = parameters(build(group, spec, preset))
+    given = tuple((name, text(value)) for name, value in sorted(chosen.items()) if value != usual.get(name, value))
+    return PluginSpec(spec.name, spec.argument, given)
+
+
 def build(group: Group, spec: PluginSpec, preset: str) -> object:
     """The plug-in that `spec` describes, sized for `preset`."""
     cls = load(group, spec.name)
+    if not issubclass(cls, _kind(group)):
+        raise UsageError(
+            f"{spec.name} is no {_one(group)}: {cls.__name__} does not derive from {_kind(group).__name__}"
+        )
     presets: Mapping[str, Mapping[str, Parameter]] = getattr(cls, "presets", {})
     return construct(cls, spec, presets.get(preset))
 
@@ -118,7 +140,7 @@ def _from_file(name: str) -> type:
     path = Path(path_text).resolve()
     if not path.is_file():
         raise UsageError(f"no such plug-in file: {path_text} (expected FILE.py:CLASS)")
-    module_name = f"bench_plugin_{path.stem}"
+    module_name = f"bench_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path_text} cannot be imported as Python")
@@ -133,6 +155,12 @@ def _from_file(name: str) -> type:
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]
         raise UsageError(f"{path_text} has no class {attribute!r}; {did_you_mean(attribute, classes)}")
     return found
+
+
+def _kind(group: Group) -> type:
+    from bench.data.source import Source  # only needed here, and it brings numpy
+
+    return {"methods": Method, "attacks": Attack, "datasets": Source, "metrics": Metric}[group]
 
 
 def _one(group: Group) -> str:

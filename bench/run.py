@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import cast
@@ -30,13 +30,16 @@ from bench.presets import PRESETS
 from bench.records import ClaimRecord, DatasetRecord, Record, dumps
 from bench.store import Store, write_atomically
 
+DATA_SECONDS = 24 * 3600.0  # decoding starts afresh after a stop, so a large set is never stopped by --timeout
+
 
 @dataclass
 class Summary:
-    """What a run came to: every record of its cells, new and old, and how many were computed now."""
+    """What a run came to: all records of its cells, how many were computed now, and which data did not open."""
 
     records: list[Record] = field(default_factory=list)
     computed: int = 0
+    unopened: list[str] = field(default_factory=list)
 
     @property
     def failures(self) -> list[Record]:
@@ -78,15 +81,24 @@ class _Scheduler:
             name = f"{choice.dataset} seed {choice.seed}"
             log = self.place.results / "logs" / f"data-{slug(choice.dataset.name)}.log"
             argument = (choice, self.place, max(1, (os.cpu_count() or 1) // self.spec.jobs))
-            job = Job(f"data {name}", open_task, argument, self._timeout(), log)
+            job = Job(f"data {name}", open_task, argument, DATA_SECONDS, log)
             self._submit(job, partial(self._opened, choice, part))
 
     def _opened(self, choice: DataChoice, part: Sequence[Cell], outcome: Outcome) -> None:
         if outcome.status != "ok":
             self.display.message(f"{choice.dataset}: {outcome.reason}")
             short = "the data could not be opened; the terminal and `bench data verify` say why"
+            failed = Outcome(outcome.status, None, short, "data", outcome.seconds)
             for cell in part:
-                self._give_up(cell, None, self.planned, Outcome(outcome.status, None, short, "data", outcome.seconds))
+                # Results that are there stay there: a disk that is not mounted must not cost a day's work.
+                stand = [standing(self.place, cell, each, None) for each in self.planned]
+                for found in stand:
+                    if found.state in ("done", "stale"):
+                        self._keep(cell, found)
+                self._give_up(
+                    cell, None, [each.evaluator for each in stand if each.state in ("missing", "failed")], failed
+                )
+            self.summary.unopened.append(str(choice.dataset))
             return
         data = cast(DatasetRecord, outcome.value)
         remember_data(self.place, choice, data)
@@ -95,9 +107,9 @@ class _Scheduler:
             for evaluator in self.planned:
                 found = standing(self.place, cell, evaluator, data)
                 if to_run(found, self.spec.overwrite):
-                    missing.append(evaluator)
-                elif found.record is not None:
-                    self._keep(cell, evaluator, found)
+                    missing.append(found.evaluator)
+                else:
+                    self._keep(cell, found)
             if not missing:
                 self.display.skip(1)
                 continue
@@ -141,21 +153,25 @@ class _Scheduler:
         for evaluator in missing:
             self._write(cell, data, evaluator, None, outcome)
 
-    def _keep(self, cell: Cell, evaluator: Evaluator, found: Standing) -> None:
+    def _keep(self, cell: Cell, found: Standing) -> None:
         self.display.skip(1)
-        self.display.cached(f"{_title(cell)} {evaluator.name}")
-        self.summary.records.append(cast(Record, found.record))
+        if found.record is not None:
+            self.display.cached(f"{_title(cell)} {found.evaluator.name}")
+            self.summary.records.append(found.record)
 
     def _write(
         self, cell: Cell, data: DatasetRecord | None, evaluator: Evaluator, claim: ClaimRecord | None, outcome: Outcome
     ) -> None:
         attack = evaluator.build(cell.data.preset)
         inputs = {} if data is None else evaluator_inputs(cell, data, evaluator)
-        result = outcome.value if isinstance(outcome.value, Evaluation) else Evaluation({}, {}, {}, {}, {}, {})
+        result = outcome.value if isinstance(outcome.value, Evaluation) else Evaluation({}, {}, {}, {}, {}, {}, {})
+        if result.broken:
+            reason = "; ".join(f"{name}: {text}" for name, text in result.broken.items())
+            outcome = replace(outcome, status="failed", phase="judge", reason=reason)
         record = Record(
             status=outcome.status,
             phase=outcome.phase,
-            reason=None if outcome.reason is None else scrub(outcome.reason),
+            reason=_public_reason(outcome, data),
             cell=cell.folder,
             evaluator=evaluator.name,
             kind=evaluator.kind,
@@ -192,15 +208,25 @@ class _Scheduler:
         return self.spec.timeout if self.spec.timeout is not None else PRESETS[self.spec.preset].timeout
 
 
-def scrub(text: str) -> str:
-    """`text` without absolute paths, which have no place in a record.
+def _public_reason(outcome: Outcome, data: DatasetRecord | None) -> str | None:
+    """The reason as a record may show it: no paths, and of an error on data under a use agreement only its kind."""
+    if outcome.reason is None:
+        return None
+    if outcome.status == "failed" and data is not None and not data.shareable:
+        return f"{outcome.reason.partition(':')[0]} (the rest is in the log: these data may not be shared)"
+    return scrub(outcome.reason)
 
-    >>> scrub("cannot read /home/me/x.png: truncated")
-    'cannot read <path>: truncated'
+
+def scrub(text: str) -> str:
+    """`text` without paths, which have no place in a record.
+
+    >>> scrub("cannot read '/home/me/My Images/x.png': truncated, see files/p10/p10000032/y.jpg")
+    'cannot read <path>: truncated, see <path>'
     """
-    return re.sub(r"(?<![\w<])(?:[A-Za-z]:\\|/)[^\s:'\"]+", "<path>", text)
+    quoted = re.sub(r"(['\"])[^'\"]*[/\\][^'\"]*\1", "<path>", text)
+    return re.sub(r"(?<![\w<])(?:[A-Za-z]:\\|/)[^\s:'\"]+|[^\s:'\"<]+/[^\s:'\"]+/[^\s:'\"]+", "<path>", quoted)
 
 
 def _title(cell: Cell) -> str:
     seed = f" seed {cell.data.seed}" if cell.data.seed else ""
-    return f"{cell.data.dataset}{seed} | {cell.method}"
+    return f"{cell.data.dataset}{seed} | {cell.method.shown}"

@@ -22,7 +22,7 @@ def source_hash(cls: type) -> str:
 
 @cache
 def modules_hash(start: Path) -> str:
-    """16 hex digits for the module at `start` and, in turn, the project modules that it imports."""
+    """16 hex digits for the module at `start` and, in turn, what it imports from this project and its own package."""
     seen: dict[Path, str] = {}
     waiting = [start]
     while waiting:
@@ -30,28 +30,44 @@ def modules_hash(start: Path) -> str:
         if path in seen:
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        waiting += [found for name in _imports(tree) if (found := _locate(name)) is not None]
+        package = _package(path)
+        own = PROJECT | {package.partition(".")[0]} if package else PROJECT
+        names = {name for name in _imports(tree, package) if name.partition(".")[0] in own}
+        waiting += [found for name in names if (found := _locate(name)) is not None]
         seen[path] = _meaning(tree)
     return hashlib.sha256("".join(sorted(seen.values())).encode()).hexdigest()[:16]
 
 
-def _imports(tree: ast.Module) -> set[str]:
+def _package(path: Path) -> str:
+    """The dotted package a file lies in; empty outside any."""
+    parts: list[str] = []
+    folder = path.parent
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts)
+
+
+def _imports(tree: ast.Module, package: str) -> set[str]:
+    """Every imported name, as a module or as an attribute of one; relative ones resolved in `package`."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in names if name.partition(".")[0] in PROJECT}
+        elif isinstance(node, ast.ImportFrom):
+            up = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*up, *([node.module] if node.module else [])])
+            names |= {base} | {f"{base}.{alias.name}" for alias in node.names}
+    return names
 
 
 @cache
 def _locate(name: str) -> Path | None:
     try:
         spec = importlib.util.find_spec(name)
-    except ModuleNotFoundError:  # an imported attribute, not a module
+    except (ModuleNotFoundError, ValueError):  # an imported attribute, not a module
         return None
-    return Path(spec.origin) if spec is not None and spec.origin else None
+    return Path(spec.origin) if spec is not None and spec.origin and spec.origin.endswith(".py") else None
 
 
 def _meaning(tree: ast.Module) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
+import math
 import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Literal, Union
 
 from bench.types import Parameter
@@ -35,9 +38,15 @@ class PluginSpec:
     argument: str | None = None
     parameters: tuple[tuple[str, Parameter], ...] = ()
 
+    @property
+    def shown(self) -> str:
+        """The spec as records may show it: of a file its name only, for its folder may name a person."""
+        name = PurePath(self.name.rpartition(":")[0]).name + ":" + self.name.rpartition(":")[2]
+        return str(replace(self, name=name)) if ".py:" in self.name else str(self)
+
     def __str__(self) -> str:
         argument = "" if self.argument is None else f":{self.argument}"
-        inside = ",".join(f"{key}={_text(value)}" for key, value in self.parameters)
+        inside = ",".join(f"{key}={text(value)}" for key, value in self.parameters)
         return f"{self.name}{argument}" + (f"[{inside}]" if inside else "")
 
 
@@ -129,17 +138,14 @@ def _as(value: Parameter, kind: object) -> object:
         return None if word is None else _FAILED
     if kind is bool:
         return word if isinstance(word, bool) else _FAILED
-    if kind in (int, float) and not isinstance(value, bool) and isinstance(value, int | float | str):
-        try:
-            return (
-                int(value)
-                if kind is int and not isinstance(value, float)
-                else float(value)
-                if kind is float
-                else _FAILED
-            )
-        except ValueError:
-            return _FAILED
+    if kind is int and isinstance(value, int | str) and not isinstance(value, bool):
+        with contextlib.suppress(ValueError):
+            return int(value)
+    if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
+        with contextlib.suppress(ValueError):
+            return float(value) if math.isfinite(float(value)) else _FAILED
+    if kind in (int, float):
+        return _FAILED
     return value if kind is str and isinstance(value, str) else _FAILED
 
 
@@ -153,5 +159,6 @@ def _describe(options: Iterable[object]) -> str:
     return " or ".join(words)
 
 
-def _text(value: Parameter) -> str:
+def text(value: Parameter) -> str:
+    """A parameter's value as the command line writes it."""
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -86,11 +86,17 @@ class Store:
 
     def drop(self, kind: str, inputs: Inputs) -> None:
         """Remove an artefact that is no longer needed."""
-        shutil.rmtree(self.root / kind / content_key(inputs), ignore_errors=True)
+        folder = self.root / kind / content_key(inputs)
+        if folder.exists():
+            with FileLock(folder.with_suffix(".lock")):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write(folder: Path, artefact: Artefact, inputs: Inputs) -> None:
-    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
+    prefix = f".new-{folder.name}-"
+    for left in folder.parent.glob(f"{prefix}*"):  # of a process that was killed here: we hold its lock
+        shutil.rmtree(left, ignore_errors=True)
+    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=prefix))
     try:
         data = temporary / "data.safetensors"
         # Views and expanded tensors share memory, which safetensors refuses: every tensor gets its own.

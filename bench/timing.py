@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,25 +19,52 @@ class Timing:
     peak_bytes: int
 
 
-def repeat(work: Callable[[], object], *, device: torch.device, repeats: int, warm_up: int = 1) -> Timing:
-    """Time `work` `repeats` times after `warm_up` untimed runs, the device synchronised around each.
+WARM_UPS = 2  # the first warms caches up, the second is watched for its memory
 
-    Peak memory is the accelerator's allocator peak, or on a CPU the growth of the resident set seen after the runs.
+
+def repeat(work: Callable[[], object], *, device: torch.device, repeats: int) -> Timing:
+    """Time `work` `repeats` times after `WARM_UPS` untimed runs, the device synchronised around each.
+
+    Peak memory is what the second warm-up needed beyond what was held before it: by the accelerator's allocator, or
+    on a CPU by the growth of the resident set, looked at every millisecond.
     """
-    for _ in range(warm_up):
-        work()
-    before = psutil.Process().memory_info().rss
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-        torch.cuda.reset_peak_memory_stats(device)
-    seconds, high = [], before
+    work()
+    peak = _peak(work, device)
+    seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
         kept = work()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         seconds.append(time.perf_counter() - start)
-        high = max(high, psutil.Process().memory_info().rss)
         del kept
-    peak = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else high - before
     return Timing(tuple(seconds), peak)
+
+
+def _peak(work: Callable[[], object], device: torch.device) -> int:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        before = torch.cuda.memory_allocated(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        work()
+        torch.cuda.synchronize(device)
+        return torch.cuda.max_memory_allocated(device) - before
+    process = psutil.Process()
+    before = high = process.memory_info().rss
+    done = threading.Event()
+
+    def watch() -> None:
+        nonlocal high
+        while not done.wait(0.001):
+            high = max(high, process.memory_info().rss)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        kept = work()
+        high = max(high, process.memory_info().rss)
+        del kept
+    finally:
+        done.set()
+        watcher.join()
+    return high - before

@@ -152,7 +152,7 @@ class Workbench:
 
         def fit() -> Artefact:
             start = time.perf_counter()
-            fitted = self._untouched(self.public, lambda: self.method.fit(self.public, self.seed("fit")))
+            fitted = self.untouched(self.method.name, lambda: self.method.fit(self.public, self.seed("fit")))
             return Artefact(fitted.state(), {"seconds": time.perf_counter() - start})
 
         artefact = self.store.ensure("schemes", fit_inputs(self.cell, self.record), fit)
@@ -169,7 +169,7 @@ class Workbench:
         def make() -> Artefact:
             start = time.perf_counter()
             key = self.key(scheme, number)
-            release = self._untouched(self.private, lambda: key.release(self.private))
+            release = self.untouched(self.method.name, lambda: key.release(self.private))
             check(release, self.private)
             done = seal(release, self.seed("seal", number))
             tensors = {"samples": done.release.samples, "labels": done.release.labels, "links": done.links}
@@ -185,9 +185,11 @@ class Workbench:
         for number in range(max(self.preset.keys, self.preset.utility_keys)):
             self.store.drop("releases", release_inputs(self.cell, self.record, number))
 
-    def _untouched(self, data: Dataset, work: Callable[[], T]) -> T:
-        before = fingerprint(data)
+    def untouched(self, who: str, work: Callable[[], T]) -> T:
+        """What `work` gives, after making sure that it did not write into the data of this cell."""
+        watched = (self.public, self.private, self.control, self.test)
+        before = [fingerprint(part) for part in watched]
         result = work()
-        if fingerprint(data) != before:
-            raise ContractError(f"{self.method.name} wrote into the data it was given; it must work on copies")
+        if [fingerprint(part) for part in watched] != before:
+            raise ContractError(f"{who} wrote into the data it was given; it must work on copies")
         return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import ClassVar, Literal
 
@@ -39,13 +39,24 @@ class Guesswork(Metric[PairEvidence]):
     level: ClassVar[Literal["image", "patient"]] = "image"
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys and data samples; the interval is their spread, the null that of random distinct scores."""
+        """Mean over keys and data samples; the interval is their spread, the null that of random distinct scores.
+
+        The level of people has no null: what chance gives there depends on how alike the images of a person score.
+        """
         level = evidence.level(self.level)
+        figures = [[guesswork(part) for part in key] for key in level.counts]
+        n = level.counts[0][0].shape[0]
+        if self.level == "patient":
+            # Images of one person score alike, so hits come in clusters: independent random scores are no null for it.
+            score = spread(figures, n=n, null=None, null_low=None, null_high=None)
+            return replace(
+                score, note=f"{score.note}; chance depends on how alike a person's images score: see `noise`"
+            )
         draws = simulate_guesswork(evidence.shape, level.links, evidence.samples, seed=derive(evidence.seed, "null"))
         low, high = interval_of_mean(draws, len(level.counts), seed=derive(evidence.seed, "null-mean"))
         return spread(
-            [[guesswork(part) for part in key] for key in level.counts],
-            n=level.counts[0][0].shape[0],
+            figures,
+            n=n,
             null=fmean(chance_guesswork(part) for key in level.counts for part in key),
             null_low=low,
             null_high=high,

@@ -13,7 +13,9 @@ from bench.types import Score
 LEVELS = torch.tensor((0.025, 0.975), dtype=torch.float64)
 
 
-def spread(figures: Sequence[Sequence[float]], *, n: int, null: float, null_low: float, null_high: float) -> Score:
+def spread(
+    figures: Sequence[Sequence[float]], *, n: int, null: float | None, null_low: float | None, null_high: float | None
+) -> Score:
     """Mean of a figure over keys x data samples; the interval is its 2.5-97.5 % spread over them (Syfer, section 5).
 
     A data sample holds half of the people, drawn without replacement: a half sample varies about the whole as much as a

@@ -10,7 +10,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+import psutil
 import pytest
+from PIL import Image
 
 from bench.cli import main
 from bench.records import Record, read_all
@@ -62,6 +65,14 @@ class Grows(Chance):
         while True:
             held.append(torch.ones(25_000_000))
             time.sleep(0.01)
+
+@dataclass(frozen=True)
+class Poisons(Chance):
+    """An attack that writes into what it is given."""
+    name: ClassVar[str] = "poisons"
+    def fit(self, view, seed):
+        view.candidates.samples.zero_()
+        return super().fit(view, seed)
 
 @dataclass(frozen=True)
 class Peeks(Chance):
@@ -138,7 +149,9 @@ def test_failures_are_recorded_and_touch_nothing_else(
     tmp_path: Path, plugins: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     attacks = [
-        argument for name in ("Hangs", "Dies", "Grows", "Peeks") for argument in ("--attack", f"{plugins}:{name}")
+        argument
+        for name in ("Hangs", "Dies", "Grows", "Peeks", "Poisons")
+        for argument in ("--attack", f"{plugins}:{name}")
     ]
     arguments = ["--method", "identity", "--method", f"{plugins}:Raises", "--method", f"{plugins}:Writes"]
     code = bench(
@@ -158,6 +171,7 @@ def test_failures_are_recorded_and_touch_nothing_else(
     assert "SIGKILL" in str(by_attack["dies"].reason)
     assert by_attack["grows"].status == "failed"
     assert "the limit is 3.0 GiB" in str(by_attack["grows"].reason)
+    assert "poisons wrote into the data" in str(by_attack["poisons"].reason)
     raised = found["raises", "attack-chance"]
     assert raised.phase == "fit"
     # Paths have no place in a record.
@@ -202,7 +216,7 @@ def test_missing_data_fail_with_what_to_do_and_never_fall_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["run", "--dataset", "mimic", "--preset", "smoke", "--method", "identity", "--attack", "chance"]
-    assert main([*arguments, "--metric", "reid-auc", "--results", str(tmp_path), "--no-site"]) == 1
+    assert main([*arguments, "--metric", "reid-auc", "--results", str(tmp_path), "--no-site"]) == 2
     assert "physionet.org" in capsys.readouterr().err
     record = records(tmp_path)["identity", "attack-chance"]
     assert record.status == "failed"
@@ -271,6 +285,19 @@ def test_a_killed_run_is_taken_up_where_it_was(tmp_path: Path, capsys: pytest.Ca
     assert all(again[name].created == record.created for name, record in kept.items())
 
 
+def test_a_killed_run_leaves_no_process_behind(tmp_path: Path, plugins: Path) -> None:
+    arguments = [*SMALL, "--results", str(tmp_path), "--method", "identity", "--attack", f"{plugins}:Hangs"]
+    run = subprocess.Popen([sys.executable, "-m", "bench.cli", "run", *arguments, "--metric", "reid-auc"])
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("cells/**/attack-*.log")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    started = psutil.Process(run.pid).children(recursive=True)
+    assert started
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    assert not psutil.wait_procs(started, timeout=30)[1]
+
+
 def test_a_record_holds_no_path_of_this_machine(tmp_path: Path) -> None:
     assert bench(tmp_path, "--method", "identity", "--attack", "chance", "--metric", "reid-auc") == 0
     for path in tmp_path.glob("cells/**/*.json"):
@@ -281,4 +308,57 @@ def test_a_record_holds_no_path_of_this_machine(tmp_path: Path) -> None:
 
 
 def test_scrubbing_keeps_the_sentence() -> None:
-    assert scrub("cannot read '/a/b c.png': 3/4 done") == "cannot read '<path> c.png': 3/4 done"
+    assert scrub("cannot read '/a/b c.png': 3/4 done") == "cannot read <path>: 3/4 done"
+
+
+def test_lost_data_keep_the_results_that_are_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    images = tmp_path / "images"
+    for kind in ("a", "b"):
+        (images / kind).mkdir(parents=True)
+        for number in range(40):
+            grey = np.random.default_rng(number + 100 * (kind == "b")).integers(0, 255, (16, 16), dtype=np.uint8)
+            Image.fromarray(grey).save(images / kind / f"{number}.png")
+    arguments = ["run", "--dataset", f"folder:{images}", "--size", "16", "--preset", "smoke", "--method", "identity"]
+    arguments += ["--attack", "chance", "--metric", "reid-auc", "--results", str(tmp_path / "r"), "--no-site"]
+    assert main(arguments) == 0
+    before = records(tmp_path / "r")
+    images.rename(tmp_path / "elsewhere")
+    assert main(arguments) == 2
+    assert records(tmp_path / "r") == before
+    # The folder's name is the user's own business.
+    assert "images" not in "".join(str(path.relative_to(tmp_path)) for path in (tmp_path / "r").glob("cells/*/*"))
+
+
+def test_fewer_metrics_keep_a_record_and_more_extend_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--method", "identity", "--attack", "chance"]
+    assert bench(tmp_path, *arguments, "--metric", "reid-auc", "--metric", "top-1") == 0
+    assert bench(tmp_path, *arguments, "--metric", "reid-auc") == 0
+    assert "0 computed" in capsys.readouterr().out.rsplit("Records", 1)[1]
+    assert bench(tmp_path, *arguments, "--metric", "guesswork") == 0
+    assert set(records(tmp_path)["identity", "attack-chance"].scores) == {"reid-auc", "top-1", "guesswork"}
+
+
+def test_one_way_of_writing_a_method_is_one_cell(tmp_path: Path) -> None:
+    for text in ("dp-simple", "dp-simple[scale=10]", "dp-simple[clip=true,scale=10.0]"):
+        assert bench(tmp_path, "--method", text, "--attack", "chance", "--metric", "reid-auc") == 0
+    assert len(list(tmp_path.glob("cells/*/*"))) == 1
+
+
+@pytest.mark.parametrize(
+    "line", ["jobs: two", "jobs: 0", "seeds: 3", "device: gpu", "overwrite: sometimes", "metrics: []", "skip_corrupt: maybe",
+             "memory: lots", "methods: [{dp-simple: [1]}]", "surprise: 1"],
+)  # fmt: skip
+def test_a_config_value_that_makes_no_sense_is_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text(("" if line.startswith("methods") else "methods: [identity]\n") + line + "\n")
+    assert main(["run", "--config", str(config), "--results", str(tmp_path / "r")]) == 2
+    assert line.partition(":")[0] in capsys.readouterr().err
+
+
+def test_what_cannot_be_measured_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(tmp_path, "--method", "identity", "--attack", "none", "--metric", "guesswork") == 2
+    assert "need an attack" in capsys.readouterr().err
+    assert bench(tmp_path, "--method", "contrastive") == 2
+    assert "unknown method" in capsys.readouterr().err

@@ -8,13 +8,14 @@ import inspect
 
 from bench import registry
 from bench.commands.list import summary
-from bench.spec import UsageError, did_you_mean
+from bench.spec import UsageError, did_you_mean, parse
 
 _SHOWN = ("title", "source", "claims", "knowledge", "requires", "unit", "better", "public", "licence", "obtain")
 
 
 def main(options: argparse.Namespace) -> int:
     """Print what is known about every plug-in of that name."""
+    options.name = parse(options.name).name
     groups = groups_of(options.name)
     for group in groups:
         cls = registry.load(group, options.name)

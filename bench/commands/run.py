@@ -54,8 +54,9 @@ def _print_table(summary: Summary) -> None:
         for row in part:
             table.add_row(_label(row), *(_text(row.entries[column.name]) for column in columns))
         table.caption = (
-            "95 % interval below each figure; ↑ ↓ show the direction that is better for the data owner; "
-            "= chance: inside what chance gives. Attack figures: the attack that did best, named below."
+            "Below each figure its 95 % interval (images per second: the middle half of the repeats). ↑ ↓: the "
+            "direction that is better for the data owner; = chance: inside what chance gives. Attack figures: of the "
+            "attack that did best, named below."
         )
         console.print(table)
         if limits := {record.limit for record in summary.records if record.limit is not None}:
@@ -95,7 +96,7 @@ def _conclude(summary: Summary, where: Place, seconds: float) -> int:
     )
     for record in failures:
         print(_failure(record, where), file=sys.stderr)
-    return 1 if failures else 0
+    return 2 if summary.unopened else 1 if failures else 0
 
 
 def _failure(record: Record, where: Place) -> str:

@@ -88,8 +88,25 @@ def _links_follow_rows(spec: PluginSpec, device: torch.device) -> None:
     links = cast(Tensor, sealed.links)
     raw = release.samples[release.links[:, 1]]
     require(torch.equal(sealed.release.samples[links[:, 1]], raw), "links no longer fit after shuffling")
+    _links_name_the_row_that_changed(setting)
     if release.labels is not None and release.labels.shape == cast(Tensor, setting.private.labels).shape:
         require(bool(release.labels.isfinite().all()), "labels that were known became unknown")
+
+
+def _links_name_the_row_that_changed(setting: _Setting) -> None:
+    """Change one raw row: where a single released row follows, it must be a linked one. (Fresh noise moves all rows.)"""
+    row, key = 7, setting.scheme.sample_key(1)
+    samples = setting.private.samples.clone()
+    samples[row] = 1 - samples[row]
+    before, after = (key.release(data) for data in (setting.private, replace(setting.private, samples=samples)))
+    links = cast(Tensor, before.links)
+    if after.samples.shape != before.samples.shape:
+        return
+    moved = (after.samples != before.samples).flatten(1).any(dim=1).nonzero().flatten()
+    linked = links[links[:, 0] == row, 1]
+    require(
+        len(moved) != 1 or bool(torch.isin(moved, linked).all()), f"row {row} changed, and a row not linked to it moved"
+    )
 
 
 def _labels_stay_out_of_samples(spec: PluginSpec, device: torch.device) -> None:

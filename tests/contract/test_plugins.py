@@ -35,6 +35,8 @@ class BadKey(Key):
             samples += torch.rand(samples.shape)
         if self.how == "writes":
             private.samples.mul_(2)
+        if self.how == "flips":
+            samples = samples.flip(0)
         if self.how == "nan":
             samples[3] = torch.nan
         release = paired(samples, private.labels)
@@ -82,6 +84,7 @@ def test_every_plugin_satisfies_the_contract(group: registry.Group, name: str) -
         ("writes", "inputs stay untouched"),
         ("nan", "release is well-formed"),
         ("links", "links follow the rows"),
+        ("flips", "links follow the rows"),
         ("query", "queries look like releases"),
         ("identity", "different keys differ"),
     ],
