@@ -86,7 +86,8 @@ class _Scheduler:
 
     def _opened(self, choice: DataChoice, part: Sequence[Cell], outcome: Outcome) -> None:
         if outcome.status != "ok":
-            self.display.message(f"{choice.dataset}: {outcome.reason}")
+            if "\n" in (outcome.reason or ""):  # the first line is already shown
+                self.display.message(f"{choice.dataset}: {outcome.reason}")
             short = "the data could not be opened; the terminal and `bench data verify` say why"
             failed = Outcome(outcome.status, None, short, "data", outcome.seconds)
             for cell in part:

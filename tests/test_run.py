@@ -345,9 +345,20 @@ def test_one_way_of_writing_a_method_is_one_cell(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["jobs: two", "jobs: 0", "seeds: 3", "device: gpu", "overwrite: sometimes", "metrics: []", "skip_corrupt: maybe",
-             "memory: lots", "methods: [{dp-simple: [1]}]", "surprise: 1"],
-)  # fmt: skip
+    "line",
+    [
+        "jobs: two",
+        "jobs: 0",
+        "seeds: 3",
+        "device: gpu",
+        "overwrite: sometimes",
+        "metrics: []",
+        "skip_corrupt: maybe",
+        "memory: lots",
+        "methods: [{dp-simple: [1]}]",
+        "surprise: 1",
+    ],
+)
 def test_a_config_value_that_makes_no_sense_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:

@@ -47,10 +47,10 @@ def _print_table(summary: Summary) -> None:
     for dataset in dict.fromkeys(row.dataset for row in board):
         part = [row for row in board if row.dataset == dataset]
         table = Table(title=_title(part[0]), title_justify="left", caption_justify="left", show_lines=True)
-        table.add_column("method", overflow="fold")
+        table.add_column("method", no_wrap=True)
         columns = [part[0].entries[name].column for name in _COLUMNS if name in part[0].entries]
         for column in columns:
-            table.add_column(f"{column.title} {column.arrow}", justify="right")
+            table.add_column(f"{column.title} {column.arrow}", justify="right", overflow="fold")
         for row in part:
             table.add_row(_label(row), *(_text(row.entries[column.name]) for column in columns))
         table.caption = (

@@ -94,7 +94,7 @@ def _links_follow_rows(spec: PluginSpec, device: torch.device) -> None:
 
 
 def _links_name_the_row_that_changed(setting: _Setting) -> None:
-    """Change one raw row: where a single released row follows, it must be a linked one. (Fresh noise moves all rows.)"""
+    """Change one raw row: where a single released row follows, it must be linked to it. (Fresh noise moves all.)"""
     row, key = 7, setting.scheme.sample_key(1)
     samples = setting.private.samples.clone()
     samples[row] = 1 - samples[row]

@@ -66,7 +66,7 @@ def _parts(target: Path, scan: Scan, size: int | None, workers: int) -> Iterator
         except BrokenProcessPool as error:
             raise DataError("a decoding process died, perhaps for want of memory: try fewer workers") from error
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
 
 
 def _copy(target: Path, samples: np.ndarray, size: int | None) -> Iterator[Decoded]:
