@@ -56,7 +56,10 @@ def versions() -> dict[str, str]:
 @cache
 def git_state() -> str | None:
     """Commit of the source tree, with `-dirty` where it was changed; None outside a checkout."""
-    command = ["git", "-C", str(Path(__file__).parent.parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():  # installed as a package, perhaps below somebody else's repository
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):

@@ -100,10 +100,18 @@ def construct(cls: type, spec: PluginSpec, defaults: Mapping[str, Parameter] | N
         if key not in names:
             raise UsageError(f"{spec.name} has no parameter {key!r}; {did_you_mean(key, names)}")
         values[key] = _convert(value, hints[key], f"{spec.name}[{key}]")
+    required = [field.name for field in dataclasses.fields(cls) if field.init and _required(field)]
+    if missing := [name for name in required if name not in values]:
+        first = f"; write {spec.name}:{missing[0].upper()}" if missing[0] == names[0] else ""
+        raise UsageError(f"{spec.name} needs {', '.join(missing)}{first}")
     try:
         return cls(**values)
     except (ValueError, TypeError) as error:
         raise UsageError(f"{spec}: {error}") from error
+
+
+def _required(field: dataclasses.Field[object]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def parameters(plugin: object) -> dict[str, Parameter]:

@@ -5,6 +5,7 @@ from typing import Literal
 
 import pytest
 
+from bench import registry
 from bench.spec import PluginSpec, UsageError, construct, did_you_mean, parameters, parse
 
 
@@ -58,12 +59,18 @@ def test_the_command_line_wins_over_the_preset() -> None:
         ("sample[blocks=2.5]", "must be int"),
         ("sample[mode=papre]", "must be 'paper' or 'corrected'"),
         ("sample[exact=maybe]", "must be bool"),
+        ("sample[scale=inf]", "must be float or none, got 'inf'"),
         ("sample[blocks=0]", "blocks must be at least 1, got 0"),
     ],
 )
 def test_bad_parameters_say_what_was_expected(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         construct(Sample, parse(text))
+
+
+def test_a_missing_parameter_is_named() -> None:
+    with pytest.raises(UsageError, match="folder needs path; write folder:PATH"):
+        registry.build("datasets", parse("folder"), "quick")
 
 
 def test_parameters_lists_every_field() -> None:
