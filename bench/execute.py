@@ -200,9 +200,10 @@ def _work(job: Job, pipe: Connection, threads: int) -> None:
     import torch
 
     job.log.parent.mkdir(parents=True, exist_ok=True)
-    log = job.log.open("a", encoding="utf-8", buffering=1)
-    os.dup2(log.fileno(), sys.stdout.fileno())
-    os.dup2(log.fileno(), sys.stderr.fileno())
+    log = os.open(job.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(log, stream.fileno())
+    os.close(log)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_run, daemon=True).start()
     torch.set_num_threads(threads)

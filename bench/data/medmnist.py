@@ -128,7 +128,7 @@ class MedMNIST(Source):
         if wrong:
             raise DataError(f"{path}: expected a MedMNIST .npz file, found {wrong}. {self.obtain}")
         try:
-            with np.load(path) as file:
+            with path.open("rb") as raw, np.load(raw) as file:
                 return {f"{part}_{what}": file[f"{part}_{what}"] for part in _PARTS for what in ("images", "labels")}
         except KeyError as error:
             raise DataError(
