@@ -64,7 +64,6 @@ class Grows(Chance):
         held = []
         while True:
             held.append(torch.ones(25_000_000))
-            time.sleep(0.01)
 
 @dataclass(frozen=True)
 class Poisons(Chance):
@@ -155,7 +154,7 @@ def test_failures_are_recorded_and_touch_nothing_else(
     ]
     arguments = ["--method", "identity", "--method", f"{plugins}:Raises", "--method", f"{plugins}:Writes"]
     code = bench(
-        tmp_path, *arguments, *attacks, "--attack", "chance", "--metric", "reid-auc", "--timeout", "8", "--memory", "3"
+        tmp_path, *arguments, *attacks, "--attack", "chance", "--metric", "reid-auc", "--timeout", "15", "--memory", "2"
     )
     assert code == 1
     found = {(method, evaluator.split("-")[-2] if ".py" in evaluator else evaluator): record
@@ -166,11 +165,11 @@ def test_failures_are_recorded_and_touch_nothing_else(
     assert by_attack["peeks"].status == "ok"
     assert by_attack["hangs"].status == "timed-out"
     assert by_attack["hangs"].phase == "attack"
-    assert "8 s" in str(by_attack["hangs"].reason)
+    assert "15 s" in str(by_attack["hangs"].reason)
     assert by_attack["dies"].status == "failed"
     assert "SIGKILL" in str(by_attack["dies"].reason)
     assert by_attack["grows"].status == "failed"
-    assert "the limit is 3.0 GiB" in str(by_attack["grows"].reason)
+    assert "the limit is 2.0 GiB" in str(by_attack["grows"].reason)
     assert "poisons wrote into the data" in str(by_attack["poisons"].reason)
     raised = found["raises", "attack-chance"]
     assert raised.phase == "fit"

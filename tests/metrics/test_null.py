@@ -21,7 +21,9 @@ def brute_force(shape: tuple[int, int], links: torch.Tensor, samples: list[torch
         for rows in samples:
             inside = links[torch.isin(links[:, 0], rows)]
             cols = torch.unique(inside[:, 1])
-            local = torch.stack((torch.searchsorted(rows, inside[:, 0]), torch.searchsorted(cols, inside[:, 1])), 1)
+            local = torch.stack(
+                [torch.searchsorted(part, inside[:, side].contiguous()) for side, part in enumerate((rows, cols))], 1
+            )
             each.append(guesswork(count(scores.take(rows, cols), local)))
         found.append(sum(each) / len(each))
     return torch.tensor(found, dtype=torch.float64)
