@@ -74,7 +74,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "patient-guesswork", "Patient guesswork", "attack", PATIENT_GROUP, "higher", None,
         "Guesswork where any image of the same patient counts as a correct match.",
-        "fewer guesses than for images; how many depends on how alike the images of a patient score: compare with noise",
+        "fewer guesses than for images; how many depends on how alike a patient's images score: compare with noise",
     ),
     Column(
         "patient-reid-auc", "Patient ReID AUC", "attack", PATIENT_GROUP, "lower", 3,
