@@ -177,8 +177,9 @@ def _data_path(place: Place, choice: DataChoice) -> Path:
 
 
 def write_plan(place: Place, cell: Cell, planned: Sequence[Evaluator]) -> None:
-    """Note beside a cell's records what it consists of, adding to what was planned before."""
-    path = place.results / "cells" / cell.folder / "plan.yaml"
+    """Note what a cell consists of, adding to what was planned before; among the artefacts, for paths may be in it."""
+    place.artefacts.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = place.artefacts / "plans" / f"{cell.folder}.yaml"
     known = read_plan(path)[1] if path.exists() else []
     data = cell.data
     text = yaml.safe_dump({

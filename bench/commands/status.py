@@ -19,7 +19,7 @@ from bench.spec import UsageError
 def main(options: argparse.Namespace) -> int:
     """Print a line an evaluator; 1 if anything is not done."""
     where = place(options)
-    plans = sorted(where.results.glob("cells/*/*/plan.yaml"))
+    plans = sorted(where.results.glob("artefacts/plans/*/*.yaml"))
     if not plans:
         raise UsageError(f"no cells in {where.results}: run something first, or name the folder with --results")
     table = Table("data set", "cell", "evaluator", "state", "why")
@@ -27,7 +27,7 @@ def main(options: argparse.Namespace) -> int:
     for path in plans:
         for evaluator, state, reason in _lines(path, where):
             counts[state] += 1
-            table.add_row(path.parent.parent.name, path.parent.name, evaluator, state, reason)
+            table.add_row(path.parent.name, path.stem, evaluator, state, reason)
     to_stdout().print(table)
     print(", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
     return 0 if set(counts) <= {"done"} else 1
