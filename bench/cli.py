@@ -104,7 +104,12 @@ def _run(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--preset", choices=PRESET_NAMES, help="sizes of the run (default: quick)")
     how.add_argument("--limit", type=_positive, metavar="N", help="at most N private images; kept off leaderboards")
     how.add_argument("--device", choices=("auto", "cpu", "cuda"), help="(default: auto)")
-    how.add_argument("--jobs", type=_positive, metavar="N", help="worker processes at a time (default: 1)")
+    how.add_argument(
+        "--jobs",
+        type=_positive,
+        metavar="N",
+        help="worker processes at a time (default: 1 on CUDA, else a core each, up to 4)",
+    )
     how.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="for each job (default: the preset's)")
     how.add_argument("--memory", type=_seconds, metavar="GIB", help="for each worker (default: 80 %% of all, shared)")
     how.add_argument("--overwrite", choices=("never", "failed", "always"),

@@ -86,9 +86,6 @@ class Workers:
 
     def __init__(self, *, jobs: int, memory: int, notify: Callable[[str, str, int, int], None]) -> None:
         self._jobs, self._memory, self._notify = jobs, memory, notify
-        # OpenMP threads that spin while they wait take the processor from whatever else runs: up to ten times slower.
-        # It is read when torch is loaded, so it must be set before the first worker starts.
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         methods = multiprocessing.get_all_start_methods()
         self._context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         if "forkserver" in methods:

@@ -81,7 +81,7 @@ class Peeks(Chance):
         assert view.candidates.subjects is None and view.candidates.labels is None
         return super().fit(view, seed)
 '''
-SMALL = ["--dataset", "digits", "--preset", "smoke", "--no-site"]
+SMALL = ["--dataset", "digits", "--preset", "smoke", "--no-site", "--jobs", "1"]
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def records(results: Path) -> dict[tuple[str, str], Record]:
 def test_identity_is_fully_reidentified_and_noise_is_not(tmp_path: Path) -> None:
     arguments = ["--method", "identity", "--method", "noise", "--attack", "chance", "--attack", "nearest-neighbour"]
     metrics = ["--metric", "guesswork", "--metric", "reid-auc", "--metric", "top-1", "--metric", "patient-guesswork"]
-    assert bench(tmp_path, *arguments, *metrics) == 0
+    assert bench(tmp_path, *arguments, *metrics, "--jobs", "2") == 0
     found = records(tmp_path)
     identity = found["identity", "attack-nearest-neighbour"]
     assert identity.scores["guesswork"].value == 1.0
