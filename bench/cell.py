@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +18,6 @@ from bench.presets import PRESETS
 from bench.records import DatasetRecord, Kind, PluginRecord
 from bench.source_hash import modules_hash, source_hash
 from bench.spec import PluginSpec, parameters
-from bench.store import content_key
 from bench.types import Attack, Method, Plugin
 
 PROTOCOL = 1
@@ -176,8 +174,3 @@ def evaluator_inputs(cell: Cell, data: DatasetRecord, evaluator: Evaluator) -> d
         "evaluator": evaluator.name,
         "evaluator code": modules_hash(HERE / "evaluate.py"),
     }
-
-
-def record_key(inputs: Mapping[str, JsonValue]) -> str:
-    """The content address of a record."""
-    return content_key(inputs)

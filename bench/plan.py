@@ -11,7 +11,7 @@ import yaml
 from pydantic import JsonValue
 
 from bench import registry
-from bench.cell import Cell, DataChoice, Evaluator, Place, evaluator_inputs, record_key
+from bench.cell import Cell, DataChoice, Evaluator, Place, evaluator_inputs
 from bench.evaluate import EVIDENCE
 from bench.evidence import evidence_type
 from bench.records import DatasetRecord, Record, RecordError, loads
@@ -126,7 +126,7 @@ def standing(place: Place, cell: Cell, evaluator: Evaluator, data: DatasetRecord
         inputs = evaluator_inputs(cell, data, whole)
     except UsageError:  # a metric of an earlier run is no longer installed
         whole, inputs = evaluator, evaluator_inputs(cell, data, evaluator)
-    if record.key == record_key(inputs):
+    if record.key == content_key(inputs):
         return Standing(
             "done", record.status if record.status == "ok" else f"not applicable: {record.reason}", record, whole
         )

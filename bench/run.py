@@ -17,8 +17,6 @@ from bench.cell import (
     Place,
     evaluator_inputs,
     plugin_record,
-    record_key,
-    release_inputs,
     slug,
 )
 from bench.display import Display
@@ -28,7 +26,8 @@ from bench.machine import git_state, versions
 from bench.plan import RunSpec, Standing, cells, evaluators, record_path, remember_data, standing, to_run, write_plan
 from bench.presets import PRESETS
 from bench.records import ClaimRecord, DatasetRecord, Record, dumps
-from bench.store import Store, write_atomically
+from bench.store import content_key, write_atomically
+from bench.workbench import drop_releases
 
 DATA_SECONDS = 24 * 3600.0  # decoding starts afresh after a stop, so a large set is never stopped by --timeout
 
@@ -144,9 +143,7 @@ class _Scheduler:
         self.waiting[cell] -= 1
         failed = {record.cell for record in self.summary.failures}
         if self.waiting[cell] == 0 and cell.folder not in failed and not self.spec.keep_releases:
-            preset = PRESETS[cell.data.preset]
-            for number in range(max(preset.keys, preset.utility_keys)):
-                Store(self.place.artefacts).drop("releases", release_inputs(cell, data, number))
+            drop_releases(cell, data, self.place)
 
     def _give_up(self, cell: Cell, data: DatasetRecord | None, missing: Sequence[Evaluator], outcome: Outcome) -> None:
         """Record the same outcome for all that can no longer run."""
@@ -193,7 +190,7 @@ class _Scheduler:
             hardware={**result.hardware, "jobs": 1 if evaluator.kind == "throughput" else self.spec.jobs},
             versions=versions(),
             git=git_state(),
-            key=record_key(inputs),
+            key=content_key(inputs),
             inputs=inputs,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )  # fmt: skip

@@ -112,6 +112,13 @@ def _balanced(data: Dataset, seed: int) -> Dataset:
     return data if data.labels is None else replace(data, labels=balance(data.labels, seed, exclusive=data.exclusive))
 
 
+def drop_releases(cell: Cell, data: DatasetRecord, place: Place) -> None:
+    """Delete a cell's stored releases; they can be made again from the scheme."""
+    preset, store = PRESETS[cell.data.preset], Store(place.artefacts)
+    for number in range(max(preset.keys, preset.utility_keys)):
+        store.drop("releases", release_inputs(cell, data, number))
+
+
 @dataclass(frozen=True, eq=False)
 class Workbench:
     """One cell ready for its evaluators, all tensors on the cell's device."""
@@ -179,11 +186,6 @@ class Workbench:
         artefact = self.store.ensure("releases", release_inputs(self.cell, self.record, number), make)
         found = {name: tensor.to(self.device) for name, tensor in artefact.tensors.items()}
         return Sealed(Release(found["samples"], found.get("labels"), None), found.get("links"))
-
-    def drop_releases(self) -> None:
-        """Delete the stored releases; they can be made again from the scheme."""
-        for number in range(max(self.preset.keys, self.preset.utility_keys)):
-            self.store.drop("releases", release_inputs(self.cell, self.record, number))
 
     def untouched(self, who: str, work: Callable[[], T]) -> T:
         """What `work` gives, after making sure that it did not write into the data of this cell."""
