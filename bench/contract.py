@@ -23,10 +23,12 @@ class Sealed:
     Args:
         release: Rows in random order, no links.
         links: (p, 2) int64 in that order, or None where the method has none.
+        primary: (p,) bool as in `Release`.
     """
 
     release: Release
     links: Tensor | None
+    primary: Tensor | None
 
 
 def check(release: Release, private: Dataset) -> None:
@@ -47,6 +49,8 @@ def check(release: Release, private: Dataset) -> None:
             f"released labels must have shape {(m, len(private.findings))}, got {tuple(release.labels.shape)}"
         )
     if release.links is None:
+        if release.primary is not None:
+            raise ContractError("primary marks links, and this release has none")
         return
     if release.links.dtype != torch.int64 or release.links.ndim != 2 or release.links.shape[1] != 2:
         raise ContractError(f"links must be int64 of shape (p, 2), got {_kind(release.links)}")
@@ -57,6 +61,14 @@ def check(release: Release, private: Dataset) -> None:
         raise ContractError(
             f"links must lie in {n} raw x {m} released rows, got up to raw {high[0]}, released {high[1]}"
         )
+    if release.primary is not None and (
+        release.primary.dtype != torch.bool or release.primary.shape != release.links.shape[:1]
+    ):
+        raise ContractError(
+            f"primary must be bool of shape {tuple(release.links.shape[:1])}, got {_kind(release.primary)}"
+        )
+    if release.primary is not None and not bool(release.primary.any()):
+        raise ContractError("primary must mark at least one link; use None where no row is primary")
 
 
 def fingerprint(data: Dataset) -> str:
@@ -77,7 +89,7 @@ def seal(release: Release, seed: int) -> Sealed:
         place = torch.empty_like(order)
         place[order] = torch.arange(len(order), device=order.device)
         links = torch.stack((links[:, 0], place[links[:, 1]]), dim=1)
-    return Sealed(Release(release.samples[order], labels, None), links)
+    return Sealed(Release(release.samples[order], labels, None), links, release.primary)
 
 
 def _kind(value: object) -> str:

@@ -38,6 +38,7 @@ class ScoreRecord(_Part):
     null: float | None = Field(description="what chance gives, where known")
     null_low: float | None
     null_high: float | None
+    p: float | None = Field(default=None, description="probability under chance of a figure at least so far from it")
     better: Literal["higher", "lower"]
     unit: str
     note: str = ""
@@ -120,7 +121,7 @@ def score_record(score: Score, *, better: Literal["higher", "lower"], unit: str)
         raise ValueError(f"a score must be finite, got {score.value}; raise NotApplicable with the reason instead")
     return ScoreRecord(
         value=score.value, low=score.low, high=score.high, n=score.n,
-        null=score.null, null_low=score.null_low, null_high=score.null_high,
+        null=score.null, null_low=score.null_low, null_high=score.null_high, p=score.p,
         better=better, unit=unit, note=score.note,
         parts={name: score_record(part, better=better, unit=unit) for name, part in sorted(score.parts.items())},
     )  # fmt: skip

@@ -30,7 +30,7 @@ class Dataset:
     Args:
         name: Where the rows come from, for messages and records.
         samples: Images (n, c, h, w), float32 in [0, 1]; or a table (n, d), float32.
-        labels: (n, k) float32: 1 yes, 0 no, NaN unknown or withheld. None where labels are hidden.
+        labels: (n, k) float32: 1 yes, 0 no, between them for mixed rows, NaN unknown or withheld. None where hidden.
         subjects: (n,) int64, one number a person. None where nobody knows.
         findings: The k names of the label columns.
         exclusive: True when each row has exactly one of the k classes.
@@ -85,11 +85,14 @@ class Release:
         labels: (m, k) float32 as in `Dataset`, encoded if the method encodes labels; None if none are released.
         links: (p, 2) int64: raw row, released row. Which person stands where; the harness keeps this from attackers.
             None where no raw row stands in a released row (generative methods).
+        primary: (p,) bool beside the links, where several raw rows are mixed into one: the row that the released one
+            was made for. None where a released row has no such row, or only one.
     """
 
     samples: Tensor
     labels: Tensor | None
     links: Tensor | None
+    primary: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -241,6 +244,10 @@ class Attacker(ABC):  # noqa: B024  (an attacker overrides whichever of the two 
         """(n,) scores, higher means likelier that the candidate was in the private data."""
         raise NotApplicable(f"{type(self).__name__} does not score membership")
 
+    def notes(self) -> Mapping[str, int | float | str]:
+        """What a record should say of the fitted attack and of the last release scored. Default: nothing."""
+        return {}
+
 
 class Attack(Plugin):
     """An attack: fits on Eve's view, then scores releases under keys it has never seen.
@@ -265,6 +272,7 @@ class Score:
         low, high: 95 % interval; None where none can be given.
         n: How many rows (or grid rows, or repeats) stand behind it.
         null: What chance gives, where known; null_low and null_high its 95 % interval.
+        p: Probability under chance of a figure at least so far from it (two-sided); None where unknown.
         parts: The figure per finding, class or level, where there are several.
         note: How the interval came about, or why there is none.
     """
@@ -276,6 +284,7 @@ class Score:
     null: float | None = None
     null_low: float | None = None
     null_high: float | None = None
+    p: float | None = None
     parts: Mapping[str, Score] = field(default_factory=dict)
     note: str = ""
 

@@ -179,13 +179,18 @@ class Workbench:
             release = self.untouched(self.method.name, lambda: key.release(self.private))
             check(release, self.private)
             done = seal(release, self.seed("seal", number))
-            tensors = {"samples": done.release.samples, "labels": done.release.labels, "links": done.links}
+            tensors = {
+                "samples": done.release.samples,
+                "labels": done.release.labels,
+                "links": done.links,
+                "primary": done.primary,
+            }
             present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
             return Artefact(present, {"seconds": time.perf_counter() - start})
 
         artefact = self.store.ensure("releases", release_inputs(self.cell, self.record, number), make)
         found = {name: tensor.to(self.device) for name, tensor in artefact.tensors.items()}
-        return Sealed(Release(found["samples"], found.get("labels"), None), found.get("links"))
+        return Sealed(Release(found["samples"], found.get("labels"), None), found.get("links"), found.get("primary"))
 
     def untouched(self, who: str, work: Callable[[], T]) -> T:
         """What `work` gives, after making sure that it did not write into the data of this cell."""
