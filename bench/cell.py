@@ -16,7 +16,7 @@ from bench import registry
 from bench.data.source import Source
 from bench.presets import PRESETS
 from bench.records import DatasetRecord, Kind, PluginRecord
-from bench.source_hash import modules_hash, source_hash
+from bench.source_hash import modules_hash, plugin_hash, source_hash
 from bench.spec import PluginSpec, parameters
 from bench.types import Attack, Method, Plugin
 
@@ -122,7 +122,7 @@ def plugin_record(group: registry.Group, spec: PluginSpec, plugin: Plugin) -> Pl
         name=plugin.name,
         parameters=cast(dict[str, JsonValue], parameters(plugin)),
         source=plugin.source,
-        code=source_hash(type(plugin)),
+        code=plugin_hash(plugin),
         origin=registry.origin(group, spec.name),
     )
 

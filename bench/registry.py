@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_type_hints
 
-from bench.spec import PluginSpec, UsageError, construct, did_you_mean, parameters, text
+from bench.spec import PluginSpec, UsageError, construct, did_you_mean, holds_plugin, parameters, parse, text
 from bench.types import Attack, Method, Metric, Parameter
 
 Group = Literal["methods", "attacks", "datasets", "metrics"]
@@ -106,7 +106,14 @@ def canonical(group: Group, spec: PluginSpec, preset: str) -> PluginSpec:
     """
     usual = parameters(build(group, PluginSpec(spec.name, spec.argument), preset)) if spec.parameters else {}
     chosen = parameters(build(group, spec, preset))
-    given = tuple((name, text(value)) for name, value in sorted(chosen.items()) if value != usual.get(name, value))
+    inner = _inner(load(group, spec.name))
+    written = {name: str(canonical(inner[name], parse(str(value)), preset)) for name, value in spec.parameters
+               if name in inner}  # fmt: skip
+    given = tuple(
+        (name, written.get(name, text(value)))
+        for name, value in sorted(chosen.items())
+        if value != usual.get(name, value)
+    )
     return PluginSpec(spec.name, spec.argument, given)
 
 
@@ -118,7 +125,20 @@ def build(group: Group, spec: PluginSpec, preset: str) -> object:
             f"{spec.name} is no {_one(group)}: {cls.__name__} does not derive from {_kind(group).__name__}"
         )
     presets: Mapping[str, Mapping[str, Parameter]] = getattr(cls, "presets", {})
-    return construct(cls, spec, presets.get(preset))
+
+    def nested(kind: type, written: str) -> object:
+        return build(_group(kind), parse(written), preset)
+
+    return construct(cls, spec, presets.get(preset), nested=nested)
+
+
+def _inner(cls: type) -> Mapping[str, Group]:
+    """The fields of a plug-in class that hold another plug-in, with its group."""
+    return {name: _group(hint) for name, hint in get_type_hints(cls).items() if holds_plugin(hint)}
+
+
+def _group(kind: type) -> Group:
+    return "methods" if issubclass(kind, Method) else "attacks"
 
 
 def origin(group: Group, name: str) -> str:

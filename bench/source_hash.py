@@ -12,12 +12,23 @@ import inspect
 from functools import cache
 from pathlib import Path
 
+from bench.types import Plugin
+
 PROJECT = frozenset({"bench", "methods", "attacks", "metrics"})
 
 
 def source_hash(cls: type) -> str:
     """16 hex digits for the code behind a plug-in class."""
     return modules_hash(Path(inspect.getfile(cls)))
+
+
+def plugin_hash(plugin: Plugin) -> str:
+    """16 hex digits for the code behind a plug-in and behind those that it holds."""
+    held = [value for value in vars(plugin).values() if isinstance(value, Plugin)]
+    if not held:
+        return source_hash(type(plugin))
+    codes = [source_hash(type(plugin)), *(plugin_hash(inner) for inner in held)]
+    return hashlib.sha256("".join(codes).encode()).hexdigest()[:16]
 
 
 @cache

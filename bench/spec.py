@@ -9,15 +9,16 @@ import math
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Literal, Union
 
-from bench.types import Parameter
+from bench.types import Parameter, Plugin
 
-_SPEC = re.compile(r"(?P<name>[^\[\]:]+)(:(?P<argument>[^\[\]]*))?(\[(?P<parameters>[^\[\]]*)\])?")
-_FILE = re.compile(r"(?P<name>[^\[\]]+\.py:[A-Za-z_]\w*)(\[(?P<parameters>[^\[\]]*)\])?")
+_SPEC = re.compile(r"(?P<name>[^\[\]:]+)(:(?P<argument>[^\[\]]*))?(\[(?P<parameters>.*)\])?")
+_FILE = re.compile(r"(?P<name>[^\[\]]+\.py:[A-Za-z_]\w*)(\[(?P<parameters>.*)\])?")
+_COMMA = re.compile(r",(?![^\[]*\])")  # outside the brackets of a nested plug-in
 
 
 class UsageError(Exception):
@@ -57,15 +58,17 @@ def parse(text: str) -> PluginSpec:
     PluginSpec(name='dp-simple', argument=None, parameters=(('scale', '20'),))
     >>> str(parse("medmnist:pneumoniamnist@28"))
     'medmnist:pneumoniamnist@28'
+    >>> parse("surrogate[base=contrastive[steps=9,width=8],rounds=3]").parameters
+    (('base', 'contrastive[steps=9,width=8]'), ('rounds', '3'))
     """
     match = _FILE.fullmatch(text.strip()) or _SPEC.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"cannot read {text!r}: expected NAME, NAME:ARGUMENT, NAME[a=1,b=x] or FILE.py:CLASS[a=1]")
     found = match.groupdict()
     parameters = []
-    for item in filter(None, (part.strip() for part in (found["parameters"] or "").split(","))):
+    for item in filter(None, (part.strip() for part in _COMMA.split(found["parameters"] or ""))):
         key, equals, value = item.partition("=")
-        if not equals:
+        if not equals or value.count("[") != value.count("]"):
             raise UsageError(f"cannot read parameter {item!r} of {text!r}: expected name=value")
         parameters.append((key.strip(), value.strip()))
     return PluginSpec(found["name"].strip(), found.get("argument"), tuple(parameters))
@@ -82,8 +85,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return (f"did you mean {near[0]!r}? " if near else "") + "Known: " + (", ".join(known) or "none")
 
 
-def construct(cls: type, spec: PluginSpec, defaults: Mapping[str, Parameter] | None = None) -> object:
+def construct(
+    cls: type,
+    spec: PluginSpec,
+    defaults: Mapping[str, Parameter] | None = None,
+    *,
+    nested: Callable[[type, str], object] | None = None,
+) -> object:
     """An instance of the frozen dataclass `cls` with the spec's parameters over `defaults` (a preset's).
+
+    `nested` builds a plug-in of the given kind from its spec, for fields that hold one.
 
     Raises:
         UsageError: Unknown parameter, or a value its field cannot take.
@@ -95,11 +106,14 @@ def construct(cls: type, spec: PluginSpec, defaults: Mapping[str, Parameter] | N
         if not names:
             raise UsageError(f"{spec.name} takes no argument, got {spec.argument!r}")
         given[names[0]] = spec.argument
-    values: dict[str, Parameter] = dict(defaults or {})
-    for key, value in given.items():
-        if key not in names:
-            raise UsageError(f"{spec.name} has no parameter {key!r}; {did_you_mean(key, names)}")
-        values[key] = _convert(value, hints[key], f"{spec.name}[{key}]")
+    if unknown := [key for key in given if key not in names]:
+        raise UsageError(f"{spec.name} has no parameter {unknown[0]!r}; {did_you_mean(unknown[0], names)}")
+    values: dict[str, object] = {}
+    for key, value in {**(defaults or {}), **given}.items():
+        if nested is not None and holds_plugin(hints[key]):
+            values[key] = nested(hints[key], str(value))
+        else:
+            values[key] = _convert(value, hints[key], f"{spec.name}[{key}]") if key in given else value
     required = [field.name for field in dataclasses.fields(cls) if field.init and _required(field)]
     if missing := [name for name in required if name not in values]:
         first = f"; write {spec.name}:{missing[0].upper()}" if missing[0] == names[0] else ""
@@ -114,11 +128,22 @@ def _required(field: dataclasses.Field[object]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
+def holds_plugin(hint: object) -> bool:
+    """Whether a field of that type holds another plug-in."""
+    return isinstance(hint, type) and issubclass(hint, Plugin)
+
+
 def parameters(plugin: object) -> dict[str, Parameter]:
-    """Every parameter of a plug-in instance, by name."""
+    """Every parameter of a plug-in instance, by name; a plug-in within it as its spec with every parameter."""
     if not dataclasses.is_dataclass(plugin) or isinstance(plugin, type):
         raise TypeError(f"a plug-in must be an instance of a dataclass, got {plugin!r}")
-    return {field.name: getattr(plugin, field.name) for field in dataclasses.fields(plugin) if field.init}
+    values = {field.name: getattr(plugin, field.name) for field in dataclasses.fields(plugin) if field.init}
+    return {
+        name: str(PluginSpec(value.name, None, tuple(parameters(value).items())))
+        if isinstance(value, Plugin)
+        else value
+        for name, value in values.items()
+    }
 
 
 def _convert(value: Parameter, hint: object, where: str) -> Parameter:

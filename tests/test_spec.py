@@ -23,14 +23,22 @@ class Sample:
 
 
 @pytest.mark.parametrize(
-    "text", ["identity", "dp-simple[scale=20]", "medmnist:pneumoniamnist@28", "./mine.py:Mine[k=2]", "folder:/a b/c"]
+    "text",
+    [
+        "identity",
+        "dp-simple[scale=20]",
+        "medmnist:pneumoniamnist@28",
+        "./mine.py:Mine[k=2]",
+        "folder:/a b/c",
+        "s[base=c[a=1,b=2],k=3]",
+    ],
 )
 def test_a_spec_survives_writing_and_reading(text: str) -> None:
     assert str(parse(text)) == text
     assert parse(str(parse(text))) == parse(text)
 
 
-@pytest.mark.parametrize("text", ["", "a[b", "a[b]", "a]b", "[x=1]"])
+@pytest.mark.parametrize("text", ["", "a[b", "a[b]", "a]b", "[x=1]", "a[x=1]]", "a[x=b[y=1]"])
 def test_what_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="expected"):
         parse(text)
