@@ -5,13 +5,7 @@ the released rows, cosine similarity, softmax over a batch; every step a fresh k
 and scored under keys never seen.
 
 Differences from the paper:
-- The similarity carries a learned scale (as in CLIP). exp(cos) alone cannot bring the loss of 128 pairs below 2.90.
-- The softmax is taken over both raw and released rows (symmetric), over all links of Eve's own simulated releases:
-  where several raw rows share a released row, each counts as a match.
-- Rows are centred by the mean of their set and divided by one number, the set's standard deviation, so that encodings
-  of any scale can be read. Instance embeddings are centred again before the set encoder.
-- The SAU is told the size (log mean square) of each patch beside its content. Without it the same network needs far
-  more steps to find that sizes survive a random linear map.
+- The towers and their loss: see `bench.nets.towers`.
 - When scoring, a set is the whole release, and not a batch of 128; above `SET_ROWS` rows, random parts of equal size.
 - Training ends when the loss on held-out keys is near zero.
 - Labels are not used. The loss is not divided by the number of keys: a step has one.
@@ -22,23 +16,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 
 from bench.nets.cosine import CosineScores
-from bench.nets.patches import fitting_patch
-from bench.nets.resnet import resnet18
-from bench.nets.sau import InstanceSAU, SetSAU
 from bench.nets.seeded import seeded
+from bench.nets.towers import Encoder, Tower, Towers
 from bench.progress import report
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Scheme, View
 
 SET_ROWS = 8192
-LARGEST_SCALE = 100.0
 WARM_UP = 50
 
 
@@ -68,7 +58,7 @@ class Contrastive(Attack):
         "paper": {"epochs": 500, "width": 256},
     }
 
-    encoder: Literal["sau", "resnet18"] = "sau"
+    encoder: Encoder = "sau"
     steps: int = 1500
     epochs: int | None = None
     batch: int = 128
@@ -111,69 +101,12 @@ class ContrastiveAttacker(Attacker):
             self._embed(self.towers.released, sealed.samples, "released"),
         )
 
-    def _embed(self, tower: Tower, rows: Tensor, side: str) -> Tensor:
+    def _embed(self, tower: nn.Module, rows: Tensor, side: str) -> Tensor:
         """(n, width). Parts are drawn at random, so that the order of the rows tells nothing."""
         order = torch.randperm(len(rows), generator=generator(derive(self.seed, "parts", side))).to(rows.device)
-        embeddings = torch.empty(len(rows), tower.width, device=rows.device)
         with torch.no_grad():
-            for part in order.tensor_split(math.ceil(len(rows) / SET_ROWS)):
-                embeddings[part] = tower(rows[part])
-        return embeddings
-
-
-class Tower(nn.Module):
-    """Rows of one set to unit embeddings: centre, scale, instance encoder, centre, set encoder."""
-
-    def __init__(self, attack: Contrastive, shape: tuple[int, ...]) -> None:
-        super().__init__()
-        self.instance = _instance_encoder(attack, shape)
-        self.set = SetSAU(attack.width)
-        self.width = attack.width
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """(n, ...) rows of one set to (n, width) embeddings of length one."""
-        centred = rows - rows.mean(dim=0, keepdim=True)
-        instances = self.instance(centred / centred.std(correction=0).clamp_min(1e-12))
-        return normalize(self.set(instances - instances.mean(dim=0, keepdim=True)), dim=1)
-
-
-class Towers(nn.Module):
-    """The raw tower, the released tower and the scale of their similarity."""
-
-    def __init__(self, attack: Contrastive, raw: tuple[int, ...], released: tuple[int, ...]) -> None:
-        super().__init__()
-        self.raw, self.released = Tower(attack, raw), Tower(attack, released)
-        self.log_scale = nn.Parameter(torch.tensor(math.log(1 / 0.07)))
-
-    def loss(self, raw: Tensor, release: Release) -> Tensor:
-        """Mean negative log-likelihood of the links, over raw rows and over released rows."""
-        links = _links(release)
-        scale = self.log_scale.exp().clamp(max=LARGEST_SCALE)
-        logits = scale * self.raw(raw) @ self.released(release.samples).T
-        linked = torch.zeros_like(logits, dtype=torch.bool)
-        linked[links[:, 0], links[:, 1]] = True
-        return (_matching_loss(logits, linked) + _matching_loss(logits.T, linked.T)) / 2
-
-
-def _matching_loss(logits: Tensor, linked: Tensor) -> Tensor:
-    """Mean over rows with a link of -log(share of the softmax that falls on linked columns)."""
-    matched = logits.masked_fill(~linked, -math.inf).logsumexp(dim=1)
-    return (logits.logsumexp(dim=1) - matched)[linked.any(dim=1)].mean()
-
-
-def _links(release: Release) -> Tensor:
-    if release.links is None or not len(release.links):
-        raise NotApplicable("the contrastive attack learns from links: no raw row stands in a row of this release")
-    return release.links
-
-
-def _instance_encoder(attack: Contrastive, shape: tuple[int, ...]) -> nn.Module:
-    if attack.encoder == "sau":
-        patch_size = fitting_patch(shape[1], shape[2]) if len(shape) == 3 else None
-        return InstanceSAU(shape, width=attack.width, depth=attack.depth, patch_size=patch_size, sizes=True)
-    if len(shape) != 3:
-        raise NotApplicable(f"resnet18 reads images (c, h, w), got rows of shape {shape}; use encoder=sau")
-    return resnet18((shape[0], shape[1], shape[2]), attack.width, width=max(1, attack.width // 4))
+            parts = [tower(rows[part]) for part in order.tensor_split(math.ceil(len(rows) / SET_ROWS))]
+        return torch.cat(parts)[order.argsort()]
 
 
 def _train(attack: Contrastive, scheme: Scheme, candidates: Dataset, seed: int) -> ContrastiveAttacker:
@@ -189,15 +122,18 @@ def _train(attack: Contrastive, scheme: Scheme, candidates: Dataset, seed: int) 
         return rows.samples, scheme.sample_key(derive(seed, name, step)).release(rows)
 
     held_out = [simulate("held-out-key", number) for number in range(4)]
-    shapes = (tuple(candidates.samples.shape[1:]), tuple(held_out[0][1].samples.shape[1:]))
-    towers = Towers(attack, *shapes).to(device)
+    towers = Towers(
+        Tower(attack.encoder, tuple(candidates.samples.shape[1:]), width=attack.width, depth=attack.depth),
+        Tower(attack.encoder, tuple(held_out[0][1].samples.shape[1:]), width=attack.width, depth=attack.depth),
+    ).to(device)
     optimiser = torch.optim.Adam(towers.parameters(), lr=attack.learning_rate)
     check = max(1, min(25, steps // 6))
     for step in range(steps):
         rise, fall = min(1.0, (step + 1) / WARM_UP), 0.5 * (1 + math.cos(math.pi * step / steps))
         optimiser.param_groups[0]["lr"] = attack.learning_rate * rise * fall
         optimiser.zero_grad(set_to_none=True)
-        loss = towers.loss(*simulate("attack-key", step))
+        raw, release = simulate("attack-key", step)
+        loss = towers.loss(raw, release.samples, _links(release))
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(towers.parameters(), 1.0)
         optimiser.step()
@@ -212,6 +148,14 @@ def _train(attack: Contrastive, scheme: Scheme, candidates: Dataset, seed: int) 
 def _held_out_loss(towers: Towers, held_out: list[tuple[Tensor, Release]]) -> float:
     towers.eval()
     with torch.no_grad():
-        mean = sum(float(towers.loss(raw, release)) for raw, release in held_out) / len(held_out)
+        mean = sum(float(towers.loss(raw, release.samples, _links(release))) for raw, release in held_out) / len(
+            held_out
+        )
     towers.train()
     return mean
+
+
+def _links(release: Release) -> Tensor:
+    if release.links is None or not len(release.links):
+        raise NotApplicable("the contrastive attack learns from links: no raw row stands in a row of this release")
+    return release.links

@@ -1,10 +1,9 @@
-import math
 from collections.abc import Iterator
 
 import pytest
 import torch
 
-from attacks.contrastive import Contrastive, _matching_loss
+from attacks.contrastive import Contrastive
 from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View
 from methods.dauntless import Dauntless
 from methods.dp_simple import DPSimple
@@ -141,13 +140,6 @@ def test_a_resnet_on_a_table_is_not_applicable():
     table = Dataset("made", torch.rand(8, 12), None, None, (), False, True)
     with pytest.raises(NotApplicable, match="use encoder=sau"):
         Contrastive(encoder="resnet18").fit(View(table, Identity().fit(table, 0), table, table), 0)
-
-
-def test_the_loss_counts_every_link_of_a_row_and_skips_rows_without():
-    logits = torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0], [5.0, 1.0, 1.0]])
-    linked = torch.tensor([[True, True, False], [True, False, False], [False, False, False]])
-    first = -math.log((math.e + math.e**2) / (math.e + math.e**2 + math.e**3))
-    assert float(_matching_loss(logits, linked)) == pytest.approx((first + math.log(3)) / 2, rel=1e-6)
 
 
 def test_training_leaves_the_global_random_numbers_alone():

@@ -1,0 +1,64 @@
+import math
+
+import pytest
+import torch
+
+from bench.nets.seeded import seeded
+from bench.nets.towers import Tower, Towers, matching_loss
+from bench.types import NotApplicable
+
+
+def test_the_loss_counts_every_link_of_a_row_and_skips_rows_without():
+    logits = torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0], [5.0, 1.0, 1.0]])
+    linked = torch.tensor([[True, True, False], [True, False, False], [False, False, False]])
+    first = -math.log((math.e + math.e**2) / (math.e + math.e**2 + math.e**3))
+    assert float(matching_loss(logits, linked)) == pytest.approx((first + math.log(3)) / 2, rel=1e-6)
+
+
+def pair(width=16, encoder="sau"):
+    with seeded(0):
+        return Towers(*(Tower(encoder, (1, 16, 16), width=width, depth=1) for _ in range(2)))
+
+
+def rows(n=8, seed=0):
+    return torch.rand(n, 1, 16, 16, generator=torch.Generator().manual_seed(seed))
+
+
+def diagonal(n=8):
+    return torch.arange(n).unsqueeze(1).expand(n, 2)
+
+
+def test_embeddings_have_length_one_and_ignore_scale_and_offset():
+    tower = pair().raw
+    with torch.no_grad():
+        embeddings = tower(rows())
+        assert torch.allclose(tower(5 * rows() + 3), embeddings, atol=1e-4)
+    assert embeddings.shape == (8, 16)
+    assert torch.allclose(embeddings.norm(dim=1), torch.ones(8), atol=1e-6)
+
+
+def test_towers_without_a_clue_lose_the_logarithm_of_the_set():
+    towers = Towers(torch.nn.Identity(), torch.nn.Identity())
+    same = torch.ones(8, 4) / 2
+    assert towers.loss(same, same, diagonal()).item() == pytest.approx(math.log(8), rel=1e-6)
+
+
+def test_frozen_towers_still_pass_gradients_to_the_release():
+    towers = pair().requires_grad_(False)
+    released = rows(seed=1).requires_grad_()
+    towers.loss(rows(), released, diagonal()).backward()
+    assert released.grad is not None
+    assert float(released.grad.abs().sum()) > 0
+    assert all(weight.grad is None for weight in towers.parameters())
+
+
+def test_every_weight_of_both_towers_learns():
+    towers = pair()
+    towers.loss(rows(), rows(seed=1), diagonal()).backward()
+    still = [name for name, weight in towers.named_parameters() if weight.grad is None or not weight.grad.any()]
+    assert still == []
+
+
+def test_a_resnet_for_vectors_is_not_applicable():
+    with pytest.raises(NotApplicable, match="use encoder=sau"):
+        Tower("resnet18", (12,), width=16, depth=1)
