@@ -1,0 +1,230 @@
+"""InstaHide: every released row is a secret mixture of several private rows under a random mask of signs.
+
+Source: Huang, Song, Li and Arora, InstaHide (ICML 2020), in its inside-dataset form, and the authors' public training
+code; k = 3 as in the Syfer paper (section 5): "mixes each private image with 2 other private images and then randomly
+flips each pixel sign".
+
+As in the authors' code: weights are |N(0, 1)| over their sum, redrawn while the largest exceeds 0.65; each further
+constituent comes from a random permutation of the rows; the sign is drawn anew for each image, pixel and channel; rows
+are standardised by channel first (numbers that are all positive would give the mask away); mixed labels are the
+weighted sum of the constituents' labels.
+
+Differences:
+- A release happens once. The authors' training encrypts the whole set anew in every epoch, which hands out hundreds of
+  mixtures of each image; here each row is the first constituent of one mixture, a constituent of k in all, and a key
+  mixes the same rows in the same way whenever it is asked.
+- The k constituents of a row are distinct. Independent permutations now and then mix a row with itself; such places are
+  mended by swaps. Up to 2 k - 2 rows leave few ways to do so: their permutations are shifts of a random circle.
+- Rows are standardised by the public set's mean and deviation (a table's by column), not by those of the private rows.
+- The paper knows every label. Here a mixed label is the weighted mean over the constituents whose label is known, and
+  NaN if none is.
+- New images reach Bob's model one by one, without partners (whose labels would show in his predictions): see `query`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.noise import content_seed
+from bench.seeds import derive, generator
+from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State
+
+FEWEST_KEPT = 0.01  # of the weights drawn: redrawing the others then ends soon
+TRIAL_DRAWS = 10_000
+
+
+@dataclass(frozen=True)
+class InstaHide(Method):
+    """Mixes k private rows and flips signs at random.
+
+    Args:
+        k: Private rows in each released row.
+        largest: The largest weight that a constituent may have.
+        query: How new rows are standardised for Bob's model: "signed" with a fresh random mask, as in the release;
+            "plain" without, as the authors' code evaluates.
+    """
+
+    name: ClassVar[str] = "instahide"
+    source: ClassVar[str] = "Huang et al. 2020, inside-dataset, and the authors' code; k as in Yala et al. 2022 (Syfer)"
+
+    k: int = 3
+    largest: float = 0.65
+    query: Literal["signed", "plain"] = "signed"
+
+    def __post_init__(self) -> None:
+        if self.k < 2:
+            raise ValueError(f"k must be at least 2, got {self.k}")
+        if self.query not in ("signed", "plain"):
+            raise ValueError(f"query must be signed or plain, got {self.query!r}")
+        if not 0 < self.largest <= 1:
+            raise ValueError(f"largest must be above 0 and at most 1, got {self.largest}")
+        kept = float((_drawn(TRIAL_DRAWS, self.k, generator(0)).amax(dim=1) <= self.largest).float().mean())
+        if kept < FEWEST_KEPT:
+            raise ValueError(
+                f"largest must leave at least {FEWEST_KEPT:.0%} of the weights that are drawn, and {self.largest} "
+                f"leaves {kept:.2%} for k {self.k} (the largest of k weights is never below 1/k): raise it"
+            )
+
+    def fit(self, public: Dataset, seed: int) -> InstaHideScheme:
+        """Mean and deviation of the public rows. Raises NotApplicable where they do not vary."""
+        samples = public.samples
+        axes = (0, 2, 3) if samples.ndim == 4 else (0,)
+        std, mean = torch.std_mean(samples.double(), dim=axes, correction=0, keepdim=True)
+        if not bool((std > 0).any()):
+            raise NotApplicable(f"instahide standardises by the public rows: those of {public.name} are all the same")
+        return self.load({"mean": mean[0], "std": torch.where(std > 0, std, 1)[0]})
+
+    def load(self, state: State) -> InstaHideScheme:
+        """The scheme that `InstaHideScheme.state` described."""
+        return InstaHideScheme(self, dict(state))
+
+
+@dataclass(frozen=True, eq=False)
+class InstaHideScheme(Scheme):
+    """`learned`: the public `mean` and `std`, float64, shaped to broadcast over rows."""
+
+    method: InstaHide
+    learned: State
+
+    def sample_key(self, seed: int) -> InstaHideKey:
+        """A key with random choices of its own."""
+        return InstaHideKey(self, derive(seed, "instahide-key"))
+
+    def load_key(self, state: State) -> InstaHideKey:
+        """The key that `InstaHideKey.state` described."""
+        return InstaHideKey(self, int(state["seed"]))
+
+    def state(self) -> State:
+        """The public mean and deviation."""
+        return self.learned
+
+    def standardise(self, samples: Tensor) -> Tensor:
+        """Rows (n, ...) minus the public mean, over the public deviation, float32."""
+        mean, std = (self.learned[part].to(samples) for part in ("mean", "std"))
+        return (samples - mean) / std
+
+
+@dataclass(frozen=True, eq=False)
+class InstaHideKey(Key):
+    """A seed. With the rows themselves it decides partners, weights and signs, so that none of them is used twice."""
+
+    scheme: InstaHideScheme
+    seed: int
+
+    def release(self, private: Dataset) -> Release:
+        """Mixed rows with soft labels; released row i is made from raw row i first. Raises ValueError below k rows."""
+        method, samples = self.scheme.method, private.samples
+        seed = content_seed(self.seed, "release", samples)
+        mixture = mix(len(samples), method.k, method.largest, generator(derive(seed, "mixture")))
+        rows, weights = mixture.rows.to(samples.device), mixture.weights.to(samples)
+        released = torch.arange(len(samples), device=samples.device).repeat_interleave(method.k)
+        first = torch.arange(method.k, device=samples.device).repeat(len(samples)) == 0
+        return Release(
+            samples=_flip(_weighted(self.scheme.standardise(samples), rows, weights), derive(seed, "signs")),
+            labels=None if private.labels is None else soft_labels(private.labels, rows, weights),
+            links=torch.stack((rows.flatten(), released), dim=1),
+            primary=first,
+        )
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Standardised rows, each on its own, under fresh signs unless the method's `query` is plain."""
+        rows = self.scheme.standardise(samples)
+        return rows if self.scheme.method.query == "plain" else _flip(rows, content_seed(self.seed, "query", samples))
+
+    def state(self) -> State:
+        """The seed, a single int64."""
+        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Who is mixed with whom.
+
+    Args:
+        rows: (n, k) int64 raw rows, distinct within a row; the first column counts up. Each column is a permutation.
+        weights: (n, k) float32, positive, each row with sum 1.
+    """
+
+    rows: Tensor
+    weights: Tensor
+
+
+def mix(n: int, k: int, largest: float, source: torch.Generator) -> Mixture:
+    """A random mixture of n rows, k at a time. Raises ValueError if there are fewer than k rows."""
+    if n < k:
+        raise ValueError(f"instahide mixes {k} different rows: expected at least {k}, got {n}; lower k or release more")
+    return Mixture(_partners(n, k, source), _weights(n, k, largest, source))
+
+
+def soft_labels(labels: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
+    """The weighted mean (n, findings) of the constituents' known labels; NaN where none is known.
+
+    Args:
+        labels: (n, findings) float32, NaN where unknown.
+        rows, weights: As in `Mixture`.
+
+    >>> soft_labels(torch.tensor([[1.0], [0.0], [float("nan")]]), torch.tensor([[0, 1, 2]]), torch.full((1, 3), 1 / 3))
+    tensor([[0.5000]])
+    """
+    known = (~labels.isnan()).to(weights.dtype)
+    weight = _weighted(known, rows, weights)
+    return torch.where(weight > 0, _weighted(labels.nan_to_num(), rows, weights) / weight, float("nan"))
+
+
+def _partners(n: int, k: int, source: torch.Generator) -> Tensor:
+    if n <= 2 * (k - 1):
+        circle = torch.randperm(n, generator=source)
+        steps = 1 + torch.randperm(n - 1, generator=source)[: k - 1]
+        shifts = [circle[(circle.argsort() + int(step)) % n] for step in steps]
+        return torch.stack((torch.arange(n), *shifts), dim=1)
+    rows = torch.arange(n)[:, None]
+    for _ in range(k - 1):
+        rows = torch.cat((rows, _mended(torch.randperm(n, generator=source), rows, source)[:, None]), dim=1)
+    return rows
+
+
+def _mended(column: Tensor, rows: Tensor, source: torch.Generator) -> Tensor:
+    """`column` (n,), a permutation, with entries swapped until none stands in its row of `rows` (n, taken) already.
+
+    A row may swap with any of which neither then repeats: all but at most 2 * taken, so that one is left where n is more.
+    """
+    for row in (rows == column[:, None]).any(dim=1).nonzero()[:, 0].tolist():
+        if not bool((rows[row] == column[row]).any()):
+            continue  # an earlier swap has mended it
+        fits = ~(torch.isin(column, rows[row]) | (rows == column[row]).any(dim=1))
+        choices = fits.nonzero()[:, 0]
+        other = int(choices[torch.randint(len(choices), (), generator=source)])
+        column[[row, other]] = column[[other, row]]
+    return column
+
+
+def _weights(n: int, k: int, largest: float, source: torch.Generator) -> Tensor:
+    weights, wanting = torch.empty(n, k), torch.arange(n)
+    while len(wanting):
+        drawn = _drawn(len(wanting), k, source)
+        weights[wanting] = drawn
+        wanting = wanting[drawn.amax(dim=1) > largest]
+    return weights
+
+
+def _drawn(n: int, k: int, source: torch.Generator) -> Tensor:
+    drawn = torch.randn(n, k, generator=source).abs_()
+    return drawn / drawn.sum(dim=1, keepdim=True)
+
+
+def _weighted(values: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
+    """The weighted sums (n, ...) of `values` (n, ...) over each row's constituents, one constituent at a time."""
+    shape = (len(rows), *(1 for _ in values.shape[1:]))
+    total = torch.zeros(len(rows), *values.shape[1:], dtype=values.dtype, device=values.device)
+    for row, weight in zip(rows.T, weights.T, strict=True):
+        total.addcmul_(values[row], weight.reshape(shape))
+    return total
+
+
+def _flip(rows: Tensor, seed: int) -> Tensor:
+    signs = torch.randint(2, rows.shape, dtype=torch.int8, generator=generator(seed, rows.device), device=rows.device)
+    return rows * signs.mul_(2).sub_(1)
