@@ -7,7 +7,7 @@ that a tie is a tie to the last bit. Counts are 64-bit; division happens once, i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import torch
@@ -29,12 +29,15 @@ class PairCounts:
             `others[2i + 1]` tied with linked score i.
         top_1: (c,) float64 in [0, 1]: for each released row that has a link, the probability that the best-scored raw
             row is a linked one, ties at the top broken at random.
+        ranks: (c,) float64 at least 1, in the order of `top_1`: the expected rank of the row's first correct raw row
+            within its own column, ties averaged: above + (tied + 1) / (tied and linked + 1).
     """
 
     shape: tuple[int, int]
     linked: Tensor
     others: Tensor
     top_1: Tensor
+    ranks: Tensor = field(default_factory=lambda: torch.ones(0, dtype=torch.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +87,15 @@ def count_grids(scores: PairScores, grids: Sequence[Grid], *, block: int = BLOCK
         for top in tops:
             top.see(rows, cols, values)
 
+    codes = links[:, 0] * scores.shape[1] + links[:, 1]
+    own = [
+        [linked[torch.searchsorted(codes, part[:, 0] * scores.shape[1] + part[:, 1])] for part in parts]
+        for parts in wanted
+    ]
+    ranks = [
+        [_Ranks(grid, part, score) for part, score in zip(parts, scored, strict=True)]
+        for grid, parts, scored in zip(grids, wanted, own, strict=True)
+    ]
     levels = torch.unique(linked)
     places = torch.zeros(len(grids), 2 * len(levels) + 1, dtype=torch.int64)
     for rows, cols in blocks(scores.shape, block):
@@ -92,16 +104,19 @@ def count_grids(scores: PairScores, grids: Sequence[Grid], *, block: int = BLOCK
         place = below.mul_(2).add_(levels[(below // 2).clamp_(max=len(levels) - 1)] == values)
         for grid, total in zip(grids, places, strict=True):
             total += torch.bincount(_inside(grid, rows, cols, place)[0].flatten(), minlength=places.shape[1])
+        for of_grid in ranks:
+            for rank in of_grid:
+                rank.see(rows, cols, values)
 
-    codes = links[:, 0] * scores.shape[1] + links[:, 1]
-    found = []
-    for grid, top, total, parts in zip(grids, tops, places, wanted, strict=True):
-        own = [linked[torch.searchsorted(codes, part[:, 0] * scores.shape[1] + part[:, 1])] for part in parts]
-        found.append([_counts(grid, top, total, levels, part, score) for part, score in zip(parts, own, strict=True)])
-    return found
+    return [
+        [_counts(grid, top, total, levels, *each) for each in zip(parts, scored, of_grid, strict=True)]
+        for grid, top, total, parts, scored, of_grid in zip(grids, tops, places, wanted, own, ranks, strict=True)
+    ]
 
 
-def _counts(grid: Grid, top: _Top, total: Tensor, levels: Tensor, links: Tensor, linked: Tensor) -> PairCounts:
+def _counts(
+    grid: Grid, top: _Top, total: Tensor, levels: Tensor, links: Tensor, linked: Tensor, ranks: _Ranks
+) -> PairCounts:
     """Counts of one notion: `total` are all scores by their place among `levels`, `linked` the scores of `links`."""
     values, linked_counts = torch.unique(linked, return_counts=True)
     tied = 2 * torch.searchsorted(levels, values) + 1
@@ -112,7 +127,35 @@ def _counts(grid: Grid, top: _Top, total: Tensor, levels: Tensor, links: Tensor,
     others[1::2] = total[tied] - linked_counts
     hits = torch.zeros_like(top.best).index_add_(0, links[:, 1], (linked == top.best[links[:, 1]]).to(torch.float64))
     with_link = torch.unique(links[:, 1])
-    return PairCounts((len(grid.rows), len(grid.cols)), linked_counts, others, hits[with_link] / top.ties[with_link])
+    return PairCounts(
+        (len(grid.rows), len(grid.cols)),
+        linked_counts,
+        others,
+        hits[with_link] / top.ties[with_link],
+        ranks.expected(with_link),
+    )
+
+
+class _Ranks:
+    """How many scores of every released row stand above, and with, its best linked one within a grid."""
+
+    def __init__(self, grid: Grid, links: Tensor, linked: Tensor) -> None:
+        self.grid = grid
+        width = int(grid.cols[-1]) + 1
+        self.best = torch.full((width,), -torch.inf, dtype=torch.float64)
+        self.best.scatter_reduce_(0, links[:, 1], linked, "amax")
+        self.correct = torch.zeros(width, dtype=torch.int64).index_add_(
+            0, links[:, 1], (linked == self.best[links[:, 1]]).to(torch.int64)
+        )
+        self.above, self.tied = torch.zeros(width, dtype=torch.int64), torch.zeros(width, dtype=torch.int64)
+
+    def see(self, rows: slice, cols: slice, values: Tensor) -> None:
+        inside, which = _inside(self.grid, rows, cols, values)
+        self.above[which] += (inside > self.best[which]).sum(dim=0)
+        self.tied[which] += (inside == self.best[which]).sum(dim=0)
+
+    def expected(self, cols: Tensor) -> Tensor:
+        return self.above[cols] + (self.tied[cols] + 1) / (self.correct[cols].to(torch.float64) + 1)
 
 
 class _Top:

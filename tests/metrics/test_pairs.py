@@ -54,6 +54,13 @@ def test_counts_agree_with_slow_twins(grid: tuple[torch.Tensor, torch.Tensor], b
             top = matrix[:, col] == matrix[:, col].max()
             expected.append(float((top * truth[:, col]).sum() / top.sum()))
     assert counts.top_1.tolist() == pytest.approx(expected)
+    ranks = []
+    for col in range(matrix.shape[1]):
+        inside = links[links[:, 1] == col]
+        if len(inside):
+            column = torch.stack((inside[:, 0], torch.zeros(len(inside), dtype=torch.int64)), dim=1)
+            ranks.append(float(bucket_guesswork(matrix[:, col : col + 1], column)))
+    assert counts.ranks.tolist() == pytest.approx(ranks)
 
 
 def test_appendix_a_first_scheme_has_guesswork_five_thirds_and_variance_eight_ninths() -> None:
