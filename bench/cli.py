@@ -20,6 +20,7 @@ VERBS = {
     "info": "show a plug-in's parameters, paper, claim and requirements",
     "check": "run the contract suite over a plug-in",
     "data": "list, describe, prepare or verify data sets",
+    "reach": "show how far up the ladder of breakable encoders each attack gets",
     "leaderboard": "build the pages from the records, or serve them",
 }
 
@@ -63,6 +64,9 @@ def parser() -> argparse.ArgumentParser:
     made["info"].add_argument("--preset", choices=PRESET_NAMES, default="quick")
     made["check"].add_argument("name", nargs="+", help="plug-ins' names or FILE.py:CLASS")
     made["check"].add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    _place(made["reach"])
+    made["reach"].add_argument("--preset", choices=PRESET_NAMES, default="quick")
+    made["reach"].add_argument("--write", type=Path, metavar="FILE", help="also write what was measured to a JSON file")
     _data(made["data"])
     _leaderboard(made["leaderboard"])
     return top
@@ -90,12 +94,14 @@ def _sources(parser: argparse._ActionsContainer) -> None:
 
 def _run(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what to run (repeatable; parameters as 'dp-simple[scale=20]')")
-    what.add_argument("--suite", metavar="NAME", help="a named set of cells: quickstart")
+    what.add_argument("--suite", metavar="NAME", help="a named set of cells: quickstart, ladder")
     what.add_argument("--config", type=Path, metavar="FILE", help="a YAML with these options; the command line wins")
     what.add_argument("--method", action="append", metavar="NAME", help="a method, or FILE.py:CLASS")
     what.add_argument("--dataset", action="append", metavar="NAME", help="a data set (default: synth-cxr)")
     what.add_argument("--attack", action="append", metavar="NAME", help="an attack (default: all); none for no attack")
     what.add_argument("--attacks", choices=("all", "none"), help="shorthand for all attacks or none")
+    what.add_argument("--controls", action=argparse.BooleanOptionalAction, default=None,
+                      help="run the attacks on the reference methods too (default: with all attacks)")  # fmt: skip
     what.add_argument("--metric", action="append", metavar="NAME", help="a metric (default: all)")
     what.add_argument("--seed", type=int, action="append", metavar="N", help="a seed; one cell each (default: 0)")
     what.add_argument("--public", metavar="NAME", help="public data set in place of the one the data set names")

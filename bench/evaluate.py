@@ -9,7 +9,6 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import cast
 
 import torch
@@ -19,18 +18,17 @@ from torch import Tensor
 from bench import registry
 from bench.bob import Bob, BobPlan, train_bob
 from bench.cell import Cell, DataChoice, Evaluator, Place
-from bench.contract import ContractError, Sealed
-from bench.evidence import Evidence, PairEvidence, PairLevel, SetEvidence, TimingEvidence, UtilityEvidence
+from bench.contract import Sealed
+from bench.evidence import Evidence, PairEvidence, SetEvidence, TimingEvidence, UtilityEvidence
 from bench.machine import hardware
+from bench.measurement import Measurement
 from bench.presets import Preset
-from bench.progress import report, stage
+from bench.progress import stage
 from bench.records import ClaimRecord, DatasetRecord, Kind, ScoreRecord, claim_record, score_record
+from bench.reidentification import run_attack
 from bench.timing import WARM_UPS, repeat
-from bench.types import Attack, Dataset, Key, Metric, NotApplicable, View
+from bench.types import Attack, Dataset, Key, Metric, NotApplicable, Score
 from bench.workbench import Workbench, open_data
-from metrics.pairs import Grid, count_grids
-from metrics.patients import patient_links
-from metrics.resampling import half_samples
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ def evaluate_task(argument: object) -> Evaluation:
     scores, without, broken = {}, {}, {}
     for metric in metrics:
         try:
-            scores[metric.name] = score_record(metric(found.evidence), better=metric.better, unit=metric.unit)
+            scores[metric.name] = score_record(_judge(metric, found.evidence), better=metric.better, unit=metric.unit)
         except NotApplicable as reason:
             without[metric.name] = str(reason)
         except Exception as error:  # one metric that fails takes neither the attack nor the other metrics with it
@@ -99,80 +97,17 @@ def evaluate_task(argument: object) -> Evaluation:
     return Evaluation(scores, without, broken, found.threat_model, found.details, seconds, hardware(bench.device))
 
 
-@dataclass(frozen=True, eq=False)
-class Measurement:
-    """Evidence for the metrics, with what the record says beside them."""
-
-    evidence: Evidence
-    details: Mapping[str, JsonValue]
-    seconds: Mapping[str, float]
-    threat_model: Mapping[str, str]
-
-
-def run_attack(bench: Workbench, attack: Attack | None) -> Measurement:
-    """Train the attack on Eve's view, then score every key's release."""
-    if attack is None:
-        raise ValueError("an attack evaluator needs an attack")
-    scheme = bench.scheme()
-    first = bench.sealed(scheme, 0)
-    if first.links is None:
-        raise NotApplicable(
-            f"{attack.name} matches pairs, and {bench.method.name} releases rows without a raw original"
-        )
-    hidden = replace(bench.private, subjects=None, labels=bench.private.labels if attack.uses_labels else None)
-    view = View(bench.public, scheme, hidden, replace(bench.control, subjects=None))
-    stage("attack")
-    start = time.perf_counter()
-    attacker = bench.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", attack.name)))
-    fitted = time.perf_counter()
-    n = len(bench.private)
-    subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
-    samples = half_samples(subjects, n, bench.preset.samples, seed=bench.seed("data samples"))
-    images, patients = [], []
-    for number in range(bench.preset.keys):
-        sealed = bench.sealed(scheme, number)
-        stage("score")
-        links = _links(sealed)
-        seen = sealed.release if attack.uses_labels else replace(sealed.release, labels=None)
-        scores = bench.untouched(attack.name, partial(attacker.score, seen))
-        if tuple(scores.shape) != (n, len(sealed.release)):
-            raise ContractError(f"{attack.name} must score {(n, len(sealed.release))} pairs, got {tuple(scores.shape)}")
-        counts = count_grids(scores, [_grid(links, rows, subjects) for rows in samples])
-        images.append([of_sample[0] for of_sample in counts])
-        patients.append([of_sample[-1] for of_sample in counts])
-        report("score", number + 1, bench.preset.keys)
-    links = _links(first)
-    evidence = PairEvidence(
-        shape=(n, len(first.release)),
-        images=PairLevel(images, links),
-        patients=None if subjects is None else PairLevel(patients, patient_links(links, subjects)),
-        samples=samples,
-        seed=bench.seed("null", attack.name),
-    )
-    knowledge = {
-        "eve": attack.knowledge,
-        "candidates": f"the {n} raw images of the release (worst case)",
-        "public": f"{len(bench.public)} rows of {bench.record.public}, with labels",
-        "control": f"{len(bench.control)} rows known not to be released",
-        "scheme": "known; she draws her own keys from it",
-        "key": f"unknown: scored on {bench.preset.keys} keys that she never saw",
-        "labels": "raw and released labels" if attack.uses_labels else "none",
-    }
-    seconds = {"attack": fitted - start, "score": time.perf_counter() - fitted}
-    return Measurement(evidence, {}, seconds, knowledge)
-
-
-def _links(sealed: Sealed) -> Tensor:
-    if sealed.links is None:
-        raise ContractError("a method must give links under every key or under none")
-    return sealed.links.cpu()
-
-
-def _grid(links: Tensor, rows: Tensor, subjects: Tensor | None) -> Grid:
-    """A data sample: its raw rows, the released rows linked to them, and links by image and, if known, by person."""
-    inside = links[torch.isin(links[:, 0], rows)]
-    people = [] if subjects is None else [patient_links(inside, subjects)]
-    return Grid(rows, torch.unique(inside[:, 1]), [inside, *people])
+def _judge(metric: Metric[Evidence], evidence: Mapping[str, Evidence]) -> Score:
+    """The metric's figure; of several tasks the one that is worst for the data owner, with each of them as a part."""
+    found = {task: metric(part) for task, part in evidence.items()}
+    if len(found) == 1:
+        return next(iter(found.values()))
+    sign = 1 if metric.better == "higher" else -1
+    worst = min(found, key=lambda task: sign * found[task].value)
+    score = found[worst]
+    # The least of several tasks is looked at: its probability under chance grows by as much (Bonferroni).
+    p = None if score.p is None else min(1.0, score.p * len(found))
+    return replace(score, p=p, parts=found, note=f"worst of {len(found)} tasks: {worst}; {score.note}")
 
 
 def run_utility(bench: Workbench, attack: Attack | None) -> Measurement:
@@ -205,7 +140,7 @@ def run_utility(bench: Workbench, attack: Attack | None) -> Measurement:
     labels = cast(Tensor, bench.test.labels).cpu()
     subjects = None if bench.test.subjects is None else bench.test.subjects.cpu()
     evidence = UtilityEvidence(predictions, labels, subjects, bench.private.findings, bench.seed("utility"))
-    return Measurement(evidence, {"bob": cast(JsonValue, bobs)}, {"utility": time.perf_counter() - start}, {})
+    return Measurement({"": evidence}, {"bob": cast(JsonValue, bobs)}, {"utility": time.perf_counter() - start}, {})
 
 
 def _plan(preset: Preset) -> BobPlan:
@@ -240,7 +175,7 @@ def run_sets(bench: Workbench, attack: Attack | None) -> Measurement:
         released_subjects=_people(sealed, subjects),
         seed=bench.seed("sets"),
     )
-    return Measurement(evidence, {}, {}, {})
+    return Measurement({"": evidence}, {}, {}, {})
 
 
 def _people(sealed: Sealed, subjects: Tensor | None) -> Tensor | None:
@@ -265,7 +200,8 @@ def run_throughput(bench: Workbench, attack: Attack | None) -> Measurement:
         "images": len(bench.private),
         "peak_mib": round(timing.peak_bytes / 2**20, 1),
     }
-    return Measurement(TimingEvidence(len(bench.private), timing.seconds), details, {"timed": sum(timing.seconds)}, {})
+    evidence = TimingEvidence(len(bench.private), timing.seconds)
+    return Measurement({"": evidence}, details, {"timed": sum(timing.seconds)}, {})
 
 
 EVALUATORS: Mapping[Kind, Callable[[Workbench, Attack | None], Measurement]] = {

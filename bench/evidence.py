@@ -35,6 +35,7 @@ class PairEvidence:
         patients: A correct pair is the same person; None where nobody knows the subjects.
         samples: The data samples: int64 raw rows, drawn by person without replacement.
         seed: For the null distribution's own draws.
+        primary: A correct pair is a released row and the raw row that it was made for; None where rows are not mixed.
     """
 
     shape: tuple[int, int]
@@ -42,6 +43,7 @@ class PairEvidence:
     patients: PairLevel | None
     samples: Sequence[Tensor]
     seed: int
+    primary: PairLevel | None = None
 
     def level(self, name: Literal["image", "patient"]) -> PairLevel:
         """The counts at that level; NotApplicable where the data set does not say who is who."""

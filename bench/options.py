@@ -48,6 +48,7 @@ class _Options(BaseModel):
     jobs: Count | None = None
     timeout: Amount | None = None
     memory: Amount | None = None
+    controls: bool | None = None
     overwrite: Overwrite = "failed"
     keep_releases: bool = False
 
@@ -110,6 +111,7 @@ def run_spec(options: argparse.Namespace) -> RunSpec:
         jobs=jobs,
         timeout=chosen.timeout,
         memory=int(memory),
+        controls=chosen.attacks == "all" if chosen.controls is None else chosen.controls,
         overwrite=chosen.overwrite,
         keep_releases=chosen.keep_releases,
     )

@@ -17,6 +17,7 @@ from bench.evidence import evidence_type
 from bench.records import DatasetRecord, Record, RecordError, loads
 from bench.spec import PluginSpec, UsageError, parse
 from bench.store import content_key, write_atomically
+from bench.types import Method
 
 Overwrite = Literal["never", "failed", "always"]
 State = Literal["done", "failed", "stale", "missing"]
@@ -35,6 +36,7 @@ class RunSpec:
         jobs: Worker processes at a time.
         timeout: Seconds a job; None for the preset's.
         memory: Bytes a worker.
+        controls: Also run every attack on the reference methods, without which no attack is certified.
         overwrite: What to run again: nothing, what failed, or all.
         keep_releases: Keep stored releases after a cell is complete.
     """
@@ -53,6 +55,7 @@ class RunSpec:
     jobs: int
     timeout: float | None
     memory: int
+    controls: bool
     overwrite: Overwrite
     keep_releases: bool
 
@@ -99,6 +102,23 @@ def evaluators(attacks: Sequence[PluginSpec], metrics: Sequence[str], preset: st
             f"nothing to measure: the metrics {', '.join(metrics) or '(none)'} need an attack, and none is chosen"
         )
     return found
+
+
+def work(spec: RunSpec) -> dict[Cell, list[Evaluator]]:
+    """Every cell of a run with its evaluators: those asked for, then the controls of the attacks."""
+    asked = evaluators(spec.attacks, spec.metrics, spec.preset)
+    found = dict.fromkeys(cells(spec), asked)
+    attacking = [evaluator for evaluator in asked if evaluator.kind == "attack"]
+    if spec.controls and attacking:
+        for cell in cells(replace(spec, methods=controls())):
+            found.setdefault(cell, attacking)
+    return found
+
+
+def controls() -> tuple[PluginSpec, ...]:
+    """The reference methods: the one that hides nothing and the one that keeps nothing."""
+    methods = (cast("type[Method]", registry.load("methods", name)) for name in registry.working("methods"))
+    return tuple(PluginSpec(method.name) for method in methods if method.role is not None)
 
 
 def record_path(place: Place, cell: Cell, evaluator: Evaluator) -> Path:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from bench.types import PrivacyClaim, Score
+from bench.types import PrivacyClaim, Role, Score
 
 SCHEMA = 1
 Status = Literal["ok", "not-applicable", "failed", "timed-out"]
@@ -53,6 +53,7 @@ class PluginRecord(_Part):
     source: str
     code: str
     origin: str = Field(description="the distribution or file that provided the plug-in")
+    role: Role | None = Field(default=None, description="what a reference method is there for")
 
 
 class ClaimRecord(_Part):

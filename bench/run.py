@@ -23,7 +23,7 @@ from bench.display import Display
 from bench.evaluate import Evaluation, Fitted, Task, evaluate_task, fit_task, open_task
 from bench.execute import Job, Outcome, Workers
 from bench.machine import git_state, versions
-from bench.plan import RunSpec, Standing, cells, evaluators, record_path, remember_data, standing, to_run, write_plan
+from bench.plan import RunSpec, Standing, record_path, remember_data, standing, to_run, work, write_plan
 from bench.presets import PRESETS
 from bench.records import ClaimRecord, DatasetRecord, Record, dumps
 from bench.store import content_key, write_atomically
@@ -64,7 +64,7 @@ class _Scheduler:
 
     def __init__(self, spec: RunSpec, place: Place, display: Display, workers: Workers) -> None:
         self.spec, self.place, self.display, self.workers = spec, place, display, workers
-        self.planned = evaluators(spec.attacks, spec.metrics, spec.preset)
+        self.planned = work(spec)
         self.summary = Summary()
         self.follow: dict[str, Callable[[Outcome], None]] = {}
         self.waiting: dict[Cell, int] = {}
@@ -72,10 +72,10 @@ class _Scheduler:
     def start(self) -> None:
         """Open every choice of data; the rest follows."""
         by_data: dict[DataChoice, list[Cell]] = {}
-        for cell in cells(self.spec):
+        for cell, planned in self.planned.items():
             by_data.setdefault(cell.data, []).append(cell)
-            write_plan(self.place, cell, self.planned)
-        self.display.expect(sum(len(part) * (1 + len(self.planned)) + 1 for part in by_data.values()))
+            write_plan(self.place, cell, planned)
+        self.display.expect(len(by_data) + sum(1 + len(planned) for planned in self.planned.values()))
         for choice, part in by_data.items():
             name = f"{choice.dataset} seed {choice.seed}"
             log = self.place.results / "logs" / f"data-{slug(choice.dataset.name)}.log"
@@ -91,7 +91,7 @@ class _Scheduler:
             failed = Outcome(outcome.status, None, short, "data", outcome.seconds)
             for cell in part:
                 # Results that are there stay there: a disk that is not mounted must not cost a day's work.
-                stand = [standing(self.place, cell, each, None) for each in self.planned]
+                stand = [standing(self.place, cell, each, None) for each in self.planned[cell]]
                 for found in stand:
                     if found.state in ("done", "stale"):
                         self._keep(cell, found)
@@ -104,7 +104,7 @@ class _Scheduler:
         remember_data(self.place, choice, data)
         for cell in part:
             missing = []
-            for evaluator in self.planned:
+            for evaluator in self.planned[cell]:
                 found = standing(self.place, cell, evaluator, data)
                 if to_run(found, self.spec.overwrite):
                     missing.append(found.evaluator)
@@ -114,7 +114,7 @@ class _Scheduler:
                 self.display.skip(1)
                 continue
             argument = (cell, self.place)
-            log = record_path(self.place, cell, self.planned[0]).with_name("fit.log")
+            log = record_path(self.place, cell, missing[0]).with_name("fit.log")
             job = Job(f"{_title(cell)} fit", fit_task, argument, self._timeout(), log)
             self._submit(job, partial(self._fitted, cell, data, missing))
 

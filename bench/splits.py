@@ -149,6 +149,26 @@ def balance(labels: Tensor, seed: int, *, exclusive: bool) -> Tensor:
     return balanced
 
 
+def balanced_rows(labels: Tensor, seed: int) -> Tensor:
+    """Rows (int64, ascending) with known labels, drawn so that every class is equally frequent.
+
+    Args:
+        labels: (n, 1): 1, 0 or NaN; or one-hot (n, k) of exclusive classes.
+        seed: Decides which rows of the larger classes stay.
+
+    >>> balanced_rows(torch.tensor([[1.0], [0.0], [0.0], [float("nan")]]), 0).shape
+    torch.Size([2])
+    """
+    known = (~labels.isnan()).all(dim=1).nonzero()[:, 0]
+    classes = labels[known, 0].long() if labels.shape[1] == 1 else labels[known].argmax(dim=1)
+    members = [known[classes == number] for number in range(max(2, labels.shape[1]))]
+    size = min(len(part) for part in members)
+    random = generator(seed)
+    chosen = [part[torch.randperm(len(part), generator=random)[:size].to(part.device)] for part in members]
+    rows: Tensor = torch.cat(chosen).sort().values
+    return rows
+
+
 def _shuffled(count: int, seed: int) -> list[int]:
     order: list[int] = torch.randperm(count, generator=generator(seed)).tolist()
     return order

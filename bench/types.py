@@ -16,6 +16,7 @@ from torch import Tensor
 
 Parameter = int | float | str | bool | None
 State = Mapping[str, Tensor]
+Role = Literal["hides nothing", "keeps nothing"]
 E = TypeVar("E", contravariant=True)
 
 
@@ -189,10 +190,12 @@ class Method(Plugin):
     """An obfuscation method: fits what is public, then hands out keys.
 
     `uses_labels` says that released samples depend on labels (conditional flows); only then does `Key.query` see any.
-    `claims` is its formal guarantee in a sentence; the figure for given data is `Scheme.claim`.
+    `claims` is its formal guarantee in a sentence; the figure for given data is `Scheme.claim`. `role` marks the two
+    reference methods that every attack is held against.
     """
 
     claims: ClassVar[str] = "no formal guarantee"
+    role: ClassVar[Role | None] = None
 
     uses_labels: ClassVar[bool] = False
 

@@ -20,7 +20,7 @@ from bench.progress import report, stage
 from bench.records import DatasetRecord
 from bench.seeds import derive
 from bench.spec import PluginSpec, parameters, parse
-from bench.splits import Splits, balance, split
+from bench.splits import Splits, balance, balanced_rows, split
 from bench.store import Artefact, Store
 from bench.types import Dataset, Key, Method, Release, Scheme
 
@@ -121,7 +121,10 @@ def drop_releases(cell: Cell, data: DatasetRecord, place: Place) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Workbench:
-    """One cell ready for its evaluators, all tensors on the cell's device."""
+    """One cell ready for its evaluators, all tensors on the cell's device.
+
+    `task` names the finding whose balanced rows `private` holds; None where it holds the whole private set.
+    """
 
     cell: Cell
     preset: Preset
@@ -132,6 +135,7 @@ class Workbench:
     test: Dataset
     record: DatasetRecord
     store: Store
+    task: str | None = None
 
     @classmethod
     def open(cls, cell: Cell, place: Place) -> Self:
@@ -165,6 +169,29 @@ class Workbench:
         artefact = self.store.ensure("schemes", fit_inputs(self.cell, self.record), fit)
         return self.method.load({name: tensor.to(self.device) for name, tensor in artefact.tensors.items()})
 
+    def tasks(self) -> list[Self]:
+        """This cell cut to the labelled, class-balanced rows of one finding (or of all exclusive classes) at a time.
+
+        The findings with most rows come first, at most `preset.label_tasks` of them. What is left is what a data owner
+        publishes for that task (Syfer, section 5).
+        """
+        whole = self.private
+        if whole.labels is None or not whole.findings:
+            return []
+        if whole.exclusive:
+            groups = {"classes": list(range(len(whole.findings)))}
+        else:
+            groups = {name: [k] for k, name in enumerate(whole.findings)}
+        found = []
+        for name, columns in groups.items():
+            labels = whole.labels[:, columns]
+            rows = balanced_rows(labels, self.seed("task", name))
+            if len(rows):
+                findings = tuple(whole.findings[k] for k in columns)
+                part = replace(whole.take(rows), labels=labels[rows], findings=findings)
+                found.append(replace(self, private=part, task=name))
+        return sorted(found, key=lambda part: -len(part.private))[: self.preset.label_tasks]
+
     def key(self, scheme: Scheme, number: int) -> Key:
         """The data owner's key of that number."""
         return scheme.sample_key(self.seed("key", number))
@@ -188,7 +215,10 @@ class Workbench:
             present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
             return Artefact(present, {"seconds": time.perf_counter() - start})
 
-        artefact = self.store.ensure("releases", release_inputs(self.cell, self.record, number), make)
+        if self.task is None:
+            artefact = self.store.ensure("releases", release_inputs(self.cell, self.record, number), make)
+        else:
+            artefact = make()  # used once
         found = {name: tensor.to(self.device) for name, tensor in artefact.tensors.items()}
         return Sealed(Release(found["samples"], found.get("labels"), None), found.get("links"), found.get("primary"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bench.types import Dataset, Key, Method, Release, Scheme, State, paired
+from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, paired
 
 
 @dataclass(frozen=True)
@@ -13,6 +13,7 @@ class Identity(Method):
     """Nothing is hidden: every attack must find every row."""
 
     name: ClassVar[str] = "identity"
+    role: ClassVar[Role | None] = "hides nothing"
     source: ClassVar[str] = "reference row: the raw data"
 
     def fit(self, public: Dataset, seed: int) -> IdentityScheme:

@@ -1,6 +1,6 @@
 """Noise: every released row is pure noise, whatever the private row. The reference row for full privacy.
 
-The labels are released as they are and belong to nothing: Bob can learn only how frequent each label is.
+The labels are released in random order and belong to nothing: Bob can learn only how frequent each label is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bench.noise import content_seed
 from bench.seeds import derive, generator
-from bench.types import Dataset, Key, Method, Release, Scheme, State, paired
+from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, paired
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Noise(Method):
     """Nothing is kept: no attack may do better than chance, nor may Bob."""
 
     name: ClassVar[str] = "noise"
+    role: ClassVar[Role | None] = "keeps nothing"
     source: ClassVar[str] = "reference row: standard Gaussian noise"
 
     def fit(self, public: Dataset, seed: int) -> NoiseScheme:
@@ -51,10 +52,11 @@ class NoiseKey(Key):
     seed: int
 
     def release(self, private: Dataset) -> Release:
-        """N(0, 1) rows of the same shape. They depend on that shape and the key, on nothing else."""
+        """N(0, 1) rows of the same shape and shuffled labels. They depend on that shape and the key, on nothing else."""
         stream = generator(derive(self.seed, "release"), private.samples.device)
         samples = torch.randn(private.samples.shape, generator=stream, device=private.samples.device)
-        return paired(samples, private.labels)
+        order = torch.randperm(len(samples), generator=generator(derive(self.seed, "labels"))).to(samples.device)
+        return paired(samples, None if private.labels is None else private.labels[order])
 
     def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
         """N(0, 1) rows of the same shape, from another stream than the release.

@@ -11,7 +11,7 @@ from rich.table import Table
 from bench.cell import Place
 from bench.display import Display, to_stdout
 from bench.options import place, run_spec, site
-from bench.plan import RunSpec, cells, evaluators, recall_data, standing, to_run
+from bench.plan import RunSpec, recall_data, standing, to_run, work
 from bench.records import Record
 from bench.run import Summary, run
 from leaderboard.board import Row, rows
@@ -107,9 +107,8 @@ def _failure(record: Record, where: Place) -> str:
 
 def _dry_run(spec: RunSpec, where: Place) -> int:
     table = Table("data set", "method", "seed", "evaluator", "state", "would run", "why")
-    planned = evaluators(spec.attacks, spec.metrics, spec.preset)
     counts = {True: 0, False: 0}
-    for cell in cells(spec):
+    for cell, planned in work(spec).items():
         data = recall_data(where, cell.data)
         for evaluator in planned:
             found = standing(where, cell, evaluator, data)

@@ -28,7 +28,15 @@ def test_noise_does_not_depend_on_the_rows(shape):
     key = Noise().fit(rows(*shape), 0).sample_key(3)
     first, second = key.release(rows(*shape, seed=1)), key.release(rows(*shape, seed=2))
     assert torch.equal(first.samples, second.samples)
-    assert torch.equal(first.labels, rows(*shape).labels)
+    assert torch.equal(first.labels, second.labels)
+
+
+def test_noise_releases_the_labels_in_an_order_of_the_key():
+    private, scheme = rows(40, 5), Noise().fit(rows(40, 5), 0)
+    first, second = (scheme.sample_key(seed).release(private).labels for seed in (3, 4))
+    assert torch.equal(first.sum(0), private.labels.sum(0))
+    assert not torch.equal(first, private.labels)
+    assert not torch.equal(first, second)
 
 
 def test_noise_is_standard_normal_and_its_rows_are_unrelated():

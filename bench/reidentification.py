@@ -1,0 +1,129 @@
+"""The attack evaluator: Eve trains on her view, then scores releases under keys that she has never seen.
+
+Links, keys and the run's seed stay here; the attack gets a `View` and sealed releases.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+
+import torch
+from pydantic import JsonValue
+from torch import Tensor
+
+from bench.contract import ContractError, Sealed
+from bench.evidence import PairEvidence, PairLevel
+from bench.measurement import Measurement
+from bench.progress import report, stage
+from bench.types import Attack, NotApplicable, Scheme, View
+from bench.workbench import Workbench
+from metrics.pairs import Grid, PairCounts, count_grids
+from metrics.patients import patient_links
+from metrics.resampling import half_samples
+
+
+def run_attack(bench: Workbench, attack: Attack | None) -> Measurement:
+    """Train the attack on Eve's view and score every key's release.
+
+    An attack that reads labels is run once a task, on that task's balanced rows with their labels.
+    """
+    if attack is None:
+        raise ValueError("an attack evaluator needs an attack")
+    scheme = bench.scheme()
+    if attack.uses_labels:
+        parts = {str(part.task): part for part in bench.tasks()}
+        if not parts:
+            raise NotApplicable(f"{attack.name} reads labels, and no finding of this data set has any to balance")
+    else:
+        parts = {"": bench}
+    start = time.perf_counter()
+    evidence: dict[str, PairEvidence] = {}
+    details: dict[str, JsonValue] = {}
+    fitting = 0.0
+    for name, part in parts.items():
+        evidence[name], notes, trained = _attack_once(part, attack, scheme)
+        details |= {f"{name} {key}".strip(): value for key, value in notes.items()}
+        fitting += trained
+    seconds = {"attack": fitting, "score": time.perf_counter() - start - fitting}
+    return Measurement(evidence, details, seconds, _knowledge(bench, attack, parts))
+
+
+def _attack_once(
+    bench: Workbench, attack: Attack, scheme: Scheme
+) -> tuple[PairEvidence, dict[str, int | float | str], float]:
+    """Evidence, the attacker's notes, and the seconds that fitting took."""
+    first = bench.sealed(scheme, 0)
+    if first.links is None:
+        raise NotApplicable(
+            f"{attack.name} matches pairs, and {bench.method.name} releases rows without a raw original"
+        )
+    if attack.uses_labels and first.release.labels is None:
+        raise NotApplicable(f"{attack.name} reads released labels, and {bench.method.name} releases none")
+    hidden = replace(bench.private, subjects=None, labels=bench.private.labels if attack.uses_labels else None)
+    view = View(bench.public, scheme, hidden, replace(bench.control, subjects=None))
+    stage("attack")
+    names = [attack.name] if bench.task is None else [attack.name, bench.task]
+    start = time.perf_counter()
+    attacker = bench.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", *names)))
+    seconds = time.perf_counter() - start
+    n = len(bench.private)
+    subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
+    samples = half_samples(subjects, n, bench.preset.samples, seed=bench.seed("data samples"))
+    notions: dict[str, list[list[PairCounts]]] = {}
+    for number in range(bench.preset.keys):
+        sealed = bench.sealed(scheme, number)
+        stage("score")
+        seen = sealed.release if attack.uses_labels else replace(sealed.release, labels=None)
+        scores = bench.untouched(attack.name, partial(attacker.score, seen))
+        if tuple(scores.shape) != (n, len(sealed.release)):
+            raise ContractError(f"{attack.name} must score {(n, len(sealed.release))} pairs, got {tuple(scores.shape)}")
+        parts = [_links(sealed, rows, subjects) for rows in samples]
+        counts = count_grids(scores, [Grid(rows, torch.unique(of["images"][:, 1]), list(of.values()))
+                                      for rows, of in zip(samples, parts, strict=True)])  # fmt: skip
+        for place, notion in enumerate(parts[0]):
+            notions.setdefault(notion, []).append([of_sample[place] for of_sample in counts])
+        report("score", number + 1, bench.preset.keys)
+    whole = _links(first, torch.arange(n), subjects)
+    levels = {notion: PairLevel(counts, whole[notion]) for notion, counts in notions.items()}
+    evidence = PairEvidence(
+        shape=(n, len(first.release)),
+        images=levels["images"],
+        patients=levels.get("patients"),
+        primary=levels.get("primary"),
+        samples=samples,
+        seed=bench.seed("null", *names),
+    )
+    return evidence, dict(attacker.notes()), seconds
+
+
+def _links(sealed: Sealed, rows: Tensor, subjects: Tensor | None) -> dict[str, Tensor]:
+    """The true pairs of a data sample's raw rows, by what counts as true: the image, the person, the primary image."""
+    if sealed.links is None:
+        raise ContractError("a method must give links under every key or under none")
+    links = sealed.links.cpu()
+    inside = torch.isin(links[:, 0], rows)
+    found = {"images": links[inside]}
+    if subjects is not None:
+        found["patients"] = patient_links(found["images"], subjects)
+    if sealed.primary is not None:
+        found["primary"] = links[inside & sealed.primary.cpu()]
+    return found
+
+
+def _knowledge(bench: Workbench, attack: Attack, parts: dict[str, Workbench]) -> dict[str, str]:
+    """What Eve knows, for the record."""
+    rows = [len(part.private) for part in parts.values()]
+    many = f"{rows[0]} raw images" if not attack.uses_labels else (
+        "balanced raw images of " + ", ".join(f"{name} ({count})" for name, count in zip(parts, rows, strict=True))
+    )  # fmt: skip
+    return {
+        "eve": attack.knowledge,
+        "candidates": f"the {many} of the release (worst case)",
+        "public": f"{len(bench.public)} rows of {bench.record.public}, with labels",
+        "control": f"{len(bench.control)} rows known not to be released",
+        "scheme": "known; she draws her own keys from it",
+        "key": f"unknown: scored on {bench.preset.keys} keys that she never saw",
+        "labels": "raw and released labels" if attack.uses_labels else "none",
+    }
