@@ -19,10 +19,23 @@ class PairLevel:
     Args:
         counts: By key, then by data sample.
         links: (p, 2) int64 of the first key's whole release: raw row, released row.
+        whole: By key, on the whole grid; empty where nobody counted it.
+        permuted: By key, then by set: on the whole grid, the links of people exchanged at random
+            (`metrics.patients.permuted_links`). What chance gives where a person's images score alike: scores that are
+            drawn independently are no null for them. Empty together with `whole`; then that null is the one used.
     """
 
     counts: Sequence[Sequence[PairCounts]]
     links: Tensor
+    whole: Sequence[PairCounts] = ()
+    permuted: Sequence[Sequence[PairCounts]] = ()
+
+    def __post_init__(self) -> None:
+        if self.permuted and not len(self.whole) == len(self.permuted) == len(self.counts):
+            raise ValueError(
+                f"permuted counts need the whole grid's own, for the same keys: expected {len(self.counts)} of each, "
+                f"got {len(self.whole)} whole and {len(self.permuted)} permuted"
+            )
 
 
 @dataclass(frozen=True, eq=False)
