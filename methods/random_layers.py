@@ -1,0 +1,125 @@
+"""Random layers: a secret random network of a few layers for each patch of the image, nothing learned.
+
+Source: the random layers of Syfer (Yala et al. 2022, section 5; see `bench.nets.random_layers`) without its trained
+obfuscators: a rung of the ladder on which attacks show their reach. The kernel of a wide random network is nearly the
+same whatever its weights, so the Gram matrices of such a release are known in advance and it can be broken.
+
+Differences from Syfer: no obfuscator layers, hence no public data; nothing mixes the patches. A patch has as many
+numbers after each layer as before the first, and the release is again an image of the same shape. Labels are released
+as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from bench.nets.patches import cut, fold, patch_grid, patch_sizes
+from bench.nets.random_layers import draw_layers, random_layers
+from bench.seeds import derive, generator
+from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+
+ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class RandomLayers(Method):
+    """A stack of random layers a patch location: standard Gaussian map, SELU, LayerNorm.
+
+    Args:
+        depth: Layers.
+        patch_size: Side of a square patch in pixels; it must divide both sides of the image.
+    """
+
+    name: ClassVar[str] = "random-layers"
+    source: ClassVar[str] = "the random layers of Yala et al. 2022 (Syfer), section 5, without the learned ones"
+
+    depth: int = 3
+    patch_size: int = 16
+
+    def __post_init__(self) -> None:
+        for what in ("depth", "patch_size"):
+            if getattr(self, what) < 1:
+                raise ValueError(f"{what} must be at least 1, got {getattr(self, what)}")
+
+    def fit(self, public: Dataset, seed: int) -> RandomLayersScheme:
+        """Nothing to learn but the shape of an image.
+
+        Raises NotApplicable for tables, for sides that the patch does not divide, and for patches of a single number
+        (which LayerNorm makes zero).
+        """
+        if public.samples.ndim != 4:
+            raise NotApplicable(f"random-layers cuts images into patches: {public.name} is a table")
+        c, h, w = public.samples.shape[1:]
+        sizes = [size for size in patch_sizes(h, w) if c * size**2 > 1]
+        if self.patch_size not in sizes:
+            raise NotApplicable(
+                f"random-layers needs patches of more than one number that divide the image: {self.patch_size} does "
+                f"not do for {c}x{h}x{w}; set patch_size to one of {', '.join(map(str, sizes)) or 'none'}"
+            )
+        return RandomLayersScheme(self, (c, h, w), public.samples.device)
+
+    def load(self, state: State) -> RandomLayersScheme:
+        """The scheme that `RandomLayersScheme.state` described. Raises ValueError if its parameters were others."""
+        c, h, w, depth, patch_size = (int(number) for number in state["shape"])
+        if (depth, patch_size) != (self.depth, self.patch_size):
+            raise ValueError(
+                f"the stored scheme has depth {depth} and patch_size {patch_size}, "
+                f"this method has {self.depth} and {self.patch_size}"
+            )
+        return RandomLayersScheme(self, (c, h, w), state["shape"].device)
+
+
+@dataclass(frozen=True)
+class RandomLayersScheme(Scheme):
+    """Images of `shape` (c, h, w) under `method`; keys are made on `device`."""
+
+    method: RandomLayers
+    shape: tuple[int, int, int]
+    device: torch.device
+
+    def sample_key(self, seed: int) -> RandomLayersKey:
+        """Fresh weights."""
+        c, h, w = self.shape
+        down, across = patch_grid(h, w, self.method.patch_size)
+        numbers = c * self.method.patch_size**2
+        source = generator(derive(seed, "random-layers"), self.device)
+        layers = draw_layers(source, locations=down * across, inputs=numbers, width=numbers, layers=self.method.depth)
+        return RandomLayersKey(self, torch.stack(layers))
+
+    def load_key(self, state: State) -> RandomLayersKey:
+        """The key that `RandomLayersKey.state` described."""
+        return RandomLayersKey(self, state["weights"])
+
+    def state(self) -> State:
+        """Channels, height, width, depth and patch size, int64."""
+        numbers = (*self.shape, self.method.depth, self.method.patch_size)
+        return {"shape": torch.tensor(numbers, device=self.device)}
+
+
+@dataclass(frozen=True, eq=False)
+class RandomLayersKey(Key):
+    """`weights` (depth, locations, q + 1, q) float32, q numbers a patch, the last row of each map its bias."""
+
+    scheme: RandomLayersScheme
+    weights: Tensor
+
+    def release(self, private: Dataset) -> Release:
+        """Encoded images (n, c, h, w) with the labels as they are."""
+        return paired(self.query(private.samples), private.labels)
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Encoded images, by the same weights as the release. Raises ValueError for images of another shape."""
+        shape, patch_size = self.scheme.shape, self.scheme.method.patch_size
+        if tuple(samples.shape[1:]) != shape:
+            raise ValueError(f"this key encodes images of shape {shape}, got {tuple(samples.shape[1:])}")
+        layers = list(self.weights)
+        parts = [random_layers(cut(part, patch_size), layers) for part in torch.split(samples, ROWS_AT_ONCE)]
+        return fold(torch.cat(parts), shape, patch_size)
+
+    def state(self) -> State:
+        """The weights."""
+        return {"weights": self.weights}
