@@ -1,0 +1,118 @@
+"""A key-holder's decoder: learns from raw images and their released forms under one key to see the raw image again.
+
+Source: Yala et al., Syfer (2022), section 4.2 (the decoder that keeps encodings invertible in training, a SAU of
+depth 3) and appendix E (the pictures decoded with parallel data that only the data owner has).
+
+Differences from the paper, which does not say how tokens enter and leave the SAU: each location has a linear map of its
+own on the way in, for the keys of such methods differ from location to location, and all share one on the way out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from bench.nets.classifier import Standardise
+from bench.nets.patches import cut, fitting_patch, fold, patch_grid
+from bench.nets.sau import SAU
+from bench.nets.seeded import seeded
+from bench.progress import report
+from bench.seeds import derive, generator
+
+Shape = tuple[int, int, int]
+
+
+class Decoder(nn.Module):
+    """Released images to raw images: a map in for each location, a SAU, a map out.
+
+    Args:
+        released: Shape (c, h, w) of a released image.
+        raw: Shape (c, h, w) of a raw image.
+        patch_size: Side of a square patch of the raw image; it must divide both sides. None takes the largest up to 16
+            that leaves two patches a side, or the whole image where none does.
+        width, depth: Of the SAU.
+    """
+
+    def __init__(
+        self, released: Shape, raw: Shape, *, patch_size: int | None = None, width: int = 128, depth: int = 3
+    ) -> None:
+        super().__init__()
+        self.raw = raw
+        self.patch_size = patch_size or fitting_patch(raw[1], raw[2]) or math.gcd(raw[1], raw[2])
+        down, across = patch_grid(raw[1], raw[2], self.patch_size)
+        self.locations = down * across
+        # Token meets patch where the released image falls into the same grid of squares; else every token sees it all.
+        side = released[1] // down
+        self.released_patch = side if side and released[1:] == (side * down, side * across) else None
+        numbers = math.prod(released) // (self.locations if self.released_patch else 1)
+        self.enter = nn.Parameter(torch.randn(self.locations, numbers, width) / math.sqrt(numbers))
+        self.body = SAU(width, depth, locations=self.locations)
+        self.leave = nn.Linear(width, raw[0] * self.patch_size**2)
+
+    def forward(self, released: Tensor) -> Tensor:
+        """Released images (n, c, h, w) to raw ones (n, c, h, w), unbounded."""
+        if self.released_patch is None:
+            tokens = released.flatten(1).unsqueeze(1).expand(-1, self.locations, -1)
+        else:
+            tokens = cut(released, self.released_patch)
+        entered = torch.bmm(tokens.transpose(0, 1), self.enter).transpose(0, 1)
+        return fold(self.leave(self.body(entered)), self.raw, self.patch_size)
+
+
+def train_decoder(
+    released: Tensor,
+    raw: Tensor,
+    *,
+    steps: int,
+    seed: int,
+    batch: int = 64,
+    width: int = 128,
+    learning_rate: float = 2e-3,
+) -> nn.Module:
+    """A module that turns released images back into raw ones, trained on pairs by mean squared error.
+
+    Args:
+        released: (n, c, h, w) float32, all under one key.
+        raw: (n, c, h, w) float32 in [0, 1]; row i is what released row i was made from.
+        steps: Gradient steps of Adam, whose rate falls to zero along a cosine.
+        seed: Same seed, same module.
+        batch: Rows a step, at most n.
+        width: Of the SAU.
+        learning_rate: Peak rate.
+
+    Returns:
+        A module in evaluation mode on the device of the images: (b, c, h, w) released to (b, c, h, w) raw, unbounded.
+
+    Raises:
+        ValueError: Tensors that are not images row by row, no rows, or no steps.
+    """
+    if released.ndim != 4 or raw.ndim != 4 or len(released) != len(raw) or not len(raw):
+        raise ValueError(
+            f"a decoder learns from image pairs, (n, c, h, w) both, at least one: got shapes {tuple(released.shape)} "
+            f"and {tuple(raw.shape)}"
+        )
+    if steps < 1 or batch < 1:
+        raise ValueError(f"steps and batch must be at least 1, got {steps} and {batch}")
+    device = raw.device
+    with seeded(derive(seed, "decoder"), device):
+        decoder = Decoder(_shape(released), _shape(raw), width=width)
+    network = nn.Sequential(Standardise(released), decoder).to(device)
+    optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate)
+    order = generator(derive(seed, "rows"))
+    for step in range(steps):
+        rows = torch.randperm(len(raw), generator=order)[:batch].to(device)
+        optimiser.param_groups[0]["lr"] = learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps))
+        optimiser.zero_grad(set_to_none=True)
+        loss = (network(released[rows]) - raw[rows]).square().mean()
+        loss.backward()
+        optimiser.step()
+        if (step + 1) % max(1, steps // 10) == 0:
+            report(f"decoder, mean squared error {float(loss.detach()):.4f}, step", step + 1, steps)
+    return network.eval()
+
+
+def _shape(images: Tensor) -> Shape:
+    c, h, w = images.shape[1:]
+    return c, h, w

@@ -1,0 +1,73 @@
+"""Syfer's network: learned layers between random ones, which shape what the random ones make of an image.
+
+Source: Yala et al., Syfer (2022), sections 4.2 and 5: blocks of learned layers (Simple Attention Units) and a random
+layer. The stated counts, 6.6 M learned and 6.3 M random parameters, agree with five blocks of five SAU layers each,
+positions learned once a block, and six random layers: one after each block and one more, which stands at the end here,
+so that the first learned layers see the image itself and all they give passes at least two random layers.
+
+Differences from the paper: patches that do not have `width` numbers enter through one more learned linear map; the
+tokens are folded into a grey image, a square a token, so that networks for images can read it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from bench.nets.patches import cut, fold, patch_grid
+from bench.nets.random_layers import draw_layers, random_layer
+from bench.nets.sau import SAULayer
+
+HEADS = 4
+
+
+class Obfuscator(nn.Module):
+    """Images and the random layers of a key to encoded images.
+
+    Args:
+        shape: Of an image, (c, h, w).
+        patch_size: Side of a square patch in pixels; it must divide both sides.
+        width: Numbers a token: an even square (64, 144, 256, ...), for a token becomes a square of the encoded image.
+        blocks: Learned stacks; a random layer follows each, and a second one the last.
+        depth: SAU layers a stack.
+
+    Raises:
+        ValueError: Sizes that do not fit.
+    """
+
+    def __init__(self, shape: tuple[int, int, int], *, patch_size: int, width: int, blocks: int, depth: int) -> None:
+        super().__init__()
+        check_sizes(width=width, blocks=blocks, depth=depth)
+        down, across = patch_grid(shape[1], shape[2], patch_size)
+        self.patch_size, self.width, self.depth, self.side = patch_size, width, depth, math.isqrt(width)
+        self.locations, numbers = down * across, shape[0] * patch_size**2
+        self.encoded = (1, down * self.side, across * self.side)
+        self.enter = nn.Identity() if numbers == width else nn.Linear(numbers, width)
+        self.stacks = nn.ModuleList(
+            nn.Sequential(*(SAULayer(width, HEADS, self.locations if first else 0, True) for first in order))
+            for order in [[True] + [False] * (depth - 1)] * blocks
+        )
+
+    def draw(self, source: torch.Generator) -> list[Tensor]:
+        """A key's random layers, `blocks` + 1 tensors (locations, width + 1, width), on the device of `source`."""
+        layers = len(self.stacks) + 1
+        return draw_layers(source, locations=self.locations, inputs=self.width, width=self.width, layers=layers)
+
+    def forward(self, images: Tensor, layers: Sequence[Tensor]) -> Tensor:
+        """Images (n, c, h, w) to encoded images (n, 1, h', w'), in which every token has mean 0 and variance 1."""
+        tokens = self.enter(cut(images, self.patch_size))
+        for stack, weights in zip(self.stacks, layers[:-1], strict=True):
+            tokens = random_layer(stack(tokens), weights)
+        return fold(random_layer(tokens, layers[-1]), self.encoded, self.side)
+
+
+def check_sizes(*, width: int, blocks: int, depth: int) -> None:
+    """Raise ValueError unless these are sizes of an obfuscator."""
+    for what, number in (("blocks", blocks), ("depth", depth)):
+        if number < 1:
+            raise ValueError(f"{what} must be at least 1, got {number}")
+    if width < 4 or width % 4 or math.isqrt(width) ** 2 != width:
+        raise ValueError(f"width must be an even square such as 64, 144 or 256, got {width}")

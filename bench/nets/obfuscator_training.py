@@ -1,0 +1,162 @@
+"""How an obfuscator is trained: against an attacker who links its encodings, and with a decoder who inverts them.
+
+Source: Yala et al., Syfer (2022), Algorithm 1. Each step encodes a batch of public images under a fresh key and under
+the decoder's key, which stays the same. Even steps change the obfuscator, which minimises
+lambda_rec L_rec - lambda_reid L_reid; odd steps change the attacker, who minimises L_reid, and the decoder, who
+minimises L_rec.
+
+Differences from the paper:
+- L_reid is that of `bench.nets.towers`: a learned scale, and softmax over raw and over encoded rows.
+- The learning rate rises over the first steps and falls along a cosine to a twentieth; gradients are clipped to
+  length one. Without these some runs end in a constant code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from bench.nets.classifier import Precision
+from bench.nets.decoder import Decoder
+from bench.nets.obfuscator import Obfuscator
+from bench.nets.seeded import seeded
+from bench.nets.towers import Tower, Towers
+from bench.progress import report
+from bench.seeds import derive, generator
+
+WARM_UP = 100
+LAST_RATE = 0.05
+LONGEST_GRADIENT = 1.0
+DECODER_DEPTH = 3
+
+Encode = Callable[[Tensor, Sequence[Tensor]], Tensor]
+
+
+@dataclass(frozen=True)
+class Opponents:
+    """How an obfuscator is trained.
+
+    Args:
+        steps: Training steps, half of them the obfuscator's.
+        batch: Images a step, at least 2.
+        lambda_reid, lambda_rec: Weights of the attacker's and of the decoder's loss.
+        learning_rate: Peak rate of Adam, for all networks.
+        width, depth: Of the attacker's towers; the decoder has the same width.
+        precision: Arithmetic of the networks; losses and weights stay float32.
+        compiled: Compile the obfuscator with torch.compile.
+    """
+
+    steps: int
+    batch: int
+    lambda_reid: float
+    lambda_rec: float
+    learning_rate: float
+    width: int
+    depth: int
+    precision: Precision
+    compiled: bool
+
+
+def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponents, seed: int) -> None:
+    """Train `obfuscator` in place.
+
+    Args:
+        obfuscator: On the device of the images.
+        images: (n, c, h, w) float32, public; at least 2.
+        opponents: Sizes and weights.
+        seed: Same seed, same bits on a CPU.
+
+    Raises:
+        FloatingPointError: A loss is no longer finite.
+    """
+    device, batch = images.device, min(opponents.batch, len(images))
+    c, h, w = images.shape[1:]
+    with seeded(derive(seed, "opponents"), device):
+        towers = Towers(
+            _Autocast(Tower("sau", (c, h, w), width=opponents.width, depth=opponents.depth), opponents.precision),
+            _Autocast(
+                Tower("sau", obfuscator.encoded, width=opponents.width, depth=opponents.depth), opponents.precision
+            ),
+        ).to(device)
+        decoder = _Autocast(
+            Decoder(
+                obfuscator.encoded, (c, h, w), patch_size=obfuscator.patch_size, width=opponents.width,
+                depth=DECODER_DEPTH,
+            ), opponents.precision,
+        ).to(device)  # fmt: skip
+    estimators = nn.ModuleList((towers, decoder))
+    encode = _encoder(obfuscator, opponents, device)
+    movers = [
+        torch.optim.Adam(network.parameters(), lr=opponents.learning_rate) for network in (obfuscator, estimators)
+    ]
+    decoder_key = obfuscator.draw(generator(derive(seed, "decoder-key"), device))
+    order, links = generator(derive(seed, "rows")), torch.arange(batch, device=device)[:, None].expand(-1, 2)
+    sums, check = torch.zeros(2, device=device), max(1, opponents.steps // 50)
+    for step in range(opponents.steps):
+        raw = images[torch.randperm(len(images), generator=order)[:batch].to(device)]
+        key = obfuscator.draw(generator(derive(seed, "key", step), device))
+        hiding = step % 2 == 0
+        estimators.requires_grad_(not hiding)
+        with torch.set_grad_enabled(hiding):
+            fresh, fixed = encode(raw, key), encode(raw, decoder_key)
+        reid, rec = towers.loss(raw, fresh, links), (decoder(fixed) - raw).square().mean()
+        loss = opponents.lambda_rec * rec - opponents.lambda_reid * reid if hiding else reid + rec
+        mover, networks = (movers[0], (obfuscator,)) if hiding else (movers[1], (towers, decoder))
+        _step(mover, networks, loss, opponents.learning_rate * _share(step, opponents.steps))
+        sums += torch.stack((reid.detach(), rec.detach()))
+        if (step + 1) % check == 0 or step + 1 == opponents.steps:
+            _tell(sums / ((step % check) + 1), batch, step + 1, opponents.steps)
+            sums = torch.zeros_like(sums)
+
+
+class _Autocast(nn.Module):
+    """A network in the given arithmetic; its output is float32."""
+
+    def __init__(self, network: nn.Module, precision: Precision) -> None:
+        super().__init__()
+        self.network, self.precision = network, precision
+
+    def forward(self, rows: Tensor) -> Tensor:
+        with torch.autocast(rows.device.type, dtype=torch.bfloat16, enabled=self.precision == "bfloat16"):
+            out: Tensor = self.network(rows)
+        return out.float()
+
+
+def _encoder(obfuscator: Obfuscator, opponents: Opponents, device: torch.device) -> Encode:
+    network = torch.compile(obfuscator) if opponents.compiled else obfuscator
+
+    def encode(images: Tensor, layers: Sequence[Tensor]) -> Tensor:
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=opponents.precision == "bfloat16"):
+            out: Tensor = network(images, layers)
+        return out.float()
+
+    return encode
+
+
+def _share(step: int, steps: int) -> float:
+    """The share of the peak learning rate at a step."""
+    rise = min(1.0, (step + 1) / min(WARM_UP, max(1, steps // 10)))
+    return rise * (LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + math.cos(math.pi * step / steps)))
+
+
+def _step(mover: torch.optim.Adam, networks: Sequence[nn.Module], loss: Tensor, learning_rate: float) -> None:
+    mover.param_groups[0]["lr"] = learning_rate
+    mover.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    for network in networks:
+        nn.utils.clip_grad_norm_(network.parameters(), LONGEST_GRADIENT)
+    mover.step()
+
+
+def _tell(means: Tensor, batch: int, step: int, steps: int) -> None:
+    reid, rec = means.tolist()
+    if not (math.isfinite(reid) and math.isfinite(rec)):
+        raise FloatingPointError(
+            f"training diverged by step {step}: expected finite losses, got L_reid {reid} and L_rec {rec}; lower "
+            f"learning_rate or lambda_reid"
+        )
+    report(f"obfuscator, L_reid {reid:.2f} of {math.log(batch):.2f} at chance, L_rec {rec:.4f}, step", step, steps)

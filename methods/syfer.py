@@ -1,0 +1,248 @@
+"""Syfer: learned layers between the random layers of a secret key, and labels whose identities the key permutes.
+
+Source: Yala et al., Syfer: Neural Obfuscation for Private Data Release (2022), section 4.2, Algorithm 1, appendix C.
+The network is in `bench.nets.obfuscator`, its training in `bench.nets.obfuscator_training`, the labels' permutation in
+`bench.label_code`, each with what it chooses where the paper is silent.
+
+Differences from the paper, beside those named there:
+- The paper's numbers for lambda_reid, lambda_rec and the learning rate were lost with its equations: ours are guesses.
+- The released image holds a square a token: with 16 patches of 16 x 16 and width 256, 64 x 64 pixels again.
+- A finding's labels are flipped or not, exclusive classes permuted. Which of the two is settled by the public data.
+- On a CPU everything is float32. Training on CUDA may run in bfloat16 and compiled (`cuda_bfloat16`, `cuda_compile`);
+  encodings are float32 everywhere.
+- The small presets train smaller networks for fewer steps; their parameters are in the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.label_code import LabelCode, Unbalanced
+from bench.nets.obfuscator import Obfuscator, check_sizes
+from bench.nets.obfuscator_training import Opponents, train_obfuscator
+from bench.nets.patches import patch_sizes
+from bench.nets.seeded import seeded
+from bench.seeds import derive, generator
+from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Scheme, State, paired
+
+ROWS = 256
+SIZES: Mapping[str, Mapping[str, Parameter]] = {
+    "smoke": {"width": 64, "blocks": 2, "depth": 1},
+    "first-look": {"width": 256, "blocks": 2, "depth": 1},
+    "quick": {"width": 256, "blocks": 2, "depth": 1},
+    "standard": {"width": 256, "blocks": 5, "depth": 2},
+    "paper": {"width": 256, "blocks": 5, "depth": 5},
+}
+
+
+@dataclass(frozen=True)
+class KeyedEncoder(Method):
+    """What Syfer and its ablation with random obfuscators share: sizes of the network, and what becomes of labels.
+
+    Args:
+        patch_size: Side of a square patch in pixels; it must divide both sides of the image.
+        width: Numbers a token, an even square (64, 144, 256).
+        blocks: Learned stacks, each followed by a random layer; one more random layer ends the network.
+        depth: SAU layers a learned stack.
+        labels: "encoded" permutes label identities by the key; "raw" releases labels as they are (an ablation).
+        unbalanced: What to do with labels to encode whose classes are not equally frequent: "error" refuses them,
+            "withhold" releases a random surplus as unknown.
+    """
+
+    source: ClassVar[str] = "Yala et al. 2022 (Syfer), section 4.2"
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = SIZES
+
+    patch_size: int = 16
+    width: int = 256
+    blocks: int = 2
+    depth: int = 1
+    labels: Literal["encoded", "raw"] = "encoded"
+    unbalanced: Unbalanced = "error"
+
+    def __post_init__(self) -> None:
+        check_sizes(width=self.width, blocks=self.blocks, depth=self.depth)
+        if self.patch_size < 1:
+            raise ValueError(f"patch_size must be at least 1, got {self.patch_size}")
+        if self.labels not in ("encoded", "raw"):
+            raise ValueError(f"labels must be encoded or raw, got {self.labels!r}")
+        if self.unbalanced not in ("error", "withhold"):
+            raise ValueError(f"unbalanced must be error or withhold, got {self.unbalanced!r}")
+
+    def fit(self, public: Dataset, seed: int) -> SyferScheme:
+        """The network, trained if the method trains. Raises NotApplicable for tables and sides that do not divide."""
+        samples = public.samples
+        if samples.ndim != 4:
+            raise NotApplicable(f"{self.name} cuts images into patches: {public.name} is a table")
+        c, h, w = samples.shape[1:]
+        sizes = patch_sizes(h, w)
+        if self.patch_size not in sizes:
+            raise NotApplicable(
+                f"{self.name} needs a patch that divides the image: {self.patch_size} does not divide {h}x{w}; "
+                f"set patch_size to one of {', '.join(map(str, sizes))}"
+            )
+        with seeded(derive(seed, "obfuscator"), samples.device):
+            network = self._network((c, h, w)).to(samples.device)
+        self._train(network, public, seed)
+        return self._scheme(network, (c, h, w), public.exclusive)
+
+    def load(self, state: State) -> SyferScheme:
+        """The scheme that `SyferScheme.state` described. Raises ValueError if it has other sizes."""
+        c, h, w, *sizes, exclusive = (int(number) for number in state["sizes"])
+        own = [self.patch_size, self.width, self.blocks, self.depth]
+        if sizes != own:
+            raise ValueError(f"the stored scheme has patch_size, width, blocks, depth {sizes}, this method has {own}")
+        with seeded(0):
+            network = self._network((c, h, w)).to(state["sizes"].device)
+        network.load_state_dict({name: tensor for name, tensor in state.items() if name != "sizes"})
+        return self._scheme(network, (c, h, w), bool(exclusive))
+
+    def _network(self, shape: tuple[int, int, int]) -> Obfuscator:
+        return Obfuscator(shape, patch_size=self.patch_size, width=self.width, blocks=self.blocks, depth=self.depth)
+
+    def _scheme(self, network: Obfuscator, shape: tuple[int, int, int], exclusive: bool) -> SyferScheme:
+        network.eval().requires_grad_(False)
+        return SyferScheme(network, shape, exclusive, self.labels, self.unbalanced)
+
+    def _train(self, network: Obfuscator, public: Dataset, seed: int) -> None:
+        """Nothing is learned unless a method says so."""
+
+
+@dataclass(frozen=True)
+class SyferRandom(KeyedEncoder):
+    """Syfer whose obfuscators are never trained: random weights that everyone knows."""
+
+    name: ClassVar[str] = "syfer-random"
+    source: ClassVar[str] = "Yala et al. 2022 (Syfer), section 5: the Syfer-Random ablation"
+
+
+@dataclass(frozen=True)
+class Syfer(KeyedEncoder):
+    """Keyed encoder whose public layers are trained to hide images from an attacker and to keep them decodable.
+
+    Args:
+        steps: Training steps, half of them the obfuscator's and half its opponents'.
+        batch: Public images a step.
+        lambda_reid, lambda_rec: Weights of hiding and of staying decodable.
+        learning_rate: Peak rate of Adam.
+        opponent_width, opponent_depth: Of the attacker trained against; the decoder has the same width.
+        cuda_bfloat16: On CUDA, train in bfloat16 autocast.
+        cuda_compile: On CUDA, compile the network with torch.compile for training.
+    """
+
+    name: ClassVar[str] = "syfer"
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
+        "smoke": {**SIZES["smoke"], "steps": 8, "batch": 16, "opponent_width": 32, "opponent_depth": 1},
+        "first-look": {**SIZES["first-look"], "steps": 400},
+        "quick": {**SIZES["quick"], "steps": 1200},
+        "standard": {
+            **SIZES["standard"], "steps": 10_000, "batch": 128, "opponent_width": 256, "cuda_compile": True
+        },
+        "paper": {**SIZES["paper"], "steps": 50_000, "batch": 128, "opponent_width": 256, "cuda_compile": True},
+    }  # fmt: skip
+
+    steps: int = 1200
+    batch: int = 64
+    lambda_reid: float = 2.0
+    lambda_rec: float = 20.0
+    learning_rate: float = 1e-3
+    opponent_width: int = 128
+    opponent_depth: int = 3
+    cuda_bfloat16: bool = True
+    cuda_compile: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for what, least in (("steps", 2), ("batch", 2), ("opponent_depth", 1)):
+            if getattr(self, what) < least:
+                raise ValueError(f"{what} must be at least {least}, got {getattr(self, what)}")
+        if self.opponent_width < 4 or self.opponent_width % 4:
+            raise ValueError(f"opponent_width must be a multiple of 4 (heads), got {self.opponent_width}")
+        for what in ("lambda_reid", "lambda_rec"):
+            if not getattr(self, what) >= 0:
+                raise ValueError(f"{what} must be at least 0, got {getattr(self, what)}")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
+
+    def _train(self, network: Obfuscator, public: Dataset, seed: int) -> None:
+        """Algorithm 1 on the public images, without their labels."""
+        if len(public) < 2:
+            raise NotApplicable("syfer trains an attacker who tells images apart: needs 2 public images, got 1")
+        cuda = public.samples.device.type == "cuda"
+        opponents = Opponents(
+            steps=self.steps,
+            batch=self.batch,
+            lambda_reid=self.lambda_reid,
+            lambda_rec=self.lambda_rec,
+            learning_rate=self.learning_rate,
+            width=self.opponent_width,
+            depth=self.opponent_depth,
+            precision="bfloat16" if cuda and self.cuda_bfloat16 else "float32",
+            compiled=cuda and self.cuda_compile,
+        )
+        train_obfuscator(network, public.samples, opponents, derive(seed, "training"))
+
+
+@dataclass(frozen=True, eq=False)
+class SyferScheme(Scheme):
+    """A network for images of `shape` (c, h, w), and what its keys do with labels (exclusive ones or not)."""
+
+    network: Obfuscator
+    shape: tuple[int, int, int]
+    exclusive: bool
+    labels: Literal["encoded", "raw"]
+    unbalanced: Unbalanced
+
+    def sample_key(self, seed: int) -> SyferKey:
+        """Fresh random layers and a fresh label code."""
+        source = generator(derive(seed, "layers"), next(self.network.parameters()).device)
+        return self._key(self.network.draw(source), derive(seed, "labels"))
+
+    def load_key(self, state: State) -> SyferKey:
+        """The key that `SyferKey.state` described."""
+        layers = [state[f"layer-{number}"] for number in range(len(state) - 1)]
+        return self._key(layers, int(state["label-seed"]))
+
+    def state(self) -> State:
+        """The network's weights, and its sizes, int64."""
+        network = self.network
+        numbers = (*self.shape, network.patch_size, network.width, len(network.stacks), network.depth, self.exclusive)
+        weights = {name: tensor.detach() for name, tensor in network.state_dict().items()}
+        return {**weights, "sizes": torch.tensor(numbers, device=next(network.parameters()).device)}
+
+    def _key(self, layers: list[Tensor], label_seed: int) -> SyferKey:
+        return SyferKey(self, tuple(layers), LabelCode(label_seed, self.exclusive, self.unbalanced))
+
+
+@dataclass(frozen=True, eq=False)
+class SyferKey(Key):
+    """The random layers, (locations, width + 1, width) float32 each, and the label code (unused for raw labels)."""
+
+    scheme: SyferScheme
+    layers: tuple[Tensor, ...]
+    code: LabelCode
+
+    def release(self, private: Dataset) -> Release:
+        """Encoded images (n, 1, h', w') and labels. Raises NotApplicable for labels that cannot be encoded."""
+        labels = private.labels if self.scheme.labels == "raw" else self.code.encode(private)
+        return paired(self.query(private.samples), labels)
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Encoded images, by the same layers as the release. Raises ValueError for images of another shape."""
+        if tuple(samples.shape[1:]) != self.scheme.shape:
+            raise ValueError(f"this key encodes images of shape {self.scheme.shape}, got {tuple(samples.shape[1:])}")
+        with torch.no_grad():
+            return torch.cat([self.scheme.network(rows, self.layers) for rows in torch.split(samples, ROWS)])
+
+    def decode(self, scores: Tensor) -> Tensor:
+        """Predictions (n, k) in [0, 1] for the real labels."""
+        return scores if self.scheme.labels == "raw" else self.code.decode(scores)
+
+    def state(self) -> State:
+        """The layers by number, and the label code's seed, int64."""
+        layers = {f"layer-{number}": layer for number, layer in enumerate(self.layers)}
+        return {**layers, "label-seed": torch.tensor(self.code.seed, device=self.layers[0].device)}
