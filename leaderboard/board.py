@@ -18,6 +18,8 @@ from pydantic import JsonValue
 from bench.records import ClaimRecord, DatasetRecord, Record, Status
 from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, number, reason
+from leaderboard.panel import Panel, panel
+from leaderboard.reach import steps
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Row:
         keys: How many keys the attacks were scored on; other evaluators may use fewer, as their records say.
         entries: One entry a metric, weakest over the attacks; keys are metric names in column order.
         attacks: One set of entries an attack, by evaluator name; keys as in `entries`, attack metrics only.
+        panel: Which attacks count, and what may be said of the method.
         claim, claim_text: The formal claim, and it in words.
         device: What throughput was measured on; empty where unknown.
         records: Everything the row was made of, by evaluator name.
@@ -48,20 +51,24 @@ class Row:
     cell: str
     entries: Mapping[str, Entry]
     attacks: Mapping[str, Mapping[str, Entry]]
+    panel: Panel
     claim: ClaimRecord | None
     claim_text: str
     device: str
     records: tuple[Record, ...] = field(repr=False)
 
 
-def rows(records: Iterable[Record], folders: Mapping[str, str] | None = None) -> list[Row]:
+def rows(records: Iterable[Record], folders: Mapping[str, str] | None = None, pool: Iterable[Record] = ()) -> list[Row]:
     """One row a cell, in the order of data set, method, parameters, preset and seed. Records with `limit` are left out.
 
     Args:
         records: In any order.
         folders: Cell to data-set name, for cells that failed before they read their data.
+        pool: More records of the same results, where controls and reach of the attacks are looked for.
     """
     accepted = [record for record in records if record.limit is None]
+    known = [*accepted, *pool]
+    ladder = steps(known)
     shown = columns(accepted)
     cells: dict[tuple[str, ...], list[Record]] = {}
     names = {record.cell: record.dataset.name for record in accepted if record.dataset}
@@ -69,11 +76,16 @@ def rows(records: Iterable[Record], folders: Mapping[str, str] | None = None) ->
         dataset = names.get(record.cell) or (folders or {}).get(record.cell) or "data set not read"
         run = (record.preset, f"{record.seed:020d}", record.cell)
         cells.setdefault((dataset, record.method.name, label(record), *run), []).append(record)
-    return [_row(key[0], sorted(cells[key], key=lambda record: record.evaluator), shown) for key in sorted(cells)]
+    made = []
+    for key in sorted(cells):
+        mine = sorted(cells[key], key=lambda record: record.evaluator)
+        made.append(_row(key[0], mine, panel(mine, known, ladder), shown))
+    return made
 
 
-def _row(dataset: str, records: Sequence[Record], shown: Sequence[Column]) -> Row:
+def _row(dataset: str, records: Sequence[Record], tried: Panel, shown: Sequence[Column]) -> Row:
     first = records[0]
+    certified = {member.evaluator for member in tried.members if member.certified}
     data = next((record.dataset for record in records if record.dataset), None)
     claim = next((record.claim for record in records if record.claim), None)
     attacks = [record for record in records if record.kind == "attack"]
@@ -88,10 +100,12 @@ def _row(dataset: str, records: Sequence[Record], shown: Sequence[Column]) -> Ro
         seed=first.seed,
         keys=(attacks or records)[0].keys,
         cell=first.cell,
-        entries={column.name: entry(records, column) for column in shown},
+        entries={column.name: entry(records, column, certified) for column in shown},
         attacks={
-            record.evaluator: {c.name: entry([record], c) for c in shown if c.kind == "attack"} for record in attacks
+            record.evaluator: {c.name: entry([record], c, certified) for c in shown if c.kind == "attack"}
+            for record in attacks
         },
+        panel=tried,
         claim=claim,
         claim_text=claim_text(claim, reached=any(record.status == "ok" for record in records)),
         device=device(timed) if timed else "",

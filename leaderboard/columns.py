@@ -8,7 +8,7 @@ from typing import Literal
 
 from bench.records import Kind, Record
 
-ATTACK_GROUP = "Privacy by image: weakest figure over the attacks that ran"
+ATTACK_GROUP = "Privacy by image: weakest figure over the attacks that count"
 PATIENT_GROUP = "Privacy by patient: weakest figure"
 GROUPS: dict[Kind, str] = {
     "utility": "Utility",

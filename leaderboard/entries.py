@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -50,6 +50,7 @@ class Entry:
         against_null: Where the figure lies against the 95 % interval of chance; None where there is none. "inside":
             not distinguishable from chance; "better" or "worse": outside it, in the direction an owner wants or not.
         by: The evaluator (for privacy: the attack) that gave the figure.
+        certified: Whether that attack's controls hold; True for figures that no attack gave.
         score: The figure itself; None without one.
         gaps: Evaluators that should have given this figure and did not.
         reason: Why there is no figure; empty where there is one, and for "not run".
@@ -62,6 +63,7 @@ class Entry:
     null: str = ""
     against_null: Literal["inside", "better", "worse"] | None = None
     by: str = ""
+    certified: bool = True
     score: ScoreRecord | None = None
     gaps: tuple[Gap, ...] = ()
     reason: str = ""
@@ -72,15 +74,17 @@ class Entry:
         return any(gap.status in ("failed", "timed-out") for gap in self.gaps)
 
 
-def entry(records: Sequence[Record], column: Column) -> Entry:
+def entry(records: Sequence[Record], column: Column, certified: Collection[str] = ()) -> Entry:
     """The weakest figure of a metric over the records of one cell, or why there is none.
 
-    Random scores (`FLOOR`) are the figure only where no other attack gave one.
+    Attacks whose controls hold (`certified`, by evaluator) come first; without any, all attacks are looked at. Random
+    scores (`FLOOR`) are the figure only where no other attack gave one.
     """
     relevant = [record for record in records if record.kind == column.kind]
     scored = [record for record in relevant if record.status == "ok" and column.name in record.scores]
     gaps = tuple(gap for record in relevant if (gap := _gap(record, column.name)))
     real = [record for record in scored if record.attack is None or record.attack.name != FLOOR] or scored
+    real = [record for record in real if record.evaluator in certified] or real
     if not real:
         status: EntryStatus = next((s for s in GRAVITY if any(gap.status == s for gap in gaps)), "not-run")
         reason = "; ".join(f"{gap.evaluator}: {gap.reason}" for gap in gaps if gap.status == status)
@@ -90,7 +94,8 @@ def entry(records: Sequence[Record], column: Column) -> Entry:
     score = weakest.scores[column.name]
     return Entry(
         column, "ok", number(score.value, column.digits), interval(score.low, score.high, column.digits),
-        _null(score, column.digits), against_null(score), weakest.evaluator, score, gaps,
+        _null(score, column.digits), against_null(score), weakest.evaluator,
+        weakest.attack is None or weakest.evaluator in certified, score, gaps,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from leaderboard.columns import Column, columns
 from leaderboard.downloads import flat, results_csv, results_json
 from leaderboard.entries import WORDS, interval, number, reason
 from leaderboard.figures import Plane, plane
+from leaderboard.reach import Rung
 from leaderboard.sections import Section, sections
 from leaderboard.slugs import digest, slugs
 
@@ -84,7 +85,14 @@ def render(taken: Intake) -> dict[str, str]:
         "created": sorted(record.created for record in taken.records),
     }  # fmt: skip
     files["index.html"] = env.get_template("index.html").render(
-        **common, root="", sections=parts, figures=figures, taken=taken, board=board, attacks=_attacks(board)
+        **common,
+        root="",
+        sections=parts,
+        figures=figures,
+        taken=taken,
+        board=board,
+        attacks=_attacks(board),
+        reaches=_reaches(board),
     )
     for method, stem in stems.items():
         mine = [row for row in board if row.method == method]
@@ -161,6 +169,16 @@ def _attacks(board: Sequence[Row]) -> list[tuple[str, Record]]:
             if record.attack:
                 found.setdefault(record.evaluator, record)
     return sorted(found.items())
+
+
+def _reaches(board: Sequence[Row]) -> list[tuple[str, str, tuple[Rung, ...]]]:
+    """The attacks whose reach was measured: name, preset, and how they fared on each rung."""
+    found: dict[tuple[str, str], tuple[Rung, ...]] = {}
+    for row in board:
+        for member in row.panel.members:
+            if any(rung.step for rung in member.rungs):
+                found.setdefault((short(member.evaluator), row.preset), member.rungs)
+    return [(name, preset, rungs) for (name, preset), rungs in sorted(found.items())]
 
 
 def _pictures(parts: Sequence[Section], methods: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, str]]:

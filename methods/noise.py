@@ -52,7 +52,7 @@ class NoiseKey(Key):
     seed: int
 
     def release(self, private: Dataset) -> Release:
-        """N(0, 1) rows of the same shape and shuffled labels. They depend on that shape and the key, on nothing else."""
+        """N(0, 1) rows of the same shape with the labels shuffled: of the private rows only shape and labels count."""
         stream = generator(derive(self.seed, "release"), private.samples.device)
         samples = torch.randn(private.samples.shape, generator=stream, device=private.samples.device)
         order = torch.randperm(len(samples), generator=generator(derive(self.seed, "labels"))).to(samples.device)

@@ -12,11 +12,13 @@ from bench.cell import Place
 from bench.display import Display, to_stdout
 from bench.options import place, run_spec, site
 from bench.plan import RunSpec, recall_data, standing, to_run, work
-from bench.records import Record
+from bench.records import Record, read_all
 from bench.run import Summary, run
+from bench.store import write_atomically
 from leaderboard.board import Row, rows
 from leaderboard.entries import Entry
 from leaderboard.pages import build
+from leaderboard.panel import dumps
 
 _COLUMNS = ("utility-auc", "guesswork", "reid-auc", "top-1", "nearest-neighbour-distance", "throughput")
 
@@ -33,16 +35,19 @@ def main(options: argparse.Namespace) -> int:
             f"preset {spec.preset} on the {device}, {spec.jobs} job(s) at a time; records in {where.results}"
         )
         summary = run(spec, where, display)
-    _print_table(summary)
+    _print_table(summary, where)
     if not options.no_site and any(record.limit is None for record in summary.records):
         print(f"Page:    {build(where.results, site(options)).as_uri()}")
     return _conclude(summary, where, time.perf_counter() - start)
 
 
-def _print_table(summary: Summary) -> None:
+def _print_table(summary: Summary, where: Place) -> None:
     # The board refuses limited runs; the person who asked for one still wants to see it.
     shown = [record.model_copy(update={"limit": None}) for record in summary.records]
-    board = rows(shown, {record.cell: record.cell.partition("/")[0] for record in shown})
+    pool = [found for _, found in read_all(where.results) if isinstance(found, Record)]
+    board = rows(shown, {record.cell: record.cell.partition("/")[0] for record in shown}, pool)
+    for row in board:
+        write_atomically(where.results / "panels" / f"{row.cell}.json", dumps(row.panel))
     console = to_stdout()
     for dataset in dict.fromkeys(row.dataset for row in board):
         part = [row for row in board if row.dataset == dataset]
@@ -56,9 +61,12 @@ def _print_table(summary: Summary) -> None:
         table.caption = (
             "Below each figure its 95 % interval (images per second: the middle half of the repeats). ↑ ↓: the "
             "direction that is better for the data owner; = chance: inside what chance gives. Attack figures: of the "
-            "attack that did best, named below."
+            "attack that did best, named below, among those whose controls hold; ? its controls fail or did not run."
         )
         console.print(table)
+        for row in part:
+            if row.panel.members:
+                console.print(f"{row.label}: {row.panel.verdict}", markup=False)
         if limits := {record.limit for record in summary.records if record.limit is not None}:
             console.print(f"Run with --limit {min(limits)}: not for a leaderboard.")
 
@@ -83,7 +91,7 @@ def _text(entry: Entry) -> str:
     if entry.against_null == "inside":
         lines.append("= chance")
     if entry.by.startswith("attack-"):
-        lines.append(entry.by.removeprefix("attack-"))
+        lines.append(entry.by.removeprefix("attack-") + ("" if entry.certified else " ?"))
     return "\n".join(lines)
 
 

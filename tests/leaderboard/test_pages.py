@@ -104,7 +104,7 @@ def test_a_figure_at_chance_is_marked(write: Write, tmp_path: Path) -> None:
 
 def test_no_method_is_called_private(write: Write, tmp_path: Path) -> None:
     text = build(write(*some()), tmp_path / "site").read_text(encoding="utf-8")
-    assert "not broken by the attacks that ran" in text
+    assert "not broken by these attacks" in text
     words = re.sub(r"<[^>]+>", " ", text)
     assert not re.search(r"\b(is|are|fully|provably) (private|secure|safe)\b", words)
 

@@ -1,0 +1,195 @@
+"""The attack panel of one cell: which attacks count, the strongest of them, and what may be said of the method.
+
+An attack counts ("certified") where both of its controls hold on the same data, preset and seed: it finds nearly every
+row of the method that hides nothing, and sits at chance on the one that keeps nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from bench.records import Record, ScoreRecord
+from bench.types import Role
+from leaderboard.entries import number
+from leaderboard.reach import RARE, Rung, Step, beats_chance, reach, state, step
+
+FOUND_AUC, FOUND_GUESSES = 0.99, 1.5
+PAIRS = ("guesswork", "reid-auc", "top-1")
+
+
+@dataclass(frozen=True)
+class Control:
+    """One attack on one reference method: whether it did there what it must, and the figures."""
+
+    role: Role
+    state: Literal["holds", "fails", "not run"]
+    text: str
+
+
+@dataclass(frozen=True)
+class Member:
+    """One attack of the panel.
+
+    Args:
+        evaluator: Its record's name.
+        controls: Both, hiding nothing first.
+        rungs: Its reach, from the plainest encoder up.
+    """
+
+    evaluator: str
+    controls: tuple[Control, ...]
+    rungs: tuple[Rung, ...]
+
+    @property
+    def certified(self) -> bool:
+        """Whether both controls hold."""
+        return all(control.state == "holds" for control in self.controls)
+
+    @property
+    def standing(self) -> Literal["certified", "not certified", "controls not run"]:
+        """Whether the attack may support a claim, in words."""
+        if self.certified:
+            return "certified"
+        failed = any(control.state == "fails" for control in self.controls)
+        return "not certified" if failed else "controls not run"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """All attacks on one cell, the strongest certified one, and the verdict in words."""
+
+    members: tuple[Member, ...]
+    headline: str | None
+    verdict: str
+
+    def standing(self, evaluator: str) -> str:
+        """Whether that attack counts, in words."""
+        return next(member.standing for member in self.members if member.evaluator == evaluator)
+
+
+def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Sequence[Step]) -> Panel:
+    """The panel of one cell.
+
+    Args:
+        records: The cell's own.
+        pool: All records of the results, where the controls are looked for.
+        ladder: Steps on the ladder among them (`leaderboard.reach.steps`).
+    """
+    attacks = [record for record in records if record.attack is not None]
+    members = tuple(_member(record, pool, ladder) for record in attacks)
+    certified = {member.evaluator for member in members if member.certified}
+    scored = [record for record in attacks if record.evaluator in certified and "guesswork" in record.scores]
+    strongest = min(scored, key=_strength, default=None)
+    verdict = _verdict(strongest, scored, attacks, [member for member in members if member.certified])
+    return Panel(members, None if strongest is None else strongest.evaluator, verdict)
+
+
+def dumps(made: Panel) -> str:
+    """The panel as JSON with sorted keys: every attack with its controls and reach, the headline and the verdict."""
+    members = {
+        member.evaluator: {
+            "standing": member.standing,
+            "controls": {
+                control.role: {"state": control.state, "figures": control.text} for control in member.controls
+            },
+            "reach": {rung.method: rung.state for rung in member.rungs},
+        }
+        for member in made.members
+    }
+    content = {"attacks": members, "headline": made.headline, "verdict": made.verdict}
+    return json.dumps(content, indent=2, sort_keys=True) + "\n"
+
+
+def _strength(record: Record) -> tuple[float, float]:
+    auc = record.scores.get("reid-auc")
+    return record.scores["guesswork"].value, -auc.value if auc else 0.0
+
+
+def _member(record: Record, pool: Sequence[Record], ladder: Sequence[Step]) -> Member:
+    assert record.attack is not None
+    dataset = record.dataset.name if record.dataset else ""
+    controls = tuple(_control(record, role, pool) for role in ("hides nothing", "keeps nothing"))
+    return Member(record.evaluator, controls, tuple(reach(record.attack, record.preset, dataset, ladder)))
+
+
+def _control(record: Record, role: Literal["hides nothing", "keeps nothing"], pool: Sequence[Record]) -> Control:
+    found = next((other for other in pool if other.method.role == role and _comparable(record, other)), None)
+    scores = {} if found is None else {name: found.scores[name] for name in PAIRS if name in found.scores}
+    if found is None or not {"guesswork", "reid-auc"} <= scores.keys():
+        why = "never ran" if found is None else (found.reason or "without guesswork or ReID AUC")
+        return Control(role, "not run" if found is None or found.status == "ok" else "fails", why)
+    if role == "hides nothing":
+        holds = scores["guesswork"].value <= FOUND_GUESSES and scores["reid-auc"].value >= FOUND_AUC
+    else:
+        holds = all(_at_chance(score) for score in scores.values())
+    figures = f"guesswork {number(scores['guesswork'].value, None)}, ReID AUC {number(scores['reid-auc'].value, 3)}"
+    return Control(role, "holds" if holds else "fails", figures)
+
+
+def _at_chance(score: ScoreRecord) -> bool:
+    """Whether chance makes a figure like it at least once in a thousand times (or, unknown, inside its interval)."""
+    if score.p is not None:
+        return score.p >= RARE
+    return score.null_low is None or score.null_high is None or score.null_low <= score.value <= score.null_high
+
+
+def _comparable(a: Record, b: Record) -> bool:
+    """Whether two records hold the same attack on the same data at the same size."""
+    if a.attack is None or b.attack is None or a.dataset is None or b.dataset is None:
+        return False
+    same_attack = (a.attack.name, a.attack.parameters, a.attack.code) == (
+        b.attack.name, b.attack.parameters, b.attack.code,
+    )  # fmt: skip
+    same_data = all(
+        getattr(a.dataset, name) == getattr(b.dataset, name)
+        for name in ("name", "parameters", "fingerprint", "public_fingerprint", "rows")
+    )
+    return same_attack and same_data and (a.preset, a.seed, a.limit) == (b.preset, b.seed, b.limit)
+
+
+def _verdict(
+    strongest: Record | None, scored: Sequence[Record], attacks: Sequence[Record], members: Sequence[Member]
+) -> str:
+    """What may be said: `scored` and `members` are the certified attacks, `attacks` all of them."""
+    if not attacks:
+        return "no attack ran"
+    if strongest is None:
+        breaking = [record for record in attacks if _breaks(record)]
+        by = f"; broken by {', '.join(map(_name, breaking))} all the same" if breaking else ""
+        return f"not certified: no attack with a figure whose controls ran and hold{by}"
+    if _breaks(strongest):
+        return f"broken by {_name(strongest)}: {number(strongest.scores['guesswork'].value, None)} guesses"
+    # The strongest of several attacks is looked at, so chance has as many tries.
+    dents = [
+        _name(record)
+        for record in scored
+        if any(
+            beats_chance(score.model_copy(update={"p": None if score.p is None else min(1.0, score.p * len(scored))}))
+            for score in record.scores.values()
+        )
+    ]
+    end = _reach_words(members)
+    return f"dented by {', '.join(dents)}: better than chance; {end}" if dents else end
+
+
+def _breaks(record: Record) -> bool:
+    made = step(record)
+    return made is not None and state(made) == "broken"
+
+
+def _name(record: Record) -> str:
+    return record.evaluator.removeprefix("attack-")
+
+
+def _reach_words(members: Sequence[Member]) -> str:
+    measured = {rung.method for member in members for rung in member.rungs if rung.state != "not measured"}
+    broken = {rung.method for member in members for rung in member.rungs if rung.state == "broken"}
+    if not measured:
+        return "not broken by attacks whose reach was never measured"
+    order = [rung.method for rung in members[0].rungs]
+    if measured == broken:
+        return f"not broken by attacks that break all of {', '.join(method for method in order if method in broken)}"
+    return f"not broken by attacks that also fail on {', '.join(m for m in order if m in measured - broken)}"

@@ -1,0 +1,158 @@
+"""How far attacks get on the ladder: encoders that are known to be breakable, from the plainest up.
+
+An attack may pass its controls and still be weak. Its reach says which of these encoders it breaks, so that a method
+that it does not break can be put beside the encoders that it does not break either.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Literal, cast
+
+import yaml
+from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
+
+from bench import registry
+from bench.records import PluginRecord, Record, ScoreRecord, Status
+from bench.spec import UsageError, parameters, parse
+from leaderboard.entries import against_null
+
+BROKEN = 5.0  # mean guesses until the first correct pair
+RARE = 0.001  # what chance does in one of a thousand measurements is no finding
+SHIPPED = "reach.json"
+State = Literal["broken", "dented", "not broken", "not applicable", "failed", "not measured"]
+
+
+class Step(BaseModel):
+    """One attack on one encoder: what of its record the reach needs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    attack: PluginRecord
+    method: PluginRecord
+    status: Status
+    preset: str
+    seed: int
+    dataset: str
+    images: int
+    keys: int
+    scores: dict[str, ScoreRecord]
+    seconds: float
+    processor: str
+    created: str
+
+
+@dataclass(frozen=True)
+class Rung:
+    """An encoder of the ladder and how an attack fared on it.
+
+    Args:
+        method: The encoder as the command line takes it.
+        state: "broken": fewer than `BROKEN` guesses and not by chance; "dented": better than chance, no more.
+        step: What was measured; None where nothing was.
+        stale: The attack's code has changed since.
+    """
+
+    method: str
+    state: State
+    step: Step | None
+    stale: bool
+
+
+def step(record: Record) -> Step | None:
+    """The step that an attack's record stands for; None for other records and those without data."""
+    if record.attack is None or record.dataset is None:
+        return None
+    return Step(
+        attack=record.attack, method=record.method, status=record.status, preset=record.preset, seed=record.seed,
+        dataset=record.dataset.name, images=record.dataset.rows.get("private", 0), keys=record.keys,
+        scores={name: score for name, score in record.scores.items() if name in ("guesswork", "reid-auc", "top-1")},
+        seconds=record.seconds.get("attack", 0.0), processor=str(record.hardware.get("processor", "")),
+        created=record.created,
+    )  # fmt: skip
+
+
+def steps(records: Iterable[Record]) -> list[Step]:
+    """Every step on the ladder among the records, limited runs left out."""
+    found = [made for record in records if record.limit is None and (made := step(record)) is not None]
+    return [one for one in found if any(_is(one.method, rung, one.preset) for rung in rungs())]
+
+
+@cache
+def rungs() -> tuple[str, ...]:
+    """The encoders of the ladder, from the plainest up, as the command line takes them."""
+    text = (resources.files("bench") / "suites" / "ladder.yaml").read_text(encoding="utf-8")
+    return tuple(yaml.safe_load(text)["methods"])
+
+
+@cache
+def shipped() -> tuple[Step, ...]:
+    """The steps that came with this version, measured on the embedded data."""
+    path = resources.files("leaderboard") / SHIPPED
+    return tuple(TypeAdapter(list[Step]).validate_json(path.read_text(encoding="utf-8"))) if path.is_file() else ()
+
+
+def dumps(found: Sequence[Step]) -> str:
+    """Steps as JSON, in one order."""
+    order = sorted(found, key=lambda one: (one.attack.name, one.method.name, str(one.method.parameters), one.preset))
+    return json.dumps([one.model_dump(mode="json") for one in order], indent=1, sort_keys=True) + "\n"
+
+
+def reach(attack: PluginRecord, preset: str, dataset: str, measured: Sequence[Step]) -> list[Rung]:
+    """How an attack fared on each rung: on the same data if that was measured, else on other data, else as shipped.
+
+    Args:
+        attack: The attack with its parameters.
+        preset, dataset: Which steps come first.
+        measured: From the same results.
+    """
+    mine = [one for one in (*measured, *shipped()) if _same(one.attack, attack) and one.preset == preset]
+    found = []
+    for rung in rungs():
+        fitting = [one for one in mine if _is(one.method, rung, preset)]
+        best = min(fitting, key=lambda one: (one.dataset != dataset, one.attack.code != attack.code), default=None)
+        stale = best is not None and best.attack.code != attack.code
+        found.append(Rung(rung, "not measured" if best is None else state(best), best, stale))
+    return found
+
+
+def state(one: Step) -> State:
+    """How an encoder stands after an attack."""
+    if one.status != "ok":
+        return "not applicable" if one.status == "not-applicable" else "failed"
+    guesses = one.scores.get("guesswork")
+    if guesses is not None and guesses.value < BROKEN and beats_chance(guesses):
+        return "broken"
+    return "dented" if any(beats_chance(score) for score in one.scores.values()) else "not broken"
+
+
+def beats_chance(score: ScoreRecord) -> bool:
+    """Whether an attack's figure is worse for the data owner than chance would make it once in a thousand times.
+
+    Where a record holds no probability, the 95 % interval of chance stands in for it.
+    """
+    if score.null is None or (score.value < score.null) != (score.better == "higher"):
+        return False
+    return score.p < RARE if score.p is not None else against_null(score) == "worse"
+
+
+def _same(a: PluginRecord, b: PluginRecord) -> bool:
+    return a.name == b.name and a.parameters == b.parameters
+
+
+def _is(method: PluginRecord, rung: str, preset: str) -> bool:
+    wanted = _parameters(rung, preset)
+    return wanted is not None and method.name == parse(rung).name and method.parameters == dict(wanted)
+
+
+@cache
+def _parameters(rung: str, preset: str) -> Mapping[str, JsonValue] | None:
+    """Every parameter of a rung; None where the method is not installed."""
+    try:
+        return cast(Mapping[str, JsonValue], parameters(registry.build("methods", parse(rung), preset)))
+    except UsageError:
+        return None

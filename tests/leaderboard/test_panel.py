@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench.records import PluginRecord, Record
+from leaderboard.board import rows
+from leaderboard.panel import dumps, panel
+from leaderboard.reach import Step, rungs, step
+from tests.leaderboard.made_records import guesswork, plugin, record, score
+
+
+def pairs(guesses: float, auc: float, p: float | None = None) -> dict[str, object]:
+    return {
+        "guesswork": guesswork(guesses).model_copy(update={"p": p}),
+        "reid-auc": score(auc, null=0.5, null_low=0.48, null_high=0.52, p=p),
+    }
+
+
+def control(role: str, scores: dict[str, object], attack: str = "contrastive", **more: object) -> Record:
+    made = record(role, attack, scores, **more)
+    return made.model_copy(update={"method": made.method.model_copy(update={"role": role})})
+
+
+def holding(attack: str = "contrastive", **more: object) -> list[Record]:
+    return [
+        control("hides nothing", pairs(1, 1.0, 0.0), attack, **more),
+        control("keeps nothing", pairs(90, 0.5, 0.6), attack, **more),
+    ]
+
+
+def on_ladder(method: str, guesses: float, p: float, attack: str = "contrastive") -> Step:
+    made = step(record(method, attack, pairs(guesses, 0.9, p)))
+    assert made is not None
+    return made
+
+
+def test_an_attack_counts_where_both_controls_hold() -> None:
+    mine = [record("syfer", scores=pairs(80, 0.51, 0.4))]
+    found = panel(mine, [*mine, *holding()], [])
+    assert found.headline == "contrastive"
+    assert found.members[0].standing == "certified"
+
+
+@pytest.mark.parametrize(
+    ("controls", "standing"),
+    [
+        ([], "controls not run"),
+        (holding()[:1], "controls not run"),
+        (holding(preset="paper"), "controls not run"),
+        (holding(seed=1), "controls not run"),
+        ([control("hides nothing", pairs(40, 0.8, 0.0)), holding()[1]], "not certified"),
+        ([control("hides nothing", pairs(1, 0.9, 0.0)), holding()[1]], "not certified"),
+        ([holding()[0], control("keeps nothing", pairs(3, 0.6, 0.0001))], "not certified"),
+    ],
+)
+def test_an_attack_does_not_count_where_a_control_fails_or_never_ran(controls: list[Record], standing: str) -> None:
+    mine = [record("syfer", scores=pairs(80, 0.51, 0.4))]
+    found = panel(mine, [*mine, *controls], [])
+    assert found.members[0].standing == standing
+    assert found.headline is None
+    assert found.verdict.startswith("not certified")
+
+
+def test_controls_of_an_attack_with_other_parameters_or_code_do_not_count() -> None:
+    mine = [record("syfer", scores=pairs(80, 0.51, 0.4))]
+    for change in ({"parameters": {"steps": 1}}, {"code": "other"}):
+        others = [
+            one.model_copy(update={"attack": plugin("contrastive", {}).model_copy(update=change)}) for one in holding()
+        ]
+        assert panel(mine, [*mine, *others], []).members[0].standing == "controls not run"
+
+
+def test_the_headline_is_the_strongest_attack_that_counts() -> None:
+    mine = [
+        record("syfer", "strong", pairs(2, 0.99, 0.0)),
+        record("syfer", "sound", pairs(30, 0.7, 0.0)),
+        record("syfer", "weak", pairs(90, 0.5, 0.9)),
+    ]
+    pool = [*mine, *holding("sound"), *holding("weak")]
+    row = rows(mine, pool=pool)[0]
+    assert row.panel.headline == "sound"
+    assert row.entries["guesswork"].by == "sound"
+    assert row.entries["guesswork"].certified
+
+
+def test_without_a_certified_attack_the_weakest_figure_is_marked() -> None:
+    row = rows([record("syfer", scores=pairs(80, 0.51, 0.4))])[0]
+    assert row.entries["guesswork"].text == "80.0"
+    assert not row.entries["guesswork"].certified
+
+
+def test_a_break_by_an_attack_without_controls_is_told_all_the_same() -> None:
+    mine = [record("syfer", scores=pairs(1, 1.0, 0.0))]
+    assert "broken by contrastive all the same" in panel(mine, mine, []).verdict
+
+
+def test_what_resists_is_put_beside_the_encoders_that_resist_the_same_attacks() -> None:
+    mine = [record("syfer", scores=pairs(80, 0.51, 0.4))]
+    ladder = [on_ladder("identity", 1, 0.0), on_ladder("dauntless", 60, 0.5)]
+    dauntless = [one.model_copy(update={"method": _exact(one.method)}) for one in ladder]
+    verdict = panel(mine, [*mine, *holding()], dauntless).verdict
+    assert verdict == "not broken by attacks that also fail on dauntless"
+    assert "private" not in verdict
+
+
+def _exact(method: PluginRecord) -> PluginRecord:
+    """With the parameters that the method has by default."""
+    return method if method.name == "identity" else method.model_copy(update={"parameters": {"patch_size": 16}})
+
+
+def test_a_break_is_told_with_its_guesses() -> None:
+    mine = [record("syfer", scores=pairs(1.2, 0.99, 0.0))]
+    assert panel(mine, [*mine, *holding()], []).verdict == "broken by contrastive: 1.20 guesses"
+
+
+def test_few_guesses_that_chance_makes_too_are_no_break() -> None:
+    mine = [record("syfer", scores=pairs(4, 0.51, 0.05))]
+    assert panel(mine, [*mine, *holding()], []).verdict.startswith("not broken")
+
+
+def test_the_strongest_of_several_attacks_has_to_beat_chance_by_more() -> None:
+    mine = [record("syfer", name, pairs(40, 0.53, 0.0008)) for name in ("a", "b")]
+    both = panel(mine, [*mine, *holding("a"), *holding("b")], [])
+    alone = panel(mine[:1], [*mine[:1], *holding("a")], [])
+    assert alone.verdict.startswith("dented by a")
+    assert both.verdict.startswith("not broken")
+
+
+def test_the_panel_as_json_holds_controls_reach_and_verdict() -> None:
+    mine = [record("syfer", scores=pairs(80, 0.51, 0.4))]
+    found = json.loads(dumps(panel(mine, [*mine, *holding()], [on_ladder("identity", 1, 0.0)])))
+    assert found["attacks"]["contrastive"]["controls"]["keeps nothing"]["state"] == "holds"
+    assert found["attacks"]["contrastive"]["reach"]["identity"] == "broken"
+    assert set(found["attacks"]["contrastive"]["reach"]) == set(rungs())
