@@ -39,6 +39,10 @@ class CosineScores(PairScores):
         """Cosines (rows, cols), float64."""
         return self.a[rows] @ self.b[cols].T
 
+    def factors(self) -> tuple[Tensor, Tensor]:
+        """The unit rows on the grid."""
+        return self.a, self.b
+
 
 def unit_rows(rows: Tensor, what: str) -> Tensor:
     """Rows (n, d) at length one on the grid of 2^-26, float64. `what` names the matrix in errors.
