@@ -1,0 +1,232 @@
+"""NeuraCrypt: a secret random network over the patches of an image, a secret vector added by place, patches shuffled.
+
+Source: Yala et al., NeuraCrypt (2021), and the authors' public code.
+
+Stated by the authors: convolutions with non-overlapping strides, batch normalisation and ReLU; "a random positional
+embedding for each patch before the final convolutional and ReLU layers"; patches permuted "independently for each
+private sample"; the network is the key; depth 7 in the paper.
+Read in their code: one network for all places: map of a patch, ReLU; depth - 3 times map, batch normalisation, ReLU;
+N(0, 1) embedding of the place; ReLU; map. Weights and biases are uniform within 1 / root of the inputs (PyTorch's
+default). Width 2048, patch 16 on 256 x 256 pixels, pixels standardised. Batch normalisation has no weights of its own
+and keeps no running statistics: an encoding depends on the images that happen to share its batch (of 128), at release
+and at query.
+
+Differences:
+- The width is a multiple of the patch's area and the released set of patch vectors is folded into an image of that many
+  channels, so that Bob's networks and the attacks that cut images into patches meet one vector a patch. Width 256 by
+  default; 2048 (`channels` 8) in the preset `paper`.
+- `statistics` may be "fixed": mean and variance of each layer under this key on public images. Then an encoding depends
+  on its image and the key alone, and a single image can be encoded. This is not in the paper.
+- Images are standardised by the public set's mean and deviation.
+- With "batch" the rows are cut in order into batches of equal size, none smaller than `batch` (unless all are fewer).
+- The same rows are shuffled in the same way again; the authors' code draws anew at each pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import relu
+
+from bench.nets.patches import cut, fold, patch_grid, patch_sizes
+from bench.noise import content_seed
+from bench.seeds import derive, generator
+from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Scheme, State, paired
+
+FEWEST_LAYERS = 3  # the first map, the embedding of the place and the last map, as the authors count
+SMALLEST_VARIANCE = 1e-5
+
+
+@dataclass(frozen=True)
+class NeuraCrypt(Method):
+    """A random patch network as the key, shuffled patches as the release.
+
+    Args:
+        depth: Layers as the authors count them: first map, depth - 3 hidden maps, embedding of the place, last map.
+        patch_size: Side of a square patch in pixels; it must divide both sides of the image.
+        channels: Of a released image; the network is channels * patch_size^2 numbers wide.
+        statistics: Of the batch normalisation: "batch" as published, "fixed" by the key on public images.
+        batch: Images that share statistics; with "fixed", public images that they are taken from.
+    """
+
+    name: ClassVar[str] = "neuracrypt"
+    source: ClassVar[str] = "Yala et al. 2021 (NeuraCrypt), and the authors' code"
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"paper": {"channels": 8}}
+
+    depth: int = 7
+    patch_size: int = 16
+    channels: int = 1
+    statistics: Literal["batch", "fixed"] = "batch"
+    batch: int = 128
+
+    def __post_init__(self) -> None:
+        least = {"depth": FEWEST_LAYERS, "patch_size": 1, "channels": 1, "batch": 2}
+        for what, number in least.items():
+            if getattr(self, what) < number:
+                raise ValueError(f"{what} must be at least {number}, got {getattr(self, what)}")
+        if self.statistics not in ("batch", "fixed"):
+            raise ValueError(f"statistics must be batch or fixed, got {self.statistics!r}")
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The parameters as numbers, for a scheme's state."""
+        return self.depth, self.patch_size, self.channels, int(self.statistics == "fixed"), self.batch
+
+    def fit(self, public: Dataset, seed: int) -> NeuraCryptScheme:
+        """Mean and deviation of the public images, and a batch of them where statistics are fixed.
+
+        Raises NotApplicable for tables, for sides that the patch does not divide, for images that are all the same.
+        """
+        samples = public.samples
+        if samples.ndim != 4:
+            raise NotApplicable(f"neuracrypt cuts images into patches: {public.name} is a table")
+        sizes = patch_sizes(*samples.shape[2:])
+        if self.patch_size not in sizes:
+            raise NotApplicable(
+                f"neuracrypt needs a patch that divides the image: {self.patch_size} does not divide "
+                f"{samples.shape[2]}x{samples.shape[3]}; set patch_size to one of {', '.join(map(str, sizes))}"
+            )
+        std, mean = torch.std_mean(samples.double(), dim=(0, 2, 3), correction=0)
+        if not bool((std > 0).any()):
+            raise NotApplicable(f"neuracrypt standardises by the public images: those of {public.name} do not vary")
+        rows = torch.randperm(len(samples), generator=generator(derive(seed, "reference")))[: self.batch]
+        shape = torch.tensor((*samples.shape[1:], *self.numbers), device=samples.device)
+        state = {"shape": shape, "mean": mean, "std": torch.where(std > 0, std, 1)}
+        if self.statistics == "fixed":
+            state["reference"] = samples[rows.to(samples.device)]
+        return self.load(state)
+
+    def load(self, state: State) -> NeuraCryptScheme:
+        """The scheme that `NeuraCryptScheme.state` described. Raises ValueError if its parameters were others."""
+        c, h, w, *numbers = (int(number) for number in state["shape"])
+        if tuple(numbers) != self.numbers:
+            raise ValueError(
+                f"the stored scheme has depth, patch_size, channels, fixed statistics (0 or 1) and batch "
+                f"{tuple(numbers)}, this method has {self.numbers}"
+            )
+        return NeuraCryptScheme(self, (c, h, w), dict(state))
+
+
+@dataclass(frozen=True, eq=False)
+class NeuraCryptScheme(Scheme):
+    """Images of `shape` (c, h, w) under `method`.
+
+    `learned`: `mean` and `std` (c,) float64; `reference` (r, c, h, w), public images, where statistics are fixed.
+    """
+
+    method: NeuraCrypt
+    shape: tuple[int, int, int]
+    learned: State
+
+    def sample_key(self, seed: int) -> NeuraCryptKey:
+        """A fresh network. Its statistics, where fixed, are those of the public images."""
+        method, device = self.method, self.learned["mean"].device
+        down, across = patch_grid(*self.shape[1:], method.patch_size)
+        inputs, width = self.shape[0] * method.patch_size**2, method.channels * method.patch_size**2
+        source = generator(derive(seed, "neuracrypt"), device)
+        network = {
+            "first": _maps(source, (inputs + 1, width)),
+            "hidden": _maps(source, (method.depth - FEWEST_LAYERS, width + 1, width)),
+            "place": torch.randn(down * across, width, generator=source, device=device),
+            "last": _maps(source, (width + 1, width)),
+        }
+        if method.statistics == "fixed":
+            network["moments"] = encode(network, self.tokens(self.learned["reference"])).moments
+        return self.load_key(network | {"seed": torch.tensor(derive(seed, "neuracrypt-shuffle"))})
+
+    def load_key(self, state: State) -> NeuraCryptKey:
+        """The key that `NeuraCryptKey.state` described."""
+        return NeuraCryptKey(self, dict(state))
+
+    def state(self) -> State:
+        """Shape and parameters (int64), public mean and deviation, and the public batch where statistics are fixed."""
+        return self.learned
+
+    def tokens(self, samples: Tensor) -> Tensor:
+        """Standardised patches (n, locations, c * patch_size^2) of images (n, c, h, w). Raises ValueError by shape."""
+        if tuple(samples.shape[1:]) != self.shape:
+            raise ValueError(f"this key encodes images of shape {self.shape}, got {tuple(samples.shape[1:])}")
+        mean, std = (self.learned[part].to(samples).reshape(-1, 1, 1) for part in ("mean", "std"))
+        return cut((samples - mean) / std, self.method.patch_size)
+
+
+@dataclass(frozen=True, eq=False)
+class NeuraCryptKey(Key):
+    """`secret`: the network as `encode` reads it, its `moments` where statistics are fixed, the `seed` of shuffles."""
+
+    scheme: NeuraCryptScheme
+    secret: State
+
+    def release(self, private: Dataset) -> Release:
+        """Encoded images (n, channels, h, w) with shuffled patches, labels as they are. Errors as for `query`."""
+        return paired(self._encode(private.samples, "release"), private.labels)
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Encoded images, shuffled anew; with statistics "batch" they depend on all `samples` of their batch.
+
+        Raises ValueError for images of another shape, and for a single image with statistics "batch".
+        """
+        return self._encode(samples, "query")
+
+    def state(self) -> State:
+        """The network, its moments where they are fixed, and the seed."""
+        return self.secret
+
+    def _encode(self, samples: Tensor, call: str) -> Tensor:
+        method, tokens = self.scheme.method, self.scheme.tokens(samples)
+        if method.statistics == "batch" and len(samples) < 2:
+            raise ValueError(
+                f"statistics=batch needs at least 2 images at a time, got {len(samples)}: encode more or use fixed ones"
+            )
+        parts = tokens.tensor_split(max(1, len(tokens) // method.batch))
+        encoded = torch.cat([encode(self.secret, part).tokens for part in parts])
+        source = generator(content_seed(int(self.secret["seed"]), call, samples), samples.device)
+        order = torch.rand(encoded.shape[:2], generator=source, device=samples.device).argsort(dim=1)
+        shuffled = encoded.take_along_dim(order[:, :, None], dim=1)
+        return fold(shuffled, (method.channels, *self.scheme.shape[1:]), method.patch_size)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Encoded `tokens` (b, t, width), and the `moments` (hidden layers, 2, width) by which they were normalised."""
+
+    tokens: Tensor
+    moments: Tensor
+
+
+def encode(network: State, tokens: Tensor) -> Encoded:
+    """Tokens (b, t, inputs) through a network; without `moments` of its own it takes those of these tokens.
+
+    Args:
+        network: `first` (inputs + 1, width), `hidden` (hidden layers, width + 1, width), `place` (t, width), `last`
+            (width + 1, width), the last row of a map its bias; `moments` (hidden layers, 2, width): mean and variance.
+        tokens: One token a place, float32.
+    """
+    given, taken = network.get("moments"), []
+    state = relu(_map(tokens, network["first"]))
+    for layer, weights in enumerate(network["hidden"]):
+        state = _map(state, weights)
+        if given is None:
+            var, mean = torch.var_mean(state, dim=(0, 1), correction=0)
+        else:
+            mean, var = given[layer]
+        taken.append(torch.stack((mean, var)))
+        state = relu((state - mean) * (var + SMALLEST_VARIANCE).rsqrt())
+    out = _map(relu(state + network["place"]), network["last"])
+    return Encoded(out, torch.stack(taken) if taken else out.new_empty(0, 2, out.shape[2]))
+
+
+def _map(tokens: Tensor, weights: Tensor) -> Tensor:
+    mapped = torch.addmm(weights[-1], tokens.flatten(0, 1), weights[:-1])
+    return mapped.reshape(*tokens.shape[:2], weights.shape[1])
+
+
+def _maps(source: torch.Generator, shape: tuple[int, ...]) -> Tensor:
+    """Maps of `shape` (..., inputs + 1, width) with the bias in the last row, uniform within 1 / root of the inputs."""
+    bound = 1 / math.sqrt(shape[-2] - 1)
+    return torch.empty(shape, device=source.device).uniform_(-bound, bound, generator=source)
