@@ -124,7 +124,7 @@ def plugin_record(group: registry.Group, spec: PluginSpec, plugin: Plugin) -> Pl
         source=plugin.source,
         code=plugin_hash(plugin),
         origin=registry.origin(group, spec.name),
-        role=plugin.role if isinstance(plugin, Method) else None,
+        role=vars(type(plugin)).get("role"),  # a method derived from a reference method is none itself
     )
 
 

@@ -118,7 +118,7 @@ def work(spec: RunSpec) -> dict[Cell, list[Evaluator]]:
 def controls() -> tuple[PluginSpec, ...]:
     """The reference methods: the one that hides nothing and the one that keeps nothing."""
     methods = (cast("type[Method]", registry.load("methods", name)) for name in registry.working("methods"))
-    return tuple(PluginSpec(method.name) for method in methods if method.role is not None)
+    return tuple(PluginSpec(method.name) for method in methods if vars(method).get("role") is not None)
 
 
 def record_path(place: Place, cell: Cell, evaluator: Evaluator) -> Path:

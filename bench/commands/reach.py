@@ -12,14 +12,15 @@ from bench.records import Record, read_all
 from bench.spec import UsageError
 from bench.store import write_atomically
 from leaderboard.entries import interval, number
-from leaderboard.reach import Rung, Step, dumps, reach, rungs, shipped, steps
+from leaderboard import reach as ladder
+from leaderboard.reach import Rung, Step, dumps, reach, rungs, steps
 
 
 def main(options: argparse.Namespace) -> int:
     """Print one table a data set: encoders down, attacks across."""
     where = place(options)
     measured = steps(found for _, found in read_all(where.results) if isinstance(found, Record))
-    known = [one for one in (*measured, *shipped()) if one.preset == options.preset]
+    known = [one for one in (*measured, *ladder.shipped()) if one.preset == options.preset]
     if not known:
         raise UsageError(
             f"no attack was measured on the ladder at preset {options.preset}: run "

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.cli import main
+from bench.records import Record, dumps
+from leaderboard import reach as module
+from leaderboard.reach import beats_chance, reach, rungs, state, step, steps
+from tests.leaderboard.made_records import dataset, guesswork, plugin, record, score
+
+IDENTITY = {"guesswork": guesswork(1).model_copy(update={"p": 0.0})}
+
+
+def made(guesses: float, p: float | None, **more: object) -> Record:
+    return record("identity", scores={"guesswork": guesswork(guesses).model_copy(update={"p": p})}, **more)
+
+
+@pytest.fixture(autouse=True)
+def nothing_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "shipped", lambda: ())
+
+
+@pytest.mark.parametrize(
+    ("guesses", "p", "expected"),
+    [
+        (1, 0.0, "broken"),
+        (4.9, 0.0009, "broken"),
+        (4.9, 0.002, "not broken"),
+        (20, 0.0001, "dented"),
+        (90, 0.4, "not broken"),
+    ],
+)
+def test_few_guesses_and_no_luck_are_a_break(guesses: float, p: float, expected: str) -> None:
+    found = step(made(guesses, p))
+    assert found is not None
+    assert state(found) == expected
+
+
+def test_a_figure_that_is_better_for_the_owner_than_chance_beats_nothing() -> None:
+    assert not beats_chance(guesswork(900).model_copy(update={"p": 0.0}))
+    assert not beats_chance(score(0.3, null=0.5, null_low=0.48, null_high=0.52, p=0.0))
+    assert beats_chance(score(0.7, null=0.5, null_low=0.48, null_high=0.52, p=0.0))
+
+
+def test_only_encoders_of_the_ladder_without_a_limit_are_steps() -> None:
+    others = [record("syfer", scores=IDENTITY), record("identity", "utility", kind="utility")]
+    found = steps([made(1, 0.0), made(1, 0.0, limit=50), *others])
+    assert [one.method.name for one in found] == ["identity"]
+
+
+def test_an_encoder_with_other_parameters_is_no_rung() -> None:
+    layers = record("random-layers", scores=IDENTITY, parameters={"depth": 2, "patch_size": 16})
+    assert steps([layers]) == []
+
+
+def test_the_same_data_come_before_other_data() -> None:
+    here, there = made(80, 0.5), made(1, 0.0, dataset=dataset("nih"))
+    found = reach(plugin("contrastive", {}), "quick", "synth-cxr", steps([there, here]))
+    assert found[0].state == "not broken"
+    assert reach(plugin("contrastive", {}), "quick", "elsewhere", steps([there]))[0].state == "broken"
+
+
+def test_what_nobody_measured_is_said_to_be_so() -> None:
+    found = reach(plugin("contrastive", {}), "quick", "synth-cxr", [])
+    assert {rung.state for rung in found} == {"not measured"}
+    assert tuple(rung.method for rung in found) == rungs()
+
+
+def test_a_step_by_earlier_code_is_marked() -> None:
+    old = plugin("contrastive", {}).model_copy(update={"code": "older"})
+    found = reach(plugin("contrastive", {}), "quick", "synth-cxr", steps([made(1, 0.0, attack=old)]))
+    assert found[0].stale
+
+
+def test_failures_on_a_rung_are_no_breaks() -> None:
+    failed = step(made(1, 0.0).model_copy(update={"status": "timed-out", "scores": {}}))
+    assert failed is not None
+    assert state(failed) == "failed"
+
+
+def test_the_command_prints_the_ladder_and_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "cells" / "synth-cxr" / "identity"
+    folder.mkdir(parents=True)
+    (folder / "attack-contrastive.json").write_text(dumps(made(1, 0.0)))
+    target = tmp_path / "reach.json"
+    assert main(["reach", "--results", str(tmp_path), "--write", str(target)]) == 0
+    printed = capsys.readouterr().out
+    assert "contrastive" in printed
+    assert "broken" in printed
+    assert json.loads(target.read_text())[0]["method"]["name"] == "identity"
+
+
+def test_the_command_says_what_to_run_where_nothing_was_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reach", "--results", str(tmp_path)]) == 2
+    assert "bench run --suite ladder" in capsys.readouterr().err

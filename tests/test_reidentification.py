@@ -1,0 +1,186 @@
+"""The attack evaluator on small made-up cells: what Eve sees, task by task, and what the record says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import pytest
+import torch
+from torch import Tensor
+
+from bench.cell import Cell, DataChoice
+from bench.evaluate import _judge
+from bench.evidence import PairEvidence
+from bench.nets.cosine import CosineScores
+from bench.presets import PRESETS
+from bench.records import DatasetRecord
+from bench.reidentification import run_attack
+from bench.spec import parse
+from bench.store import Store
+from bench.types import Attack, Attacker, Dataset, Key, Method, NotApplicable, Release, Scheme, State, View
+from bench.workbench import Workbench
+from metrics.guesswork import Guesswork
+from metrics.reid_auc import ReidAUC
+
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class Mixes(Method):
+    """Each released row is raw row i plus half of raw row i + 1."""
+
+    name: ClassVar[str] = "mixes"
+    source: ClassVar[str] = "a test"
+
+    def fit(self, public: Dataset, seed: int) -> Scheme:
+        return MixesScheme()
+
+    def load(self, state: State) -> Scheme:
+        return MixesScheme()
+
+
+class MixesScheme(Scheme):
+    def sample_key(self, seed: int) -> Key:
+        return MixesKey()
+
+    def load_key(self, state: State) -> Key:
+        return MixesKey()
+
+
+class MixesKey(Key):
+    def release(self, private: Dataset) -> Release:
+        rows = torch.arange(len(private))
+        other = rows.roll(-1)
+        links = torch.cat((torch.stack((rows, rows), dim=1), torch.stack((other, rows), dim=1)))
+        primary = torch.arange(len(links)) < len(rows)
+        return Release(private.samples + 0.5 * private.samples[other], private.labels, links, primary)
+
+    def state(self) -> Mapping[str, Tensor]:
+        return {}
+
+
+@dataclass(frozen=True)
+class Looks(Attack):
+    """Remembers what it was shown, and compares rows."""
+
+    name: ClassVar[str] = "looks"
+    source: ClassVar[str] = "a test"
+    knowledge: ClassVar[str] = "what it is shown"
+    labels: bool = False
+
+    @property
+    def uses_labels(self) -> bool:  # type: ignore[override]
+        return self.labels
+
+    def fit(self, view: View, seed: int) -> Attacker:
+        SEEN.append(view)
+        return LooksAttacker(view)
+
+
+SEEN: list[View] = []
+
+
+@dataclass(frozen=True)
+class LooksAttacker(Attacker):
+    view: View
+
+    def score(self, sealed: Release) -> CosineScores:
+        SEALED.append(sealed)
+        return CosineScores(self.view.candidates.samples.flatten(1), sealed.samples.flatten(1))
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        return {"rows": len(self.view.candidates)}
+
+
+SEALED: list[Release] = []
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Callable[..., Workbench]:
+    SEEN.clear()
+    SEALED.clear()
+
+    def make(labels: Tensor | None, *, exclusive: bool = False, preset: str = "smoke") -> Workbench:
+        n = 24
+        names = () if labels is None else tuple(f"finding {k}" for k in range(labels.shape[1]))
+
+        def part(seed: int) -> Dataset:
+            samples = torch.rand(n, 1, 4, 4, generator=torch.Generator().manual_seed(seed))
+            return Dataset("made", samples, labels, torch.arange(n) // 2, names, exclusive, True)
+
+        choice = DataChoice(parse("digits"), None, None, False, preset, 0, None)
+        record = DatasetRecord(
+            name="made", parameters={}, fingerprint="f", public="made", public_fingerprint="f", rows={"private": n},
+            subjects={}, shape=[1, 4, 4], findings=list(names), shareable=True, skipped=0, notes=[],
+        )  # fmt: skip
+        cell = Cell(parse("identity"), choice, "cpu")
+        return Workbench(
+            cell, PRESETS[preset], Mixes(), part(1), part(2), part(3), part(4), record, Store(tmp_path / "store")
+        )
+
+    return make
+
+
+def columns(*counts: tuple[int, int]) -> Tensor:
+    """(24, k) labels with so many positives and negatives a column, the rest unknown."""
+    made = torch.full((24, len(counts)), NAN)
+    for k, (positive, negative) in enumerate(counts):
+        made[:positive, k], made[positive : positive + negative, k] = 1, 0
+    return made
+
+
+def test_an_attack_without_labels_sees_none_on_either_side(bench: Callable[..., Workbench]) -> None:
+    run_attack(bench(columns((6, 6))), Looks())
+    assert SEEN[0].candidates.labels is None
+    assert SEEN[0].candidates.subjects is None
+    assert all(sealed.labels is None and sealed.links is None for sealed in SEALED)
+
+
+def test_an_attack_with_labels_sees_the_balanced_known_rows_of_a_task(bench: Callable[..., Workbench]) -> None:
+    found = run_attack(bench(columns((6, 9), (4, 5))), Looks(labels=True))
+    labels = cast(Tensor, SEEN[0].candidates.labels)
+    assert len(SEEN) == 1  # smoke looks at one task: the larger
+    assert labels.shape == (12, 1)
+    assert labels.sum() == 6
+    assert all(cast(Tensor, sealed.labels).shape == (12, 1) for sealed in SEALED)
+    assert found.details == {"finding 0 rows": 12}
+    assert found.threat_model["labels"] == "raw and released labels"
+    assert set(found.evidence) == {"finding 0"}
+
+
+def test_every_task_is_attacked_where_the_preset_says_so(bench: Callable[..., Workbench]) -> None:
+    made = replace(bench(columns((6, 9), (4, 5))), preset=replace(PRESETS["smoke"], label_tasks=None))
+    assert list(run_attack(made, Looks(labels=True)).evidence) == ["finding 0", "finding 1"]
+
+
+def test_exclusive_classes_are_one_task_of_equal_classes(bench: Callable[..., Workbench]) -> None:
+    labels = torch.nn.functional.one_hot(torch.tensor([0] * 10 + [1] * 8 + [2] * 6), 3).float()
+    run_attack(bench(labels, exclusive=True), Looks(labels=True))
+    assert cast(Tensor, SEEN[0].candidates.labels).sum(0).tolist() == [6, 6, 6]
+
+
+def test_an_attack_with_labels_is_not_applicable_without_any(bench: Callable[..., Workbench]) -> None:
+    with pytest.raises(NotApplicable, match="reads labels"):
+        run_attack(bench(None), Looks(labels=True))
+
+
+def test_primary_links_are_counted_beside_all_links(bench: Callable[..., Workbench]) -> None:
+    evidence = cast(PairEvidence, run_attack(bench(columns((6, 6))), Looks()).evidence[""])
+    assert evidence.primary is not None
+    assert len(evidence.images.links) == 48
+    assert len(evidence.primary.links) == 24
+    assert int(evidence.primary.counts[0][0].linked.sum()) < int(evidence.images.counts[0][0].linked.sum())
+
+
+def test_of_several_tasks_the_worst_counts_and_each_is_told(bench: Callable[..., Workbench]) -> None:
+    made = replace(bench(columns((6, 9), (4, 5))), preset=replace(PRESETS["smoke"], label_tasks=None))
+    evidence: Any = run_attack(made, Looks(labels=True)).evidence
+    for metric in (Guesswork(), ReidAUC()):
+        each = {task: metric(part) for task, part in evidence.items()}
+        score = _judge(cast(Any, metric), evidence)
+        values = [part.value for part in each.values()]
+        assert score.value == (min(values) if metric.better == "higher" else max(values))
+        assert set(score.parts) == set(each)
