@@ -1,0 +1,238 @@
+"""Leverage: how much each row stands out at a location, which no invertible linear map of the location can change.
+
+Source: leverage scores, h = diag(X (X^T X)^+ X^T) of the centred rows X at a location (Hoaglin and Welsch 1978). With
+X A for X and any invertible A, h stays the same, so that a secret linear map a patch (Dauntless) hides nothing of it.
+Ridge leverage scores, diag(X (X^T X + c I)^-1 X^T) (Alaoui and Mahoney 2015), are no longer invariant, but what a wide
+random map leaves of them hardly depends on its key.
+
+Differences from comparing the leverage scores of raw and released rows:
+- Eve compares a release with what she expects of it: she encodes her candidates under keys of her own and averages the
+  scores of each. For linear maps that is the leverage of the raw row; random layers change it, the same way under every
+  key.
+- Three scores a location: the plain one and two ridges, 0.001 and 0.1 of the mean squared singular value. The plain one
+  takes more rows than numbers a piece (with fewer, all are equal); the ridges go on where it ends.
+- Scores become ranks within their set, since several rows share outliers. Ranks are compared by the cosine of their
+  difference (as an angle, so that the whole range is half a turn), and locations are weighed by the precision of the
+  ranks over Eve's keys.
+- The pieces of a release are unknown to the attack: she tries every layout on two keys and takes the one by which a
+  third key's release is matched best.
+- Singular values below `tolerance` of a location's largest count as zero: X-rays have constant borders, and releases
+  are float32. Everything is computed in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from bench.nets.cosine import CosineScores
+from bench.nets.layouts import Layout, layouts
+from bench.progress import report
+from bench.seeds import derive, generator
+from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Scheme, View
+
+RIDGES = (1e-3, 1e-1)
+PROBE_ROWS = 512
+LARGEST_SIDE = 4096  # of the smaller Gram matrix of a location; its decomposition is cubic
+
+
+@dataclass(frozen=True)
+class Leverage(Attack):
+    """Compares how far rows stand out, location by location, with what Eve's own keys lead her to expect.
+
+    Args:
+        keys: Keys that Eve simulates for what she expects.
+        tolerance: Singular values below this share of the largest count as zero.
+    """
+
+    name: ClassVar[str] = "leverage"
+    source: ClassVar[str] = "leverage scores (Hoaglin and Welsch 1978), invariant under invertible linear maps"
+    knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
+        "smoke": {"keys": 3},
+        "standard": {"keys": 16},
+        "paper": {"keys": 16},
+    }
+
+    keys: int = 8
+    tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if self.keys < 2:
+            raise ValueError(f"keys must be at least 2, got {self.keys}")
+        if not 0 < self.tolerance < 1:
+            raise ValueError(f"tolerance must be above 0 and below 1, got {self.tolerance}")
+
+    def fit(self, view: View, seed: int) -> LeverageAttacker:
+        """Choose a layout and average over simulated keys. Raises NotApplicable for releases without links."""
+        if len(view.candidates) < 2:
+            raise NotApplicable(f"leverage compares rows: needs at least 2 candidates, got {len(view.candidates)}")
+        layout, matched = _choose(self, view.scheme, view.candidates, seed)
+        expected = _expect(self, view.scheme, view.candidates, layout, keys=self.keys, seed=derive(seed, "expected"))
+        return LeverageAttacker(self, layout, expected, matched)
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """What Eve expects of each candidate, as angles in [0, pi].
+
+    Args:
+        cosine, sine: (n, f) float64, means over keys of the angles' cosines and sines.
+        weight: (f,) float64, of each score, sum 1.
+        signal: Share of the angles' variance that candidates explain and keys do not, in [0, 1], weighted.
+    """
+
+    cosine: Tensor
+    sine: Tensor
+    weight: Tensor
+    signal: float
+
+    def scores(self, angles: Tensor) -> CosineScores:
+        """Weighted mean cosine of the difference between what was expected and the angles (m, f) of a release."""
+        scale = self.weight.sqrt()
+        length = torch.hypot(self.cosine, self.sine).clamp_min(torch.finfo(torch.float64).tiny)
+        raw = torch.cat((self.cosine / length * scale, self.sine / length * scale), dim=1)
+        return CosineScores(raw, torch.cat((angles.cos() * scale, angles.sin() * scale), dim=1))
+
+
+@dataclass(frozen=True, eq=False)
+class LeverageAttacker(Attacker):
+    """The layout and what Eve expects; `matched` is the mean reciprocal rank on the key that chose the layout."""
+
+    attack: Leverage
+    layout: Layout
+    expected: Expected
+    matched: float
+
+    def score(self, sealed: Release) -> CosineScores:
+        """Cosines of angles: 1 where a row stands out exactly as expected. Raises NotApplicable for a single row."""
+        if len(sealed) < 2:
+            raise NotApplicable("leverage says how a released row differs from others: needs at least 2")
+        return self.expected.scores(_angles(sealed.samples, self.layout, self.attack.tolerance))
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """The layout, and how it did on Eve's own keys."""
+        return {
+            "layout": str(self.layout),
+            "simulated keys": self.attack.keys,
+            "mean reciprocal rank on a simulated key": round(self.matched, 4),
+            "variance explained by candidates": round(self.expected.signal, 4),
+        }
+
+
+def leverage_scores(rows: Tensor, tolerance: float) -> Tensor:
+    """Plain and ridge leverage scores of the centred rows at each location.
+
+    Args:
+        rows: (locations, n, numbers) float64.
+        tolerance: Singular values below this share of a location's largest count as zero.
+
+    Returns:
+        (scores, locations, n) float64 in [0, 1]: the plain score where n exceeds the numbers by 2, then the ridges.
+    """
+    n, numbers = rows.shape[1:]
+    centred = rows - rows.mean(dim=1, keepdim=True)
+    if numbers >= n:  # the small Gram matrix squares the condition, which the ridges do not notice
+        values, directions = torch.linalg.eigh(centred @ centred.mT)
+        squares = values.clamp_min(0)
+    else:
+        directions, values, _ = torch.linalg.svd(centred, full_matrices=False)
+        squares = values.square()
+    kept = squares > tolerance**2 * squares.amax(dim=1, keepdim=True)
+    parts = directions.square()
+    mean = squares.sum(dim=1, keepdim=True) / kept.sum(dim=1, keepdim=True).clamp_min(1)
+    shares = [kept.to(rows.dtype)] if n > numbers + 1 else []
+    shares += [torch.where(kept, squares / (squares + ridge * mean), 0) for ridge in RIDGES]
+    return torch.stack([(parts @ share.nan_to_num()[:, :, None])[:, :, 0] for share in shares])
+
+
+def ranks(scores: Tensor) -> Tensor:
+    """Mid-ranks within the last dimension over its length, in (0, 1); ties share the mean of their ranks.
+
+    >>> ranks(torch.tensor([3.0, 1.0, 1.0, 2.0]))
+    tensor([0.8750, 0.2500, 0.2500, 0.6250], dtype=torch.float64)
+    """
+    ordered = scores.contiguous().sort(dim=-1).values
+    low = torch.searchsorted(ordered, scores.contiguous())
+    high = torch.searchsorted(ordered, scores.contiguous(), right=True)
+    return (low + high).to(torch.float64) / (2 * scores.shape[-1])
+
+
+def _angles(samples: Tensor, layout: Layout, tolerance: float) -> Tensor:
+    """(m, f) float64 in (0, pi), location by location, so that only one location is in float64 at a time."""
+    pieces = layout.cut(samples).transpose(0, 1)
+    size = max(1, PROBE_ROWS * 1024 // pieces[0].numel())
+    found = [ranks(leverage_scores(part.double(), tolerance)) for part in torch.split(pieces, size)]
+    return math.pi * torch.cat(found, dim=1).flatten(0, 1).T
+
+
+def _simulate(scheme: Scheme, rows: Dataset, seed: int) -> tuple[Tensor, Tensor]:
+    """A release under a key of Eve's own, in random order, and its (raw row, released row) links.
+
+    The order is random so that exact ties cannot tell who is who.
+    """
+    release = scheme.sample_key(derive(seed, "key")).release(rows)
+    links = release.links if release.primary is None or release.links is None else release.links[release.primary]
+    if links is None or not len(links):
+        raise NotApplicable("leverage learns from links: no raw row stands in a row of this release")
+    order = torch.randperm(len(release), generator=generator(derive(seed, "order"))).to(links.device)
+    return release.samples[order], torch.stack((links[:, 0], order.argsort()[links[:, 1]]), dim=1)
+
+
+def _expect(attack: Leverage, scheme: Scheme, rows: Dataset, layout: Layout, *, keys: int, seed: int) -> Expected:
+    """What `keys` simulated releases lead to expect."""
+    totals, counts = None, torch.zeros(len(rows), 1, dtype=torch.float64, device=rows.samples.device)
+    for number in range(keys):
+        samples, links = _simulate(scheme, rows, derive(seed, number))
+        angles = _angles(samples, layout, attack.tolerance)[links[:, 1]]
+        if totals is None:
+            totals = torch.zeros(3, len(rows), angles.shape[1], dtype=torch.float64, device=angles.device)
+        for total, value in zip(totals, (angles.cos(), angles.sin(), angles.square()), strict=True):
+            total.index_add_(0, links[:, 0], value)
+        counts.index_add_(0, links[:, 0], torch.ones_like(links[:, :1], dtype=torch.float64))
+        if keys > 2:
+            report("leverage, simulated key", number + 1, keys)
+    if totals is None:
+        raise ValueError(f"keys must be at least 1, got {keys}")
+    return _weighed(*(totals / counts.clamp_min(1)), resolution=math.pi / (2 * len(rows)))
+
+
+def _weighed(cosine: Tensor, sine: Tensor, square: Tensor, *, resolution: float) -> Expected:
+    """Weights by precision: 1 over the spread over keys, which has a floor at half the step between two ranks."""
+    middle = torch.atan2(sine, cosine)
+    within = (square - middle.square()).clamp_min(0).mean(dim=0)
+    between = middle.var(dim=0, correction=0)
+    precision = 1 / (within + resolution**2)
+    weight = torch.where(between > 0, precision, torch.finfo(torch.float64).tiny)
+    weight = weight / weight.sum()
+    signal = float((weight * between / (between + within).clamp_min(resolution**2)).sum())
+    return Expected(cosine, sine, weight, signal)
+
+
+def _choose(attack: Leverage, scheme: Scheme, candidates: Dataset, seed: int) -> tuple[Layout, float]:
+    """The layout whose expectations after two keys match a third key's release best, and its mean reciprocal rank."""
+    probe = torch.randperm(len(candidates), generator=generator(derive(seed, "probe")))[:PROBE_ROWS]
+    rows = candidates.take(probe.to(candidates.samples.device))
+    samples, links = _simulate(scheme, rows, derive(seed, "third"))
+    best: tuple[float, float, Layout] | None = None
+    for layout in layouts(tuple(samples.shape[1:])):
+        numbers = layout.cut(samples[:1]).shape[2]
+        if min(len(candidates), numbers) > LARGEST_SIDE:
+            continue
+        expected = _expect(attack, scheme, rows, layout, keys=2, seed=derive(seed, "probe"))
+        scores = expected.scores(_angles(samples, layout, attack.tolerance)).block(slice(None), slice(None))
+        linked = scores[links[:, 0], links[:, 1]]
+        matched = float((1 / (scores[:, links[:, 1]] >= linked).sum(dim=0)).mean())
+        if best is None or (round(matched, 2), expected.signal) > best[:2]:
+            best = round(matched, 2), expected.signal, layout
+    if best is None:
+        raise NotApplicable(
+            f"leverage decomposes matrices of at most {LARGEST_SIDE}: rows of shape {tuple(samples.shape[1:])} have no "
+            f"such pieces"
+        )
+    return best[2], best[0]
