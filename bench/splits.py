@@ -130,10 +130,10 @@ def draw(groups: np.ndarray, rows: np.ndarray, limit: int | None, seed: int) -> 
 
 
 def balance(labels: Tensor, seed: int, *, exclusive: bool) -> Tensor:
-    """Labels (n, k) with one random negative kept per positive in each column, the other negatives NaN.
+    """Labels (n, k) with as many positives as negatives in each column: a random surplus becomes NaN.
 
-    The task filter of the Syfer paper (section 5) for training rows. All positives stay, and all negatives where they
-    are fewer; NaN stays NaN. Exclusive classes come back as they are.
+    The task filter of the Syfer paper (section 5) for training rows, which keeps one random negative per positive; here
+    also the other way round where positives are more. Exclusive classes come back as they are.
 
     >>> balance(torch.tensor([[1.0], [0.0], [0.0], [float("nan")]]), 0, exclusive=False).isnan().sum().item()
     2
@@ -142,10 +142,10 @@ def balance(labels: Tensor, seed: int, *, exclusive: bool) -> Tensor:
         return labels
     balanced = labels.clone()
     for column in range(labels.shape[1]):
-        negatives = torch.nonzero(labels[:, column] == 0)[:, 0]
-        positives = int((labels[:, column] == 1).sum())
-        order = torch.randperm(len(negatives), generator=generator(derive(seed, "balance", column)))
-        balanced[negatives[order[positives:].to(labels.device)], column] = float("nan")
+        sides = [torch.nonzero(labels[:, column] == value)[:, 0] for value in (0, 1)]
+        fewer, more = sorted(sides, key=len)
+        order = torch.randperm(len(more), generator=generator(derive(seed, "balance", column)))
+        balanced[more[order[len(fewer) :].to(labels.device)], column] = float("nan")
     return balanced
 
 
