@@ -190,7 +190,7 @@ def _partners(n: int, k: int, source: torch.Generator) -> Tensor:
 def _mended(column: Tensor, rows: Tensor, source: torch.Generator) -> Tensor:
     """`column` (n,), a permutation, with entries swapped until none stands in its row of `rows` (n, taken) already.
 
-    A row may swap with any of which neither then repeats: all but at most 2 * taken, so that one is left where n is more.
+    A row may swap with any where neither then repeats: with all but 2 * taken rows at most, so n must be larger.
     """
     for row in (rows == column[:, None]).any(dim=1).nonzero()[:, 0].tolist():
         if not bool((rows[row] == column[row]).any()):

@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -76,6 +77,21 @@ def test_unknown_labels_are_left_out_and_findings_share_a_network():
     dev_both[:10, 0] = NAN
     bob = train(samples, both, dev_samples, dev_both)
     assert bob.predict(dev_samples).shape == (100, 2)
+    assert bob.dev_auc > 0.95
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_mixed_rows_with_soft_labels_teach_to_tell_pure_ones(exclusive):
+    samples, labels = halves(256, 0)
+    partner, share = torch.arange(256).roll(37), torch.linspace(0.35, 0.65, 256)[:, None]
+    mixed = share[:, :, None, None] * samples + (1 - share[:, :, None, None]) * samples[partner]
+    soft = share * labels + (1 - share) * labels[partner]
+    assert float(soft.remainder(1).count_nonzero() / 256) > 0.3
+    dev_samples, dev_labels = halves(100, 1)
+    if exclusive:
+        soft, dev_labels = (torch.cat((one, 1 - one), dim=1) for one in (soft, dev_labels))
+    plan = replace(PLAN, architectures=("sau",), epochs=12)
+    bob = train(mixed, soft, dev_samples, dev_labels, exclusive=exclusive, plan=plan)
     assert bob.dev_auc > 0.95
 
 

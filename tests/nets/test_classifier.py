@@ -21,6 +21,35 @@ def test_soft_classes_have_the_cross_entropy_of_their_mixture():
     assert torch.allclose(label_loss(True)(logits, labels), cross_entropy(logits, labels))
 
 
+def test_soft_findings_have_the_loss_of_their_mixture_and_unknown_ones_none():
+    logits, labels = torch.randn(6, 2), torch.rand(6, 2)
+    labels[:2, 1] = float("nan")
+    yes, no = (
+        binary_cross_entropy_with_logits(logits, torch.full_like(logits, hard), reduction="none") for hard in (1, 0)
+    )
+    expected = (labels * yes + (1 - labels) * no)[~labels.isnan()].mean()
+    assert torch.allclose(label_loss(False)(logits, labels), expected)
+
+
+def test_a_row_with_an_unknown_class_does_not_count():
+    logits, labels = torch.randn(6, 4), torch.rand(6, 4).softmax(dim=1)
+    unknown = labels.clone()
+    unknown[:2] = float("nan")
+    assert torch.allclose(label_loss(True)(logits, unknown), cross_entropy(logits[2:], labels[2:]))
+
+
+def test_soft_labels_are_learned_as_probabilities():
+    samples = torch.eye(4).repeat(50, 1)
+    soft = torch.tensor([[0.1], [0.4], [0.6], [0.95]])
+    course = Course(epochs=60, steps=None, batch=50, learning_rate=0.2, weight_decay=0.0, precision="float32")
+    for exclusive, labels in ((False, soft), (True, torch.cat((soft, 1 - soft), dim=1))):
+        network = nn.Linear(4, labels.shape[1])
+        list(train(network, samples, labels.repeat(50, 1), course, exclusive=exclusive, seed=0))
+        logits = outputs(network, torch.eye(4), "float32")
+        learned = logits.softmax(dim=1) if exclusive else logits.sigmoid()
+        assert torch.allclose(learned, labels, atol=0.02)
+
+
 def test_standardised_rows_have_mean_zero_and_deviation_one_even_if_a_column_is_constant():
     rows = torch.rand(50, 3) * 40 + 7
     rows[:, 1] = 5
