@@ -39,12 +39,12 @@ def test_a_row_with_an_unknown_class_does_not_count():
 
 
 def test_soft_labels_are_learned_as_probabilities():
-    samples = torch.eye(4).repeat(50, 1)
+    samples = torch.eye(4).repeat(10, 1)
     soft = torch.tensor([[0.1], [0.4], [0.6], [0.95]])
-    course = Course(epochs=60, steps=None, batch=50, learning_rate=0.2, weight_decay=0.0, precision="float32")
+    course = Course(epochs=60, steps=None, batch=20, learning_rate=0.2, weight_decay=0.0, precision="float32")
     for exclusive, labels in ((False, soft), (True, torch.cat((soft, 1 - soft), dim=1))):
         network = nn.Linear(4, labels.shape[1])
-        list(train(network, samples, labels.repeat(50, 1), course, exclusive=exclusive, seed=0))
+        list(train(network, samples, labels.repeat(10, 1), course, exclusive=exclusive, seed=0))
         logits = outputs(network, torch.eye(4), "float32")
         learned = logits.softmax(dim=1) if exclusive else logits.sigmoid()
         assert torch.allclose(learned, labels, atol=0.02)
