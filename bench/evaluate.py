@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
@@ -16,24 +16,35 @@ from pydantic import JsonValue
 from torch import Tensor
 
 from bench import registry
-from bench.bob import Bob, BobPlan, train_bob
 from bench.cell import Cell, DataChoice, Evaluator, Place
 from bench.contract import Sealed
-from bench.evidence import Evidence, PairEvidence, SetEvidence, TimingEvidence, UtilityEvidence
+from bench.decoding import run_decoding
+from bench.evidence import (
+    DecodingEvidence,
+    Evidence,
+    LearningEvidence,
+    PairEvidence,
+    SetEvidence,
+    TimingEvidence,
+    UtilityEvidence,
+)
 from bench.machine import hardware
 from bench.measurement import Measurement
-from bench.presets import Preset
 from bench.progress import stage
 from bench.records import ClaimRecord, DatasetRecord, Kind, ScoreRecord, claim_record, score_record
 from bench.reidentification import run_attack
 from bench.timing import WARM_UPS, repeat
-from bench.types import Attack, Dataset, Key, Metric, NotApplicable, Score
+from bench.types import Attack, Metric, NotApplicable, Score
+from bench.utility import run_learning_curve, run_utility
 from bench.workbench import Workbench, open_data
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an evaluator found; fields as in `bench.records.Record`. `broken`: metrics that failed, and how."""
+    """What an evaluator found; fields as in `bench.records.Record`. `broken`: metrics that failed, and how.
+
+    `picture` is a PNG to stand beside the record.
+    """
 
     scores: Mapping[str, ScoreRecord]
     not_applicable: Mapping[str, str]
@@ -42,6 +53,7 @@ class Evaluation:
     details: Mapping[str, JsonValue]
     seconds: Mapping[str, float]
     hardware: Mapping[str, JsonValue]
+    picture: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +106,9 @@ def evaluate_task(argument: object) -> Evaluation:
             traceback.print_exc()
             broken[metric.name] = f"{type(error).__name__}: {error}"
     seconds = {"open": opened, **found.seconds, "total": time.perf_counter() - start}
-    return Evaluation(scores, without, broken, found.threat_model, found.details, seconds, hardware(bench.device))
+    return Evaluation(
+        scores, without, broken, found.threat_model, found.details, seconds, hardware(bench.device), found.picture
+    )
 
 
 def _judge(metric: Metric[Evidence], evidence: Mapping[str, Evidence]) -> Score:
@@ -108,60 +122,6 @@ def _judge(metric: Metric[Evidence], evidence: Mapping[str, Evidence]) -> Score:
     # The least of several tasks is looked at: its probability under chance grows by as much (Bonferroni).
     p = None if score.p is None else min(1.0, score.p * len(found))
     return replace(score, p=p, parts=found, note=f"worst of {len(found)} tasks: {worst}; {score.note}")
-
-
-def run_utility(bench: Workbench, attack: Attack | None) -> Measurement:
-    """Bob trains on the release under each key, chooses on held-out data, and predicts the test rows."""
-    if not bench.private.findings:
-        raise NotApplicable("no finding has enough cases in every split to train and score a classifier")
-    scheme = bench.scheme()
-    start = time.perf_counter()
-    predictions, bobs = [], []
-    for number in range(bench.preset.utility_keys):
-        release, key = bench.sealed(scheme, number).release, bench.key(scheme, number)
-        if release.labels is None:
-            raise NotApplicable(f"{bench.method.name} releases no labels, so there is nothing to learn")
-        if bench.control.labels is None:
-            raise NotApplicable("the data set has no labels")
-        stage("utility")
-        bob = train_bob(
-            release,
-            _query(bench, key, bench.control),
-            bench.control.labels,
-            exclusive=bench.private.exclusive,
-            plan=_plan(bench.preset),
-            seed=bench.seed("bob", number),
-            decode=key.decode,
-        )
-        stage("predict")
-        scores = key.decode(bob.predict(_query(bench, key, bench.test)))
-        predictions.append(scores.float().cpu())
-        bobs.append(_summary(bob))
-    labels = cast(Tensor, bench.test.labels).cpu()
-    subjects = None if bench.test.subjects is None else bench.test.subjects.cpu()
-    evidence = UtilityEvidence(predictions, labels, subjects, bench.private.findings, bench.seed("utility"))
-    return Measurement({"": evidence}, {"bob": cast(JsonValue, bobs)}, {"utility": time.perf_counter() - start}, {})
-
-
-def _plan(preset: Preset) -> BobPlan:
-    return BobPlan(
-        epochs=preset.epochs,
-        width=preset.bob_width,
-        weight_decays=preset.weight_decays,
-        dropouts=preset.dropouts,
-    )
-
-
-def _summary(bob: Bob) -> dict[str, JsonValue]:
-    """What Bob tried and chose, for the record."""
-    trials = [cast(JsonValue, asdict(trial)) for trial in bob.trials]
-    return {"architecture": bob.architecture, "dev_auc": bob.dev_auc, "precision": bob.precision, "trials": trials}
-
-
-def _query(bench: Workbench, key: Key, data: Dataset) -> Tensor:
-    """New rows as Bob's model gets them; their labels are handed over only where the method says that it needs them."""
-    labels = data.labels if bench.method.uses_labels else None
-    return bench.untouched(bench.method.name, lambda: key.query(data.samples, labels))
 
 
 def run_sets(bench: Workbench, attack: Attack | None) -> Measurement:
@@ -207,12 +167,16 @@ def run_throughput(bench: Workbench, attack: Attack | None) -> Measurement:
 EVALUATORS: Mapping[Kind, Callable[[Workbench, Attack | None], Measurement]] = {
     "attack": run_attack,
     "utility": run_utility,
+    "learning-curve": run_learning_curve,
+    "decoding": run_decoding,
     "sets": run_sets,
     "throughput": run_throughput,
 }
 EVIDENCE: Mapping[Kind, type[Evidence]] = {
     "attack": PairEvidence,
     "utility": UtilityEvidence,
+    "learning-curve": LearningEvidence,
+    "decoding": DecodingEvidence,
     "sets": SetEvidence,
     "throughput": TimingEvidence,
 }

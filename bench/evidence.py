@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args, get_origin
 
@@ -87,6 +87,32 @@ class UtilityEvidence:
 
 
 @dataclass(frozen=True, eq=False)
+class LearningEvidence:
+    """Bob's predictions after training on parts of the release, by the share (above 0, below 1) of its rows."""
+
+    curve: Mapping[float, UtilityEvidence]
+
+
+@dataclass(frozen=True, eq=False)
+class DecodingEvidence:
+    """Test images beside what a decoder, trained by somebody who holds the key, makes of their released form.
+
+    Args:
+        raw: (n, c, h, w) float32 in [0, 1].
+        decoded: Likewise, row by row.
+        mean: (c, h, w), the mean of the images that the decoder was trained on: what it would say knowing nothing.
+        subjects: (n,) int64 or None.
+        seed: For the bootstrap.
+    """
+
+    raw: Tensor
+    decoded: Tensor
+    mean: Tensor
+    subjects: Tensor | None
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
 class SetEvidence:
     """The original rows beside the released ones, as sets.
 
@@ -113,7 +139,7 @@ class TimingEvidence:
     seconds: Sequence[float]
 
 
-Evidence = PairEvidence | UtilityEvidence | SetEvidence | TimingEvidence
+Evidence = PairEvidence | UtilityEvidence | LearningEvidence | DecodingEvidence | SetEvidence | TimingEvidence
 
 
 def evidence_type(metric: type) -> type:

@@ -17,9 +17,11 @@ class Measurement:
     Args:
         evidence: By task; one with the empty name where there is only one. Of several, the weakest figure counts.
         details, seconds, threat_model: As in `bench.records.Record`.
+        picture: A PNG to stand beside the record; only of data that may be shared.
     """
 
     evidence: Mapping[str, Evidence]
     details: Mapping[str, JsonValue]
     seconds: Mapping[str, float]
     threat_model: Mapping[str, str]
+    picture: bytes | None = None

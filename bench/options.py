@@ -19,6 +19,7 @@ from bench.machine import choose_device, cores
 from bench.plan import Overwrite, RunSpec
 from bench.presets import PRESETS
 from bench.spec import PluginSpec, UsageError, did_you_mean, parse, text
+from bench.types import Metric
 
 MOST_JOBS = 4
 SUITES = Path(__file__).parent / "suites"
@@ -160,7 +161,10 @@ def _attacks(given: Sequence[Written] | Literal["all", "none"]) -> tuple[PluginS
 
 def _metrics(given: Sequence[str] | None) -> tuple[str, ...]:
     if given is None:
-        return tuple(registry.working("metrics"))
+        names = registry.working("metrics")
+        return tuple(
+            name for name in names if not cast("type[Metric[object]]", registry.load("metrics", name)).on_request
+        )
     for name in given:
         registry.build("metrics", parse(name), "quick")
     return tuple(dict.fromkeys(given))

@@ -20,6 +20,8 @@ class Preset:
         epochs: Passes over the release when Bob trains.
         bob_width: Channels of the first stage of Bob's ResNet (64 is the usual ResNet-18).
         weight_decays, dropouts: What Bob tries, every pair of them once an architecture.
+        fractions: Parts of the release that Bob trains on for a learning curve.
+        decoder_steps: Training steps of a key-holder's decoder.
         repeats: Timed repeats of a release.
         timeout: Seconds a job may take unless --timeout says otherwise.
     """
@@ -34,29 +36,37 @@ class Preset:
     bob_width: int
     weight_decays: tuple[float, ...]
     dropouts: tuple[float, ...]
+    fractions: tuple[float, ...]
+    decoder_steps: int
     repeats: int
     timeout: float
 
 
+FRACTIONS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 PRESETS: Mapping[str, Preset] = {
     "smoke": Preset(
         private=160, public=160, keys=2, samples=4, label_tasks=1, utility_keys=1, epochs=1, bob_width=16,
-        weight_decays=(0.05,), dropouts=(0.0,), repeats=3, timeout=300,
+        weight_decays=(0.05,), dropouts=(0.0,), fractions=(0.5,), decoder_steps=30,
+        repeats=3, timeout=300,
     ),
     "first-look": Preset(
         private=600, public=600, keys=5, samples=10, label_tasks=1, utility_keys=1, epochs=12, bob_width=32,
-        weight_decays=(0.05,), dropouts=(0.0,), repeats=5, timeout=600,
+        weight_decays=(0.05,), dropouts=(0.0,), fractions=(1 / 4, 1 / 2), decoder_steps=500,
+        repeats=5, timeout=600,
     ),
     "quick": Preset(
         private=1500, public=3000, keys=10, samples=10, label_tasks=1, utility_keys=1, epochs=10, bob_width=32,
-        weight_decays=(0.05,), dropouts=(0.0,), repeats=5, timeout=3600,
+        weight_decays=(0.05,), dropouts=(0.0,), fractions=(1 / 8, 1 / 4, 1 / 2), decoder_steps=1_500,
+        repeats=5, timeout=3600,
     ),
     "standard": Preset(
         private=10_000, public=20_000, keys=10, samples=10, label_tasks=None, utility_keys=3, epochs=20, bob_width=64,
-        weight_decays=(0.01, 0.1), dropouts=(0.0,), repeats=10, timeout=4 * 3600,
+        weight_decays=(0.01, 0.1), dropouts=(0.0,), fractions=FRACTIONS, decoder_steps=10_000,
+        repeats=10, timeout=4 * 3600,
     ),
     "paper": Preset(
         private=None, public=None, keys=10, samples=10, label_tasks=None, utility_keys=3, epochs=50, bob_width=64,
-        weight_decays=(0.0, 0.01, 0.1), dropouts=(0.0, 0.3), repeats=10, timeout=72 * 3600,
+        weight_decays=(0.0, 0.01, 0.1), dropouts=(0.0, 0.3), fractions=FRACTIONS, decoder_steps=50_000,
+        repeats=10, timeout=72 * 3600,
     ),
 }  # fmt: skip

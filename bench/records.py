@@ -17,7 +17,7 @@ from bench.types import PrivacyClaim, Role, Score
 
 SCHEMA = 1
 Status = Literal["ok", "not-applicable", "failed", "timed-out"]
-Kind = Literal["attack", "utility", "sets", "throughput"]
+Kind = Literal["attack", "utility", "learning-curve", "decoding", "sets", "throughput"]
 
 
 class RecordError(Exception):

@@ -194,7 +194,11 @@ class _Scheduler:
             inputs=inputs,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )  # fmt: skip
-        write_atomically(record_path(self.place, cell, evaluator), dumps(record))
+        path = record_path(self.place, cell, evaluator)
+        if result.picture is not None and data is not None and data.shareable:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.with_suffix(".png").write_bytes(result.picture)
+        write_atomically(path, dumps(record))
         self.summary.records.append(record)
         self.summary.computed += 1
 

@@ -301,12 +301,16 @@ class Score:
 
 
 class Metric(ABC, Generic[E]):
-    """Turns evidence of one kind into a Score. `better` says which direction the data owner wants."""
+    """Turns evidence of one kind into a Score. `better` says which direction the data owner wants.
+
+    `on_request` metrics, which cost much, are computed only where they are named.
+    """
 
     name: ClassVar[str]
     unit: ClassVar[str]
     better: ClassVar[Literal["higher", "lower"]]
     source: ClassVar[str]
+    on_request: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, evidence: E) -> Score:

@@ -12,6 +12,8 @@ ATTACK_GROUP = "Privacy by image: weakest figure over the attacks that count"
 PATIENT_GROUP = "Privacy by patient: weakest figure"
 GROUPS: dict[Kind, str] = {
     "utility": "Utility",
+    "learning-curve": "Utility",
+    "decoding": "Released set",
     "attack": "Other attack figures: weakest",
     "sets": "Released set",
     "throughput": "Cost",
@@ -80,6 +82,17 @@ COLUMNS: tuple[Column, ...] = (
         "patient-reid-auc", "Patient ReID AUC", "attack", PATIENT_GROUP, "lower", 3,
         "ReID AUC where any image of the same patient counts as a correct match.",
         "0.5",
+    ),
+    Column(
+        "learning-curve", "Learning curve", "learning-curve", "Utility", "higher", 3,
+        "Utility AUC after training on parts of the release, averaged over the parts: how well Bob does with less.",
+        "0.5",
+    ),
+    Column(
+        "decoding-error", "Decoding error", "decoding", "Released set", "lower", 3,
+        "The share of the variance of test images that a decoder leaves unexplained if somebody with the key trains "
+        "it: how much of the image the encoding loses. It says nothing about Eve, who has no such pairs.",
+        "1",
     ),
     Column(
         "max-dispersion", "Max dispersion", "sets", "Released set", "higher", None,

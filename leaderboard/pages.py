@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
@@ -28,17 +28,26 @@ FIRST_ORDER = "reid-auc"
 
 @dataclass(frozen=True)
 class Intake:
-    """What a results folder held: accepted records, how many were made with --limit, and which files are broken."""
+    """What a results folder held.
+
+    Args:
+        records: The accepted ones.
+        folders: Cell to data-set name.
+        limited: How many records were made with --limit.
+        broken: The names of files that are no records.
+        pictures: PNG files beside decoding records, by cell.
+    """
 
     records: tuple[Record, ...]
     folders: Mapping[str, str]
     limited: int
     broken: tuple[str, ...]
+    pictures: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def intake(results: Path) -> Intake:
     """Read every record below `results`; broken files are named (never by folder), limited ones counted."""
-    accepted, folders, limited, broken = [], {}, 0, []
+    accepted, folders, limited, broken, pictures = [], {}, 0, [], {}
     for path, found in read_all(results):
         if not isinstance(found, Record):
             broken.append(path.name)
@@ -47,7 +56,9 @@ def intake(results: Path) -> Intake:
         else:
             accepted.append(found)
             folders[found.cell] = path.parent.parent.name
-    return Intake(tuple(accepted), folders, limited, tuple(sorted(broken)))
+            if found.kind == "decoding" and found.status == "ok" and path.with_suffix(".png").is_file():
+                pictures[found.cell] = path.with_suffix(".png").read_bytes()
+    return Intake(tuple(accepted), folders, limited, tuple(sorted(broken)), pictures)
 
 
 def build(results: Path, site: Path) -> Path:
@@ -62,21 +73,24 @@ def build(results: Path, site: Path) -> Path:
         raise NotADirectoryError(f"expected a results folder, got {results}; `bench run` makes one")
     pages = render(intake(results))
     _sweep(site, keep=pages)
-    for name, text in pages.items():
+    for name, content in pages.items():
         target = site / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8", newline="\n")
+        target.write_bytes(content if isinstance(content, bytes) else content.encode())
     return site / "index.html"
 
 
-def render(taken: Intake) -> dict[str, str]:
-    """Every file of the site by its relative name."""
+def render(taken: Intake) -> dict[str, str | bytes]:
+    """Every file of the site by its relative name: text, or the bytes of a picture."""
     board = rows(taken.records, taken.folders)
     parts = sections(board)
     shown = columns(taken.records)
     stems = slugs(row.method for row in board)
     env = _environment()
-    figures, files = _pictures(parts, sorted(stems))
+    figures, drawn = _pictures(parts, sorted(stems))
+    files: dict[str, str | bytes] = {**drawn}
+    decoded = {cell: f"figures/decoded-{digest(cell)}.png" for cell in taken.pictures}
+    files |= {decoded[cell]: picture for cell, picture in taken.pictures.items()}
     common = {
         "columns": shown,
         "stems": stems,
@@ -97,7 +111,7 @@ def render(taken: Intake) -> dict[str, str]:
     for method, stem in stems.items():
         mine = [row for row in board if row.method == method]
         files[f"methods/{stem}.html"] = env.get_template("method.html").render(
-            **common, root="../", method=method, rows=mine, sections=sections(mine)
+            **common, root="../", method=method, rows=mine, sections=sections(mine), decoded=decoded
         )
     static = resources.files("leaderboard") / "static"
     for name in ("board.css", "board.js"):
@@ -196,7 +210,7 @@ def _pictures(parts: Sequence[Section], methods: Sequence[str]) -> tuple[dict[st
     return figures, files
 
 
-def _sweep(site: Path, keep: Mapping[str, str]) -> None:
+def _sweep(site: Path, keep: Mapping[str, str | bytes]) -> None:
     """Remove what an earlier build listed in its manifest and this one does not make."""
     try:
         old = json.loads((site / MANIFEST).read_text(encoding="utf-8"))

@@ -171,7 +171,8 @@ def _verdict(
             for score in record.scores.values()
         )
     ]
-    end = _reach_words(members)
+    own = [rung.method for rung in members[0].rungs if rung.step is not None and rung.step.method == strongest.method]
+    end = _reach_words(members, own)
     return f"dented by {', '.join(dents)}: better than chance; {end}" if dents else end
 
 
@@ -184,8 +185,9 @@ def _name(record: Record) -> str:
     return record.evaluator.removeprefix("attack-")
 
 
-def _reach_words(members: Sequence[Member]) -> str:
-    measured = {rung.method for member in members for rung in member.rungs if rung.state != "not measured"}
+def _reach_words(members: Sequence[Member], own: Sequence[str]) -> str:
+    """How far the attacks get on the encoders of the ladder, the method itself (`own`) left out."""
+    measured = {rung.method for member in members for rung in member.rungs if rung.state != "not measured"} - {*own}
     broken = {rung.method for member in members for rung in member.rungs if rung.state == "broken"}
     if not measured:
         return "not broken by attacks whose reach was never measured"

@@ -11,8 +11,8 @@ from bench.options import place
 from bench.records import Record, read_all
 from bench.spec import UsageError
 from bench.store import write_atomically
-from leaderboard.entries import interval, number
 from leaderboard import reach as ladder
+from leaderboard.entries import interval, number
 from leaderboard.reach import Rung, Step, dumps, reach, rungs, steps
 
 

@@ -53,7 +53,9 @@ def _print_table(summary: Summary, where: Place) -> None:
         part = [row for row in board if row.dataset == dataset]
         table = Table(title=_title(part[0]), title_justify="left", caption_justify="left", show_lines=True)
         table.add_column("method", no_wrap=True)
-        columns = [part[0].entries[name].column for name in _COLUMNS if name in part[0].entries]
+        asked = [name for name, entry in part[0].entries.items() if entry.column.kind in ("learning-curve", "decoding")]
+        columns = [part[0].entries[name].column for name in (*_COLUMNS, *asked) if name in part[0].entries]
+        columns = [column for column in columns if any(row.entries[column.name].status != "not-run" for row in part)]
         for column in columns:
             table.add_column(f"{column.title} {column.arrow}", justify="right", overflow="fold")
         for row in part:

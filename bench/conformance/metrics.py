@@ -10,7 +10,9 @@ import torch
 from bench import registry
 from bench.conformance.outcome import PRESET, ROWS, Skip, require
 from bench.evidence import (
+    DecodingEvidence,
     Evidence,
+    LearningEvidence,
     PairEvidence,
     PairLevel,
     SetEvidence,
@@ -48,12 +50,16 @@ def _evidence(kind: type) -> Iterator[Evidence]:
         counts = [[_counts(len(sample), key) for sample in samples] for key in range(2)]
         people = PairLevel(counts, patient_links(links, subjects))
         yield PairEvidence((ROWS, ROWS), PairLevel(counts, links), people, samples, 1)
-    elif kind is UtilityEvidence:
+    elif kind in (UtilityEvidence, LearningEvidence):
         scores = [torch.rand(ROWS, 2, generator=random) for _ in range(2)]
         labels = torch.stack((torch.arange(ROWS) % 2, torch.arange(ROWS) // 2 % 2), dim=1).to(torch.float32)
         labels[0] = torch.nan
-        yield UtilityEvidence(scores, labels, subjects, ("first", "second"), 1)
-        yield UtilityEvidence(scores[:1], labels, None, ("first", "second"), 1)
+        many = UtilityEvidence(scores, labels, subjects, ("first", "second"), 1)
+        one = UtilityEvidence(scores[:1], labels, None, ("first", "second"), 1)
+        yield from (many, one) if kind is UtilityEvidence else (LearningEvidence({0.25: one, 0.5: one}),)
+    elif kind is DecodingEvidence:
+        raw = torch.rand(ROWS, 1, 8, 8, generator=random)
+        yield DecodingEvidence(raw, (raw + 0.1).clamp(0, 1), raw.mean(dim=0), subjects, 1)
     elif kind is SetEvidence:
         rows = torch.rand(ROWS, 8, generator=random)
         yield SetEvidence(rows, rows.flip(0).clone(), subjects, subjects.flip(0), 1)

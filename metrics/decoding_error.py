@@ -1,0 +1,41 @@
+"""Decoding error: how much of an image is lost to somebody who holds the key (Syfer, section 4.2 and appendix E)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+
+from bench.evidence import DecodingEvidence
+from bench.seeds import derive
+from bench.types import Metric, NotApplicable, Score
+from metrics.resampling import LEVELS, draw_weights
+
+DRAWS = 1000
+
+
+@dataclass(frozen=True)
+class DecodingError(Metric[DecodingEvidence]):
+    """Share of the variance of test images that a key-holder's decoder leaves unexplained."""
+
+    name: ClassVar[str] = "decoding-error"
+    unit: ClassVar[str] = "share of variance"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "Syfer, section 4.2: mean squared error, here over the variance about the mean image"
+    on_request: ClassVar[bool] = True
+
+    def __call__(self, evidence: DecodingEvidence) -> Score:
+        """Squared error over the squared distance from the training images' mean; the interval bootstraps people.
+
+        A decoder that knows nothing but that mean has 1. Raises NotApplicable where all test images are that mean.
+        """
+        raw = evidence.raw.double()
+        lost = (evidence.decoded.double() - raw).square().flatten(1).sum(dim=1)
+        whole = (raw - evidence.mean.double()).square().flatten(1).sum(dim=1)
+        if not bool(whole.sum() > 0):
+            raise NotApplicable("all test images are the mean image: there is no variance to explain")
+        seed = derive(evidence.seed, "decoding-error")
+        weights = draw_weights(evidence.subjects, len(raw), DRAWS, seed=seed).to(torch.float64)
+        low, high = torch.quantile((weights @ lost) / (weights @ whole).clamp_min(1e-300), LEVELS).tolist()
+        return Score(float(lost.sum() / whole.sum()), low, high, len(raw), null=1.0, note="95 % bootstrap over people")
