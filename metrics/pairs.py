@@ -1,21 +1,35 @@
 """One streaming sweep over all n x m pair scores, giving the integer counts that the pair metrics are made of.
 
-The grid never exists: blocks are read, counted and dropped. Linked scores are read from the same blocks as the rest, so
-that a tie is a tie to the last bit. Counts are 64-bit; division happens once, in the metric.
+The grid never exists: blocks are read, counted and dropped (`pair_reader`). First all linked scores are read, exactly;
+they make a table in which every score finds its place among them (`pair_places`). Then the scores go by once and are
+counted by place, for every part of the grid at once (`pair_census`; `pair_kernel` where numba is installed). Where the
+scores are products of known factors, blocks may be float32 products: what their proven error leaves open is compared
+exactly, so that the counts are those of exact scores to the last tie. Counts are 64-bit; division happens once, in the
+metric.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import cache
+from importlib.metadata import version
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from bench.types import PairScores
+from metrics.pair_blocks import blocks, split_evenly
+from metrics.pair_census import NO_LINK, Census, Counter, Part, Tally, TorchCounter
+from metrics.pair_reader import Reading
 
-BLOCK = 1024
+__all__ = ["Grid", "PairCounts", "blocks", "count", "count_grids", "engine", "split_evenly"]
+
+TOGETHER = 16
+"""Parts counted in one census."""
+
+Engine = Literal["numba", "torch"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,193 +69,122 @@ class Grid:
     links: Sequence[Tensor]
 
 
-def count(scores: PairScores, links: Tensor, *, block: int = BLOCK) -> PairCounts:
+def engine() -> str:
+    """What counts scores on the CPU, for records: numba with its version, or "torch" where numba is missing."""
+    return "torch" if _kernel() is None else f"numba {version('numba')}"
+
+
+def count(scores: PairScores, links: Tensor, *, block: int | None = None, engine: Engine | None = None) -> PairCounts:
     """Counts on the whole grid; see `count_grids`."""
     whole = Grid(torch.arange(scores.shape[0]), torch.arange(scores.shape[1]), [links])
-    return count_grids(scores, [whole], block=block)[0][0]
+    return count_grids(scores, [whole], block=block, engine=engine)[0][0]
 
 
-def count_grids(scores: PairScores, grids: Sequence[Grid], *, block: int = BLOCK) -> list[list[PairCounts]]:
-    """Counts for each part of one grid and each notion of a true pair, reading every score twice in all.
-
-    The first sweep reads all linked scores and the column maxima, the second finds every score's place among the linked
-    scores of all parts; a part's own linked scores are some of them, so its counts are sums of neighbouring places.
+def count_grids(
+    scores: PairScores, grids: Sequence[Grid], *, block: int | None = None, engine: Engine | None = None
+) -> list[list[PairCounts]]:
+    """Counts for each part of one grid and each notion of a true pair, all from the same one or two readings.
 
     Args:
         scores: n raw by m released rows; higher is likelier.
         grids: The parts.
-        block: Side of the blocks; the result does not depend on it.
+        block: Side of the blocks; None chooses by device. The result does not depend on it.
+        engine: What counts; None takes numba on the CPU where it is installed, else torch. The result is the same.
 
     Raises:
         ValueError: No links, links outside their part, or a score that is not finite (the rows are named).
     """
-    wanted = [[_check(links, grid, scores.shape) for links in grid.links] for grid in grids]
-    links = torch.unique(torch.cat([part for parts in wanted for part in parts]), dim=0)
-    order, bounds = _by_block(links, scores.shape, block)
-    linked = torch.empty(len(links), dtype=torch.float64)
-    tops = [_Top(grid) for grid in grids]
-    for number, (rows, cols) in enumerate(blocks(scores.shape, block)):
-        values = _read(scores, rows, cols)
-        here = order[bounds[number] : bounds[number + 1]]
-        linked[here] = values[links[here, 0] - rows.start, links[here, 1] - cols.start]
-        for top in tops:
-            top.see(rows, cols, values)
-
-    codes = links[:, 0] * scores.shape[1] + links[:, 1]
-    own = [
-        [linked[torch.searchsorted(codes, part[:, 0] * scores.shape[1] + part[:, 1])] for part in parts]
-        for parts in wanted
-    ]
-    ranks = [
-        [_Ranks(grid, part, score) for part, score in zip(parts, scored, strict=True)]
-        for grid, parts, scored in zip(grids, wanted, own, strict=True)
-    ]
-    levels = torch.unique(linked)
-    places = torch.zeros(len(grids), 2 * len(levels) + 1, dtype=torch.int64)
-    for rows, cols in blocks(scores.shape, block):
-        values = _read(scores, rows, cols)
-        below = torch.searchsorted(levels, values)
-        place = below.mul_(2).add_(levels[(below // 2).clamp_(max=len(levels) - 1)] == values)
-        for grid, total in zip(grids, places, strict=True):
-            total += torch.bincount(_inside(grid, rows, cols, place)[0].flatten(), minlength=places.shape[1])
-        for of_grid in ranks:
-            for rank in of_grid:
-                rank.see(rows, cols, values)
-
-    return [
-        [_counts(grid, top, total, levels, *each) for each in zip(parts, scored, of_grid, strict=True)]
-        for grid, top, total, parts, scored, of_grid in zip(grids, tops, places, wanted, own, ranks, strict=True)
-    ]
-
-
-def _counts(
-    grid: Grid, top: _Top, total: Tensor, levels: Tensor, links: Tensor, linked: Tensor, ranks: _Ranks
-) -> PairCounts:
-    """Counts of one notion: `total` are all scores by their place among `levels`, `linked` the scores of `links`."""
-    values, linked_counts = torch.unique(linked, return_counts=True)
-    tied = 2 * torch.searchsorted(levels, values) + 1
-    up_to = torch.cat((torch.zeros(1, dtype=torch.int64), total.cumsum(0)))
-    edges = torch.cat((torch.zeros(1, dtype=torch.int64), tied + 1)), torch.cat((tied, torch.tensor([len(total)])))
-    others = torch.empty(2 * len(values) + 1, dtype=torch.int64)
-    others[0::2] = up_to[edges[1]] - up_to[edges[0]]
-    others[1::2] = total[tied] - linked_counts
-    hits = torch.zeros_like(top.best).index_add_(0, links[:, 1], (linked == top.best[links[:, 1]]).to(torch.float64))
-    with_link = torch.unique(links[:, 1])
-    return PairCounts(
-        (len(grid.rows), len(grid.cols)),
-        linked_counts,
-        others,
-        hits[with_link] / top.ties[with_link],
-        ranks.expected(with_link),
-    )
-
-
-class _Ranks:
-    """How many scores of every released row stand above, and with, its best linked one within a grid."""
-
-    def __init__(self, grid: Grid, links: Tensor, linked: Tensor) -> None:
-        self.grid = grid
-        width = int(grid.cols[-1]) + 1
-        self.best = torch.full((width,), -torch.inf, dtype=torch.float64)
-        self.best.scatter_reduce_(0, links[:, 1], linked, "amax")
-        self.correct = torch.zeros(width, dtype=torch.int64).index_add_(
-            0, links[:, 1], (linked == self.best[links[:, 1]]).to(torch.int64)
+    n, m = scores.shape
+    cells = [[_cells(links, grid, (n, m)) for links in grid.links] for grid in grids]
+    every = torch.unique(torch.cat([own for of_grid in cells for own in of_grid]))
+    reading = Reading(scores, block)
+    found = reading.linked(every)
+    parts = [
+        Part(
+            _members(grid.rows, n), _members(grid.cols, m), own, [found[torch.searchsorted(every, one)] for one in own]
         )
-        self.above, self.tied = torch.zeros(width, dtype=torch.int64), torch.zeros(width, dtype=torch.int64)
-
-    def see(self, rows: slice, cols: slice, values: Tensor) -> None:
-        inside, which = _inside(self.grid, rows, cols, values)
-        self.above[which] += (inside > self.best[which]).sum(dim=0)
-        self.tied[which] += (inside == self.best[which]).sum(dim=0)
-
-    def expected(self, cols: Tensor) -> Tensor:
-        return self.above[cols] + (self.tied[cols] + 1) / (self.correct[cols].to(torch.float64) + 1)
-
-
-class _Top:
-    """The best score of every released row within a grid, and how many raw rows share it."""
-
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
-        width = int(grid.cols[-1]) + 1
-        self.best = torch.full((width,), -torch.inf, dtype=torch.float64)
-        self.ties = torch.zeros(width, dtype=torch.int64)
-
-    def see(self, rows: slice, cols: slice, values: Tensor) -> None:
-        inside, which = _inside(self.grid, rows, cols, values)
-        if inside.numel() == 0:
-            return
-        top = inside.amax(dim=0)
-        ties = (inside == top).sum(dim=0)
-        best, before = self.best[which], self.ties[which]
-        self.ties[which] = torch.where(top > best, ties, before + ties * (top == best))
-        self.best[which] = torch.maximum(best, top)
+        for grid, own in zip(grids, cells, strict=True)
+    ]
+    groups = _groups(parts)
+    counter = _counter(engine, reading.device)
+    swept = reading.sweep([[parts[number] for number in group] for group in groups], counter)
+    counts = {
+        number: [_counts(notion, parts[number], lane, census, tally) for notion in range(len(cells[number]))]
+        for group, (census, tally) in zip(groups, swept, strict=True)
+        for lane, number in enumerate(group)
+    }
+    return [counts[number] for number in range(len(grids))]
 
 
-def _inside(grid: Grid, rows: slice, cols: slice, values: Tensor) -> tuple[Tensor, Tensor]:
-    """The block's entries that belong to a grid, and the columns (of the whole grid) they stand in."""
-    which = _between(grid.cols, cols)
-    chosen = _between(grid.rows, rows)
-    inside = values if len(chosen) == values.shape[0] else values[chosen - rows.start]
-    return (inside if len(which) == values.shape[1] else inside[:, which - cols.start]), which
+def _counts(notion: int, part: Part, lane: int, census: Census, tally: Tally) -> PairCounts:
+    """Counts of one notion of a part, which is number `lane` of its census."""
+    levels, total = census.places.levels.cpu(), tally.totals[lane].cpu()
+    cells, scores = part.cells[notion], part.scores[notion]
+    values, linked = torch.unique(scores, return_counts=True)
+    tied = 2 * torch.searchsorted(levels, values) + 1
+    up_to = torch.nn.functional.pad(total.cumsum(0), (1, 0))
+    start = torch.nn.functional.pad(tied + 1, (1, 0))
+    stop = torch.nn.functional.pad(tied, (0, 1), value=len(total))
+    others = torch.empty(2 * len(values) + 1, dtype=torch.int64)
+    others[0::2] = up_to[stop] - up_to[start]
+    others[1::2] = total[tied] - linked
+    view = census.part_of.index(lane) + notion
+    best, above, level = (counts[view].cpu() for counts in (census.best, tally.above, tally.tied))
+    cols = cells % len(best)
+    place = 2 * torch.searchsorted(levels, scores) + 1
+    correct = torch.bincount(cols[place == best[cols]], minlength=len(best))
+    seen = best != NO_LINK
+    above, level, correct = above[seen], level[seen], correct[seen].to(torch.float64)
+    top_1 = torch.where(above == 0, correct / level, 0.0)
+    return PairCounts(_shape(part), linked, others, top_1, above + (level + 1) / (correct + 1))
 
 
-def _between(ascending: Tensor, part: slice) -> Tensor:
-    low, high = torch.searchsorted(ascending, torch.tensor([part.start, part.stop])).tolist()
-    inside: Tensor = ascending[low:high]
-    return inside
+def _shape(part: Part) -> tuple[int, int]:
+    return int(part.rows.sum()), int(part.cols.sum())
 
 
-def blocks(shape: tuple[int, int], block: int) -> Iterator[tuple[slice, slice]]:
-    """The grid in blocks of nearly equal size (never a thin remainder), row by row."""
-    for rows in split_evenly(shape[0], block):
-        for cols in split_evenly(shape[1], block):
-            yield rows, cols
+def _members(numbers: Tensor, length: int) -> Tensor:
+    members = torch.zeros(length, dtype=torch.bool)
+    members[numbers] = True
+    return members
 
 
-def split_evenly(length: int, block: int) -> list[slice]:
-    """`length` cut into the fewest nearly equal slices of at most `block`.
-
-    >>> split_evenly(10, 4)
-    [slice(0, 3, None), slice(3, 6, None), slice(6, 10, None)]
-    """
-    parts = -(-length // block)
-    edges = [length * part // parts for part in range(parts + 1)]
-    return [slice(start, stop) for start, stop in pairwise(edges)]
+def _groups(parts: Sequence[Part]) -> list[list[int]]:
+    """Numbers of the parts that share a census: a whole grid has one of its own, the others go together."""
+    whole = [number for number, part in enumerate(parts) if part.rows.all() and part.cols.all()]
+    others = [number for number in range(len(parts)) if number not in whole]
+    together = [others[start : start + TOGETHER] for start in range(0, len(others), TOGETHER)]
+    return [[number] for number in whole] + together
 
 
-def _check(links: Tensor, grid: Grid, shape: tuple[int, int]) -> Tensor:
+def _counter(engine: Engine | None, device: torch.device) -> type[Counter]:
+    kernel = _kernel() if device.type == "cpu" else None
+    if engine == "numba" and kernel is None:
+        raise ValueError(f"the engine numba needs numba and scores on the CPU, got scores on {device}")
+    return TorchCounter if kernel is None or engine == "torch" else kernel
+
+
+@cache
+def _kernel() -> type[Counter] | None:
+    """The compiled counter; None where numba is missing."""
+    try:
+        from metrics.pair_kernel import KernelCounter
+    except ImportError:
+        return None
+    return KernelCounter
+
+
+def _cells(links: Tensor, grid: Grid, shape: tuple[int, int]) -> Tensor:
+    """Numbers (row * m + column) of the linked pairs, ascending and distinct."""
     if links.ndim != 2 or links.shape[1] != 2 or len(links) == 0:
         raise ValueError(f"links must have shape (p, 2) with p at least 1, got {tuple(links.shape)}")
-    links = torch.unique(links.to("cpu", torch.int64), dim=0)
+    links = links.to("cpu", torch.int64)
     low, high = links.amin(dim=0).tolist(), links.amax(dim=0).tolist()
     if min(low) < 0 or high[0] >= shape[0] or high[1] >= shape[1]:
         raise ValueError(
             f"links must lie in the grid {shape}, got rows {low[0]}..{high[0]}, columns {low[1]}..{high[1]}"
         )
-    if not (torch.isin(links[:, 0], grid.rows).all() and torch.isin(links[:, 1], grid.cols).all()):
+    if not (_members(grid.rows, shape[0])[links[:, 0]].all() and _members(grid.cols, shape[1])[links[:, 1]].all()):
         raise ValueError("links must lie in the rows and columns of their part of the grid")
-    return links
-
-
-def _read(scores: PairScores, rows: slice, cols: slice) -> Tensor:
-    part = scores.block(rows, cols).to("cpu", torch.float64)
-    finite = part.isfinite()
-    if not finite.all():
-        row, col = (~finite).nonzero()[0].tolist()
-        raise ValueError(
-            f"scores must be finite, got {part[row, col].item()} for raw row {rows.start + row} and released row "
-            f"{cols.start + col}"
-        )
-    return part
-
-
-def _by_block(links: Tensor, shape: tuple[int, int], block: int) -> tuple[Tensor, list[int]]:
-    """Link numbers ordered by the block they lie in, and where each block's links begin."""
-    row_edges = torch.tensor([part.stop for part in split_evenly(shape[0], block)])
-    col_edges = torch.tensor([part.stop for part in split_evenly(shape[1], block)])
-    row_block = torch.searchsorted(row_edges, links[:, 0].contiguous(), right=True)
-    col_block = torch.searchsorted(col_edges, links[:, 1].contiguous(), right=True)
-    number = row_block * len(col_edges) + col_block
-    per_block = torch.bincount(number, minlength=len(row_edges) * len(col_edges))
-    return torch.argsort(number, stable=True), [0, *per_block.cumsum(0).tolist()]
+    cells: Tensor = torch.unique(links[:, 0] * shape[1] + links[:, 1])
+    return cells

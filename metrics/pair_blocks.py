@@ -1,0 +1,54 @@
+"""Blocks of a grid of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+GATHERED = 2**21
+"""Numbers gathered at once for exact scores of single pairs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Scores of a block of the grid: exact, or within a proven error of the exact products of `factors`."""
+
+    rows: slice
+    cols: slice
+    values: Tensor
+    factors: tuple[Tensor, Tensor] | None
+
+    def exact(self, rows: Tensor, cols: Tensor) -> Tensor:
+        """Exact scores (float64) of pairs numbered within the block."""
+        if self.factors is None:
+            return self.values[rows, cols].to(torch.float64)
+        return products(*self.factors, rows + self.rows.start, cols + self.cols.start)
+
+
+def products(a: Tensor, b: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
+    """Inner products (p,) of rows of a and b given by number, a slice of the pairs at a time."""
+    step = max(GATHERED // a.shape[1], 1)
+    starts = range(0, max(len(rows), 1), step)
+    return torch.cat([(a[rows[at : at + step]] * b[cols[at : at + step]]).sum(dim=1) for at in starts])
+
+
+def blocks(shape: tuple[int, int], block: int) -> Iterator[tuple[slice, slice]]:
+    """The grid in blocks of nearly equal size (never a thin remainder), row by row."""
+    for rows in split_evenly(shape[0], block):
+        for cols in split_evenly(shape[1], block):
+            yield rows, cols
+
+
+def split_evenly(length: int, block: int) -> list[slice]:
+    """`length` cut into the fewest nearly equal slices of at most `block`.
+
+    >>> split_evenly(10, 4)
+    [slice(0, 3, None), slice(3, 6, None), slice(6, 10, None)]
+    """
+    parts = -(-length // block)
+    edges = [length * part // parts for part in range(parts + 1)]
+    return [slice(start, stop) for start, stop in pairwise(edges)]
