@@ -103,8 +103,11 @@ class InstaHideScheme(Scheme):
         return self.learned
 
     def standardise(self, samples: Tensor) -> Tensor:
-        """Rows (n, ...) minus the public mean, over the public deviation, float32."""
+        """Rows (n, ...) minus the public mean, over the public deviation, float32. Raises ValueError by shape."""
         mean, std = (self.learned[part].to(samples) for part in ("mean", "std"))
+        if samples.ndim != mean.ndim + 1 or samples.shape[1] != len(mean):
+            kind = "images (n, {}, h, w)" if mean.ndim == 3 else "tables (n, {})"
+            raise ValueError(f"this key mixes {kind.format(len(mean))}, got shape {tuple(samples.shape)}")
         return (samples - mean) / std
 
 

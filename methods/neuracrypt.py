@@ -31,7 +31,6 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import relu
 
 from bench.nets.patches import cut, fold, patch_grid, patch_sizes
 from bench.noise import content_seed
@@ -208,22 +207,22 @@ def encode(network: State, tokens: Tensor) -> Encoded:
         tokens: One token a place, float32.
     """
     given, taken = network.get("moments"), []
-    state = relu(_map(tokens, network["first"]))
+    state = _map(tokens.flatten(0, 1), network["first"]).relu_()
     for layer, weights in enumerate(network["hidden"]):
         state = _map(state, weights)
-        if given is None:
-            var, mean = torch.var_mean(state, dim=(0, 1), correction=0)
-        else:
-            mean, var = given[layer]
+        mean = state.mean(dim=0) if given is None else given[layer, 0]
+        state -= mean
+        # A plain mean of squares: several times faster here than torch.var, and as exact after centring.
+        var = state.square().mean(dim=0) if given is None else given[layer, 1]
+        state = state.mul_((var + SMALLEST_VARIANCE).rsqrt()).relu_()
         taken.append(torch.stack((mean, var)))
-        state = relu((state - mean) * (var + SMALLEST_VARIANCE).rsqrt())
-    out = _map(relu(state + network["place"]), network["last"])
+    placed = (state.reshape(*tokens.shape[:2], -1) + network["place"]).relu_()
+    out = _map(placed.flatten(0, 1), network["last"]).reshape(placed.shape)
     return Encoded(out, torch.stack(taken) if taken else out.new_empty(0, 2, out.shape[2]))
 
 
-def _map(tokens: Tensor, weights: Tensor) -> Tensor:
-    mapped = torch.addmm(weights[-1], tokens.flatten(0, 1), weights[:-1])
-    return mapped.reshape(*tokens.shape[:2], weights.shape[1])
+def _map(rows: Tensor, weights: Tensor) -> Tensor:
+    return torch.addmm(weights[-1], rows, weights[:-1])
 
 
 def _maps(source: torch.Generator, shape: tuple[int, ...]) -> Tensor:

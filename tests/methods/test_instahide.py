@@ -191,6 +191,13 @@ def test_fewer_rows_than_constituents_are_refused():
     assert len(key_of(InstaHide()).release(images(n=3))) == 3
 
 
+def test_rows_of_another_kind_are_refused():
+    with pytest.raises(ValueError, match=r"mixes images \(n, 2, h, w\), got shape \(5, 3, 6, 6\)"):
+        key_of(InstaHide()).query(torch.rand(5, 3, 6, 6))
+    with pytest.raises(ValueError, match=r"mixes images \(n, 2, h, w\), got shape \(5, 2\)"):
+        key_of(InstaHide()).query(torch.rand(5, 2))
+
+
 def test_public_rows_that_do_not_vary_are_not_applicable():
     with pytest.raises(NotApplicable, match="those of made are all the same"):
         InstaHide().fit(Dataset("made", torch.ones(5, 1, 4, 4), None, None, (), False, True), 0)
