@@ -4,7 +4,8 @@ Source: Yala et al., Syfer (2022), section 4.2 (the decoder that keeps encodings
 depth 3) and appendix E (the pictures decoded with parallel data that only the data owner has).
 
 Differences from the paper, which does not say how tokens enter and leave the SAU: each location has a linear map of its
-own on the way in, for the keys of such methods differ from location to location, and all share one on the way out.
+own on the way in, for the keys of such methods differ from location to location, and all share one on the way out. The
+answer is added to a learned image, at first the mean of the raw ones.
 """
 
 from __future__ import annotations
@@ -50,6 +51,13 @@ class Decoder(nn.Module):
         self.enter = nn.Parameter(torch.randn(self.locations, numbers, width) / math.sqrt(numbers))
         self.body = SAU(width, depth, locations=self.locations)
         self.leave = nn.Linear(width, raw[0] * self.patch_size**2)
+        nn.init.zeros_(self.leave.weight)
+        nn.init.zeros_(self.leave.bias)
+        self.mean = nn.Parameter(torch.zeros(raw))
+
+    def start_at(self, images: Tensor) -> None:
+        """Begin with the mean of raw images (n, c, h, w) as the answer to everything."""
+        self.mean.data = images.mean(dim=0)
 
     def forward(self, released: Tensor) -> Tensor:
         """Released images (n, c, h, w) to raw ones (n, c, h, w), unbounded."""
@@ -58,7 +66,7 @@ class Decoder(nn.Module):
         else:
             tokens = cut(released, self.released_patch)
         entered = torch.bmm(tokens.transpose(0, 1), self.enter).transpose(0, 1)
-        return fold(self.leave(self.body(entered)), self.raw, self.patch_size)
+        return self.mean + fold(self.leave(self.body(entered)), self.raw, self.patch_size)
 
 
 def train_decoder(
@@ -98,6 +106,7 @@ def train_decoder(
     device = raw.device
     with seeded(derive(seed, "decoder"), device):
         decoder = Decoder(_shape(released), _shape(raw), width=width)
+    decoder.start_at(raw)
     network = nn.Sequential(Standardise(released), decoder).to(device)
     optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate)
     order = generator(derive(seed, "rows"))

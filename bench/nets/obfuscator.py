@@ -5,8 +5,9 @@ layer. The stated counts, 6.6 M learned and 6.3 M random parameters, agree with 
 positions learned once a block, and six random layers: one after each block and one more, which stands at the end here,
 so that the first learned layers see the image itself and all they give passes at least two random layers.
 
-Differences from the paper: patches that do not have `width` numbers enter through one more learned linear map; the
-tokens are folded into a grey image, a square a token, so that networks for images can read it.
+Differences from the paper: images are standardised first (it does not say); patches that do not have `width` numbers
+enter through one more learned linear map; the tokens are folded into a grey image, a square a token, so that networks
+for images can read it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from bench.nets.classifier import Standardise
 from bench.nets.patches import cut, fold, patch_grid
 from bench.nets.random_layers import draw_layers, random_layer
 from bench.nets.sau import SAULayer
@@ -45,11 +47,16 @@ class Obfuscator(nn.Module):
         self.patch_size, self.width, self.depth, self.side = patch_size, width, depth, math.isqrt(width)
         self.locations, numbers = down * across, shape[0] * patch_size**2
         self.encoded = (1, down * self.side, across * self.side)
+        self.standardise = Standardise(torch.zeros(1, shape[0], 1, 1))
         self.enter = nn.Identity() if numbers == width else nn.Linear(numbers, width)
         self.stacks = nn.ModuleList(
             nn.Sequential(*(SAULayer(width, HEADS, self.locations if first else 0, True) for first in order))
             for order in [[True] + [False] * (depth - 1)] * blocks
         )
+
+    def standardise_by(self, images: Tensor) -> None:
+        """From now on, subtract the mean and divide by the standard deviation of (n, c, h, w) images, by channel."""
+        self.standardise = Standardise(images)
 
     def draw(self, source: torch.Generator) -> list[Tensor]:
         """A key's random layers, `blocks` + 1 tensors (locations, width + 1, width), on the device of `source`."""
@@ -58,7 +65,7 @@ class Obfuscator(nn.Module):
 
     def forward(self, images: Tensor, layers: Sequence[Tensor]) -> Tensor:
         """Images (n, c, h, w) to encoded images (n, 1, h', w'), in which every token has mean 0 and variance 1."""
-        tokens = self.enter(cut(images, self.patch_size))
+        tokens = self.enter(cut(self.standardise(images), self.patch_size))
         for stack, weights in zip(self.stacks, layers[:-1], strict=True):
             tokens = random_layer(stack(tokens), weights)
         return fold(random_layer(tokens, layers[-1]), self.encoded, self.side)
