@@ -13,6 +13,8 @@ parameter): deeper stacks train sooner with it.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, scaled_dot_product_attention, selu
@@ -70,16 +72,43 @@ class SAU(nn.Module):
         return out
 
 
+class Tokens(nn.Module):
+    """Images (n, c, h, w) or vectors (n, d) to tokens (n, t, width), one a patch: a linear map of its numbers.
+
+    Args:
+        shape: Of one row: (c, h, w), cut into patches, or (d,), a single token.
+        width: Numbers a token.
+        patch_size: Side of a square patch in pixels; None makes one token of a whole row.
+        sizes: Add to each token a learned vector of its location times the logarithm of the patch's mean square. The
+            size of a patch survives many random maps, and a LayerNorm on the tokens would hide it.
+    """
+
+    def __init__(self, shape: tuple[int, ...], *, width: int, patch_size: int | None, sizes: bool) -> None:
+        super().__init__()
+        self.patch_size = patch_size if len(shape) == 3 else None
+        self.locations = 1
+        if self.patch_size is not None:
+            down, across = patch_grid(shape[1], shape[2], self.patch_size)
+            self.locations = down * across
+        self.embed = nn.Linear(math.prod(shape) // self.locations, width)
+        self.sizes = nn.Parameter(0.5 * torch.randn(self.locations, width)) if sizes else None
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(n, ...) rows to (n, t, width)."""
+        patches = rows.flatten(1).unsqueeze(1) if self.patch_size is None else cut(rows, self.patch_size)
+        tokens: Tensor = self.embed(patches)
+        if self.sizes is None:
+            return tokens
+        return tokens + patches.square().mean(dim=2, keepdim=True).clamp_min(SMALLEST_SIZE).log() * self.sizes
+
+
 class InstanceSAU(nn.Module):
     """Images (n, c, h, w) or vectors (n, d) to embeddings (n, width): the mean over the tokens of a SAU.
 
     Args:
-        shape: Of one row: (c, h, w), cut into patches, or (d,), a single token.
-        width, depth: Of the SAU.
-        patch_size: Side of a square patch in pixels; None makes one token of a whole row.
+        shape, patch_size, sizes: As of `Tokens`.
+        width, depth, heads: Of the SAU.
         dropout: Share of the numbers dropped before the mean.
-        sizes: Add to each token a learned vector of its location times the logarithm of the token's mean square. The
-            size of a patch survives many random maps, and the LayerNorm of the SAU would hide it.
     """
 
     def __init__(
@@ -94,26 +123,13 @@ class InstanceSAU(nn.Module):
         sizes: bool = False,
     ) -> None:
         super().__init__()
-        self.patch_size = patch_size if len(shape) == 3 else None
-        locations = 1
-        if self.patch_size is not None:
-            down, across = patch_grid(shape[1], shape[2], self.patch_size)
-            locations = down * across
-        numbers = 1
-        for side in shape:
-            numbers *= side
-        self.embed = nn.Linear(numbers // locations, width)
-        self.sizes = nn.Parameter(0.5 * torch.randn(locations, width)) if sizes else None
-        self.body = SAU(width, depth, locations=locations, heads=heads)
+        self.tokens = Tokens(shape, width=width, patch_size=patch_size, sizes=sizes)
+        self.body = SAU(width, depth, locations=self.tokens.locations, heads=heads)
         self.drop = nn.Dropout(dropout)
 
     def forward(self, rows: Tensor) -> Tensor:
         """(n, ...) rows to (n, width)."""
-        tokens = rows.flatten(1).unsqueeze(1) if self.patch_size is None else cut(rows, self.patch_size)
-        embedded = self.embed(tokens)
-        if self.sizes is not None:
-            embedded = embedded + tokens.square().mean(dim=2, keepdim=True).clamp_min(SMALLEST_SIZE).log() * self.sizes
-        out: Tensor = self.drop(self.body(embedded)).mean(dim=1)
+        out: Tensor = self.drop(self.body(self.tokens(rows))).mean(dim=1)
         return out
 
 
