@@ -7,29 +7,31 @@ and scored under keys never seen.
 Differences from the paper:
 - The towers and their loss: see `bench.nets.towers`.
 - When scoring, a set is the whole release, and not a batch of 128; above `SET_ROWS` rows, random parts of equal size.
-- Training ends when the loss on held-out keys is near zero.
-- Labels are not used. The loss is not divided by the number of keys: a step has one.
+- Training ends when the loss on held-out keys is near zero or at a plateau: see `bench.nets.contrast`.
+- Labels are not used (`contrastive-labels` does). The loss is not divided by the number of keys: a step has one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import torch
 from torch import Tensor, nn
 
+from bench.nets.contrast import Course, Example, Outcome, train
 from bench.nets.cosine import CosineScores
 from bench.nets.seeded import seeded
 from bench.nets.towers import Encoder, Tower, Towers
-from bench.progress import report
 from bench.seeds import derive, generator
-from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Scheme, View
+from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View
 
 SET_ROWS = 8192
-WARM_UP = 50
+HELD_OUT = 4
+
+Draw = Callable[[torch.Generator], Tensor]
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,17 @@ class Contrastive(Attack):
     """Two towers trained by contrast on simulated releases.
 
     Args:
-        encoder: Instance encoder: "sau", or "resnet18" for images.
+        encoder: Instance encoder: "sau"; for images also "vit" or "resnet18".
         steps: Training steps, one fresh key each, where `epochs` is None.
         epochs: Passes over the candidates; None: `steps` counts.
         batch: Candidates a step.
-        width: Width of the SAU and of the embeddings; a ResNet's first stage has a quarter of it (256: a ResNet-18).
-        depth: Depth of the instance SAU.
+        width: Of the SAU, the ViT and the embeddings; a ResNet's first stage has a quarter of it (256: a ResNet-18).
+        depth: Of the instance SAU or ViT.
         learning_rate: Of Adam, after a warm-up, falling to zero along a cosine.
         enough: Training ends when the mean loss on held-out keys is below this.
+        relations: Tell the towers how each row stands to the others of its set: see `bench.nets.relations`.
+        patience: Steps without a better loss on held-out keys after which training ends, at once where the loss never
+            left chance, else with the rest of the learning rate's fall.
     """
 
     name: ClassVar[str] = "contrastive"
@@ -54,8 +59,8 @@ class Contrastive(Attack):
         "smoke": {"steps": 60, "width": 64, "depth": 2},
         "first-look": {"steps": 300},
         "quick": {"steps": 1500},
-        "standard": {"steps": 10_000, "width": 256},
-        "paper": {"epochs": 500, "width": 256},
+        "standard": {"steps": 10_000, "width": 256, "patience": 2000},
+        "paper": {"epochs": 500, "width": 256, "patience": 5000},
     }
 
     encoder: Encoder = "sau"
@@ -66,11 +71,13 @@ class Contrastive(Attack):
     depth: int = 3
     learning_rate: float = 2e-3
     enough: float = 0.01
+    patience: int = 400
+    relations: bool = True
 
     def __post_init__(self) -> None:
-        if self.encoder not in ("sau", "resnet18"):
-            raise ValueError(f"encoder must be sau or resnet18, got {self.encoder!r}")
-        for what in ("steps", "epochs", "width", "depth"):
+        if self.encoder not in get_args(Encoder):
+            raise ValueError(f"encoder must be one of {', '.join(get_args(Encoder))}, got {self.encoder!r}")
+        for what in ("steps", "epochs", "width", "depth", "patience"):
             number = getattr(self, what)
             if number is not None and number < 1:
                 raise ValueError(f"{what} must be at least 1, got {number}")
@@ -80,82 +87,126 @@ class Contrastive(Attack):
             raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
 
     def fit(self, view: View, seed: int) -> ContrastiveAttacker:
-        """Train the towers. Raises NotApplicable for releases without links, and for a resnet18 on rows of numbers."""
-        device = view.candidates.samples.device
-        with seeded(derive(seed, "towers"), device):
-            return _train(self, view.scheme, view.candidates, seed)
+        """Train the towers. Raises NotApplicable for releases without links, and for vit and resnet18 on tables."""
+        n = len(view.candidates)
+        batch = min(self.batch, n)
+        if batch < 2:
+            raise NotApplicable(f"the contrastive attack compares rows: needs at least 2 candidates, got {n}")
+        return fit_towers(self, view, seed, lambda order: torch.randperm(n, generator=order)[:batch])
 
 
 @dataclass(frozen=True, eq=False)
 class ContrastiveAttacker(Attacker):
-    """Trained towers and the raw rows."""
+    """The trained towers, the embeddings of the candidates, and what came of the training.
+
+    Args:
+        towers: In evaluation mode.
+        raw: (n, width) float32 embeddings of the candidates.
+        labelled: Whether the towers read labels.
+        outcome: Of the training.
+        seed: Of the parts in which a large release is read.
+    """
 
     towers: Towers
-    candidates: Tensor
+    raw: Tensor
+    labelled: bool
+    outcome: Outcome
     seed: int
 
     def score(self, sealed: Release) -> CosineScores:
-        """Cosines between the embeddings of the candidates and of the released rows."""
+        """Cosines between the embeddings of the candidates and of the released rows.
+
+        Raises NotApplicable where the towers read labels and the release has none, ValueError where some are unknown.
+        """
+        labels = known_labels(sealed.labels, "the release") if self.labelled else None
         return CosineScores(
-            self._embed(self.towers.raw, self.candidates, "raw"),
-            self._embed(self.towers.released, sealed.samples, "released"),
+            self.raw, embed(self.towers.released, sealed.samples, labels, derive(self.seed, "released"))
         )
 
-    def _embed(self, tower: nn.Module, rows: Tensor, side: str) -> Tensor:
-        """(n, width). Parts are drawn at random, so that the order of the rows tells nothing."""
-        order = torch.randperm(len(rows), generator=generator(derive(self.seed, "parts", side))).to(rows.device)
-        with torch.no_grad():
-            parts = [tower(rows[part]) for part in order.tensor_split(math.ceil(len(rows) / SET_ROWS))]
-        return torch.cat(parts)[order.argsort()]
+    def notes(self) -> Mapping[str, int | float | str]:
+        """How the training went."""
+        return {
+            "steps": self.outcome.steps,
+            "held-out loss": self.outcome.loss,
+            "held-out loss at chance": self.outcome.chance,
+            "ended by": self.outcome.reason,
+            "training precision": self.outcome.precision,
+        }
 
 
-def _train(attack: Contrastive, scheme: Scheme, candidates: Dataset, seed: int) -> ContrastiveAttacker:
-    n, device = len(candidates), candidates.samples.device
-    batch = min(attack.batch, n)
-    if batch < 2:
-        raise NotApplicable(f"the contrastive attack compares rows: needs at least 2 candidates, got {n}")
-    steps = attack.steps if attack.epochs is None else attack.epochs * math.ceil(n / batch)
+def embed(tower: nn.Module, rows: Tensor, labels: Tensor | None, seed: int) -> Tensor:
+    """(n, width) float32 embeddings of one set, or of random parts of it where it has more than `SET_ROWS` rows.
+
+    Parts are drawn at random, so that the order of the rows tells nothing.
+    """
+    order = torch.randperm(len(rows), generator=generator(derive(seed, "parts"))).to(rows.device)
+    inputs = (rows,) if labels is None else (rows, labels)
+    # TensorFloat-32, the default of convolutions on CUDA, would tie scores as bfloat16 does.
+    with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        parts = order.tensor_split(math.ceil(len(rows) / SET_ROWS))
+        embeddings = [tower(*(tensor[part] for tensor in inputs)) for part in parts]
+    return torch.cat(embeddings)[order.argsort()]
+
+
+def fit_towers(attack: Contrastive, view: View, seed: int, draw: Draw) -> ContrastiveAttacker:
+    """Train the towers of `attack` on releases of batches; they read labels where the view has them.
+
+    Args:
+        attack: Its parameters.
+        view: Candidates with labels (n, k) free of NaN, or None.
+        seed: Of everything random.
+        draw: Gives the rows of a batch (int64), by a generator on the CPU.
+    """
+    candidates, device = view.candidates, view.candidates.samples.device
     order = generator(derive(seed, "batches"))
 
-    def simulate(name: str, step: int) -> tuple[Tensor, Release]:
-        rows = candidates.take(torch.randperm(n, generator=order)[:batch].to(device))
-        return rows.samples, scheme.sample_key(derive(seed, name, step)).release(rows)
+    def example(name: str, number: int) -> Example:
+        rows = candidates.take(draw(order).to(device))
+        release = view.scheme.sample_key(derive(seed, name, number)).release(rows)
+        if release.links is None or not len(release.links):
+            raise NotApplicable("the contrastive attack learns from links: no raw row stands in a row of this release")
+        released_labels = None if rows.labels is None else known_labels(release.labels, "the release")
+        return Example(rows.samples, release.samples, release.links, rows.labels, released_labels)
 
-    held_out = [simulate("held-out-key", number) for number in range(4)]
-    towers = Towers(
-        Tower(attack.encoder, tuple(candidates.samples.shape[1:]), width=attack.width, depth=attack.depth),
-        Tower(attack.encoder, tuple(held_out[0][1].samples.shape[1:]), width=attack.width, depth=attack.depth),
-    ).to(device)
-    optimiser = torch.optim.Adam(towers.parameters(), lr=attack.learning_rate)
-    check = max(1, min(25, steps // 6))
-    for step in range(steps):
-        rise, fall = min(1.0, (step + 1) / WARM_UP), 0.5 * (1 + math.cos(math.pi * step / steps))
-        optimiser.param_groups[0]["lr"] = attack.learning_rate * rise * fall
-        optimiser.zero_grad(set_to_none=True)
-        raw, release = simulate("attack-key", step)
-        loss = towers.loss(raw, release.samples, _links(release))
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(towers.parameters(), 1.0)
-        optimiser.step()
-        if (step + 1) % check == 0 or step + 1 == steps:
-            now = _held_out_loss(towers, held_out)
-            report(f"contrastive, loss on held-out keys {now:.3f}, step", step + 1, steps)
-            if now < attack.enough:
-                break
-    return ContrastiveAttacker(towers.eval(), candidates.samples, seed)
+    with seeded(derive(seed, "towers"), device):
+        held_out = [example("held-out-key", number) for number in range(HELD_OUT)]
+        batch = len(held_out[0].raw)
+        towers = Towers(
+            _tower(attack, held_out[0].raw, held_out[0].raw_labels),
+            _tower(attack, held_out[0].released, held_out[0].released_labels),
+        ).to(device)
+        steps = attack.steps if attack.epochs is None else attack.epochs * math.ceil(len(candidates) / batch)
+        course = Course(steps, attack.learning_rate, attack.enough, attack.patience)
+        outcome = train(towers, lambda step: example("attack-key", step), held_out, course)
+    raw = embed(towers.raw, candidates.samples, candidates.labels, derive(seed, "raw"))
+    return ContrastiveAttacker(towers, raw, candidates.labels is not None, outcome, seed)
 
 
-def _held_out_loss(towers: Towers, held_out: list[tuple[Tensor, Release]]) -> float:
-    towers.eval()
-    with torch.no_grad():
-        mean = sum(float(towers.loss(raw, release.samples, _links(release))) for raw, release in held_out) / len(
-            held_out
+def known_labels(labels: Tensor | None, whose: str) -> Tensor:
+    """The labels (n, k), float32, as they are.
+
+    Raises:
+        NotApplicable: If there are none.
+        ValueError: If any is NaN.
+    """
+    if labels is None:
+        raise NotApplicable(f"this attack reads raw and released labels: {whose} has none")
+    unknown = int(labels.isnan().any(dim=1).sum())
+    if unknown:
+        raise ValueError(
+            f"this attack needs every label: {unknown} of {len(labels)} rows of {whose} have unknown ones (NaN); "
+            "leave those rows out"
         )
-    towers.train()
-    return mean
+    return labels.float()
 
 
-def _links(release: Release) -> Tensor:
-    if release.links is None or not len(release.links):
-        raise NotApplicable("the contrastive attack learns from links: no raw row stands in a row of this release")
-    return release.links
+def _tower(attack: Contrastive, rows: Tensor, labels: Tensor | None) -> Tower:
+    columns = 0 if labels is None else labels.shape[1]
+    return Tower(
+        attack.encoder,
+        tuple(rows.shape[1:]),
+        width=attack.width,
+        depth=attack.depth,
+        labels=columns,
+        relations=attack.relations,
+    )

@@ -1,14 +1,18 @@
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
 
+from attacks import contrastive
 from attacks.contrastive import Contrastive
-from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View
+from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View, paired
 from methods.dauntless import Dauntless
 from methods.dp_simple import DPSimple
 from methods.identity import Identity
 from methods.noise import Noise
+from methods.random_layers import RandomLayers
 
 
 @pytest.fixture(autouse=True)
@@ -69,10 +73,71 @@ def test_vectors_are_read_as_single_tokens():
     assert top_1(SMALL, DPSimple(scale=0.05), table) > 0.9
 
 
-def test_a_resnet_reads_images():
-    attack = Contrastive(encoder="resnet18", steps=40, batch=32, width=16)
+@pytest.mark.parametrize("encoder", ["vit", "resnet18"])
+def test_other_encoders_read_images(encoder):
+    attack = Contrastive(encoder=encoder, steps=60, batch=32, width=16, depth=1, relations=False, learning_rate=5e-3)
     # One of 32 right by chance: Poisson(1), above 9 less than once in a million.
     assert top_1(attack, Identity(), images(32, side=8)) > 9 / 32
+
+
+@pytest.mark.parametrize("encoder", ["sau", "vit", "resnet18"])
+def test_a_release_may_have_another_shape_than_the_images(encoder):
+    private = images(32)
+    attack = Contrastive(encoder=encoder, steps=1, batch=16, width=16, depth=1)
+    attacker = attack.fit(View(private, Shrinking(), private, private), 0)
+    assert attacker.score(Shrinking().release(private)).shape == (32, 32)
+
+
+def test_relations_reach_five_random_layers_where_towers_without_them_do_not():
+    coarse = torch.randn(64, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+    smooth = 0.5 + 0.2 * torch.nn.functional.interpolate(coarse, size=(16, 16), mode="bicubic")
+    private = Dataset("made", smooth, None, None, (), False, True)
+    attack = Contrastive(steps=40, batch=64, width=32, depth=1, learning_rate=5e-3)
+    found = {
+        relations: top_1(replace(attack, relations=relations), RandomLayers(depth=5, patch_size=8), private)
+        for relations in (True, False)
+    }
+    # One of 64 right by chance: Poisson(1), above 9 less than once in a million.
+    assert found[True] > 9 / 64 >= found[False]
+
+
+def fitted(attack, method, private):
+    return attack.fit(View(private, method.fit(private, 0), private, private), 0)
+
+
+def test_a_run_at_chance_ends_when_its_patience_is_over_and_says_so():
+    notes = fitted(Contrastive(steps=900, batch=16, width=16, depth=1, patience=50), Noise(), images(32, 8)).notes()
+    assert notes["ended by"] == "chance"
+    assert notes["steps"] < 450
+    assert notes["held-out loss at chance"] == pytest.approx(math.log(16))
+    assert notes["held-out loss"] > 0.9 * math.log(16)
+
+
+def test_a_solved_run_says_so():
+    notes = fitted(SMALL, Identity(), images()).notes()
+    assert notes["ended by"] == "solved"
+    assert notes["steps"] < 150
+    assert notes["held-out loss"] < SMALL.enough
+    assert notes["training precision"] == "float32"
+
+
+def test_a_set_larger_than_the_limit_is_scored_in_parts(monkeypatch):
+    monkeypatch.setattr(contrastive, "SET_ROWS", 40)
+    # One of 64 right by chance: Poisson(1), above 9 less than once in a million.
+    assert top_1(SMALL, Identity(), images()) > 9 / 64
+
+
+def test_parts_of_a_set_have_nearly_equal_sizes(monkeypatch):
+    monkeypatch.setattr(contrastive, "SET_ROWS", 10)
+    sizes = []
+
+    def tower(rows):
+        sizes.append(len(rows))
+        return rows
+
+    rows = torch.arange(21.0).unsqueeze(1)
+    assert torch.equal(contrastive.embed(tower, rows, None, 0), rows)
+    assert sizes == [7, 7, 7]
 
 
 def test_the_same_seed_gives_the_same_scores_and_another_seed_others():
@@ -113,6 +178,13 @@ class Pairing(Scheme, Key):
         return Release(private.samples.unflatten(0, (-1, 2)).mean(dim=1), None, torch.stack((rows, rows // 2), dim=1))
 
 
+class Shrinking(Pairing):
+    """Releases the upper half of every image."""
+
+    def release(self, private):
+        return paired(private.samples[:, :, :8], None)
+
+
 class Sampling(Pairing):
     """Releases rows without links."""
 
@@ -136,10 +208,11 @@ def test_releases_without_links_are_not_applicable():
         SMALL.fit(View(private, Sampling(), private, private), 0)
 
 
-def test_a_resnet_on_a_table_is_not_applicable():
+@pytest.mark.parametrize("encoder", ["vit", "resnet18"])
+def test_an_encoder_of_images_on_a_table_is_not_applicable(encoder):
     table = Dataset("made", torch.rand(8, 12), None, None, (), False, True)
     with pytest.raises(NotApplicable, match="use encoder=sau"):
-        Contrastive(encoder="resnet18").fit(View(table, Identity().fit(table, 0), table, table), 0)
+        Contrastive(encoder=encoder).fit(View(table, Identity().fit(table, 0), table, table), 0)
 
 
 def test_training_leaves_the_global_random_numbers_alone():
@@ -152,8 +225,9 @@ def test_training_leaves_the_global_random_numbers_alone():
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"encoder": "vgg"}, "sau or resnet18, got 'vgg'"),
+        ({"encoder": "vgg"}, "one of sau, vit, resnet18, got 'vgg'"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"patience": 0}, "patience must be at least 1, got 0"),
         ({"batch": 1}, "batch must be at least 2, got 1"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
     ],

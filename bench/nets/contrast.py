@@ -1,0 +1,173 @@
+"""Training two towers on simulated releases: a fresh key every step, judged and stopped by keys that are held out.
+
+When to stop, besides the last step (steps before the warm-up ends count for nothing):
+- "solved": the mean loss on held-out keys is below `enough`.
+- "chance": the best smoothed held-out loss is `patience` steps old and no better than chance, which is known: the loss
+  of equal scores, log(n) for n pairs. There is nothing that a smaller learning rate could settle: the run ends at once.
+- "plateau": the best smoothed loss is as old, but better than chance. A smaller learning rate often helps here, so the
+  rest of the cosine is run through within `patience` steps (or what is left) before the run ends:
+  stopping early never costs the gain that the fall of the learning rate brings.
+A loss counts as better when it is lower by a hundredth of chance. A run that creeps by less needs a hundred patiences.
+
+On CUDA the networks compute in bfloat16 while they train (products of embeddings and the loss stay float32). Scores do
+not: two embeddings that bfloat16 cannot tell apart tie, and ties move guesswork.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from bench.nets.classifier import Precision
+from bench.nets.towers import Towers, matching_loss
+from bench.progress import report
+
+Reason = Literal["solved", "chance", "plateau", "last step"]
+
+WARM_UP = 50
+CHECK = 25
+SMOOTHED = 3
+LEAST = 0.01
+
+
+@dataclass(frozen=True)
+class Course:
+    """How long and how fast to train.
+
+    Args:
+        steps: At most so many, one fresh key each.
+        learning_rate: Of Adam, after a warm-up, falling to zero along a cosine.
+        enough: Ends the training when the mean loss on held-out keys is below it.
+        patience: Steps without a better held-out loss after which the training ends; see the module.
+    """
+
+    steps: int
+    learning_rate: float
+    enough: float
+    patience: int
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A simulated release: raw (n, ...) and released (m, ...) rows, links (p, 2), and labels (n, k), (m, k) or None."""
+
+    raw: Tensor
+    released: Tensor
+    links: Tensor
+    raw_labels: Tensor | None = None
+    released_labels: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a training: steps taken, mean loss on held-out keys, what chance gives there, and why it ended."""
+
+    steps: int
+    loss: float
+    chance: float
+    reason: Reason
+    precision: Precision
+
+
+@dataclass
+class Plateau:
+    """Watches held-out losses and says when to give up; see the module.
+
+    >>> watch = Plateau(chance=4.0, patience=50)
+    >>> [watch.stale(step, 4.0) for step in (50, 75, 100, 125)]
+    [False, False, False, True]
+    """
+
+    chance: float
+    patience: int
+    seen: list[float] = field(default_factory=list)
+    best: float = math.inf
+    best_step: int = WARM_UP
+
+    def stale(self, step: int, loss: float) -> bool:
+        """Take in the loss after `step`; True when the best smoothed loss is more than `patience` steps old."""
+        self.seen = [*self.seen, loss][-SMOOTHED:]
+        smoothed = sum(self.seen) / len(self.seen)
+        if smoothed < self.best - LEAST * self.chance:
+            self.best, self.best_step = smoothed, max(step, WARM_UP)
+        return step - self.best_step > self.patience
+
+    @property
+    def left_chance(self) -> bool:
+        """Whether any smoothed loss was better than chance."""
+        return self.best < (1 - LEAST) * self.chance
+
+
+def training_precision(device: torch.device) -> Precision:
+    """What networks may compute in while they train: bfloat16 on CUDA devices that have it."""
+    return "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
+
+
+def train(towers: Towers, example: Callable[[int], Example], held_out: Sequence[Example], course: Course) -> Outcome:
+    """Train the towers in place, which stay in evaluation mode.
+
+    Args:
+        towers: On the device of the examples.
+        example: The simulated release of a step, under a key of its own.
+        held_out: Releases under keys that no step uses.
+        course: How long and how fast.
+    """
+    optimiser = torch.optim.Adam(towers.parameters(), lr=course.learning_rate)
+    precision = training_precision(held_out[0].raw.device)
+    chance = sum(_chance(one) for one in held_out) / len(held_out)
+    watch, loss = Plateau(chance, course.patience), chance
+    reason: Reason = "last step"
+    check = max(1, min(CHECK, course.steps // 6))
+    start, place, end = 0, 0.0, course.steps  # the cosine goes from `place` at step `start` to 1 at step `end`
+    step, cooling = 0, False
+    towers.train()
+    while step < end:
+        along = place + (1 - place) * (step - start) / (end - start)
+        rise, fall = min(1.0, (step + 1) / WARM_UP), 0.5 * (1 + math.cos(math.pi * along))
+        optimiser.param_groups[0]["lr"] = course.learning_rate * rise * fall
+        optimiser.zero_grad(set_to_none=True)
+        _loss(towers, example(step), precision).backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(towers.parameters(), 1.0)
+        optimiser.step()
+        step += 1
+        if step % check and step < end:
+            continue
+        loss = _held_out_loss(towers, held_out)
+        report(f"contrastive, loss on held-out keys {loss:.3f}, step", step, end)
+        if loss < course.enough:
+            reason = "solved"
+            break
+        if not cooling and watch.stale(step, loss):
+            if not watch.left_chance:
+                reason = "chance"
+                break
+            reason, cooling = "plateau", True
+            start, place, end = step, along, min(course.steps, step + course.patience)
+    towers.eval()
+    return Outcome(step, loss, chance, reason, precision)
+
+
+def _loss(towers: Towers, one: Example, precision: Precision) -> Tensor:
+    with torch.autocast(one.raw.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
+        raw, released = towers(one.raw, one.released, raw_labels=one.raw_labels, released_labels=one.released_labels)
+    return towers.match(raw.float(), released.float(), one.links)
+
+
+def _held_out_loss(towers: Towers, held_out: Sequence[Example]) -> float:
+    towers.eval()
+    with torch.no_grad():
+        mean = sum(_loss(towers, one, "float32").item() for one in held_out) / len(held_out)
+    towers.train()
+    return mean
+
+
+def _chance(one: Example) -> float:
+    linked = torch.zeros(len(one.raw), len(one.released), dtype=torch.bool)
+    linked[one.links[:, 0].cpu(), one.links[:, 1].cpu()] = True
+    level = torch.zeros(linked.shape)
+    return (matching_loss(level, linked) + matching_loss(level.T, linked.T)).item() / 2
