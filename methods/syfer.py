@@ -10,7 +10,7 @@ Differences from the paper, beside those named there:
 - A finding's labels are flipped or not, exclusive classes permuted. Which of the two is settled by the public data.
 - On a CPU everything is float32. Training on CUDA may run in bfloat16 and compiled (`cuda_bfloat16`, `cuda_compile`);
   encodings are float32 everywhere.
-- The small presets train smaller networks for fewer steps; their parameters are in the record.
+- The small presets train smaller networks for fewer steps.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ class KeyedEncoder(Method):
                 f"set patch_size to one of {', '.join(map(str, sizes))}"
             )
         with seeded(derive(seed, "obfuscator"), samples.device):
-            network = self._network((c, h, w)).to(samples.device)
+            network = self._network((c, h, w))
+        network.standardise_by(samples)
+        network.to(samples.device)
         self._train(network, public, seed)
         return self._scheme(network, (c, h, w), public.exclusive)
 
@@ -130,6 +132,7 @@ class Syfer(KeyedEncoder):
         lambda_reid, lambda_rec: Weights of hiding and of staying decodable.
         learning_rate: Peak rate of Adam.
         opponent_width, opponent_depth: Of the attacker trained against; the decoder has the same width.
+        opponent_relations: Tell that attacker how each row stands to the others of its batch; the paper's is not told.
         cuda_bfloat16: On CUDA, train in bfloat16 autocast.
         cuda_compile: On CUDA, compile the network with torch.compile for training.
     """
@@ -152,6 +155,7 @@ class Syfer(KeyedEncoder):
     learning_rate: float = 1e-3
     opponent_width: int = 128
     opponent_depth: int = 3
+    opponent_relations: bool = True
     cuda_bfloat16: bool = True
     cuda_compile: bool = False
 
@@ -181,6 +185,7 @@ class Syfer(KeyedEncoder):
             learning_rate=self.learning_rate,
             width=self.opponent_width,
             depth=self.opponent_depth,
+            relations=self.opponent_relations,
             precision="bfloat16" if cuda and self.cuda_bfloat16 else "float32",
             compiled=cuda and self.cuda_compile,
         )

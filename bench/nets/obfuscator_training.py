@@ -6,7 +6,9 @@ lambda_rec L_rec - lambda_reid L_reid; odd steps change the attacker, who minimi
 minimises L_rec.
 
 Differences from the paper:
+- L_rec is in units of the public images' variance about their mean image: 1 is what the mean image reaches.
 - L_reid is that of `bench.nets.towers`: a learned scale, and softmax over raw and over encoded rows.
+- With `relations` the attacker is told how each row stands to the others of its set (`bench.nets.relations`).
 - The learning rate rises over the first steps and falls along a cosine to a twentieth; gradients are clipped to
   length one. Without these some runs end in a constant code.
 """
@@ -32,6 +34,7 @@ WARM_UP = 100
 LAST_RATE = 0.05
 LONGEST_GRADIENT = 1.0
 DECODER_DEPTH = 3
+SMALLEST_VARIANCE = 1e-12
 
 Encode = Callable[[Tensor, Sequence[Tensor]], Tensor]
 
@@ -46,6 +49,7 @@ class Opponents:
         lambda_reid, lambda_rec: Weights of the attacker's and of the decoder's loss.
         learning_rate: Peak rate of Adam, for all networks.
         width, depth: Of the attacker's towers; the decoder has the same width.
+        relations: Whether the towers are told how a row stands to the others of its batch.
         precision: Arithmetic of the networks; losses and weights stay float32.
         compiled: Compile the obfuscator with torch.compile.
     """
@@ -57,12 +61,21 @@ class Opponents:
     learning_rate: float
     width: int
     depth: int
+    relations: bool
     precision: Precision
     compiled: bool
 
 
-def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponents, seed: int) -> None:
-    """Train `obfuscator` in place.
+@dataclass(frozen=True)
+class Losses:
+    """Mean losses over the last fiftieth of the steps: `reid` of the attacker, log(batch) at chance; `rec` as above."""
+
+    reid: float
+    rec: float
+
+
+def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponents, seed: int) -> Losses:
+    """Train `obfuscator` in place and say how the game stands at the end.
 
     Args:
         obfuscator: On the device of the images.
@@ -76,18 +89,12 @@ def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponent
     device, batch = images.device, min(opponents.batch, len(images))
     c, h, w = images.shape[1:]
     with seeded(derive(seed, "opponents"), device):
-        towers = Towers(
-            _Autocast(Tower("sau", (c, h, w), width=opponents.width, depth=opponents.depth), opponents.precision),
-            _Autocast(
-                Tower("sau", obfuscator.encoded, width=opponents.width, depth=opponents.depth), opponents.precision
-            ),
+        towers = Towers(*(_tower(opponents, shape) for shape in ((c, h, w), obfuscator.encoded))).to(device)
+        decoder = Decoder(
+            obfuscator.encoded, (c, h, w), patch_size=obfuscator.patch_size, width=opponents.width, depth=DECODER_DEPTH
         ).to(device)
-        decoder = _Autocast(
-            Decoder(
-                obfuscator.encoded, (c, h, w), patch_size=obfuscator.patch_size, width=opponents.width,
-                depth=DECODER_DEPTH,
-            ), opponents.precision,
-        ).to(device)  # fmt: skip
+    decoder.start_at(images)
+    inverse = _Autocast(decoder, opponents.precision)
     estimators = nn.ModuleList((towers, decoder))
     encode = _encoder(obfuscator, opponents, device)
     movers = [
@@ -95,6 +102,7 @@ def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponent
     ]
     decoder_key = obfuscator.draw(generator(derive(seed, "decoder-key"), device))
     order, links = generator(derive(seed, "rows")), torch.arange(batch, device=device)[:, None].expand(-1, 2)
+    unit = images.var(dim=0, correction=0).mean().clamp_min(SMALLEST_VARIANCE)
     sums, check = torch.zeros(2, device=device), max(1, opponents.steps // 50)
     for step in range(opponents.steps):
         raw = images[torch.randperm(len(images), generator=order)[:batch].to(device)]
@@ -103,14 +111,15 @@ def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponent
         estimators.requires_grad_(not hiding)
         with torch.set_grad_enabled(hiding):
             fresh, fixed = encode(raw, key), encode(raw, decoder_key)
-        reid, rec = towers.loss(raw, fresh, links), (decoder(fixed) - raw).square().mean()
+        reid, rec = towers.loss(raw, fresh, links), (inverse(fixed) - raw).square().mean() / unit
         loss = opponents.lambda_rec * rec - opponents.lambda_reid * reid if hiding else reid + rec
         mover, networks = (movers[0], (obfuscator,)) if hiding else (movers[1], (towers, decoder))
         _step(mover, networks, loss, opponents.learning_rate * _share(step, opponents.steps))
         sums += torch.stack((reid.detach(), rec.detach()))
         if (step + 1) % check == 0 or step + 1 == opponents.steps:
-            _tell(sums / ((step % check) + 1), batch, step + 1, opponents.steps)
+            losses = _judge(sums / ((step % check) + 1), batch, step + 1, opponents.steps)
             sums = torch.zeros_like(sums)
+    return losses
 
 
 class _Autocast(nn.Module):
@@ -124,6 +133,11 @@ class _Autocast(nn.Module):
         with torch.autocast(rows.device.type, dtype=torch.bfloat16, enabled=self.precision == "bfloat16"):
             out: Tensor = self.network(rows)
         return out.float()
+
+
+def _tower(opponents: Opponents, shape: tuple[int, int, int]) -> nn.Module:
+    width, depth, relations = opponents.width, opponents.depth, opponents.relations
+    return _Autocast(Tower("sau", shape, width=width, depth=depth, relations=relations), opponents.precision)
 
 
 def _encoder(obfuscator: Obfuscator, opponents: Opponents, device: torch.device) -> Encode:
@@ -152,11 +166,12 @@ def _step(mover: torch.optim.Adam, networks: Sequence[nn.Module], loss: Tensor, 
     mover.step()
 
 
-def _tell(means: Tensor, batch: int, step: int, steps: int) -> None:
-    reid, rec = means.tolist()
-    if not (math.isfinite(reid) and math.isfinite(rec)):
+def _judge(means: Tensor, batch: int, step: int, steps: int) -> Losses:
+    losses = Losses(*means.tolist())
+    if not (math.isfinite(losses.reid) and math.isfinite(losses.rec)):
         raise FloatingPointError(
-            f"training diverged by step {step}: expected finite losses, got L_reid {reid} and L_rec {rec}; lower "
-            f"learning_rate or lambda_reid"
+            f"training diverged by step {step}: losses must be finite, got {losses}; lower learning_rate or lambda_reid"
         )
-    report(f"obfuscator, L_reid {reid:.2f} of {math.log(batch):.2f} at chance, L_rec {rec:.4f}, step", step, steps)
+    chance = math.log(batch)
+    report(f"obfuscator, L_reid {losses.reid:.2f} of {chance:.2f} at chance, L_rec {losses.rec:.3f}, step", step, steps)
+    return losses
