@@ -1,0 +1,197 @@
+"""Relational: the release is matched to the raw rows by how its rows relate to each other.
+
+Source: design of this project; graph matching by Gram matrices. A wide network with random weights has a nearly
+deterministic kernel, so that Eve knows the inner products of released rows in advance: she releases the candidates
+under keys of her own and takes the mean. Signatures of rows (length, quantiles of inner products, leverages at several
+ridges), compared in units of how far they differ from key to key (Fisher's discriminant), begin a one-to-one matching
+(Hungarian method), which is then refined in turn: score each pair by the inner product of their Gram rows, the
+columns matched as they are now; match anew; until the matching stays.
+
+Differences from plain relational matching:
+- The diagonal of Gram matrices is left out of the refinement; it would hold every matching in place.
+- Each location (and the whole row) has a Gram matrix; it counts by how well it survives a change of key.
+- How a release is read (patches in place, absolute values, bags of patches), whether the matching is refined, how
+  strongly the first scores stay in, and how sharp the posterior is: all are chosen by the likelihood of the links of
+  held-out simulated keys. No figure of the release enters the choice.
+
+Scores are log-posteriors: softmax over the candidates of each released row, and over the released rows of each
+candidate in turn (Sinkhorn) where there are equally many. Above `refine_up_to` rows, signatures alone are compared, by
+their cosine; the record's notes say which of the two was done.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.nets.cosine import CosineScores, apart
+from bench.nets.kinship import Kinship, Look, Seen, learn, true_links
+from bench.nets.matching import likelihood, log_posterior, refine, standardise
+from bench.nets.patches import fitting_patch
+from bench.nets.table import TableScores
+from bench.nets.tokens import READINGS
+from bench.progress import report
+from bench.seeds import derive
+from bench.types import Attack, Attacker, Dataset, NotApplicable, PairScores, Parameter, Release, Scheme, View
+
+TRIAL_KEYS = 2
+ENOUGH = -0.01
+LOCATIONS = 16
+OWN_SHARES = (1.0, 0.3, 0.1)
+BLENDS = (0.1, 0.3, 1.0)
+SHARPNESSES = tuple(2.0**power for power in range(-3, 7))
+
+
+@dataclass(frozen=True)
+class Relational(Attack):
+    """Matches the Gram matrices of the release to those of simulated releases.
+
+    Args:
+        keys: Simulated keys behind the mean Gram matrices and signatures.
+        held_out: Further simulated keys, by which the variant is chosen.
+        reading: How released rows are taken apart (see `bench.nets.tokens`); "auto" tries all on two simulated keys.
+        refine_up_to: Rows up to which the matching is refined; the Hungarian method takes cubic time.
+    """
+
+    name: ClassVar[str] = "relational"
+    source: ClassVar[str] = "this project: graph matching by Gram matrices of simulated releases"
+    knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
+        "smoke": {"keys": 4, "held_out": 1},
+        "first-look": {"keys": 8},
+        "quick": {"keys": 12},
+        "standard": {"keys": 16},
+        "paper": {"keys": 32},
+    }
+
+    keys: int = 12
+    held_out: int = 2
+    reading: Literal["auto", "places", "sizes", "bags"] = "auto"
+    refine_up_to: int = 2000
+
+    def __post_init__(self) -> None:
+        if self.keys < 2:
+            raise ValueError(f"keys must be at least 2, got {self.keys}")
+        if self.held_out < 1:
+            raise ValueError(f"held_out must be at least 1, got {self.held_out}")
+        if self.reading not in ("auto", *READINGS):
+            raise ValueError(f"reading must be auto, {', '.join(READINGS)}, got {self.reading!r}")
+        if self.refine_up_to < 0:
+            raise ValueError(f"refine_up_to must be at least 0, got {self.refine_up_to}")
+
+    def fit(self, view: View, seed: int) -> RelationalAttacker:
+        """Simulate keys and choose a variant. Raises NotApplicable for releases without links, or of under 3 rows."""
+        n = len(view.candidates)
+        if n < 3:
+            raise NotApplicable(f"relational matching compares rows with each other: needs at least 3, got {n}")
+        simulate = partial(_simulate, view.scheme, view.candidates, seed)
+        trials = [partial(simulate, "trial"), partial(simulate, "held-out")]
+        related = n <= self.refine_up_to
+        looks = [
+            Look(reading, _locations(view.candidates.samples), related, derive(seed, "reference"))
+            for reading in READINGS
+            if self.reading in ("auto", reading)
+        ]
+        tried: list[Variant] = []
+        for look in looks:
+            if len(looks) > 1 and (not tried or tried[-1].likelihood < ENOUGH):
+                tried.append(_calibrate(learn(look, trials[0], TRIAL_KEYS, n), trials[1], 1))
+        chosen = max(tried, key=lambda variant: variant.likelihood).kinship.look if tried else looks[0]
+        kinship = learn(chosen, partial(simulate, "key"), self.keys, n)
+        return RelationalAttacker(_calibrate(kinship, trials[1], self.held_out), self.keys)
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """A way to score, and how it did on held-out keys.
+
+    Args:
+        kinship: What simulated keys taught.
+        own: As in `Kinship.factors`.
+        blend: As in `bench.nets.matching.refine`; None compares signatures only.
+        sharpness: As in `bench.nets.matching.log_posterior`.
+        likelihood: Mean log-posterior of the links of held-out keys, in nats.
+    """
+
+    kinship: Kinship
+    own: float
+    blend: float | None
+    sharpness: float
+    likelihood: float
+
+    def scores(self, seen: Seen) -> Tensor:
+        """Standardised scores (n, m) of a release."""
+        start = CosineScores(*apart(*self.kinship.factors(seen, self.own))).block(slice(None), slice(None))
+        if self.blend is None or self.kinship.grams is None or seen.grams is None:
+            return standardise(start)
+        return refine(self.kinship.grams, seen.grams, self.kinship.weights, start, self.blend)
+
+
+@dataclass(frozen=True, eq=False)
+class RelationalAttacker(Attacker):
+    """The variant that did best on held-out simulated keys, and how many keys it rests on."""
+
+    variant: Variant
+    keys: int
+
+    def score(self, sealed: Release) -> PairScores:
+        """Log-posteriors; cosines of signatures where there are too many rows to refine a matching."""
+        kinship = self.variant.kinship
+        seen = kinship.look(sealed.samples)
+        if not kinship.look.related:
+            return CosineScores(*apart(*kinship.factors(seen, self.variant.own)))
+        return TableScores(log_posterior(self.variant.scores(seen), self.variant.sharpness))
+
+    def notes(self) -> Mapping[str, float | int | str]:
+        """The variant."""
+        refined = self.variant.blend is not None
+        why = "" if self.variant.kinship.look.related else " (more rows than refine_up_to)"
+        return {
+            "reading": self.variant.kinship.look.reading,
+            "matching": f"refined, blend {self.variant.blend}" if refined else f"signatures only{why}",
+            "simulated keys": self.keys,
+            "own share of covariance": self.variant.own,
+            "log-posterior of held-out links": self.variant.likelihood,
+        }
+
+
+def _simulate(scheme: Scheme, candidates: Dataset, seed: int, name: str, number: int) -> Release:
+    return scheme.sample_key(derive(seed, name, number)).release(candidates)
+
+
+def _locations(samples: Tensor) -> int:
+    """Parts that released vectors are cut into: as many as a raw image has patches."""
+    patch_size = fitting_patch(samples.shape[2], samples.shape[3]) if samples.ndim == 4 else None
+    return LOCATIONS if patch_size is None else samples.shape[2] * samples.shape[3] // patch_size**2
+
+
+def _calibrate(kinship: Kinship, simulate: Callable[[int], Release], held_out: int) -> Variant:
+    """The variant under which the links of held-out keys are likeliest: first the covariance, then the refinement."""
+    releases = [simulate(number) for number in range(held_out)]
+    shown = [(kinship.look(release.samples), true_links(release)) for release in releases]
+    best = max((_judged(kinship, own, None, shown) for own in OWN_SHARES), key=lambda variant: variant.likelihood)
+    if not kinship.look.related or best.likelihood > ENOUGH:
+        return best
+    refined = []
+    for number, blend in enumerate(BLENDS):
+        refined.append(_judged(kinship, best.own, blend, shown))
+        report("relational, variant", number + 1, len(BLENDS))
+    return max((best, *refined), key=lambda variant: variant.likelihood)
+
+
+def _judged(kinship: Kinship, own: float, blend: float | None, shown: Sequence[tuple[Seen, Tensor]]) -> Variant:
+    """The variant at the sharpness that suits it best."""
+    raw = Variant(kinship, own, blend, 1.0, -math.inf)
+    likelihoods = torch.zeros(len(SHARPNESSES), dtype=torch.float64)
+    for seen, links in shown:
+        scores = raw.scores(seen)
+        for number, sharpness in enumerate(SHARPNESSES):
+            likelihoods[number] += likelihood(scores, links, sharpness) / len(shown)
+    at = int(likelihoods.argmax())
+    return Variant(kinship, own, blend, SHARPNESSES[at], float(likelihoods[at]))

@@ -1,0 +1,68 @@
+"""Matchings of two sets by their Gram matrices, and posteriors of a matching."""
+
+from __future__ import annotations
+
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+ROUNDS = 30
+SINKHORN_ROUNDS = 10
+
+
+def assign(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """The one-to-one matching of the largest sum: rows and columns of scores (n, m), int64, min(n, m) of each."""
+    rows, cols = linear_sum_assignment(scores.double().cpu().numpy(), maximize=True)
+    return torch.from_numpy(rows).to(scores.device), torch.from_numpy(cols).to(scores.device)
+
+
+def standardise(scores: Tensor) -> Tensor:
+    """Scores (n, m) with mean zero and deviation one in every column."""
+    centred = scores - scores.mean(dim=0)
+    return centred / centred.std(dim=0, correction=0).clamp_min(torch.finfo(scores.dtype).tiny)
+
+
+def refine(known: Tensor, seen: Tensor, weights: Tensor, start: Tensor, blend: float) -> Tensor:
+    """Scores (n, m) float64 after matching and scoring in turn until the matching stays.
+
+    A candidate's score for a released row is the inner product of their Gram rows, the columns being matched as they
+    are now, summed over tokens; to it `blend` times the starting scores are added.
+
+    Args:
+        known: (p, n, n) float32, the candidates' Gram matrices, one a token.
+        seen: (p, m, m) float32, those of the release.
+        weights: (p,) how much each token counts.
+        start: (n, m) float64 scores that begin the matching.
+    """
+    base = standardise(start)
+    rows, cols = assign(base)
+    seen_before: list[tuple[Tensor, Tensor]] = []
+    for _ in range(ROUNDS):
+        total = torch.zeros_like(start, dtype=torch.float32)
+        for weight, ours, theirs in zip(weights.tolist(), known, seen, strict=True):
+            total += weight * (ours[:, rows] @ theirs[cols])
+        scores = standardise(total.double()) + blend * base
+        seen_before.append((rows, cols))
+        rows, cols = assign(scores)
+        # A matching seen before is a fixed point, or a cycle that would never end.
+        if any(torch.equal(rows, old[0]) and torch.equal(cols, old[1]) for old in seen_before):
+            break
+    return scores
+
+
+def log_posterior(scores: Tensor, sharpness: float) -> Tensor:
+    """Logarithms (n, m) of match probabilities: softmax of `sharpness` times scores over the candidates of each column.
+
+    Where n = m, every candidate stands in one released row too: rows and columns are normalised in turn (Sinkhorn),
+    columns last.
+    """
+    logits = sharpness * scores
+    for _ in range(SINKHORN_ROUNDS if scores.shape[0] == scores.shape[1] else 0):
+        logits = logits.log_softmax(dim=0).log_softmax(dim=1)
+    return logits.log_softmax(dim=0)
+
+
+def likelihood(scores: Tensor, links: Tensor, sharpness: float) -> float:
+    """Mean logarithm of the probability of links (p, 2), by the softmax over each column, in nats."""
+    logits = sharpness * scores
+    return float((logits[links[:, 0], links[:, 1]] - logits.logsumexp(dim=0)[links[:, 1]]).mean())
