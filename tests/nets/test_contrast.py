@@ -7,7 +7,7 @@ from torch import nn
 from bench.nets import contrast
 from bench.nets.contrast import Course, Example, Plateau, train, training_precision
 from bench.nets.seeded import seeded
-from bench.nets.towers import Towers
+from bench.nets.towers import Tower, Towers
 
 
 def watched(losses, patience=100):
@@ -124,3 +124,14 @@ def test_held_out_losses_and_scores_never_use_bfloat16(monkeypatch):
     outcome = exercise(Course(steps=12, learning_rate=1e-3, enough=0.01, patience=100), rates)
     assert outcome.precision == "bfloat16"
     assert set(precisions) == {(True, "bfloat16"), (False, "float32")}
+
+
+def test_under_bfloat16_products_and_loss_stay_float32():
+    with seeded(0):
+        towers = Towers(*(Tower("sau", (1, 16, 16), width=16, depth=1, relations=True) for _ in range(2)))
+        rows = torch.rand(8, 1, 16, 16)
+    example = Example(rows, rows.flip(3), torch.arange(8).unsqueeze(1).expand(8, 2))
+    plain, fast = (contrast._loss(towers, example, precision) for precision in ("float32", "bfloat16"))
+    assert fast.dtype == torch.float32
+    assert not torch.equal(fast, plain)  # bfloat16 was used
+    assert torch.allclose(fast, plain, rtol=0.05)

@@ -62,3 +62,23 @@ def test_every_weight_of_both_towers_learns():
 def test_a_resnet_for_vectors_is_not_applicable():
     with pytest.raises(NotApplicable, match="use encoder=sau"):
         Tower("resnet18", (12,), width=16, depth=1)
+
+
+def test_labels_move_embeddings_and_are_missed_where_a_tower_reads_them():
+    with seeded(0):
+        tower = Tower("sau", (1, 16, 16), width=16, depth=1, labels=1)
+    no, yes = torch.zeros(8, 1), torch.eye(8)[:, :1]
+    with torch.no_grad():
+        assert not torch.allclose(tower(rows(), yes)[0], tower(rows(), no)[0], atol=1e-3)
+    with pytest.raises(ValueError, match="expected labels"):
+        tower(rows())
+
+
+def test_relations_carry_over_to_rotated_patches():
+    with seeded(0):
+        tower = Tower("sau", (256,), width=16, depth=1, relations=True)
+        turn = torch.linalg.qr(torch.randn(256, 256))[0]
+    flat = rows().flatten(1)
+    with torch.no_grad():
+        told, turned = (tower.relations(part - part.mean(dim=0)) for part in (flat, flat @ turn))
+    assert torch.allclose(told, turned, atol=1e-3)
