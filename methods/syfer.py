@@ -38,6 +38,7 @@ SIZES: Mapping[str, Mapping[str, Parameter]] = {
     "standard": {"width": 256, "blocks": 5, "depth": 2},
     "paper": {"width": 256, "blocks": 5, "depth": 5},
 }
+LARGE: Mapping[str, Parameter] = {"batch": 128, "opponent_width": 256, "cuda_compile": True}
 
 
 @dataclass(frozen=True)
@@ -68,10 +69,9 @@ class KeyedEncoder(Method):
         check_sizes(width=self.width, blocks=self.blocks, depth=self.depth)
         if self.patch_size < 1:
             raise ValueError(f"patch_size must be at least 1, got {self.patch_size}")
-        if self.labels not in ("encoded", "raw"):
-            raise ValueError(f"labels must be encoded or raw, got {self.labels!r}")
-        if self.unbalanced not in ("error", "withhold"):
-            raise ValueError(f"unbalanced must be error or withhold, got {self.unbalanced!r}")
+        for what, known in (("labels", ("encoded", "raw")), ("unbalanced", ("error", "withhold"))):
+            if getattr(self, what) not in known:
+                raise ValueError(f"{what} must be {' or '.join(known)}, got {getattr(self, what)!r}")
 
     def fit(self, public: Dataset, seed: int) -> SyferScheme:
         """The network, trained if the method trains. Raises NotApplicable for tables and sides that do not divide."""
@@ -142,11 +142,9 @@ class Syfer(KeyedEncoder):
         "smoke": {**SIZES["smoke"], "steps": 8, "batch": 16, "opponent_width": 32, "opponent_depth": 1},
         "first-look": {**SIZES["first-look"], "steps": 400},
         "quick": {**SIZES["quick"], "steps": 1200},
-        "standard": {
-            **SIZES["standard"], "steps": 10_000, "batch": 128, "opponent_width": 256, "cuda_compile": True
-        },
-        "paper": {**SIZES["paper"], "steps": 50_000, "batch": 128, "opponent_width": 256, "cuda_compile": True},
-    }  # fmt: skip
+        "standard": {**SIZES["standard"], **LARGE, "steps": 10_000},
+        "paper": {**SIZES["paper"], **LARGE, "steps": 50_000},
+    }
 
     steps: int = 1200
     batch: int = 64

@@ -1,0 +1,191 @@
+import pytest
+import torch
+
+from bench.types import Dataset, NotApplicable
+from methods.syfer import Syfer, SyferRandom
+
+TINY = {"patch_size": 8, "width": 16, "blocks": 2, "depth": 1}
+SHORT = {**TINY, "steps": 6, "batch": 8, "opponent_width": 16, "opponent_depth": 1}
+UNBALANCED = torch.ones(24, 1).index_fill(0, torch.arange(3), 0.0)
+
+
+def images(n=24, shape=(1, 16, 16), seed=0, exclusive=False, labels=None):
+    samples = torch.rand(n, *shape, generator=torch.Generator().manual_seed(seed))
+    if labels is None:
+        rows = torch.arange(n)
+        labels = torch.stack((rows % 2, rows // 2 % 2), dim=1).float()
+    findings = tuple(f"finding {k}" for k in range(labels.shape[1]))
+    return Dataset("made", samples, labels, None, findings, exclusive, True)
+
+
+def key(method, number=1, public=None):
+    return method.fit(images() if public is None else public, 0).sample_key(number)
+
+
+@pytest.mark.parametrize("method", [SyferRandom(**TINY), Syfer(**SHORT)])
+def test_a_release_is_an_image_of_normalised_tokens(method):
+    released = key(method).release(images()).samples
+    assert released.shape == (24, 1, 8, 8)  # 2 x 2 tokens of 4 x 4
+    tokens = released.reshape(24, 2, 4, 2, 4).transpose(2, 3).reshape(24, 4, 16)
+    assert torch.allclose(tokens.mean(dim=2), torch.zeros(24, 4), atol=1e-5)
+    assert torch.allclose(tokens.var(dim=2, correction=0), torch.ones(24, 4), atol=1e-3)
+
+
+def test_paper_sized_patches_give_images_of_the_same_shape():
+    private = images(n=4, shape=(1, 32, 48))
+    assert key(SyferRandom(blocks=1), public=private).release(private).samples.shape == private.samples.shape
+
+
+def test_the_paper_preset_has_the_stated_sizes():
+    preset = Syfer(**Syfer.presets["paper"])
+    assert (preset.steps, preset.batch, preset.blocks, preset.patch_size) == (50_000, 128, 5, 16)
+    scheme = SyferRandom(**SyferRandom.presets["paper"]).fit(images(n=2, shape=(1, 64, 64)), 0)
+    learned = sum(weight.numel() for weight in scheme.network.parameters())
+    random = sum(layer.numel() for layer in scheme.sample_key(0).layers)
+    assert round(learned / 1e6, 1) == 6.6
+    assert round(random / 1e6, 1) == 6.3
+    assert round((learned + random) / 1e6, 1) == 12.9
+
+
+@pytest.mark.parametrize("preset", Syfer.presets)
+def test_every_preset_shapes_the_random_ablation_like_syfer(preset):
+    method, ablation = Syfer(**Syfer.presets[preset]), SyferRandom(**SyferRandom.presets[preset])
+    for size in ("patch_size", "width", "blocks", "depth"):
+        assert getattr(method, size) == getattr(ablation, size)
+
+
+def test_training_changes_the_learned_layers_and_nothing_else():
+    random = dict(SyferRandom(**TINY).fit(images(), 0).state())
+    trained = dict(Syfer(**SHORT).fit(images(), 0).state())
+    moved = {name for name in random if not torch.equal(random[name], trained[name])}
+    assert moved
+    assert all(name.startswith(("stacks.", "enter.")) for name in moved)
+
+
+def test_the_same_seed_gives_the_same_bits():
+    one, same, other = (Syfer(**SHORT).fit(images(), seed).sample_key(1).release(images()) for seed in (0, 0, 1))
+    assert torch.equal(one.samples, same.samples)
+    assert not torch.allclose(one.samples, other.samples)
+
+
+def test_keys_differ_and_a_key_repeats():
+    scheme = SyferRandom(**TINY).fit(images(), 0)
+    one, same, other = (scheme.sample_key(seed).release(images()).samples for seed in (1, 1, 2))
+    assert torch.equal(one, same)
+    assert not torch.allclose(one, other)
+
+
+@pytest.mark.parametrize("method", [SyferRandom(**TINY), Syfer(**SHORT)])
+def test_schemes_and_keys_survive_their_states(method):
+    scheme = method.fit(images(), 0)
+    original = scheme.sample_key(1)
+    again = method.load(dict(scheme.state())).load_key(dict(original.state()))
+    for a, b in zip(vars(original.release(images())).values(), vars(again.release(images())).values(), strict=True):
+        assert a is b is None or torch.equal(a, b)
+    scores = torch.rand(3, 2)
+    assert torch.equal(original.decode(scores), again.decode(scores))
+
+
+def test_an_encoding_does_not_depend_on_its_batch():
+    private, secret = images(), key(SyferRandom(**TINY))
+    whole = secret.release(private).samples
+    assert torch.allclose(secret.query(private.samples[3:4]), whole[3:4], atol=1e-5)
+    assert torch.allclose(secret.query(private.samples.flip(0)), whole.flip(0), atol=1e-5)
+
+
+def test_colour_images_and_a_single_patch_are_encoded():
+    for shape, patch_size in (((3, 16, 16), 8), ((1, 8, 8), 8)):
+        private = images(shape=shape)
+        released = key(SyferRandom(patch_size=patch_size, width=16), public=private).release(private).samples
+        assert released.shape == (24, 1, 4 * shape[1] // patch_size, 4 * shape[2] // patch_size)
+
+
+def test_encoded_labels_are_flipped_by_some_keys_and_decode_flips_predictions_back():
+    private, scheme = images(), SyferRandom(**TINY).fit(images(), 0)
+    flipped = torch.zeros(2)
+    for seed in range(64):
+        secret = scheme.sample_key(seed)
+        coded = secret.release(private).labels
+        same, changed = (coded == private.labels).all(dim=0), (coded == 1 - private.labels).all(dim=0)
+        assert (same ^ changed).all()
+        assert torch.equal(secret.decode(coded), private.labels)
+        flipped += changed
+    # Binomial(64, 1/2): outside 16..48 once in 40,000.
+    assert ((flipped >= 16) & (flipped <= 48)).all()
+
+
+def test_raw_labels_and_their_predictions_stay_as_they_are():
+    unbalanced = images(labels=UNBALANCED)
+    secret = key(SyferRandom(**TINY, labels="raw"))
+    assert torch.equal(secret.release(unbalanced).labels, unbalanced.labels)
+    scores = torch.rand(3, 1)
+    assert torch.equal(secret.decode(scores), scores)
+
+
+def test_labels_do_not_reach_the_samples():
+    private, secret = images(), key(SyferRandom(**TINY))
+    hidden = Dataset("made", private.samples, None, None, private.findings, False, True)
+    assert torch.equal(secret.release(private).samples, secret.release(hidden).samples)
+    assert secret.release(hidden).labels is None
+
+
+def test_unbalanced_labels_are_refused_unless_withheld():
+    unbalanced = images(labels=UNBALANCED)
+    with pytest.raises(NotApplicable, match=r"got 21 yes, 3 no for finding 'finding 0'.*unbalanced=withhold"):
+        key(SyferRandom(**TINY)).release(unbalanced)
+    coded = key(SyferRandom(**TINY, unbalanced="withhold")).release(unbalanced).labels
+    assert int(coded.isnan().sum()) == 18
+    assert int((coded == 1).sum()) == int((coded == 0).sum()) == 3
+
+
+def test_a_release_of_one_image_is_encoded():
+    assert key(SyferRandom(**TINY)).release(images(n=1)).samples.shape == (1, 1, 8, 8)
+
+
+def test_training_on_one_image_is_not_applicable():
+    with pytest.raises(NotApplicable, match="needs 2 public images, got 1"):
+        Syfer(**SHORT).fit(images(n=1), 0)
+
+
+def test_training_that_diverges_is_an_error():
+    with pytest.raises(FloatingPointError, match="lower learning_rate"):
+        Syfer(**{**SHORT, "steps": 40, "learning_rate": 1e30}).fit(images(), 0)
+
+
+def test_a_patch_that_does_not_divide_is_not_applicable_and_says_what_is():
+    with pytest.raises(NotApplicable, match="16 does not divide 28x28; set patch_size to one of 1, 2, 4, 7, 14, 28"):
+        SyferRandom().fit(images(shape=(1, 28, 28)), 0)
+
+
+def test_tables_are_not_applicable():
+    with pytest.raises(NotApplicable, match="made is a table"):
+        SyferRandom().fit(Dataset("made", torch.rand(5, 3), None, None, (), False, True), 0)
+
+
+def test_images_of_another_shape_are_refused():
+    with pytest.raises(ValueError, match=r"shape \(1, 16, 16\), got \(1, 24, 24\)"):
+        key(SyferRandom(**TINY)).query(torch.rand(2, 1, 24, 24))
+
+
+def test_a_scheme_of_other_sizes_is_refused():
+    state = SyferRandom(**TINY).fit(images(), 0).state()
+    with pytest.raises(ValueError, match=r"\[8, 16, 2, 1\], this method has \[8, 16, 3, 1\]"):
+        SyferRandom(**{**TINY, "blocks": 3}).load(state)
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"width": 48}, "even square such as 64, 144 or 256, got 48"),
+        ({"blocks": 0}, "blocks must be at least 1, got 0"),
+        ({"labels": "secret"}, "labels must be encoded or raw, got 'secret'"),
+        ({"unbalanced": "drop"}, "unbalanced must be error or withhold, got 'drop'"),
+        ({"steps": 1}, "steps must be at least 2, got 1"),
+        ({"lambda_rec": -1.0}, "lambda_rec must be at least 0"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive"),
+        ({"opponent_width": 30}, "multiple of 4"),
+    ],
+)
+def test_senseless_choices_are_refused(choice, message):
+    with pytest.raises(ValueError, match=message):
+        Syfer(**choice)
