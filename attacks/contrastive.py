@@ -5,7 +5,9 @@ the released rows, cosine similarity, softmax over a batch; every step a fresh k
 and scored under keys never seen.
 
 Differences from the paper:
-- The towers and their loss: see `bench.nets.towers`.
+- The towers and their loss: see `bench.nets.towers`. By default they are told the relations of a row (sorted inner
+  products with the other rows of its set), which the paper's attacker would have to find in attention; relations=false
+  is the paper's attacker.
 - When scoring, a set is the whole release, and not a batch of 128; above `SET_ROWS` rows, random parts of equal size.
 - Training ends when the loss on held-out keys is near zero or at a plateau: see `bench.nets.contrast`.
 - Labels are not used (`contrastive-labels` does). The loss is not divided by the number of keys: a step has one.

@@ -5,9 +5,9 @@ When to stop, besides the last step (steps before the warm-up ends count for not
 - "chance": the best smoothed held-out loss is `patience` steps old and no better than chance, which is known: the loss
   of equal scores, log(n) for n pairs. There is nothing that a smaller learning rate could settle: the run ends at once.
 - "plateau": the best smoothed loss is as old, but better than chance. A smaller learning rate often helps here, so the
-  rest of the cosine is run through within `patience` steps (or what is left) before the run ends:
-  stopping early never costs the gain that the fall of the learning rate brings.
-A loss counts as better when it is lower by a hundredth of chance. A run that creeps by less needs a hundred patiences.
+  rest of the cosine is run through within `patience` steps (or what is left) before the run ends: stopping early never
+  costs the gain that the fall of the learning rate brings.
+A loss counts as better when it is lower by a hundredth of chance.
 
 On CUDA the networks compute in bfloat16 while they train (products of embeddings and the loss stay float32). Scores do
 not: two embeddings that bfloat16 cannot tell apart tie, and ties move guesswork.

@@ -75,7 +75,7 @@ def test_vectors_are_read_as_single_tokens():
 
 @pytest.mark.parametrize("encoder", ["vit", "resnet18"])
 def test_other_encoders_read_images(encoder):
-    attack = Contrastive(encoder=encoder, steps=60, batch=32, width=16, depth=1, relations=False, learning_rate=5e-3)
+    attack = Contrastive(encoder, 60, batch=32, width=16, depth=1, relations=False, learning_rate=5e-3)
     # One of 32 right by chance: Poisson(1), above 9 less than once in a million.
     assert top_1(attack, Identity(), images(32, side=8)) > 9 / 32
 
@@ -106,7 +106,8 @@ def fitted(attack, method, private):
 
 
 def test_a_run_at_chance_ends_when_its_patience_is_over_and_says_so():
-    notes = fitted(Contrastive(steps=900, batch=16, width=16, depth=1, patience=50), Noise(), images(32, 8)).notes()
+    attack = Contrastive(steps=900, batch=16, width=16, depth=1, patience=50, relations=False)
+    notes = fitted(attack, Noise(), images(32, 8)).notes()
     assert notes["ended by"] == "chance"
     assert notes["steps"] < 450
     assert notes["held-out loss at chance"] == pytest.approx(math.log(16))
