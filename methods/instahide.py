@@ -18,7 +18,7 @@ Differences:
 - Rows are standardised by the public set's mean and deviation (a table's by column), not by those of the private rows.
 - The paper knows every label. Here a mixed label is the weighted mean over the constituents whose label is known, and
   NaN if none is.
-- New images reach Bob's model one by one, without partners (whose labels would show in his predictions): see `query`.
+- New images reach Bob's model without partners, whose labels would show in his predictions; see `query`.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class InstaHide(Method):
     Args:
         k: Private rows in each released row.
         largest: The largest weight that a constituent may have.
-        query: How new rows are standardised for Bob's model: "signed" with a fresh random mask, as in the release;
-            "plain" without, as the authors' code evaluates.
+        query: How new rows reach Bob's model, each on its own: "plain" as the authors' code evaluates, standardised and
+            not hidden; "signed" under a fresh random mask as in the release, which mostly costs some utility.
     """
 
     name: ClassVar[str] = "instahide"
@@ -53,13 +53,13 @@ class InstaHide(Method):
 
     k: int = 3
     largest: float = 0.65
-    query: Literal["signed", "plain"] = "signed"
+    query: Literal["plain", "signed"] = "plain"
 
     def __post_init__(self) -> None:
         if self.k < 2:
             raise ValueError(f"k must be at least 2, got {self.k}")
-        if self.query not in ("signed", "plain"):
-            raise ValueError(f"query must be signed or plain, got {self.query!r}")
+        if self.query not in ("plain", "signed"):
+            raise ValueError(f"query must be plain or signed, got {self.query!r}")
         if not 0 < self.largest <= 1:
             raise ValueError(f"largest must be above 0 and at most 1, got {self.largest}")
         kept = float((_drawn(TRIAL_DRAWS, self.k, generator(0)).amax(dim=1) <= self.largest).float().mean())
@@ -134,7 +134,7 @@ class InstaHideKey(Key):
         )
 
     def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
-        """Standardised rows, each on its own, under fresh signs unless the method's `query` is plain."""
+        """Standardised rows, each on its own; under fresh signs if the method's `query` is signed."""
         rows = self.scheme.standardise(samples)
         return rows if self.scheme.method.query == "plain" else _flip(rows, content_seed(self.seed, "query", samples))
 
