@@ -1,0 +1,304 @@
+"""Absolute correlation: flipping signs hides no size, and sizes give a mixture of known images away.
+
+Source: a mask of random signs leaves |x~| = |sum of weight_i x_i| (Carlini et al., "Is Private Learning Possible with
+Instance Encoding?", 2021, which undoes InstaHide by comparing absolute values). Where the candidates are known, finding
+the weights is a sparse, non-negative phase retrieval: alternately guess the signs from the weights found so far and
+find the weights by least squares (Gerchberg and Saxton 1972; Netrapalli et al. 2013).
+
+Differences from Carlini et al.:
+- They know none of the images and recover them from many mixtures. Here Eve holds the raw rows and asks which of them
+  stand in a released row; no network is trained.
+- First guess of the signs: those of the mean row, since X-rays are alike. What the candidates explain beyond the mean
+  row is found by ridge regression on all of them, the strongest few are refitted without negative weights, and their
+  mixture gives the next signs. A released row that is not explained to `EXPLAINED` starts again from the signs of the
+  candidate whose absolute values correlate best with it, and one explained by half from those of the next ones.
+- A score is the candidate's share of the weights times the explained share of the row, plus a small part of the cosine
+  between the row, with the signs found, and the candidate's column of the ridge regression: it orders the rest.
+- Rows may have been standardised before they were mixed. Eve tries them plain, by the public mean, and each row by its
+  own mean and deviation, on a key of her own, and takes what finds most of its links.
+
+Beyond as many candidates as numbers a row, the regression cannot tell all of them apart and finds fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.nets.cosine import CosineScores, apart
+from bench.seeds import derive, generator
+from bench.types import Attack, Attacker, NotApplicable, PairScores, Parameter, Release, View
+
+Reading = Literal["plain", "public", "row"]
+
+READINGS: tuple[Reading, ...] = ("plain", "public", "row")
+RIDGE = 1e-3  # of the mean square of a centred candidate
+EXPLAINED = 1e-4  # of a row's length left over: what float32 leaves of an exact fit
+HOPELESS = 0.5  # of a row's length left over: no mixture at all, so that starting again is in vain
+PROGRESS = 0.995  # a round that leaves more than this share of what was left is the last from its first guess
+KEPT = 6
+SWEEPS = 24
+PROBE_ROWS = 64
+ROWS_AT_ONCE = 256
+REST = 0.05  # the part of the cosine in a score
+
+
+@dataclass(frozen=True)
+class AbsoluteCorrelation(Attack):
+    """Finds the candidates whose weighted sum has the absolute values of a released row.
+
+    Args:
+        shortlist: Candidates that each regression hands on to the refit; more are slower and more thorough.
+        rounds: Regressions from each first guess of the signs.
+        restarts: Further first guesses for rows that are not explained.
+    """
+
+    name: ClassVar[str] = "absolute-correlation"
+    source: ClassVar[str] = "Carlini et al. 2021 (InstaHide), with known candidates: sparse phase retrieval"
+    knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"restarts": 1}}
+
+    shortlist: int = 16
+    rounds: int = 4
+    restarts: int = 3
+
+    def __post_init__(self) -> None:
+        for what, least in (("shortlist", 1), ("rounds", 1), ("restarts", 0)):
+            if getattr(self, what) < least:
+                raise ValueError(f"{what} must be at least {least}, got {getattr(self, what)}")
+
+    def fit(self, view: View, seed: int) -> AbsoluteCorrelationAttacker:
+        """Choose how rows are read. Raises NotApplicable for releases of another shape or without links."""
+        probe = _simulate(view, seed)
+        _comparable(view.candidates.samples, probe)
+        best: tuple[float, AbsoluteCorrelationAttacker] | None = None
+        for reading in READINGS:
+            attacker = AbsoluteCorrelationAttacker(replace(self, restarts=0), reading, _dictionary(view, reading))
+            found = attacker.found(probe)
+            if best is None or found > best[0]:
+                best = found, attacker
+        if best is None:
+            raise RuntimeError("no reading was tried")
+        return AbsoluteCorrelationAttacker(self, best[1].reading, best[1].dictionary, best[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Dictionary:
+    """The candidates as they may stand in a mixture.
+
+    Args:
+        shape: Of a raw row.
+        rows: (n, d) float64.
+        mean: (d,) float64, of the rows.
+        columns: (n, d) float64: weights of a row y above the mean are columns @ y, by ridge regression.
+        sizes: (n, d) float64, absolute values, centred by number over the rows, at length one.
+    """
+
+    shape: tuple[int, ...]
+    rows: Tensor
+    mean: Tensor
+    columns: Tensor
+    sizes: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """Released rows explained by candidates.
+
+    Args:
+        chosen: (m, a) int64 candidates, distinct within a row, and their weights (m, a), not negative.
+        left: (m,) the share of the length of a row's absolute values that is not explained.
+        signed: (m, d) the released absolute values with the signs found.
+    """
+
+    chosen: Tensor
+    weights: Tensor
+    left: Tensor
+    signed: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class AbsoluteCorrelationAttacker(Attacker):
+    """The candidates under one reading; `matched` is the share of links found under a key of Eve's own."""
+
+    attack: AbsoluteCorrelation
+    reading: Reading
+    dictionary: Dictionary
+    matched: float = 0.0
+
+    def score(self, sealed: Release) -> MixtureScores:
+        """Shares of the mixture. Raises NotApplicable where raw and released rows differ in shape."""
+        if tuple(sealed.samples.shape[1:]) != self.dictionary.shape:
+            raise NotApplicable(_differ(self.dictionary.shape, tuple(sealed.samples.shape[1:])))
+        parts = torch.split(sealed.samples.flatten(1), ROWS_AT_ONCE)
+        found = [explain(self.dictionary, part.double().abs(), self.attack) for part in parts]
+        chosen, weights = torch.cat([part.chosen for part in found]), torch.cat([part.weights for part in found])
+        left, signed = torch.cat([part.left for part in found]), torch.cat([part.signed for part in found])
+        return MixtureScores(self.dictionary, Explained(chosen, weights, left, signed))
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """How rows are read, and how that did on a key of Eve's own."""
+        return {"rows read": self.reading, "links found under a simulated key": round(self.matched, 4)}
+
+    def found(self, release: Release) -> float:
+        """Share of links (p, 2) that are among the best-scored candidates of their released row, as many as it has."""
+        scores = self.score(release)
+        links = release.links
+        if links is None:
+            raise ValueError("a simulated release must have links")
+        grid = scores.block(slice(None), slice(None))
+        linked = torch.zeros_like(grid, dtype=torch.bool)
+        linked[links[:, 0], links[:, 1]] = True
+        place = grid.argsort(dim=0, descending=True).argsort(dim=0)
+        return float((linked & (place < linked.sum(dim=0))).sum() / linked.sum())
+
+
+class MixtureScores(PairScores):
+    """Share of a candidate in a released row times the explained part of the row, plus a little cosine for the rest."""
+
+    def __init__(self, dictionary: Dictionary, explained: Explained) -> None:
+        self.rest = CosineScores(*apart(dictionary.columns, _above_mean(dictionary, explained.signed)))
+        self.shape = self.rest.shape
+        shares = explained.weights / explained.weights.sum(dim=1, keepdim=True).clamp_min(1e-300)
+        self.chosen, self.shares = explained.chosen, shares * (1 - explained.left).clamp_min(0)[:, None]
+
+    def block(self, rows: slice, cols: slice) -> Tensor:
+        """Scores (rows, cols) in [-0.05, 1.05], float64."""
+        first, stop, _ = rows.indices(self.shape[0])
+        scores = REST * self.rest.block(rows, cols)
+        chosen, shares = self.chosen[cols], self.shares[cols]
+        inside = (chosen >= first) & (chosen < stop)
+        column = torch.arange(len(chosen), device=chosen.device)[:, None].expand_as(chosen)
+        scores[chosen[inside] - first, column[inside]] += shares[inside]  # distinct places: nothing is added twice
+        return scores
+
+
+def explain(dictionary: Dictionary, sizes: Tensor, attack: AbsoluteCorrelation) -> Explained:
+    """The best explanation found for each of the absolute values (m, d) float64, over all first guesses."""
+    length = torch.linalg.vector_norm(sizes, dim=1).clamp_min(1e-300)
+    kept = min(KEPT, attack.shortlist, len(dictionary.rows))
+    best = Explained(
+        torch.arange(kept, device=sizes.device).repeat(len(sizes), 1),
+        sizes.new_zeros(len(sizes), kept),
+        sizes.new_full((len(sizes),), torch.inf),
+        sizes * _signs(dictionary.mean),
+    )
+    like = sizes @ dictionary.sizes.T if attack.restarts else None
+    for start in range(attack.restarts + 1):
+        todo = ((best.left > EXPLAINED) & ((best.left < HOPELESS) | (start < 2))).nonzero()[:, 0]
+        signed = sizes * _signs(dictionary.mean)
+        if start and like is not None:
+            if start > like.shape[1]:
+                break
+            signed = sizes * _signs(dictionary.rows[like.topk(start, dim=1).indices[:, -1]])
+        signed, held, before = signed[todo], None, best.left.new_full((len(todo),), torch.inf)
+        for _ in range(attack.rounds):
+            if not len(todo):
+                break
+            chosen, weights, signed = _round(dictionary, sizes[todo], signed, held, attack.shortlist, kept)
+            mixed = (weights[:, None] @ dictionary.rows[chosen])[:, 0]
+            left = torch.linalg.vector_norm(sizes[todo] - mixed.abs(), dim=1) / length[todo]
+            better = left < best.left[todo]
+            now = Explained(chosen, weights, left, signed)
+            for name in ("chosen", "weights", "left", "signed"):
+                getattr(best, name)[todo[better]] = getattr(now, name)[better]
+            going = (left > EXPLAINED) & (left < PROGRESS * before)
+            held, before = chosen[going][:, : max(1, kept - 2)], left[going]
+            todo, signed = todo[going], signed[going]
+    return best
+
+
+def _round(
+    dictionary: Dictionary, sizes: Tensor, signed: Tensor, held: Tensor | None, shortlist: int, kept: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One regression and refit: candidates (m, kept), strongest first, their weights, and the sizes with new signs."""
+    weights = _above_mean(dictionary, signed) @ dictionary.columns.T
+    if held is not None:
+        weights.scatter_(1, held, torch.inf)
+    chosen = weights.topk(min(shortlist, weights.shape[1]), dim=1).indices
+    start = torch.zeros_like(chosen, dtype=sizes.dtype)
+    for times, sweeps in ((2, SWEEPS // 2), (4, SWEEPS)):
+        atoms = dictionary.rows[chosen]
+        gram = atoms @ atoms.mT
+        for _ in range(times):
+            start = _non_negative(gram, (atoms @ signed[:, :, None])[:, :, 0], start, sweeps)
+            signed = sizes * _signs((start[:, None] @ atoms)[:, 0])
+        order = start.argsort(dim=1, descending=True)[:, :kept]
+        chosen, start = chosen.gather(1, order), start.gather(1, order)
+    return chosen, start, signed
+
+
+def _non_negative(gram: Tensor, target: Tensor, start: Tensor, sweeps: int) -> Tensor:
+    """Non-negative least squares by coordinate descent: gram (m, a, a), target and start (m, a)."""
+    weights = start.clone()
+    scale = gram.diagonal(dim1=1, dim2=2).clamp_min(1e-300)
+    for _ in range(sweeps):
+        for number in range(weights.shape[1]):
+            slope = target[:, number] - (gram[:, number] * weights).sum(dim=1)
+            weights[:, number] = (weights[:, number] + slope / scale[:, number]).clamp_min(0)
+    return weights
+
+
+def _above_mean(dictionary: Dictionary, signed: Tensor) -> Tensor:
+    """What the rows (m, d) hold beyond their part of the mean candidate."""
+    part = signed @ dictionary.mean / dictionary.mean.square().sum().clamp_min(1e-300)
+    return signed - part[:, None] * dictionary.mean
+
+
+def _signs(numbers: Tensor) -> Tensor:
+    return torch.where(numbers < 0, -1.0, 1.0).to(numbers.dtype)
+
+
+def _dictionary(view: View, reading: Reading) -> Dictionary:
+    samples = view.candidates.samples
+    rows = _read(samples.double(), view.public.samples, reading).flatten(1)
+    mean = rows.mean(dim=0)
+    centred = rows - mean
+    n, d = rows.shape
+    ridge = RIDGE * float(centred.square().sum() / n) or 1.0
+    gram = centred @ centred.T if n <= d else centred.T @ centred
+    gram.diagonal().add_(ridge)
+    columns = torch.linalg.solve(gram, centred) if n <= d else torch.linalg.solve(gram, centred.T).T
+    sizes = rows.abs() - rows.abs().mean(dim=0)
+    sizes = sizes / torch.linalg.vector_norm(sizes, dim=1, keepdim=True).clamp_min(1e-300)
+    return Dictionary(tuple(samples.shape[1:]), rows, mean, columns.contiguous(), sizes)
+
+
+def _read(samples: Tensor, public: Tensor, reading: Reading) -> Tensor:
+    if reading == "plain":
+        return samples
+    if reading == "public":  # by channel, or by column of a table
+        return samples - public.double().mean(dim=(0, 2, 3) if public.ndim == 4 else 0, keepdim=True).reshape(
+            1, -1, *(1 for _ in samples.shape[2:])
+        )
+    std, mean = torch.std_mean(samples.flatten(1), dim=1, correction=0)
+    shape = (-1, *(1 for _ in samples.shape[1:]))
+    return (samples - mean.reshape(shape)) / std.clamp_min(1e-12).reshape(shape)
+
+
+def _simulate(view: View, seed: int) -> Release:
+    """Some rows of a release under a key of Eve's own."""
+    release = view.scheme.sample_key(derive(seed, "key")).release(view.candidates)
+    if release.links is None or not len(release.links):
+        raise NotApplicable("absolute-correlation looks for raw rows: none stands in a row of this release")
+    chosen = torch.randperm(len(release), generator=generator(derive(seed, "probe")))[:PROBE_ROWS]
+    chosen = chosen.to(release.links.device)
+    place = torch.full((len(release),), -1, dtype=torch.int64, device=chosen.device)
+    place[chosen] = torch.arange(len(chosen), device=chosen.device)
+    links = torch.stack((release.links[:, 0], place[release.links[:, 1]]), dim=1)
+    return Release(release.samples[chosen], None, links[links[:, 1] >= 0])
+
+
+def _comparable(raw: Tensor, release: Release) -> None:
+    if raw.shape[1:] != release.samples.shape[1:]:
+        raise NotApplicable(_differ(tuple(raw.shape[1:]), tuple(release.samples.shape[1:])))
+    if release.links is None or not len(release.links):
+        raise NotApplicable("absolute-correlation looks for raw rows: none stands in a row of this release")
+
+
+def _differ(raw: tuple[int, ...], released: tuple[int, ...]) -> str:
+    return f"absolute-correlation compares rows of one shape: raw rows are {raw}, released ones {released}"
