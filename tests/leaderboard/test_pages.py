@@ -102,6 +102,14 @@ def test_a_figure_at_chance_is_marked(write: Write, tmp_path: Path) -> None:
     assert text.count('title="Not distinguishable from chance') == 2
 
 
+def test_a_rung_without_guesswork_is_shown_by_its_state(write: Write, tmp_path: Path) -> None:
+    results = write(record("identity", scores={"reid-auc": auc(0.9)}), record("identity", "slow", status="timed-out"))
+    text = build(results, tmp_path / "site").read_text(encoding="utf-8")
+    reach = text[text.index('id="reach"') : text.index('id="how-to-read"')]
+    assert "dented" in reach
+    assert "failed" in reach
+
+
 def test_no_method_is_called_private(write: Write, tmp_path: Path) -> None:
     text = build(write(*some()), tmp_path / "site").read_text(encoding="utf-8")
     assert "not broken by these attacks" in text
