@@ -44,6 +44,7 @@ TRIAL_KEYS = 2
 ENOUGH = -0.01
 LOCATIONS = 16
 OWN_SHARES = (1.0, 0.3, 0.1)
+TRIAL_BLENDS = (0.3,)
 BLENDS = (0.1, 0.3, 1.0)
 SHARPNESSES = tuple(2.0**power for power in range(-3, 7))
 
@@ -101,10 +102,10 @@ class Relational(Attack):
         tried: list[Variant] = []
         for look in looks:
             if len(looks) > 1 and (not tried or tried[-1].likelihood < ENOUGH):
-                tried.append(_calibrate(learn(look, trials[0], TRIAL_KEYS, n), trials[1], 1))
+                tried.append(_calibrate(learn(look, trials[0], TRIAL_KEYS, n), trials[1], 1, TRIAL_BLENDS))
         chosen = max(tried, key=lambda variant: variant.likelihood).kinship.look if tried else looks[0]
         kinship = learn(chosen, partial(simulate, "key"), self.keys, n)
-        return RelationalAttacker(_calibrate(kinship, trials[1], self.held_out), self.keys)
+        return RelationalAttacker(_calibrate(kinship, trials[1], self.held_out, BLENDS), self.keys)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +172,7 @@ def _locations(samples: Tensor) -> int:
     return LOCATIONS if patch_size is None else samples.shape[2] * samples.shape[3] // patch_size**2
 
 
-def _calibrate(kinship: Kinship, simulate: Callable[[int], Release], held_out: int) -> Variant:
+def _calibrate(kinship: Kinship, simulate: Callable[[int], Release], held_out: int, blends: Sequence[float]) -> Variant:
     """The variant under which the links of held-out keys are likeliest: first the covariance, then the refinement."""
     releases = [simulate(number) for number in range(held_out)]
     shown = [(kinship.look(release.samples), true_links(release)) for release in releases]
@@ -179,9 +180,9 @@ def _calibrate(kinship: Kinship, simulate: Callable[[int], Release], held_out: i
     if not kinship.look.related or best.likelihood > ENOUGH:
         return best
     refined = []
-    for number, blend in enumerate(BLENDS):
+    for number, blend in enumerate(blends):
         refined.append(_judged(kinship, best.own, blend, shown))
-        report("relational, variant", number + 1, len(BLENDS))
+        report("relational, variant", number + 1, len(blends))
     return max((best, *refined), key=lambda variant: variant.likelihood)
 
 

@@ -57,5 +57,7 @@ def _quantiles(unit: Tensor, reference: Tensor) -> Tensor:
     places = torch.linspace(0, len(reference) - 1, QUANTILES, device=unit.device).round().long()
     others = unit[reference].T
     # Sorting takes most of the time, and single precision half of that; the products themselves are exact to double.
-    found = torch.cat([(part @ others).float().sort(dim=1).values[:, places].double() for part in unit.split(BLOCK)])
+    found = torch.cat(
+        [(part @ others).float().sort(dim=1).values[:, places].double() for part in torch.split(unit, BLOCK)]
+    )
     return found / found.square().mean().sqrt().clamp_min(SMALLEST)

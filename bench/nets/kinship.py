@@ -15,6 +15,7 @@ from bench.types import NotApplicable, Release
 
 REFERENCE_ROWS = 2048
 FLOOR = 1e-3
+TINY = 1e-30
 LARGEST_AGREEMENT = 0.98
 
 
@@ -91,36 +92,48 @@ class Kinship:
 
 def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> Kinship:
     """What `simulate(0) ... simulate(keys - 1)`, releases of n rows with links, have in common; at least two keys."""
-    first = second = seconds = grams = last = None
-    for number in range(keys):
-        release = simulate(number)
-        seen = look(release.samples)
-        links = true_links(release)
-        ours = _gather(seen.signatures, links, n)
-        first = ours if first is None else first + ours
-        second = ours.T @ ours if second is None else second + ours.T @ ours
-        seconds = number + 1
-        if seen.grams is not None:
-            last = torch.stack([_gather(_gather(one, links, n).T, links, n).fill_diagonal_(0) for one in seen.grams])
-            # The last key is held against the mean of the others, then added to it.
-            grams = last if grams is None else grams + last if number + 1 < keys else grams
-    if first is None or second is None or seconds < 2:
+    if keys < 2:
         raise ValueError(f"keys must be at least 2, got {keys}")
-    mean = first / keys
-    within = (second / keys - mean.T @ mean) / n * keys / (keys - 1)
+    total, grams = _averaged(look, simulate(0), n)
+    products = total.T @ total
+    last = grams
+    for number in range(1, keys):
+        ours, last = _averaged(look, simulate(number), n)
+        total, products = total + ours, products + ours.T @ ours
+        if grams is not None and last is not None and number + 1 < keys:
+            grams = grams + last
+    mean = total / keys
+    within = (products / keys - mean.T @ mean) / n * keys / (keys - 1)
     between = mean.square().mean(dim=0)
     spread = (within.diagonal().clamp_min(0) + FLOOR**2 * between + FLOOR**4).sqrt()
     covariance = within / spread / spread[:, None]
     covariance.diagonal().fill_(1.0)
     weights = torch.ones(0)
     if grams is not None and last is not None:
-        agreement = torch.stack([_correlation(one, other) for one, other in zip(grams, last, strict=True)])
-        agreement = agreement.clamp(0, LARGEST_AGREEMENT)
-        weights = agreement / (1 - agreement.square())
-        weights = torch.where(weights.sum() > 0, weights, torch.ones_like(weights))
+        # The last key is held against the mean of the others, then added to it.
+        weights = _weights(grams, last)
         grams = grams + last
-        grams = grams / grams.square().mean(dim=(1, 2), keepdim=True).sqrt().clamp_min(1e-30)
+        grams = grams / grams.square().mean(dim=(1, 2), keepdim=True).sqrt().clamp_min(TINY)
     return Kinship(look, mean / spread, spread, covariance, grams, weights)
+
+
+def _averaged(look: Look, release: Release, n: int) -> tuple[Tensor, Tensor | None]:
+    """Signatures (n, f) and Gram matrices (p, n, n) of a simulated release, one row a raw row."""
+    seen, links = look(release.samples), true_links(release)
+    signatures = _gather(seen.signatures, links, n)
+    if seen.grams is None:
+        return signatures, None
+    return signatures, torch.stack(
+        [_gather(_gather(one, links, n).T, links, n).fill_diagonal_(0) for one in seen.grams]
+    )
+
+
+def _weights(grams: Tensor, others: Tensor) -> Tensor:
+    """(p,) r / (1 - r^2), r the correlation of two stacks (p, n, n) of Gram matrices; ones where none is correlated."""
+    sizes = torch.linalg.vector_norm(grams, dim=(1, 2)) * torch.linalg.vector_norm(others, dim=(1, 2))
+    agreement = ((grams * others).sum(dim=(1, 2)) / sizes.clamp_min(TINY)).clamp(0, LARGEST_AGREEMENT)
+    weights = agreement / (1 - agreement.square())
+    return torch.where(weights.sum() > 0, weights, torch.ones_like(weights))
 
 
 def true_links(release: Release) -> Tensor:
@@ -134,9 +147,5 @@ def _gather(rows: Tensor, links: Tensor, n: int) -> Tensor:
     """(n, f): for each raw row the mean over the released rows (m, f) linked to it; zeros where there is none."""
     total = torch.zeros(n, rows.shape[1], dtype=rows.dtype, device=rows.device)
     total.index_add_(0, links[:, 0], rows[links[:, 1]])
-    return total / torch.bincount(links[:, 0], minlength=n).clamp_min(1).to(rows.dtype)[:, None]
-
-
-def _correlation(a: Tensor, b: Tensor) -> Tensor:
-    sizes = torch.linalg.vector_norm(a) * torch.linalg.vector_norm(b)
-    return (a * b).sum() / sizes.clamp_min(1e-30)
+    share = torch.bincount(links[:, 0], minlength=n).clamp_min(1).to(rows.dtype)
+    return total.div_(share[:, None])

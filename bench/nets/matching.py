@@ -6,7 +6,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-ROUNDS = 30
+ROUNDS = 20
 SINKHORN_ROUNDS = 10
 
 

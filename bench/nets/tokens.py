@@ -29,7 +29,7 @@ def tokens(rows: Tensor, reading: Reading, locations: int) -> list[Tensor]:
             "bags": mean and second moments over the locations, which no order of the patches changes.
         locations: How many equal parts a vector is cut into, if its length allows; images bring their own patches.
     """
-    parts = _located(rows.double(), locations)
+    parts = located(rows.double(), locations)
     if reading == "bags":
         found = _bag(parts)
     else:
@@ -38,11 +38,11 @@ def tokens(rows: Tensor, reading: Reading, locations: int) -> list[Tensor]:
     return [token - token.mean(dim=0) for token in found]
 
 
-def _located(rows: Tensor, locations: int) -> Tensor:
+def located(rows: Tensor, locations: int) -> Tensor:
     """(m, locations, q): patches of images, positions of small many-channel images, equal parts of vectors."""
     if rows.ndim != 4:
         rows = rows.flatten(1)
-        return rows.unflatten(1, (locations, -1)) if rows.shape[1] % locations == 0 else rows.unsqueeze(1)
+        return rows.reshape(len(rows), locations if rows.shape[1] % locations == 0 else 1, -1)
     c, h, w = rows.shape[1:]
     if h * w <= MOST_LOCATIONS and c > 1:
         return rows.flatten(2).transpose(1, 2)
@@ -53,7 +53,7 @@ def _located(rows: Tensor, locations: int) -> Tensor:
 def _bag(parts: Tensor) -> list[Tensor]:
     """The mean token (m, q) and the second moments (m, r (r + 1) / 2) along the r largest axes of all tokens.
 
-    Inner products of second moments do not depend on the axes' signs or order, so releases under different keys compare.
+    Inner products of second moments do not depend on the axes' signs or order, so keys compare.
     """
     centred = parts - parts.mean(dim=(0, 1))
     flat = centred.flatten(0, 1)

@@ -1,0 +1,180 @@
+"""Surrogate: another attack's most confident matches teach an encoder of Eve's own, by which all rows are matched anew.
+
+Source: design of this project; the idea of self-training on confident matches is that of iterative closest point and
+of seeded graph matching. Wherever an attack is right more often than chance, its confident mutual matches (each is the
+other's best) hold enough true pairs to fit a regression from raw to released rows; wrong pairs average out. Released
+rows are then matched by the cosine between what the regression predicts for a raw row and what was released, and the
+regression is fitted again, until the matches stay.
+
+- The surrogate is kernel ridge regression in closed form, a location of the image at a time (or of whole rows, where
+  locations do not correspond), linear or with a Gaussian kernel.
+- A raw row is predicted only by regressions that have not seen its own match, so that a wrong match does not confirm
+  itself.
+- Which surrogate is used, or none (the base attack's scores stay), is settled on releases under simulated keys, whose
+  links Eve knows: the one with the highest top-1 share there; at equal shares the base stays. The links of the release
+  under attack enter nowhere, and nothing of the release enters the choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from bench.nets.cosine import CosineScores, apart
+from bench.nets.kinship import true_links
+from bench.nets.mutual import best
+from bench.nets.patches import cut, fitting_patch
+from bench.nets.ridge import FOLDS, Kernel, Pairs, predict
+from bench.nets.tokens import located
+from bench.progress import report
+from bench.seeds import derive, generator
+from bench.types import Attack, Attacker, PairScores, Parameter, Release, View
+
+FEWEST_PAIRS = 2 * FOLDS
+BASE: Mapping[str, Parameter] = {"base": "relational"}
+
+
+@dataclass(frozen=True)
+class Surrogate(Attack):
+    """Boosts another attack: learns to encode from its confident matches, and matches again.
+
+    Args:
+        base: The attack to start from.
+        rounds: Most fits of the surrogate a release.
+        most_pairs: Most matches that a surrogate learns from; solving is cubic in them.
+        held_out: Simulated keys by which the surrogate is chosen.
+    """
+
+    name: ClassVar[str] = "surrogate"
+    source: ClassVar[str] = "this project: self-training on confident mutual matches"
+    knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key; labels only if the base attack asks"
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
+        "smoke": {**BASE, "rounds": 3, "held_out": 1},
+        "first-look": BASE,
+        "quick": BASE,
+        "standard": BASE,
+        "paper": BASE,
+    }
+
+    base: Attack
+    rounds: int = 8
+    most_pairs: int = 1000
+    held_out: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, Attack):
+            raise TypeError(f"base must be an attack, got {type(self.base).__name__}")
+        if self.base.uses_labels:
+            raise ValueError(f"base must be an attack that does without labels, and {self.base.name} asks for them")
+        for what, least in (("rounds", 1), ("most_pairs", FEWEST_PAIRS), ("held_out", 1)):
+            if getattr(self, what) < least:
+                raise ValueError(f"{what} must be at least {least}, got {getattr(self, what)}")
+
+    def fit(self, view: View, seed: int) -> SurrogateAttacker:
+        """Fit the base attack and choose a surrogate on simulated keys. Raises NotApplicable where the base does."""
+        base = self.base.fit(view, derive(seed, "base"))
+        plain = SurrogateAttacker(self, base, view.candidates.samples, derive(seed, "folds"), None, {})
+        releases = []
+        for number in range(self.held_out):
+            release = view.scheme.sample_key(derive(seed, "held-out", number)).release(view.candidates)
+            order = torch.randperm(len(release), generator=generator(derive(seed, "order", number)))
+            releases.append((Release(release.samples[order], None, None), _shuffled(true_links(release), order)))
+        variants: list[tuple[Kernel, bool] | None] = [None, ("linear", True), ("linear", False), ("gauss", True)]
+        shares = {}
+        for number, variant in enumerate(variants):
+            attacker = replace(plain, variant=variant)
+            found = [_top_1(attacker.score(sealed), links) for sealed, links in releases]
+            shares[variant] = sum(found) / len(found)
+            report("surrogate, variant", number + 1, len(variants))
+            if shares[variant] == 1.0:
+                break
+        return replace(plain, variant=max(shares, key=shares.__getitem__), shares=shares)
+
+
+@dataclass(frozen=True, eq=False)
+class SurrogateAttacker(Attacker):
+    """The fitted base attack and the surrogate that goes on from it.
+
+    Args:
+        attack: Its sizes.
+        base: The base attack.
+        candidates: Raw rows.
+        seed: Draws the folds.
+        variant: Kernel, and whether locations have regressions of their own; None keeps the base's scores.
+        shares: Top-1 share of every variant on simulated keys.
+    """
+
+    attack: Surrogate
+    base: Attacker
+    candidates: Tensor
+    seed: int
+    variant: tuple[Kernel, bool] | None
+    shares: Mapping[tuple[Kernel, bool] | None, float]
+
+    def score(self, sealed: Release) -> PairScores:
+        """Cosines between predicted and released rows, or the base's scores where these did better or match nobody."""
+        scores = self.base.score(sealed)
+        if self.variant is None:
+            return scores
+        kernel, by_location = self.variant
+        raw, released = _tokens(self.candidates, sealed.samples, by_location)
+        fold = torch.randint(FOLDS, (len(self.candidates),), generator=generator(self.seed)).to(sealed.samples.device)
+        before: set[bytes] = set()
+        for _ in range(self.attack.rounds):
+            pairs = self._pairs(scores, fold)
+            trace = torch.stack((pairs.raw, pairs.released)).cpu().numpy().tobytes()
+            if len(pairs.raw) < FEWEST_PAIRS or trace in before:
+                break
+            before.add(trace)
+            scores = CosineScores(*apart(*predict(raw, released, pairs, kernel)))
+        return scores
+
+    def notes(self) -> Mapping[str, float | int | str]:
+        """What was chosen, by which figures; and the base's notes."""
+        told = {f"top-1 on simulated keys, {_named(variant)}": share for variant, share in self.shares.items()}
+        base = {f"base: {name}": value for name, value in self.base.notes().items()}
+        return {"surrogate": _named(self.variant), **told, **base}
+
+    def _pairs(self, scores: PairScores, fold: Tensor) -> Pairs:
+        """The mutual matches that lead by most, in the order of released rows."""
+        found = best(scores)
+        mutual = found.mutual.nonzero()[:, 0]
+        leading = found.lead[mutual].argsort(descending=True, stable=True)[: self.attack.most_pairs]
+        released = mutual[leading].sort().values
+        return Pairs(found.raw[released], released, fold)
+
+
+def _named(variant: tuple[Kernel, bool] | None) -> str:
+    if variant is None:
+        return "none: the base's scores"
+    return f"{variant[0]} ridge, {'by location' if variant[1] else 'whole rows'}"
+
+
+def _tokens(candidates: Tensor, samples: Tensor, by_location: bool) -> tuple[list[Tensor], list[Tensor]]:
+    """Raw and released rows by location, centred; whole rows where that is asked or locations do not correspond."""
+    patch_size = fitting_patch(candidates.shape[2], candidates.shape[3]) if candidates.ndim == 4 else None
+    raw = candidates.flatten(1).unsqueeze(1) if patch_size is None else cut(candidates, patch_size)
+    released = located(samples, raw.shape[1])
+    if not by_location or raw.shape[1] != released.shape[1]:
+        raw, released = raw.flatten(1).unsqueeze(1), released.flatten(1).unsqueeze(1)
+    return _centred(raw), _centred(released)
+
+
+def _centred(rows: Tensor) -> list[Tensor]:
+    rows = rows.double()
+    return list((rows - rows.mean(dim=0)).unbind(dim=1))
+
+
+def _shuffled(links: Tensor, order: Tensor) -> Tensor:
+    """Links (p, 2) after released row order[j] became row j."""
+    return torch.stack((links[:, 0], order.to(links.device).argsort()[links[:, 1]]), dim=1)
+
+
+def _top_1(scores: PairScores, links: Tensor) -> float:
+    """Share of linked released rows whose best raw row is linked to them."""
+    right = links[best(scores).raw[links[:, 1]] == links[:, 0], 1]
+    return len(torch.unique(right)) / len(torch.unique(links[:, 1]))
