@@ -9,7 +9,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-GATHERED = 2**21
+GATHERED = 2**17
 """Numbers gathered at once for exact scores of single pairs."""
 
 

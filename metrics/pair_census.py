@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -54,7 +55,7 @@ class Census:
     best: Tensor
     part_of: tuple[int, ...]
 
-    @property
+    @cached_property
     def whole(self) -> bool:
         """One part, and it is the whole grid."""
         return len(self.rows) == 1 and bool(self.rows.all() and self.cols.all())

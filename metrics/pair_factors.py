@@ -18,7 +18,7 @@ from torch import Tensor
 from bench.types import PairScores
 from metrics.pair_blocks import Block, products, split_evenly
 
-STRETCH = 256
+STRETCH = 128
 TO_GRID = 1.5 * 2.0**26
 LONGEST = 1 + 2.0**-10
 
@@ -41,19 +41,20 @@ class Factors:
         A block's memory is used again for the next.
         """
         n, d = self.a.shape
+        a = self.a.to(dtype)
         stretches = split_evenly(d, STRETCH if dtype == torch.float32 else d)
-        memory = None
+        memory = self.a.new_empty(0, 0, dtype=dtype)
         for cols in bands:
             right = self.b[cols].to(dtype)
             for rows in split_evenly(n, height):
-                left = self.a[rows].to(dtype)
+                left = a[rows]
                 shape = (rows.stop - rows.start, cols.stop - cols.start)
-                if memory is None or memory.numel() < shape[0] * shape[1]:
-                    memory = self.a.new_empty(shape[0] * shape[1], dtype=dtype)
-                values = memory[: shape[0] * shape[1]].view(shape)
+                if memory.shape[1] < shape[0] * shape[1]:
+                    memory = self.a.new_empty(min(len(stretches), 2), shape[0] * shape[1], dtype=dtype)
+                values, more = (part[: shape[0] * shape[1]].view(shape) for part in (memory[0], memory[-1]))
                 torch.mm(left[:, stretches[0]], right[:, stretches[0]].T, out=values)
-                for stretch in stretches[1:]:
-                    values.addmm_(left[:, stretch], right[:, stretch].T)
+                for stretch in stretches[1:]:  # not addmm, which may start from the sum so far and lengthen it
+                    values.add_(torch.mm(left[:, stretch], right[:, stretch].T, out=more))
                 yield Block(rows, cols, values, None if dtype == torch.float64 else (self.a, self.b))
 
 

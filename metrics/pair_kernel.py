@@ -41,20 +41,24 @@ def _compiled_sum(function: Callable[P, R]) -> Callable[P, R]:
 
 @_compiled
 def _place_exactly(levels, below, score):  # type: ignore[no-untyped-def]
-    """Place of an exact score, `below` levels being known to be smaller: steps that double, then halves."""
-    count = levels.size
-    low, step = below, 1
-    while low + step <= count and levels[low + step - 1] < score:
-        low += step
-        step *= 2
-    high = min(low + step, count)
-    while low < high:
-        middle = (low + high) // 2
-        if levels[middle] < score:
-            low = middle + 1
-        else:
-            high = middle
-    return 2 * low + (1 if low < count and levels[low] == score else 0)
+    """Place of an exact score, `below` levels being known to be smaller; infinity follows the last level.
+
+    A bucket mostly has one level: that is settled without a branch. Else steps that double, then halves.
+    """
+    low = below + (levels[below] < score)
+    if levels[low] < score:
+        count, step = levels.size - 1, 1
+        while low + step <= count and levels[low + step - 1] < score:
+            low += step
+            step *= 2
+        high = min(low + step, count)
+        while low < high:
+            middle = (low + high) // 2
+            if levels[middle] < score:
+                low = middle + 1
+            else:
+                high = middle
+    return 2 * low + (levels[low] == score)
 
 
 @_compiled_sum
@@ -108,10 +112,11 @@ def _tally(values, row, col, a, b, bounds, codes, levels, in_rows, in_cols, best
                         total[lane] += member[lane] & bits[lane]
             for notion in range(best.shape[0]):
                 if bits[part_of[notion]]:
-                    over, level, target = above[notion], tied[notion], best[notion]
+                    over, target = above[notion, first : first + width], best[notion, first : first + width]
                     for j in range(width):
-                        over[first + j] += places[j] > target[first + j]
-                        level[first + j] += places[j] == target[first + j]
+                        over[j] += places[j] > target[j]
+                    for k in range(found):
+                        tied[notion, first + doubtful[k]] += places[doubtful[k]] == target[doubtful[k]]
 
 
 class KernelCounter(Counter):
@@ -128,6 +133,7 @@ class KernelCounter(Counter):
         self.totals = np.zeros((len(census.places), width), np.int64 if census.whole else np.int32)
         self.above, self.tied = (np.zeros(self.best.shape, np.int32) for _ in range(2))
         places = census.places
+        self.codes, self.levels = places.codes.numpy(), np.append(places.levels.numpy(), np.inf)
         bounds = torch.tensor([places.low, places.scale, 0, len(places.codes) - 1, places.floor], dtype=torch.float64)
         self.bounds = bounds.to(places.dtype).numpy()
         self.pending = 0
@@ -145,8 +151,8 @@ class KernelCounter(Counter):
             a,
             b,
             self.bounds,
-            self.census.places.codes.numpy(),
-            self.census.places.levels.numpy(),
+            self.codes,
+            self.levels,
             self.in_rows,
             self.in_cols,
             self.best,

@@ -96,7 +96,7 @@ class Reading:
         if self.kept is not None:
             return iter(self.kept)
         if self.factors is not None:
-            return self.factors.columns(bands, height=max(self.side // 4, 1), dtype=dtype)
+            return self.factors.columns(bands, height=max(self.side * 2 // dtype.itemsize, 1), dtype=dtype)
         return self._read()
 
     def _read(self) -> Iterator[Block]:
@@ -120,7 +120,9 @@ class Reading:
         """The share of a sample of scores that float32 products could not place."""
         if self.factors is None:
             return 1.0
-        some, others = (factor[:: -(-len(factor) // SAMPLE)] for factor in (self.factors.a, self.factors.b))
+        steps = [-(-length // SAMPLE) for length in self.scores.shape]
+        # Not the same numbers on both sides: linked pairs are doubtful, and mostly have the same.
+        some, others = self.factors.a[:: steps[0]], self.factors.b[steps[1] // 2 :: steps[1]]
         return float(census.places.doubtful((some @ others.T).to(torch.float32)).double().mean())
 
 
