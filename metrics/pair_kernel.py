@@ -18,6 +18,8 @@ from metrics.pair_census import Census, Counter, Tally, open_tally
 
 STRIP = 256
 LANES = 16
+MOST_PENDING = 2**31 - 1
+"""Scores that 32-bit counts can hold."""
 P = ParamSpec("P")
 R = TypeVar("R")
 Numbers = NDArray[np.int32]
@@ -140,7 +142,7 @@ class KernelCounter(Counter):
 
     def see(self, block: Block) -> None:
         """Count a block."""
-        if not self.census.whole and self.pending + block.values.numel() >= 2**31:
+        if not self.census.whole and self.pending + block.values.numel() > MOST_PENDING:
             self._flush()
         self.pending += block.values.numel()
         a, b = (NONE, NONE) if block.factors is None else (factor.numpy() for factor in block.factors)

@@ -79,10 +79,9 @@ def build_places(levels: Tensor, *, dtype: torch.dtype, error: float = 0.0) -> P
         under, over = torch.nextafter(under, -infinity), torch.nextafter(over, infinity)
     low, scale = _range(float(under[0]), float(over[-1]), buckets, dtype)
     first, last = (_bucket(edge, low, scale, buckets) for edge in (under, over))
-    number = torch.arange(buckets, dtype=torch.int32, device=levels.device)
-    below = torch.searchsorted(last, number, out_int32=True)
-    reached = torch.searchsorted(first, number, right=True, out_int32=True)
-    codes = torch.where(reached > below, -1 - below, 2 * below)
+    starts, stops = (torch.bincount(edge, minlength=buckets) for edge in (first, last))
+    reached, below = starts.cumsum(0), stops.cumsum(0) - stops
+    codes = torch.where(reached > below, -1 - below, 2 * below).to(torch.int32)
     return Places(levels, dtype, low, scale, codes, float(under[0]))
 
 
