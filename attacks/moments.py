@@ -1,0 +1,255 @@
+"""Moments: how the numbers of a patch are spread tells which patch it was, and shuffled patches are matched as sets.
+
+Source: Carlini et al., "NeuraCrypt is not private" (2021): a random network keeps relations between the statistics of a
+patch before and after encoding; two small networks, trained by contrast on keys of the attacker's own, learn them.
+Features of a patch, after the mean over the data set is subtracted at each position: its mean, and the i-th root of the
+absolute i-th central moment, i = 2 to 14, as logarithms.
+
+Differences from the source:
+- It matches patches and then assigns images to images. Here an image's embedding is a network of the mean over its
+  patches' embeddings (Zaheer et al. 2017, Deep Sets), so that an image is scored at once, whatever the order of its
+  patches.
+- Raw patches carry a learned vector of their place. Released ones do where their places are kept.
+- Neither the pieces of a release nor whether their places are kept is known to the attack: she compares the features
+  of two releases under keys of her own, by every layout, in place and sorted, and takes what repeats best; sets of the
+  usual patches (16 pixels, where they fit) unless another is far better.
+- Every step has a fresh key; held-out keys say when to stop (`bench.nets.contrast`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from bench.nets.contrast import Course, Example, Outcome, train
+from bench.nets.cosine import CosineScores, apart
+from bench.nets.layouts import Layout, layouts
+from bench.nets.patches import fitting_patch
+from bench.nets.seeded import seeded
+from bench.nets.towers import Towers
+from bench.seeds import derive, generator
+from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
+
+ORDERS = range(2, 15)
+FEATURES = 1 + len(ORDERS)
+MOST_LOCATIONS = 256
+PROBE_ROWS = 256
+HELD_OUT = 4
+SMALLEST = 1e-6  # of a set's deviation: patches that do not vary more count as constant
+CLEARLY = 1.5  # times better: the figures of readings that tell little differ by chance
+ROWS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class Moments(Attack):
+    """Learns, over keys of Eve's own, which moments of patches a key leaves to tell images by.
+
+    Args:
+        steps: Training steps at most, one fresh key each.
+        batch: Candidates a step.
+        width: Of the networks and the embeddings.
+        learning_rate: Of Adam, after a warm-up, falling to zero along a cosine.
+        enough: Training ends when the mean loss on held-out keys is below this.
+        patience: Steps without a better held-out loss after which it ends.
+    """
+
+    name: ClassVar[str] = "moments"
+    source: ClassVar[str] = "Carlini et al. 2021, NeuraCrypt is not private"
+    knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
+        "smoke": {"steps": 60, "width": 32},
+        "first-look": {"steps": 300},
+        "standard": {"steps": 5000, "width": 128, "patience": 1000},
+        "paper": {"steps": 20_000, "width": 256, "patience": 4000},
+    }
+
+    steps: int = 800
+    batch: int = 128
+    width: int = 64
+    learning_rate: float = 3e-3
+    enough: float = 0.01
+    patience: int = 250
+
+    def __post_init__(self) -> None:
+        for what, least in (("steps", 1), ("batch", 2), ("width", 1), ("patience", 1)):
+            if getattr(self, what) < least:
+                raise ValueError(f"{what} must be at least {least}, got {getattr(self, what)}")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
+
+    def fit(self, view: View, seed: int) -> MomentsAttacker:
+        """Choose a layout and train the towers. Raises NotApplicable for a single candidate and without links."""
+        candidates, device = view.candidates, view.candidates.samples.device
+        if len(candidates) < 2:
+            raise NotApplicable(f"moments compares rows: needs at least 2 candidates, got {len(candidates)}")
+        order = generator(derive(seed, "batches"))
+
+        def example(name: str, number: int) -> Example:
+            rows = torch.randperm(len(candidates), generator=order)[: self.batch]
+            return _simulate(view, candidates.take(rows.to(device)), derive(seed, name, number))
+
+        reading = _choose(view, seed)
+        with seeded(derive(seed, "towers"), device):
+            held_out = [example("held-out-key", number) for number in range(HELD_OUT)]
+            raw = Tower(Reading(_raw_layout(held_out[0].raw, reading), in_place=True), held_out[0].raw, self.width)
+            towers = Towers(raw, Tower(reading, held_out[0].released, self.width)).to(device)
+            course = Course(self.steps, self.learning_rate, self.enough, self.patience)
+            outcome = train(towers, lambda step: example("attack-key", step), held_out, course)
+        return MomentsAttacker(towers, candidates.samples, reading, outcome)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a row is taken apart, and whether a piece's place says which piece of the image it is."""
+
+    layout: Layout
+    in_place: bool
+
+
+@dataclass(frozen=True, eq=False)
+class MomentsAttacker(Attacker):
+    """Trained towers, the raw rows (n, ...), how a release is read, and what came of the training."""
+
+    towers: Towers
+    candidates: Tensor
+    reading: Reading
+    outcome: Outcome
+
+    def score(self, sealed: Release) -> CosineScores:
+        """Cosines between the embeddings of the candidates and of the released rows."""
+        with torch.no_grad():
+            raw, released = self.towers(self.candidates, sealed.samples)
+        return CosineScores(*apart(raw, released))
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """How a release is read and how the training went."""
+        return {
+            "layout": str(self.reading.layout),
+            "pieces": "in place" if self.reading.in_place else "as a set",
+            "steps": self.outcome.steps,
+            "held-out loss": self.outcome.loss,
+            "held-out loss at chance": self.outcome.chance,
+            "ended by": self.outcome.reason,
+        }
+
+
+class Tower(nn.Module):
+    """Rows of one set to unit embeddings: moments of the pieces, a network a piece, their mean, a network a row.
+
+    Args:
+        reading: How the rows are taken apart.
+        rows: (n, ...) a few of them, for their shape.
+        width: Of the networks and the embeddings.
+    """
+
+    def __init__(self, reading: Reading, rows: Tensor, width: int) -> None:
+        super().__init__()
+        self.reading = reading
+        locations = reading.layout.cut(rows[:1]).shape[1]
+        self.place = nn.Parameter(torch.randn(locations, 2 * width)) if reading.in_place and locations > 1 else None
+        self.first = nn.Linear(FEATURES, 2 * width)
+        self.piece = nn.Sequential(nn.GELU(), nn.Linear(2 * width, 2 * width), nn.GELU())
+        self.row = nn.Sequential(nn.Linear(2 * width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(n, ...) rows of one set to (n, width) embeddings of length one."""
+        found = moments(self.reading, rows)
+        axes = (0,) if self.reading.in_place else (0, 1)
+        centred = found - found.mean(dim=axes, keepdim=True)
+        hidden = self.first(centred / centred.std(dim=axes, keepdim=True, correction=0).clamp_min(1e-3))
+        pieces = self.piece(hidden if self.place is None else hidden + self.place).mean(dim=1)
+        embedded: Tensor = self.row(pieces - pieces.mean(dim=0, keepdim=True))
+        return normalize(embedded - embedded.mean(dim=0, keepdim=True), dim=1)
+
+
+def moments(reading: Reading, rows: Tensor) -> Tensor:
+    """Mean and rooted central moments of each piece of the rows of one set, less the set's mean at each position.
+
+    Args:
+        reading: How the rows are taken apart.
+        rows: (n, ...) float32.
+
+    Returns:
+        (n, locations, 14) float32: the mean over the set's deviation, then log(|central moment i|^(1/i)) with that
+        unit, i = 2..14, at least log(1e-6).
+    """
+    pieces = reading.layout.cut(rows)
+    if pieces.shape[2] == 1:  # a single number has no spread: its size is all there is
+        return _powers(pieces - pieces.mean(dim=0), torch.ones_like(pieces[..., 0]))
+    pieces = pieces - pieces.mean(dim=(0,) if reading.in_place else (0, 1), keepdim=True)
+    unit = pieces.std(correction=0).clamp_min(1e-12)
+    parts = [part / unit for part in torch.split(pieces, ROWS_AT_ONCE)]
+    means = [part.mean(dim=2) for part in parts]
+    return torch.cat([_powers(part - mean[:, :, None], mean) for part, mean in zip(parts, means, strict=True)])
+
+
+def _powers(centred: Tensor, mean: Tensor) -> Tensor:
+    largest = centred.abs().amax(dim=2, keepdim=True).clamp_min(SMALLEST)  # its 14th power would leave float32
+    scaled, found = centred / largest, [mean]
+    power = scaled
+    for order in ORDERS:
+        power = power * scaled
+        root = power.mean(dim=2).abs().clamp_min(1e-30).pow(1 / order)
+        found.append((root * largest[:, :, 0]).clamp_min(SMALLEST).log())
+    return torch.stack(found, dim=2)
+
+
+def _simulate(view: View, rows: Dataset, seed: int) -> Example:
+    release = view.scheme.sample_key(seed).release(rows)
+    if release.links is None or not len(release.links):
+        raise NotApplicable("moments learns from links: no raw row stands in a row of this release")
+    return Example(rows.samples, release.samples, release.links)
+
+
+def _raw_layout(rows: Tensor, released: Reading) -> Layout:
+    """Raw pieces: as the released ones, if those are patches that raw rows have; else usual patches, or the whole."""
+    if rows.ndim == 4 and released.layout.kind == "patches" and released.layout in layouts(tuple(rows.shape[1:])):
+        return released.layout
+    return _usual(rows)
+
+
+def _choose(view: View, seed: int) -> Reading:
+    """The reading whose features repeat best from key to key; the usual patches as sets unless another is better."""
+    probe = torch.randperm(len(view.candidates), generator=generator(derive(seed, "probe")))[:PROBE_ROWS]
+    rows = view.candidates.take(probe.to(view.candidates.samples.device))
+    one, two = (_simulate(view, rows, derive(seed, "probe", number)) for number in range(2))
+    usual = _usual(one.released)
+    best, bar = Reading(usual, in_place=usual.kind == "chunks"), 0.0
+    for layout in (usual, *layouts(tuple(one.released.shape[1:]))):
+        locations, numbers = layout.cut(one.released[:1]).shape[1:]
+        if locations > MOST_LOCATIONS or (numbers < FEATURES and locations > 1):
+            continue
+        for in_place in (False, True) if locations > 1 else (True,):
+            found = _repeats(Reading(layout, in_place), one, two)
+            if found > bar:
+                best, bar = Reading(layout, in_place), found * (CLEARLY if bar == 0 else 1)
+    return best
+
+
+def _usual(rows: Tensor) -> Layout:
+    size = fitting_patch(rows.shape[2], rows.shape[3]) if rows.ndim == 4 else None
+    return Layout("chunks", rows[0].numel()) if size is None else Layout("patches", size)
+
+
+def _repeats(reading: Reading, one: Example, two: Example) -> float:
+    """Mean reciprocal rank of the same raw row's features under another key, among all rows of that release."""
+    first, second = (_described(reading, example) for example in (one, two))
+    scores = first @ second.T
+    same = one.links[:, None, 0] == two.links[None, :, 0]
+    grid = scores[one.links[:, 1]][:, two.links[:, 1]]
+    best = grid.masked_fill(~same, -torch.inf).amax(dim=1)
+    return float((1 / (grid >= best[:, None]).sum(dim=1)).mean())
+
+
+def _described(reading: Reading, example: Example) -> Tensor:
+    found = moments(reading, example.released)
+    if not reading.in_place:
+        found = found.sort(dim=1).values
+    flat = found.flatten(1)
+    centred = flat - flat.mean(dim=0)
+    return normalize(centred / centred.std(dim=0, correction=0).clamp_min(1e-3), dim=1)

@@ -1,0 +1,178 @@
+import math
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from attacks.moments import Moments, Reading, moments
+from bench.nets.layouts import Layout
+from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View, paired
+from methods.dauntless import Dauntless
+from methods.identity import Identity
+from methods.neuracrypt import NeuraCrypt
+from methods.noise import Noise
+
+SMALL = Moments(steps=80, batch=32, width=32, learning_rate=0.01)
+# One of n right by chance: Poisson(1), above 9 less than once in a million.
+CHANCE = 9
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Networks this small only lose time to a second thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def images(n=64, side=16, seed=0):
+    """Images of 4x4 spots, each of a contrast of its own."""
+    source = torch.Generator().manual_seed(seed)
+    contrast = torch.rand(n, 1, 4, 4, generator=source).repeat_interleave(side // 4, 2).repeat_interleave(side // 4, 3)
+    samples = 0.5 + contrast * (torch.rand(n, 1, side, side, generator=source) - 0.5)
+    return Dataset("made", samples, None, None, (), False, True)
+
+
+def matched(attack, scheme, private):
+    """How many released rows have the right candidate as their best, and the attacker."""
+    attacker = attack.fit(View(private, scheme, private, private), 0)
+    order = torch.randperm(len(private), generator=torch.Generator().manual_seed(5))
+    sealed = Release(scheme.sample_key(7).release(private).samples[order], None, None)
+    scores = attacker.score(sealed).block(slice(None), slice(None))
+    return int((scores.argmax(dim=0) == order).sum()), attacker
+
+
+def test_identity_is_fully_reidentified():
+    private = images()
+    assert matched(SMALL, Identity().fit(private, 0), private)[0] >= 62
+
+
+def test_dauntless_is_read_in_place_and_reidentified():
+    private = images()
+    found, attacker = matched(SMALL, Dauntless(patch_size=4).fit(private, 0), private)
+    assert found > CHANCE
+    assert attacker.notes()["pieces"] == "in place"
+    assert attacker.notes()["layout"] == "patches of 4"
+
+
+def test_shuffled_patches_are_read_as_a_set_and_reidentified():
+    private = images()
+    found, attacker = matched(SMALL, Shuffling(), private)
+    assert found > CHANCE
+    assert attacker.notes()["pieces"] == "as a set"
+
+
+def test_neuracrypt_is_scored_with_finite_figures():
+    private = images(24)
+    scheme = NeuraCrypt(patch_size=8, batch=16).fit(private, 0)
+    _, attacker = matched(Moments(steps=3, batch=16, width=8), scheme, private)
+    assert math.isfinite(attacker.notes()["held-out loss"])
+
+
+def test_noise_stays_at_chance():
+    private = images(200)
+    assert matched(Moments(steps=12, batch=64, width=16), Noise().fit(private, 0), private)[0] <= CHANCE
+
+
+def test_a_table_is_read_as_one_piece():
+    source = torch.Generator().manual_seed(0)
+    table = Dataset("made", torch.randn(40, 20, generator=source), None, None, (), False, True)
+    assert matched(SMALL, Identity().fit(table, 0), table)[0] > CHANCE
+
+
+def test_moments_agree_with_their_definition():
+    rows = torch.rand(10, 1, 4, 8, generator=torch.Generator().manual_seed(0))
+    found = moments(Reading(Layout("patches", 4), in_place=True), rows)
+    pieces = (rows - rows.mean(dim=0)).double()
+    piece = pieces[3, 0, :, 4:].flatten() / pieces.std(correction=0)
+    assert found.shape == (10, 2, 14)
+    assert found[3, 1, 0] == pytest.approx(float(piece.mean()), abs=1e-5)
+    for order in range(2, 15):
+        moment = float(((piece - piece.mean()) ** order).mean())
+        assert found[3, 1, order - 1] == pytest.approx(math.log(abs(moment)) / order, abs=2e-3)
+
+
+def test_the_order_of_a_set_of_patches_and_the_scale_of_a_release_do_not_matter():
+    private = images(16).samples
+    reading = Reading(Layout("patches", 4), in_place=False)
+    order = torch.randperm(16, generator=torch.Generator().manual_seed(1))
+    shuffled = shuffle(private, order.expand(16, 16))
+    found = [moments(reading, rows) for rows in (private, shuffled, 1e4 * private)]
+    even = [0, *range(1, 14, 2)]  # the roots of odd moments near zero magnify rounding
+    assert torch.allclose(found[0][:, order][..., even], found[1][..., even], atol=1e-4)
+    assert torch.allclose(found[0][..., even], found[2][..., even], atol=1e-4)
+
+
+def test_constant_pieces_have_finite_moments():
+    rows = torch.zeros(5, 1, 8, 8)
+    assert moments(Reading(Layout("patches", 4), in_place=True), rows).isfinite().all()
+
+
+def test_any_block_has_the_bits_of_the_whole_and_the_same_seed_the_same_scores():
+    private = images(24)
+    scheme = Dauntless(patch_size=4).fit(private, 0)
+    view = View(private, scheme, private, private)
+    sealed = Release(scheme.sample_key(7).release(private).samples, None, None)
+    attack = Moments(steps=4, batch=8, width=8)
+    one, same, other = (attack.fit(view, seed).score(sealed) for seed in (1, 1, 2))
+    whole = one.block(slice(None), slice(None))
+    assert torch.equal(one.block(slice(3, 17), slice(5, 24)), whole[3:17, 5:24])
+    assert torch.equal(whole, same.block(slice(None), slice(None)))
+    assert not torch.equal(whole, other.block(slice(None), slice(None)))
+
+
+def shuffle(samples, order):
+    """Images (n, 1, h, w) whose 4x4 patches are put in the given order (n, locations)."""
+    from bench.nets.patches import cut, fold
+
+    return fold(cut(samples, 4).take_along_dim(order[:, :, None], dim=1), tuple(samples.shape[1:]), 4)
+
+
+class Shuffling(Scheme, Key):
+    """Releases images as they are but for the order of their patches, drawn anew for each image."""
+
+    def __init__(self, seed=0):
+        self.seed = seed
+
+    def sample_key(self, seed):
+        return type(self)(seed)
+
+    def load_key(self, state):
+        return self
+
+    def state(self):
+        return {}
+
+    def release(self, private):
+        n, _, h, w = private.samples.shape
+        order = torch.rand(n, h * w // 16, generator=torch.Generator().manual_seed(self.seed)).argsort(dim=1)
+        return paired(shuffle(private.samples, order), None)
+
+
+class Sampling(Shuffling):
+    """Releases rows without links."""
+
+    def release(self, private):
+        return Release(private.samples, None, None)
+
+
+def test_releases_without_links_and_single_candidates_are_not_applicable():
+    private = images(8)
+    with pytest.raises(NotApplicable, match="learns from links"):
+        SMALL.fit(View(private, Sampling(), private, private), 0)
+    with pytest.raises(NotApplicable, match="at least 2 candidates, got 1"):
+        SMALL.fit(View(private, Shuffling(), private.take(torch.tensor([0])), private), 0)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"batch": 1}, "batch must be at least 2, got 1"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive"),
+    ],
+)
+def test_senseless_choices_are_refused(choices, message):
+    with pytest.raises(ValueError, match=message):
+        Moments(**choices)
