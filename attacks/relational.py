@@ -41,7 +41,7 @@ from bench.seeds import derive
 from bench.types import Attack, Attacker, Dataset, NotApplicable, PairScores, Parameter, Release, Scheme, View
 
 TRIAL_KEYS = 2
-ENOUGH = -0.01
+ENOUGH = -0.02
 LOCATIONS = 16
 OWN_SHARES = (1.0, 0.3, 0.1)
 TRIAL_BLENDS = (0.3,)

@@ -1,0 +1,278 @@
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from attacks.relational import Relational
+from bench.nets.cosine import CosineScores
+from bench.nets.gram import gram, signature
+from bench.nets.matching import assign, log_posterior, refine
+from bench.nets.patches import cut
+from bench.nets.table import TableScores
+from bench.nets.tokens import tokens
+from bench.seeds import derive, generator
+from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View, paired
+from methods.dauntless import Dauntless
+from methods.identity import Identity
+from methods.noise import Noise
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Matrices this small only lose time to a second thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def images(n=60, side=16, seed=0):
+    """Mixtures of four random waves."""
+    source = torch.Generator().manual_seed(seed)
+    waves = torch.randn(4, side * side, generator=source)
+    samples = 0.5 + 0.1 * torch.randn(n, 4, generator=source) @ waves
+    return Dataset("made", samples.reshape(n, 1, side, side), None, None, (), False, True)
+
+
+@dataclass(frozen=True)
+class Layers(Scheme, Key):
+    """Random layers (linear, SELU, LayerNorm) on each quarter of an image, or the key that `seed` draws."""
+
+    depth: int
+    width: int = 256
+    seed: int = 0
+
+    def sample_key(self, seed):
+        return Layers(self.depth, self.width, seed)
+
+    def load_key(self, state):
+        return self
+
+    def state(self):
+        return {}
+
+    def release(self, private):
+        source = generator(derive(self.seed, "layers"))
+        rows = cut(private.samples, 8).transpose(0, 1)
+        for _ in range(self.depth):
+            rows = rows @ torch.randn(len(rows), rows.shape[2], self.width, generator=source)
+            rows = torch.nn.functional.layer_norm(torch.selu(rows), rows.shape[2:])
+        return paired(rows.transpose(0, 1).flatten(1), None)
+
+
+@dataclass(frozen=True)
+class Shuffled(Layers):
+    """One random layer, the same for all patches, then the patches of each image in an order of its own."""
+
+    def sample_key(self, seed):
+        return Shuffled(self.depth, self.width, seed)
+
+    def release(self, private):
+        source = generator(derive(self.seed, "layers"))
+        patches = private.samples.unfold(2, 4, 4).unfold(3, 4, 4).flatten(4).flatten(1, 3)
+        patches = torch.selu(patches @ torch.randn(patches.shape[2], self.width, generator=source))
+        order = torch.rand(patches.shape[:2], generator=source).argsort(dim=1)
+        mixed = patches.gather(1, order[:, :, None].expand_as(patches))
+        return paired(mixed.transpose(1, 2).reshape(len(mixed), self.width, 4, 4), None)
+
+
+def table(attack, scheme, private, seed=7):
+    """All scores under a key never seen, after a shuffle, and the order of that shuffle; the attacker."""
+    attacker = attack.fit(View(private, scheme, private, private), 0)
+    order = torch.randperm(len(private), generator=torch.Generator().manual_seed(5))
+    sealed = Release(scheme.sample_key(seed).release(private).samples[order], None, None)
+    return attacker.score(sealed).block(slice(None), slice(None)), order, attacker
+
+
+def top_1(attack, scheme, private):
+    scores, order, _ = table(attack, scheme, private)
+    return float((scores.argmax(dim=0) == order).double().mean())
+
+
+SMALL = Relational(keys=4, held_out=1)
+PLACES = Relational(keys=4, held_out=1, reading="places")
+
+
+def test_identity_is_fully_reidentified():
+    assert top_1(SMALL, Identity().fit(images(), 0), images()) == 1
+
+
+def test_dauntless_is_fully_reidentified():
+    private = images()
+    assert top_1(SMALL, Dauntless(patch_size=8).fit(private, 0), private) == 1
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_random_layers_are_reidentified(depth):
+    # One of 60 right by chance; nine tenths are what a working attack finds.
+    assert top_1(PLACES, Layers(depth), images()) > 0.9
+
+
+def test_noise_stays_at_chance():
+    # 200 rows, one right by chance: Poisson(1), above 9 less than once in a million.
+    private = images(200)
+    assert top_1(Relational(keys=3, held_out=1), Noise().fit(private, 0), private) <= 9 / 200
+
+
+def test_refinement_finds_rows_that_signatures_miss():
+    scheme, private = Layers(5), images()
+    plainly = Relational(keys=4, held_out=1, reading="places", refine_up_to=0)
+    refined, plain = (
+        scores.argmax(dim=0) == order
+        for scores, order, _ in (table(part, scheme, private) for part in (PLACES, plainly))
+    )
+    # If neither were better, each row that only one finds would be a coin toss: 12 in a row come once in 4096 times.
+    assert int((refined & ~plain).sum()) >= 12
+    assert not bool((plain & ~refined).any())
+
+
+def test_shuffled_patches_are_read_as_bags():
+    private = images(80)
+    scores, order, attacker = table(SMALL, Shuffled(1, width=64), private)
+    assert attacker.notes()["reading"] == "bags"
+    # One of 80 right by chance: Poisson(1), above 9 less than once in a million.
+    assert int((scores.argmax(dim=0) == order).sum()) > 9
+
+
+def test_many_rows_are_compared_by_signatures_alone_and_the_notes_say_so():
+    private = images()
+    attacker = Relational(keys=3, held_out=1, refine_up_to=59).fit(
+        View(private, Identity().fit(private, 0), private, private), 0
+    )
+    assert isinstance(attacker.score(Release(private.samples, None, None)), CosineScores)
+    assert attacker.notes()["matching"] == "signatures only (more rows than refine_up_to)"
+
+
+def test_the_same_seed_gives_the_same_scores():
+    private = images(30)
+    one, two = (table(PLACES, Layers(2, width=64), private)[0] for _ in range(2))
+    assert torch.equal(one, two)
+
+
+def test_the_order_of_released_rows_tells_nothing():
+    private = images(30)
+    attacker = PLACES.fit(View(private, Layers(1, width=64), private, private), 0)
+    released = Layers(1, width=64, seed=7).release(private).samples
+    order = torch.randperm(30, generator=torch.Generator().manual_seed(5))
+    whole = attacker.score(Release(released, None, None)).block(slice(None), slice(None))
+    mixed = attacker.score(Release(released[order], None, None)).block(slice(None), slice(None))
+    assert torch.allclose(mixed, whole[:, order], atol=1e-3)
+
+
+class Unlinked(Layers):
+    """Releases rows that nobody stands behind."""
+
+    def sample_key(self, seed):
+        return self
+
+    def release(self, private):
+        return Release(private.samples, None, None)
+
+
+def test_releases_without_links_are_not_applicable():
+    private = images(8)
+    with pytest.raises(NotApplicable, match="no raw row stands in a row of this release"):
+        SMALL.fit(View(private, Unlinked(1), private, private), 0)
+
+
+def test_two_rows_have_no_relations_to_compare():
+    private = images(2)
+    with pytest.raises(NotApplicable, match="needs at least 3, got 2"):
+        SMALL.fit(View(private, Layers(1), private, private), 0)
+
+
+class Pairing(Layers):
+    """Releases the mean of each two neighbours once."""
+
+    def sample_key(self, seed):
+        return self
+
+    def release(self, private):
+        rows = torch.arange(len(private))
+        return Release(private.samples.unflatten(0, (-1, 2)).mean(dim=1), None, torch.stack((rows, rows // 2), dim=1))
+
+
+def test_several_raw_rows_may_share_a_released_row():
+    private = images(60)
+    attacker = SMALL.fit(View(private, Pairing(1), private, private), 0)
+    release = Pairing(1).release(private)
+    scores = attacker.score(Release(release.samples, None, None)).block(slice(None), slice(None))
+    assert scores.shape == (60, 30)
+    # Two of 60 right by chance: Poisson(2), above 12 less than once in a million.
+    assert int((scores.argmax(dim=1) == torch.arange(60) // 2).sum()) > 12
+
+
+def test_signatures_do_not_depend_on_rotation_or_order():
+    rows = torch.randn(40, 6, generator=generator(0)).double()
+    rows = rows - rows.mean(dim=0)
+    turn = torch.linalg.qr(torch.randn(6, 6, generator=generator(1)).double())[0]
+    order = torch.randperm(40, generator=generator(2))
+    one, two = signature(rows, torch.arange(40)), signature((3 * rows @ turn)[order], torch.arange(40))
+    assert torch.allclose(one[order], two, atol=1e-5)
+
+
+def test_leverages_in_signatures_survive_any_invertible_map():
+    rows = torch.randn(200, 6, generator=generator(0)).double()
+    rows = rows - rows.mean(dim=0)
+    mapped = rows @ (torch.eye(6).double() + 0.2 * torch.randn(6, 6, generator=generator(3)).double())
+    one, two = (signature(part, torch.arange(200))[:, -8] for part in (rows, mapped))
+    assert torch.allclose(one, two, atol=1e-2)
+    assert not torch.allclose(signature(rows, torch.arange(200))[:, 0], signature(mapped, torch.arange(200))[:, 0])
+
+
+def test_gram_matrices_have_no_diagonal_and_centred_rows():
+    found = gram(torch.randn(20, 5, generator=generator(0)).double())
+    assert not found.diagonal().any()
+    assert found.sum(dim=1).abs().max() < 1e-4
+    assert found.square().mean() == pytest.approx(1, rel=1e-5)
+
+
+def test_bags_do_not_depend_on_the_order_of_patches():
+    rows = torch.randn(10, 8, 4, 4, generator=generator(0))
+    order = torch.randperm(16, generator=generator(1))
+    shuffled = rows.flatten(2)[:, :, order].unflatten(2, (4, 4))
+    for one, two in zip(tokens(rows, "bags", 16), tokens(shuffled, "bags", 16), strict=True):
+        assert torch.allclose(one @ one.T, two @ two.T)
+
+
+def test_refinement_recovers_a_matching_from_a_few_right_pairs():
+    known = torch.randn(50, 50, generator=generator(0))
+    known = (known + known.T).fill_diagonal_(0)
+    order = torch.randperm(50, generator=generator(1))
+    start = torch.randn(50, 50, generator=generator(2)).double()
+    start[order[:15], torch.arange(15)] += 10
+    found = refine(known[None], known[order][:, order][None], torch.ones(1), start, 0.3)
+    assert torch.equal(found.argmax(dim=0), order)
+
+
+def test_a_matching_of_more_candidates_than_releases_uses_each_once():
+    rows, cols = assign(torch.rand(7, 4, generator=generator(0)))
+    assert len(rows.unique()) == len(cols.unique()) == 4
+
+
+def test_posteriors_of_a_released_row_sum_to_one():
+    found = log_posterior(torch.randn(6, 6, generator=generator(0)).double(), 2.0).exp()
+    assert torch.allclose(found.sum(dim=0), torch.ones(6).double())
+    assert torch.allclose(found.sum(dim=1), torch.ones(6).double(), atol=0.1)
+
+
+def test_tables_of_scores_must_be_finite_matrices():
+    with pytest.raises(ValueError, match="raw row 1, released row 2"):
+        TableScores(torch.zeros(3, 3).index_put((torch.tensor([1]), torch.tensor([2])), torch.tensor(torch.nan)))
+    with pytest.raises(ValueError, match=r"shape \(n, m\), got \(3,\)"):
+        TableScores(torch.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"keys": 1}, "keys must be at least 2, got 1"),
+        ({"held_out": 0}, "held_out must be at least 1, got 0"),
+        ({"reading": "tea leaves"}, "got 'tea leaves'"),
+        ({"refine_up_to": -1}, "refine_up_to must be at least 0, got -1"),
+    ],
+)
+def test_senseless_choices_are_refused(choices, message):
+    with pytest.raises(ValueError, match=message):
+        Relational(**choices)

@@ -1,0 +1,203 @@
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+import torch
+from torch import Tensor
+
+from attacks.relational import Relational
+from attacks.surrogate import Surrogate
+from bench.nets.blend import BlendedScores
+from bench.nets.cosine import CosineScores
+from bench.nets.mutual import best
+from bench.nets.patches import cut
+from bench.nets.ridge import Pairs, predict
+from bench.nets.table import TableScores
+from bench.seeds import generator
+from bench.types import Attack, Attacker, Dataset, Release, View
+from methods.dauntless import Dauntless
+from methods.identity import Identity
+from methods.noise import Noise
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Matrices this small only lose time to a second thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def images(n=300, side=8, seed=0):
+    """Skewed mixtures of six random waves: a small map is learned from few rows, and an image is not its negative."""
+    source = torch.Generator().manual_seed(seed)
+    waves = torch.randn(6, side * side, generator=source)
+    samples = 0.5 + 0.1 * torch.randn(n, 6, generator=source).exp() @ waves
+    return Dataset("made", samples.reshape(n, 1, side, side), None, None, (), False, True)
+
+
+@dataclass(frozen=True)
+class Lengths(Attack):
+    """A weak attack: rows are alike whose first patches are about as long."""
+
+    name: ClassVar[str] = "lengths"
+    source: ClassVar[str] = "a test"
+    knowledge: ClassVar[str] = "the raw rows and the release"
+
+    places: int = 3
+
+    def fit(self, view, seed):
+        return LengthsAttacker(view.candidates.samples, self.places)
+
+
+@dataclass(frozen=True, eq=False)
+class LengthsAttacker(Attacker):
+    candidates: Tensor
+    places: int
+
+    def score(self, sealed):
+        a, b = (self._lengths(rows.double()) for rows in (self.candidates, sealed.samples))
+        return TableScores(-torch.cdist(a, b))
+
+    def _lengths(self, rows):
+        lengths = cut(rows - rows.mean(dim=0), 4).square().sum(dim=2).clamp_min(1e-12).log()[:, : self.places]
+        return (lengths - lengths.mean(dim=0)) / lengths.std(dim=0)
+
+
+@dataclass(frozen=True)
+class Exact(Attack):
+    """Cosine of centred rows."""
+
+    name: ClassVar[str] = "exact"
+    source: ClassVar[str] = "a test"
+    knowledge: ClassVar[str] = "the raw rows and the release"
+
+    def fit(self, view, seed):
+        return ExactAttacker(view.candidates.samples)
+
+
+@dataclass(frozen=True, eq=False)
+class ExactAttacker(Attacker):
+    candidates: Tensor
+
+    def score(self, sealed):
+        return CosineScores(*((rows - rows.mean(dim=0)).flatten(1) for rows in (self.candidates, sealed.samples)))
+
+    def notes(self):
+        return {"told": 1}
+
+
+def attacked(attack, scheme, private, key=7):
+    """Top-1 share under a key never seen, and the attacker."""
+    attacker = attack.fit(View(private, scheme, private, private), 0)
+    order = torch.randperm(len(private), generator=torch.Generator().manual_seed(5))
+    sealed = Release(scheme.sample_key(key).release(private).samples[order], None, None)
+    chosen = attacker.score(sealed).block(slice(None), slice(None)).argmax(dim=0)
+    return float((chosen == order).double().mean()), attacker
+
+
+def test_a_weak_base_becomes_a_break_of_dauntless():
+    private = images()
+    scheme = Dauntless(patch_size=4).fit(private, 0)
+    weak, _ = attacked(Lengths(), scheme, private)
+    boosted, attacker = attacked(Surrogate(base=Lengths()), scheme, private)
+    assert weak < 0.2
+    assert boosted == 1
+    assert attacker.notes()["surrogate"] == "linear ridge, by location, loyalty 0.0"
+
+
+@pytest.mark.parametrize("base", [Lengths(), Exact(), Relational(keys=2, held_out=1, reading="places")])
+def test_noise_stays_at_chance(base):
+    # 200 rows, one right by chance: Poisson(1), above 9 less than once in a million.
+    private = images(200)
+    assert attacked(Surrogate(base=base, rounds=4, held_out=1), Noise().fit(private, 0), private)[0] <= 9 / 200
+
+
+def test_a_perfect_base_is_kept_and_its_notes_are_passed_on():
+    private = images(60)
+    share, attacker = attacked(Surrogate(base=Exact()), Identity().fit(private, 0), private)
+    assert share == 1
+    assert attacker.variant is None
+    assert attacker.notes() == {
+        "surrogate": "none: the base's scores",
+        "top-1 on simulated keys, none: the base's scores": 1.0,
+        "base: told": 1,
+    }
+
+
+def test_the_same_seed_gives_the_same_scores():
+    private = images(60)
+    view = View(private, Dauntless(patch_size=4).fit(private, 0), private, private)
+    sealed = Release(view.scheme.sample_key(7).release(private).samples, None, None)
+    attack = Surrogate(base=Lengths(), rounds=2)
+    one, two = (attack.fit(view, 1).score(sealed).block(slice(None), slice(None)) for _ in range(2))
+    assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize(("n", "m"), [(7, 5), (1500, 1100), (1, 3)])
+def test_best_pairs_by_blocks_are_those_of_the_whole(n, m):
+    grid = torch.randn(n, m, generator=generator(0)).double()
+    found = best(TableScores(grid))
+    assert torch.equal(found.raw, grid.argmax(dim=0))
+    top = grid.sort(dim=0, descending=True).values
+    assert torch.equal(found.lead, top[0] - top[min(1, n - 1)])
+    assert torch.equal(found.mutual, grid.argmax(dim=1)[grid.argmax(dim=0)] == torch.arange(m))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gauss"])
+def test_predictions_do_not_use_a_rows_own_match(kernel, monkeypatch):
+    monkeypatch.setattr("bench.nets.ridge.RIDGES", (0.1,))  # a spoilt row may change the choice, and that only
+    raw = torch.randn(40, 3, generator=generator(0)).double()
+    released = raw @ torch.randn(3, 4, generator=generator(1)).double()
+    rows = torch.arange(40)
+    pairs = Pairs(rows, rows, rows.remainder(5))
+    spoilt = released.clone()
+    spoilt[3] += 5
+    # The scale is that of all released rows; the direction of a prediction tells what it was learned from.
+    one, two = (
+        torch.nn.functional.normalize(predict([raw], [part], pairs, kernel)[0], dim=1) for part in (released, spoilt)
+    )
+    assert torch.allclose(one[3], two[3], atol=1e-9)
+    assert not torch.allclose(one[4], two[4], atol=1e-3)
+
+
+def test_labels_are_not_passed_on():
+    with pytest.raises(ValueError, match="base must be an attack that does without labels, and labelled asks for them"):
+        Surrogate(base=Labelled())
+
+
+@dataclass(frozen=True)
+class Labelled(Exact):
+    name: ClassVar[str] = "labelled"
+    uses_labels: ClassVar[bool] = True
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"rounds": 0}, "rounds must be at least 1, got 0"),
+        ({"most_pairs": 9}, "most_pairs must be at least 10, got 9"),
+        ({"held_out": 0}, "held_out must be at least 1, got 0"),
+    ],
+)
+def test_senseless_choices_are_refused(choices, message):
+    with pytest.raises(ValueError, match=message):
+        Surrogate(base=Exact(), **choices)
+
+
+def test_a_base_that_is_no_attack_is_refused():
+    with pytest.raises(TypeError, match="base must be an attack, got str"):
+        Surrogate(base="relational")
+
+
+def test_blended_scores_have_the_same_bits_in_every_block():
+    first, second = (TableScores(torch.randn(30, 20, generator=generator(seed))) for seed in (0, 1))
+    blended = BlendedScores(first, second, 0.5)
+    whole = blended.block(slice(None), slice(None))
+    assert torch.equal(blended.block(slice(3, 11), slice(7, 20)), whole[3:11, 7:20])
+    expected = first.table / first.table.std(correction=0) + 0.5 * second.table / second.table.std(correction=0)
+    assert torch.allclose(whole, expected)
+    with pytest.raises(ValueError, match="of the same pairs"):
+        BlendedScores(first, TableScores(torch.zeros(20, 30)), 0.5)
