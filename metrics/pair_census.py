@@ -18,6 +18,8 @@ from metrics.pair_blocks import Block
 from metrics.pair_places import Places, build_places, exact_places
 
 NO_LINK = 2**31 - 1
+FEW = 0.1
+"""Share of a block up to which scores are picked out of it one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +130,13 @@ class TorchCounter(Counter):
 
     def see(self, block: Block) -> None:
         """Count a block."""
+        if self.census.whole:
+            reached = block.values >= self.census.places.floor
+            if int(reached.sum()) < FEW * reached.numel():
+                self._see_few(block, *reached.nonzero(as_tuple=True))
+                return
         census = self.census
-        places, rows, cols = census.places.place(block.values, block.exact)
+        places, (rows, cols) = census.places.place(block.values, block.exact)
         doubtful, best = places[rows, cols], census.best[:, block.cols]
         in_rows, in_cols = census.rows[:, block.rows], census.cols[:, block.cols]
         above, tied = self.sum.above[:, block.cols], self.sum.tied[:, block.cols]
@@ -141,6 +148,15 @@ class TorchCounter(Counter):
                 above[notion] += (band > best[notion]).sum(dim=0, dtype=torch.int32)
                 ties = (doubtful == best[notion][cols]) & some[rows]
                 tied[notion] += torch.bincount(cols[ties], minlength=len(others))
+
+    def _see_few(self, block: Block, rows: Tensor, cols: Tensor) -> None:
+        """Count a block of the whole grid in which all scores but those at `rows` and `cols` are below all levels."""
+        places, _ = self.census.places.place(block.values[rows, cols], lambda some: block.exact(rows[some], cols[some]))
+        self.sum.totals[0] += torch.bincount(places, minlength=len(self.census.places))
+        self.sum.totals[0, 0] += block.values.numel() - len(places)
+        for notion, best in enumerate(self.census.best[:, block.cols]):
+            for counts, hits in ((self.sum.above, places > best[cols]), (self.sum.tied, places == best[cols])):
+                counts[notion, block.cols] += torch.bincount(cols[hits], minlength=len(best))
 
     def tally(self) -> Tally:
         """All counts so far."""

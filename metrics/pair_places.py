@@ -43,15 +43,21 @@ class Places:
         """Which scores (of `dtype`) the table cannot place, bool."""
         return self._codes(scores) < 0
 
-    def place(self, scores: Tensor, exact: Callable[[Tensor, Tensor], Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-        """Places of a block of scores (int32), and the numbers of the doubtful ones (all ties are among them) in it.
+    def place(self, scores: Tensor, exact: Callable[..., Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Places (int32) of scores of any shape, and where in it the doubtful ones are; all ties are among those.
 
-        `exact` gives the exact scores of pairs numbered in the block.
+        `exact` gives the exact scores (float64) there.
         """
         places = self._codes(scores)
-        rows, cols = (places < 0).nonzero(as_tuple=True)
-        places[rows, cols] = exact_places(self.levels, exact(rows, cols))
-        return places, rows, cols
+        doubtful = (places < 0).nonzero(as_tuple=True)
+        truth, below = exact(*doubtful), -1 - places[doubtful]
+        ends = torch.nn.functional.pad(self.levels, (0, 1), value=torch.inf)
+        below += ends[below] < truth
+        # A bucket mostly has one level, so that this was all.
+        more = (ends[below] < truth).nonzero()[:, 0]
+        below[more] = torch.searchsorted(self.levels, truth[more], out_int32=True)
+        places[doubtful] = 2 * below + (ends[below] == truth)
+        return places, doubtful
 
     def _codes(self, scores: Tensor) -> Tensor:
         buckets = _bucket(scores, self.low, self.scale, len(self.codes))
