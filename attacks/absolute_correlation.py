@@ -10,8 +10,9 @@ Differences from Carlini et al.:
   stand in a released row; no network is trained.
 - First guess of the signs: those of the mean row, since X-rays are alike. What the candidates explain beyond the mean
   row is found by ridge regression on all of them, the strongest few are refitted without negative weights, and their
-  mixture gives the next signs. A released row that is not explained to `EXPLAINED` starts again from the signs of the
-  candidate whose absolute values correlate best with it, and one explained by half from those of the next ones.
+  mixture gives the next signs (`bench.nets.unmixing`). A released row that is not explained to a ten-thousandth starts
+  again from the signs of the candidate whose absolute values correlate best with it, and one explained by half from
+  those of the next ones.
 - A score is the candidate's share of the weights times the explained share of the row, plus a small part of the cosine
   between the row, with the signs found, and the candidate's column of the ridge regression: it orders the rest.
 - Rows may have been standardised before they were mixed. Eve tries them plain, by the public mean, and each row by its
@@ -30,18 +31,13 @@ import torch
 from torch import Tensor
 
 from bench.nets.cosine import CosineScores, apart
+from bench.nets.unmixing import Dictionary, Effort, Explained, above_mean, build, explain
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, NotApplicable, PairScores, Parameter, Release, View
 
 Reading = Literal["plain", "public", "row"]
 
 READINGS: tuple[Reading, ...] = ("plain", "public", "row")
-RIDGE = 1e-3  # of the mean square of a centred candidate
-EXPLAINED = 1e-4  # of a row's length left over: what float32 leaves of an exact fit
-HOPELESS = 0.5  # of a row's length left over: no mixture at all, so that starting again is in vain
-PROGRESS = 0.995  # a round that leaves more than this share of what was left is the last from its first guess
-KEPT = 6
-SWEEPS = 24
 PROBE_ROWS = 64
 ROWS_AT_ONCE = 256
 REST = 0.05  # the part of the cosine in a score
@@ -75,67 +71,37 @@ class AbsoluteCorrelation(Attack):
         """Choose how rows are read. Raises NotApplicable for releases of another shape or without links."""
         probe = _simulate(view, seed)
         _comparable(view.candidates.samples, probe)
+        shape = tuple(view.candidates.samples.shape[1:])
         best: tuple[float, AbsoluteCorrelationAttacker] | None = None
         for reading in READINGS:
-            attacker = AbsoluteCorrelationAttacker(replace(self, restarts=0), reading, _dictionary(view, reading))
+            attacker = AbsoluteCorrelationAttacker(
+                replace(self, restarts=0), reading, shape, _dictionary(view, reading)
+            )
             found = attacker.found(probe)
             if best is None or found > best[0]:
                 best = found, attacker
         if best is None:
             raise RuntimeError("no reading was tried")
-        return AbsoluteCorrelationAttacker(self, best[1].reading, best[1].dictionary, best[0])
-
-
-@dataclass(frozen=True, eq=False)
-class Dictionary:
-    """The candidates as they may stand in a mixture.
-
-    Args:
-        shape: Of a raw row.
-        rows: (n, d) float64.
-        mean: (d,) float64, of the rows.
-        columns: (n, d) float64: weights of a row y above the mean are columns @ y, by ridge regression.
-        sizes: (n, d) float64, absolute values, centred by number over the rows, at length one.
-    """
-
-    shape: tuple[int, ...]
-    rows: Tensor
-    mean: Tensor
-    columns: Tensor
-    sizes: Tensor
-
-
-@dataclass(frozen=True, eq=False)
-class Explained:
-    """Released rows explained by candidates.
-
-    Args:
-        chosen: (m, a) int64 candidates, distinct within a row, and their weights (m, a), not negative.
-        left: (m,) the share of the length of a row's absolute values that is not explained.
-        signed: (m, d) the released absolute values with the signs found.
-    """
-
-    chosen: Tensor
-    weights: Tensor
-    left: Tensor
-    signed: Tensor
+        return AbsoluteCorrelationAttacker(self, best[1].reading, shape, best[1].dictionary, best[0])
 
 
 @dataclass(frozen=True, eq=False)
 class AbsoluteCorrelationAttacker(Attacker):
-    """The candidates under one reading; `matched` is the share of links found under a key of Eve's own."""
+    """The candidates under one reading; `shape` of a raw row, `matched` the share of links found."""
 
     attack: AbsoluteCorrelation
     reading: Reading
+    shape: tuple[int, ...]
     dictionary: Dictionary
     matched: float = 0.0
 
     def score(self, sealed: Release) -> MixtureScores:
         """Shares of the mixture. Raises NotApplicable where raw and released rows differ in shape."""
-        if tuple(sealed.samples.shape[1:]) != self.dictionary.shape:
-            raise NotApplicable(_differ(self.dictionary.shape, tuple(sealed.samples.shape[1:])))
+        if tuple(sealed.samples.shape[1:]) != self.shape:
+            raise NotApplicable(_differ(self.shape, tuple(sealed.samples.shape[1:])))
         parts = torch.split(sealed.samples.flatten(1), ROWS_AT_ONCE)
-        found = [explain(self.dictionary, part.double().abs(), self.attack) for part in parts]
+        effort = Effort(self.attack.shortlist, self.attack.rounds, self.attack.restarts)
+        found = [explain(self.dictionary, part.double().abs(), effort) for part in parts]
         chosen, weights = torch.cat([part.chosen for part in found]), torch.cat([part.weights for part in found])
         left, signed = torch.cat([part.left for part in found]), torch.cat([part.signed for part in found])
         return MixtureScores(self.dictionary, Explained(chosen, weights, left, signed))
@@ -161,7 +127,7 @@ class MixtureScores(PairScores):
     """Share of a candidate in a released row times the explained part of the row, plus a little cosine for the rest."""
 
     def __init__(self, dictionary: Dictionary, explained: Explained) -> None:
-        self.rest = CosineScores(*apart(dictionary.columns, _above_mean(dictionary, explained.signed)))
+        self.rest = CosineScores(*apart(dictionary.columns, above_mean(dictionary, explained.signed)))
         self.shape = self.rest.shape
         shares = explained.weights / explained.weights.sum(dim=1, keepdim=True).clamp_min(1e-300)
         self.chosen, self.shares = explained.chosen, shares * (1 - explained.left).clamp_min(0)[:, None]
@@ -177,95 +143,10 @@ class MixtureScores(PairScores):
         return scores
 
 
-def explain(dictionary: Dictionary, sizes: Tensor, attack: AbsoluteCorrelation) -> Explained:
-    """The best explanation found for each of the absolute values (m, d) float64, over all first guesses."""
-    length = torch.linalg.vector_norm(sizes, dim=1).clamp_min(1e-300)
-    kept = min(KEPT, attack.shortlist, len(dictionary.rows))
-    best = Explained(
-        torch.arange(kept, device=sizes.device).repeat(len(sizes), 1),
-        sizes.new_zeros(len(sizes), kept),
-        sizes.new_full((len(sizes),), torch.inf),
-        sizes * _signs(dictionary.mean),
-    )
-    like = sizes @ dictionary.sizes.T if attack.restarts else None
-    for start in range(attack.restarts + 1):
-        todo = ((best.left > EXPLAINED) & ((best.left < HOPELESS) | (start < 2))).nonzero()[:, 0]
-        signed = sizes * _signs(dictionary.mean)
-        if start and like is not None:
-            if start > like.shape[1]:
-                break
-            signed = sizes * _signs(dictionary.rows[like.topk(start, dim=1).indices[:, -1]])
-        signed, held, before = signed[todo], None, best.left.new_full((len(todo),), torch.inf)
-        for _ in range(attack.rounds):
-            if not len(todo):
-                break
-            chosen, weights, signed = _round(dictionary, sizes[todo], signed, held, attack.shortlist, kept)
-            mixed = (weights[:, None] @ dictionary.rows[chosen])[:, 0]
-            left = torch.linalg.vector_norm(sizes[todo] - mixed.abs(), dim=1) / length[todo]
-            better = left < best.left[todo]
-            now = Explained(chosen, weights, left, signed)
-            for name in ("chosen", "weights", "left", "signed"):
-                getattr(best, name)[todo[better]] = getattr(now, name)[better]
-            going = (left > EXPLAINED) & (left < PROGRESS * before)
-            held, before = chosen[going][:, : max(1, kept - 2)], left[going]
-            todo, signed = todo[going], signed[going]
-    return best
-
-
-def _round(
-    dictionary: Dictionary, sizes: Tensor, signed: Tensor, held: Tensor | None, shortlist: int, kept: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """One regression and refit: candidates (m, kept), strongest first, their weights, and the sizes with new signs."""
-    weights = _above_mean(dictionary, signed) @ dictionary.columns.T
-    if held is not None:
-        weights.scatter_(1, held, torch.inf)
-    chosen = weights.topk(min(shortlist, weights.shape[1]), dim=1).indices
-    start = torch.zeros_like(chosen, dtype=sizes.dtype)
-    for times, sweeps in ((2, SWEEPS // 2), (4, SWEEPS)):
-        atoms = dictionary.rows[chosen]
-        gram = atoms @ atoms.mT
-        for _ in range(times):
-            start = _non_negative(gram, (atoms @ signed[:, :, None])[:, :, 0], start, sweeps)
-            signed = sizes * _signs((start[:, None] @ atoms)[:, 0])
-        order = start.argsort(dim=1, descending=True)[:, :kept]
-        chosen, start = chosen.gather(1, order), start.gather(1, order)
-    return chosen, start, signed
-
-
-def _non_negative(gram: Tensor, target: Tensor, start: Tensor, sweeps: int) -> Tensor:
-    """Non-negative least squares by coordinate descent: gram (m, a, a), target and start (m, a)."""
-    weights = start.clone()
-    scale = gram.diagonal(dim1=1, dim2=2).clamp_min(1e-300)
-    for _ in range(sweeps):
-        for number in range(weights.shape[1]):
-            slope = target[:, number] - (gram[:, number] * weights).sum(dim=1)
-            weights[:, number] = (weights[:, number] + slope / scale[:, number]).clamp_min(0)
-    return weights
-
-
-def _above_mean(dictionary: Dictionary, signed: Tensor) -> Tensor:
-    """What the rows (m, d) hold beyond their part of the mean candidate."""
-    part = signed @ dictionary.mean / dictionary.mean.square().sum().clamp_min(1e-300)
-    return signed - part[:, None] * dictionary.mean
-
-
-def _signs(numbers: Tensor) -> Tensor:
-    return torch.where(numbers < 0, -1.0, 1.0).to(numbers.dtype)
-
-
 def _dictionary(view: View, reading: Reading) -> Dictionary:
     samples = view.candidates.samples
     rows = _read(samples.double(), view.public.samples, reading).flatten(1)
-    mean = rows.mean(dim=0)
-    centred = rows - mean
-    n, d = rows.shape
-    ridge = RIDGE * float(centred.square().sum() / n) or 1.0
-    gram = centred @ centred.T if n <= d else centred.T @ centred
-    gram.diagonal().add_(ridge)
-    columns = torch.linalg.solve(gram, centred) if n <= d else torch.linalg.solve(gram, centred.T).T
-    sizes = rows.abs() - rows.abs().mean(dim=0)
-    sizes = sizes / torch.linalg.vector_norm(sizes, dim=1, keepdim=True).clamp_min(1e-300)
-    return Dictionary(tuple(samples.shape[1:]), rows, mean, columns.contiguous(), sizes)
+    return build(rows)
 
 
 def _read(samples: Tensor, public: Tensor, reading: Reading) -> Tensor:

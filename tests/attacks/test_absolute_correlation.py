@@ -4,7 +4,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attacks.absolute_correlation import AbsoluteCorrelation, _non_negative
+from attacks.absolute_correlation import AbsoluteCorrelation
+from bench.nets.unmixing import _non_negative
 from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View
 from methods.identity import Identity
 from methods.instahide import InstaHide
