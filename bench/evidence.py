@@ -19,10 +19,10 @@ class PairLevel:
     Args:
         counts: By key, then by data sample.
         links: (p, 2) int64 of the first key's whole release: raw row, released row.
-        whole: By key, on the whole grid; empty where nobody counted it.
-        permuted: By key, then by set: on the whole grid, the links of people exchanged at random
-            (`metrics.patients.permuted_links`). What chance gives where a person's images score alike: scores that are
-            drawn independently are no null for them. Empty together with `whole`; then that null is the one used.
+        whole: By key, on the whole grid, the true links of people who can be exchanged; empty where nobody counted it.
+        permuted: By key, then by set: likewise with people exchanged at random (`metrics.patients.exchanged_links`
+            gives both). What chance gives where a person's images score alike: scores that are drawn independently are
+            no null for them. Where there are none, that null is the one used.
     """
 
     counts: Sequence[Sequence[PairCounts]]

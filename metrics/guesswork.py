@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 from typing import ClassVar, Literal
 
-from bench.evidence import PairEvidence
+import numpy as np
+import torch
+from scipy.stats import binom
+from torch import Tensor
+
+from bench.evidence import PairEvidence, PairLevel
 from bench.seeds import derive
 from bench.types import Metric, Score
-from metrics.null import interval_of_mean, simulate_guesswork
+from metrics.null import DRAWS, Layout, Null, null_of_mean, permutation_p, simulate_guesswork
 from metrics.pairs import PairCounts
-from metrics.resampling import spread
+from metrics.primary import with_primary
+from metrics.resampling import LEVELS
+from metrics.spread import mean, spread
+
+REACH = 64
+"""Hits in a row that no data sample of half the people misses: 2^-64."""
 
 
 def guesswork(counts: PairCounts) -> float:
@@ -24,7 +37,10 @@ def guesswork(counts: PairCounts) -> float:
 
 
 def chance_guesswork(counts: PairCounts) -> float:
-    """Expected guesswork when all scores are the same, or distinct and random: (n m + 1) / (p + 1)."""
+    """Expected guesswork when scores are random, with or without ties: (n m + 1) / (p + 1).
+
+    Any p of the n m pairs may be linked: averaging over ties takes nothing from the mean of random orders.
+    """
     return (counts.shape[0] * counts.shape[1] + 1) / (int(counts.linked.sum()) + 1)
 
 
@@ -36,37 +52,98 @@ class Guesswork(Metric[PairEvidence]):
     unit: ClassVar[str] = "guesses"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Syfer, definition 2 and appendix A"
-    level: ClassVar[Literal["image", "patient"]] = "image"
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys and data samples; the interval is their spread, the null that of random distinct scores.
+        """Mean over keys and data samples; the interval is their spread.
 
-        The level of people has no null: what chance gives there depends on how alike the images of a person score.
+        Null and p: random distinct scores, drawn exactly for the same links and samples (`simulate_guesswork`); below
+        what draws can resolve, p is a bound in closed form (`early_hit_bound`).
+        With links of exchanged people at hand, see `clustered_null`.
         """
-        level = evidence.level(self.level)
-        figures = [[guesswork(part) for part in key] for key in level.counts]
-        n = level.counts[0][0].shape[0]
-        if self.level == "patient":
-            # Images of one person score alike, so hits come in clusters: independent random scores are no null for it.
-            score = spread(figures, n=n, null=None, null_low=None, null_high=None)
-            return replace(
-                score, note=f"{score.note}; chance depends on how alike a person's images score: see `noise`"
-            )
-        draws = simulate_guesswork(evidence.shape, level.links, evidence.samples, seed=derive(evidence.seed, "null"))
-        low, high = interval_of_mean(draws, len(level.counts), seed=derive(evidence.seed, "null-mean"))
-        return spread(
-            figures,
-            n=n,
-            null=fmean(chance_guesswork(part) for key in level.counts for part in key),
-            null_low=low,
-            null_high=high,
-        )
+        return with_primary(evidence, partial(_score, evidence))
 
 
 @dataclass(frozen=True)
-class PatientGuesswork(Guesswork):
+class PatientGuesswork(Metric[PairEvidence]):
     """Guesses until a released image is tied to any raw image of the same person for the first time."""
 
     name: ClassVar[str] = "patient-guesswork"
+    unit: ClassVar[str] = "guesses"
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Syfer, definition 2, with the person as the match"
-    level: ClassVar[Literal["image", "patient"]] = "patient"
+
+    def __call__(self, evidence: PairEvidence) -> Score:
+        """As `Guesswork`. Images of a person score alike, so hits come in clusters: independent scores are no null.
+
+        Without links of exchanged people there is therefore no null.
+        """
+        level = evidence.level("patient")
+        if level.permuted:
+            return _score(evidence, level)
+        score = spread(_figures(level), None, n=level.counts[0][0].shape[0])
+        return replace(score, note=f"{score.note}; chance depends on how alike a person's images score: see `noise`")
+
+
+def _figures(level: PairLevel) -> list[list[float]]:
+    return [[guesswork(part) for part in key] for key in level.counts]
+
+
+def _score(evidence: PairEvidence, level: PairLevel) -> Score:
+    figures = _figures(level)
+    layout = Layout.of(evidence, level.links)
+    seed = derive(evidence.seed, "null")
+    if level.permuted:
+        null = clustered_null(level, layout, seed=seed)
+    else:
+        value, keys = mean(figures), len(level.counts)
+        expected = fmean(chance_guesswork(part) for key in level.counts for part in key)
+        null = null_of_mean(
+            simulate_guesswork(layout, seed=seed, draws=DRAWS), value, keys=keys, mean=expected, seed=seed
+        )
+        if value < expected and null.p <= 2 / DRAWS:
+            null = replace(null, p=min(null.p, 2 * early_hit_bound(layout, value, keys=keys)))
+    return spread(figures, null, n=level.counts[0][0].shape[0])
+
+
+def early_hit_bound(layout: Layout, value: float, *, keys: int) -> float:
+    """A bound on the chance that mean guesswork over `keys` keys and the data samples is at most `value`.
+
+    Then some data sample's guesses over all keys sum to at most g = keys * value. Each of them hits with a chance of at
+    most h = p / (n m - g), so that `keys` hits have at most the chance of as many successes in g trials, and the
+    data samples together at most their sum: samples * P(Binomial(g, h) >= keys).
+    """
+    guesses = math.floor(keys * value + 1e-9)
+    left = layout.pairs - guesses
+    if (left <= layout.inside.sum(axis=1)).any():
+        return 1.0
+    chances = binom.sf(keys - 1, guesses, layout.inside.sum(axis=1) / left)
+    return min(1.0, float(chances.sum()))
+
+
+def clustered_null(level: PairLevel, layout: Layout, *, seed: int) -> Null:
+    """The null of scores that stay as they are while people are exchanged (`metrics.patients.exchanged_links`).
+
+    p is an exact permutation test of mean guesswork on the whole grids, see `metrics.null.permutation_p`.
+    Mean and interval are those of half samples: guesses up to a first hit on the whole grid are drawn from the permuted
+    ones of the same key, then up to the next hit, and so on; a sample takes its share of the guesses up to the first
+    hit whose row it holds. That treats later hits as as hard to find as the first, and samples of guesses as random.
+    """
+    own = [guesswork(counts) for counts in level.whole]
+    permuted = [[guesswork(counts) for counts in key] for key in level.permuted]
+    means = _half_means(layout, permuted, seed=seed)
+    low, high = torch.quantile(means, LEVELS).tolist()
+    return Null(float(means.mean()), low, high, permutation_p(own, permuted, seed=derive(seed, "permutation")))
+
+
+def _half_means(layout: Layout, permuted: Sequence[Sequence[float]], *, seed: int) -> Tensor:
+    """Draws of guesswork's mean over keys and half samples, from its values on whole grids by key."""
+    random = np.random.default_rng(seed)
+    links = layout.inside.sum(axis=1)
+    share = (layout.pairs - links) / (layout.shape[0] * layout.shape[1] - len(layout.links))
+    total = np.zeros(DRAWS)
+    for key in permuted:
+        misses = (random.choice(np.asarray(key), (DRAWS, REACH)) - 1).cumsum(axis=1)
+        held = layout.inside[:, random.integers(len(layout.links), size=(DRAWS, REACH))]
+        passed = np.take_along_axis(misses[None], held.argmax(axis=2)[:, :, None], axis=2)[:, :, 0]
+        total += 1 + random.binomial(np.rint(passed).astype(np.int64), share[:, None]).mean(axis=0)
+    return torch.from_numpy(total / len(permuted))

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
+from statistics import fmean
 from typing import ClassVar, Literal
 
-import torch
+import numpy as np
 
-from bench.evidence import PairEvidence
+from bench.evidence import PairEvidence, PairLevel
+from bench.seeds import derive
 from bench.types import Metric, Score
+from metrics.null import Draws, Layout, Null, exchanged_null, normal_null
 from metrics.pairs import PairCounts
-from metrics.resampling import spread
+from metrics.primary import with_primary
+from metrics.spread import mean, spread
 
 
 def reid_auc(counts: PairCounts) -> float:
@@ -25,10 +30,19 @@ def reid_auc(counts: PairCounts) -> float:
     return twice_wins / (2 * int(counts.linked.sum()) * unlinked)
 
 
-def chance_sd(counts: PairCounts, independent: float) -> float:
-    """Standard deviation of the AUC of random scores with `independent` linked pairs: sqrt((p + q + 1) / (12 p q))."""
-    unlinked = int(counts.others.sum())
-    return math.sqrt((independent + unlinked + 1) / (12 * independent * unlinked))
+def chance_sd(layout: Layout) -> float:
+    """Standard deviation, under independent distinct scores, of the AUC's mean over one key's data samples.
+
+    Of samples s and t with p linked and q unlinked pairs each, a linked and b unlinked ones in both, the AUCs have the
+    covariance (a b + a q_s q_t + b p_s p_t) / (12 p_s p_t q_s q_t): two comparisons covary by 1/4 if they are the same,
+    by 1/12 if they share one pair. With s = t it is Mann and Whitney's (p + q + 1) / (12 p q).
+    """
+    inside, rows, cols = (part.astype(np.float64) for part in (layout.inside, layout.rows, layout.cols))
+    linked = inside @ inside.T
+    unlinked = (rows @ rows.T) * (cols @ cols.T) - linked
+    p, q = np.diag(linked), np.diag(unlinked)
+    pp, qq = np.outer(p, p), np.outer(q, q)
+    return math.sqrt(float(((linked * unlinked + linked * qq + unlinked * pp) / (12 * pp * qq)).mean()))
 
 
 @dataclass(frozen=True)
@@ -39,35 +53,66 @@ class ReidAUC(Metric[PairEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Syfer, section 5"
-    level: ClassVar[Literal["image", "patient"]] = "image"
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys and data samples, null .5.
+        """Mean over keys and data samples; the interval is their spread.
 
-        The null interval takes keys as independent. S half samples of one key vary about its whole grid, so their mean
-        has the variance of the whole grid times 1 + 1 / S. A person's images stand for one draw: the effective number
-        of links is (sum of a row's links)^2 / (sum of their squares) over the released rows' people.
+        Null and p: .5 and a normal with the exact deviation of independent distinct scores (`chance_sd`), keys being
+        independent. A sum of ranks has lighter tails than a normal, so that p errs upwards.
+        With links of exchanged people at hand, see `metrics.null.exchanged_null`.
         """
-        level = evidence.level(self.level)
-        per_row = torch.bincount(level.links[:, 0], minlength=evidence.shape[0]).to(torch.float64)
-        # A person with s images contributes s rows of s links each: dividing by s leaves one draw a person.
-        independent = float((per_row.sum() ** 2) / (per_row**3).sum()) if self.level == "patient" else len(level.links)
-        whole = chance_sd(level.counts[0][0], max(1.0, independent))
-        sd = whole * math.sqrt((1 + 1 / len(evidence.samples)) / len(level.counts))
-        figures = [[reid_auc(part) for part in key] for key in level.counts]
-        return spread(
-            figures,
-            n=level.counts[0][0].shape[0],
-            null=0.5,
-            null_low=max(0.0, 0.5 - 1.96 * sd),
-            null_high=min(1.0, 0.5 + 1.96 * sd),
-        )
+        return with_primary(evidence, partial(_score, evidence))
 
 
 @dataclass(frozen=True)
-class PatientReidAUC(ReidAUC):
+class PatientReidAUC(Metric[PairEvidence]):
     """Area under the ROC curve of telling pairs of one person from pairs of two."""
 
     name: ClassVar[str] = "patient-reid-auc"
+    unit: ClassVar[str] = "AUC"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Syfer, section 5, with the person as the match"
-    level: ClassVar[Literal["image", "patient"]] = "patient"
+
+    def __call__(self, evidence: PairEvidence) -> Score:
+        """As `ReidAUC`. Images of a person score alike: independent scores are no null.
+
+        Without links of exchanged people, a person's images stand for one draw (`people_null`), which is too wide where
+        they do not score alike.
+        """
+        return _score(evidence, evidence.level("patient"), people=True)
+
+
+def _score(evidence: PairEvidence, level: PairLevel, *, people: bool = False) -> Score:
+    figures = [[reid_auc(part) for part in key] for key in level.counts]
+    layout, value = Layout.of(evidence, level.links), mean(figures)
+    if level.permuted:
+        apart = Draws(0.5, chance_sd(layout), 0.5, chance_sd(layout.whole))
+        null = exchanged_null(level, reid_auc, apart, seed=derive(evidence.seed, "null"))
+    elif people:
+        null = people_null(layout, value, keys=len(figures))
+    else:
+        step = 0.25 * fmean(1 / (linked * (pairs - linked)) for linked, pairs in _sizes(layout))
+        sd = chance_sd(layout) / math.sqrt(len(figures))
+        null = normal_null(value, mean=0.5, sd=sd, step=step / (len(figures) * len(figures[0])))
+    return spread(figures, _clip(null), n=level.counts[0][0].shape[0])
+
+
+def _sizes(layout: Layout) -> list[tuple[int, int]]:
+    return list(zip(layout.inside.sum(axis=1).tolist(), layout.pairs.tolist(), strict=True))
+
+
+def _clip(null: Null) -> Null:
+    return Null(null.mean, max(0.0, null.low), min(1.0, null.high), null.p)
+
+
+def people_null(layout: Layout, value: float, *, keys: int) -> Null:
+    """The null where all images of a person score the same: one draw a person.
+
+    A person with s images contributes s rows of s links each, hence the number of independent links is (sum of a row's
+    links)^2 / (sum of their cubes). Data samples widen the whole grid's deviation by 1 + 1 / samples.
+    """
+    per_row = np.bincount(layout.links[:, 0]).astype(np.float64)
+    independent = max(1.0, float(per_row.sum() ** 2 / (per_row**3).sum()))
+    unlinked = layout.shape[0] * layout.shape[1] - len(layout.links)
+    variance = (independent + unlinked + 1) / (12 * independent * unlinked) * (1 + 1 / len(layout.rows)) / keys
+    return normal_null(value, mean=0.5, sd=math.sqrt(variance))

@@ -1,30 +1,14 @@
-"""Intervals: the spread over keys and data samples, and the bootstrap over people."""
+"""Resampling people: the bootstrap's weights, and data samples of half the people."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from bench.seeds import generator
-from bench.types import Score
 
 LEVELS = torch.tensor((0.025, 0.975), dtype=torch.float64)
-
-
-def spread(
-    figures: Sequence[Sequence[float]], *, n: int, null: float | None, null_low: float | None, null_high: float | None
-) -> Score:
-    """Mean of a figure over keys x data samples; the interval is its 2.5-97.5 % spread over them (Syfer, section 5).
-
-    A data sample holds half of the people, drawn without replacement: a half sample varies about the whole as much as a
-    bootstrap sample does, and repeats no row, whose copy would be a second correct match.
-    """
-    flat = torch.tensor([value for key in figures for value in key], dtype=torch.float64)
-    low, high = torch.quantile(flat, LEVELS).tolist()
-    note = f"2.5-97.5 % over {len(figures)} keys x {len(figures[0])} samples of half the people"
-    return Score(float(flat.mean()), low, high, n, null, null_low, null_high, note=note)
+"""A 95 % interval."""
 
 
 def draw_weights(subjects: Tensor | None, n: int, draws: int, *, seed: int) -> Tensor:

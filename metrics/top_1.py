@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from statistics import fmean
 from typing import ClassVar, Literal
 
-from scipy.stats import poisson
+import numpy as np
+import torch
+from torch import Tensor
 
-from bench.evidence import PairEvidence
+from bench.evidence import PairEvidence, PairLevel
+from bench.seeds import derive
 from bench.types import Metric, Score
-from metrics.resampling import spread
+from metrics.null import DRAWS, Bools, Draws, Integers, Layout, exchanged_null, null_of_mean
+from metrics.pairs import PairCounts
+from metrics.primary import with_primary
+from metrics.spread import mean, spread
+
+DEPTH = 64
+"""Best rows of a column that are looked at: a sample of half the people misses all of them with a chance of 2^-64."""
+
+
+def top_1(counts: PairCounts) -> float:
+    """Share of released rows with a link whose best-scored raw row is linked to them, ties broken at random."""
+    return float(counts.top_1.mean())
+
+
+def chance_top_1(counts: PairCounts) -> float:
+    """Expected share when scores are random, with or without ties: a released row's links over n, averaged."""
+    return int(counts.linked.sum()) / (len(counts.top_1) * counts.shape[0])
 
 
 @dataclass(frozen=True)
@@ -24,15 +45,69 @@ class Top1(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys and data samples; the null is one link in n.
+        """Mean over keys and data samples; the interval is their spread.
 
-        Hits of one key are about Poisson under chance; its half samples share them, so keys alone count as draws.
+        Null and p: random distinct scores, drawn exactly for the same links and samples (`simulate_top_1`).
+        With links of exchanged people at hand, see `metrics.null.exchanged_null`.
         """
-        counts = evidence.images.counts
-        n, released = counts[0][0].shape[0], len(counts[0][0].top_1)
-        links_a_row = int(counts[0][0].linked.sum()) / released
-        chance = min(1.0, links_a_row / n)
-        expected = chance * released * len(counts)
-        low, high = poisson.ppf((0.025, 0.975), expected) / (released * len(counts))
-        figures = [[float(part.top_1.mean()) for part in key] for key in counts]
-        return spread(figures, n=n, null=chance, null_low=float(low), null_high=min(1.0, float(high)))
+        return with_primary(evidence, partial(_score, evidence))
+
+
+def _score(evidence: PairEvidence, level: PairLevel) -> Score:
+    figures = [[top_1(part) for part in key] for key in level.counts]
+    seed = derive(evidence.seed, "null", "top-1")
+    layout, simulate = Layout.of(evidence, level.links), partial(simulate_top_1, seed=seed, draws=DRAWS)
+    if level.permuted:
+        null = exchanged_null(level, top_1, Draws.of(simulate, layout), seed=seed)
+    else:
+        draws = simulate(layout)
+        expected = fmean(chance_top_1(part) for key in level.counts for part in key)
+        null = null_of_mean(draws, mean(figures), keys=len(figures), mean=expected, seed=seed)
+    return spread(figures, null, n=level.counts[0][0].shape[0])
+
+
+def simulate_top_1(layout: Layout, *, seed: int, draws: int) -> Tensor:
+    """Draws of mean top-1 over the data samples for one key under random distinct scores, by exact sampling.
+
+    In each released row's column, raw rows come in random order; a data sample's answer is the first row that it holds.
+    Drawing rows with replacement changes nothing: a row that came before answers no further sample. Columns without a
+    linked row among the first `DEPTH` cannot be hit, so that only the others are drawn, given the place of their first.
+
+    Args:
+        layout: Links and data samples.
+        seed: The same seed gives the same draws.
+        draws: How many.
+
+    Returns:
+        (draws,) float64.
+    """
+    random = np.random.default_rng(seed)
+    n, m = layout.shape
+    codes = np.sort(layout.links[:, 1] * n + layout.links[:, 0])
+    linked = np.bincount(layout.links[:, 1], minlength=m)
+    start = linked.cumsum() - linked
+    with np.errstate(divide="ignore"):
+        miss = np.log1p(-linked / n)
+    reach = -np.expm1(DEPTH * miss)
+    asked = np.array([len(np.unique(layout.links[held, 1])) for held in layout.inside])
+    found = np.empty(draws)
+    for draw in range(draws):
+        cols = np.flatnonzero(random.random(m) < reach)
+        first = np.log1p(-random.random(len(cols)) * reach[cols]) / miss[cols]
+        first = np.minimum(first.astype(np.int64), DEPTH - 1)
+        rows = random.integers(n, size=(len(cols), DEPTH))
+        while (early := _among(codes, rows, cols, n) & (np.arange(DEPTH) < first[:, None])).any():
+            rows[early] = random.integers(n, size=int(early.sum()))
+        rows[np.arange(len(cols)), first] = codes[start[cols] + random.integers(linked[cols])] % n
+        held = layout.rows[:, rows]
+        answer = held.argmax(axis=2)[:, :, None]
+        hits = np.take_along_axis(held & _among(codes, rows, cols, n), answer, axis=2)
+        found[draw] = (hits.sum(axis=(1, 2)) / asked).mean()
+    return torch.from_numpy(found)
+
+
+def _among(codes: Integers, rows: Integers, cols: Integers, n: int) -> Bools:
+    """Whether (rows[i, j], cols[i]) is a link, from the sorted codes col * n + row."""
+    wanted = cols[:, None] * n + rows
+    there: Bools = codes[np.searchsorted(codes, wanted).clip(max=len(codes) - 1)] == wanted
+    return there

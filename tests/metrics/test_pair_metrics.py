@@ -4,81 +4,140 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-import torch
+from scipy.stats import binom
 
 from bench.evidence import PairEvidence, PairLevel
-from bench.types import NotApplicable
+from bench.types import Metric, NotApplicable, Score
 from metrics.guesswork import Guesswork, PatientGuesswork
-from metrics.pairs import count
-from metrics.patients import patient_links
+from metrics.median_rank import MedianRank
 from metrics.reid_auc import PatientReidAUC, ReidAUC
-from metrics.resampling import draw_weights, half_samples
 from metrics.top_1 import Top1
-from tests.metrics.dense_scores import DenseScores, diagonal
+from metrics.tpr_at_low_fpr import TPRAtLowFPR
+from tests.metrics import random_evidence
 
-N, KEYS, SAMPLES = 60, 5, 6
-METRICS = [Guesswork(), ReidAUC(), PatientReidAUC(), Top1()]
+PRIMARY = "primary constituent"
+METRICS = [Guesswork(), ReidAUC(), Top1(), MedianRank(), TPRAtLowFPR()]
+PATIENT = [PatientGuesswork(), PatientReidAUC()]
+REPEATS = 12
+LAYOUTS: dict[str, dict[str, object]] = {
+    "one to one, several images a person": {"n": 80},
+    "k to one, fewer released rows": {"n": 100, "kind": "k to one", "samples": 3},
+    "two rows mixed into one": {"n": 80, "kind": "mixed"},
+    "heavy ties": {"n": 80, "levels": 12},
+}
+
+
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("guesswork", "top_1", "median_rank", "tpr_at_low_fpr"):
+        monkeypatch.setattr(f"metrics.{module}.DRAWS", 150)
 
 
 @cache
-def evidence(signal: float, seed: int = 0) -> PairEvidence:
-    """Random scores with `signal` added to the true pairs."""
-    random = torch.Generator().manual_seed(seed)
-    subjects = torch.arange(N) // 3
-    samples = half_samples(subjects, N, SAMPLES, seed=1)
-    images, patients = [], []
-    for _ in range(KEYS):
-        scores = DenseScores(torch.randn(N, N, generator=random, dtype=torch.float64) + signal * torch.eye(N))
-        grids = [(scores.take(rows, rows), rows) for rows in samples]
-        images.append([count(grid, diagonal(len(rows))) for grid, rows in grids])
-        patients.append([count(grid, patient_links(diagonal(len(rows)), subjects[rows])) for grid, rows in grids])
-    links = diagonal(N)
-    return PairEvidence(
-        (N, N), PairLevel(images, links), PairLevel(patients, patient_links(links, subjects)), samples, 5
-    )
+def evidence(layout: str, seed: int) -> PairEvidence:
+    return random_evidence.evidence(seed, keys=2, **LAYOUTS[layout])  # type: ignore[arg-type]
+
+
+def refused(scores: list[Score]) -> int:
+    return sum(score.p is not None and score.p < 0.05 for score in scores)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_random_scores_are_refused_at_one_in_twenty_at_most(layout: str) -> None:
+    # Refusals of 12 are binomial with a chance of .05 at most: 5 or more happen twice in ten thousand.
+    allowed = int(binom.isf(1e-3, REPEATS, 0.05))
+    for metric in METRICS:
+        scores = [metric(evidence(layout, seed)) for seed in range(REPEATS)]
+        assert refused(scores) <= allowed, metric.name
+        inside = [score.null_low <= score.value <= score.null_high for score in scores]  # type: ignore[operator]
+        assert REPEATS - sum(inside) <= allowed, metric.name
+        if layout == "two rows mixed into one":
+            assert refused([score.parts[PRIMARY] for score in scores]) <= allowed, metric.name
+
+
+@pytest.mark.parametrize("metric", METRICS + PATIENT, ids=lambda metric: metric.name)
+def test_scores_that_are_alike_within_people_are_refused_as_rarely(metric: Metric[PairEvidence]) -> None:
+    allowed = int(binom.isf(1e-3, REPEATS, 0.05))
+    assert refused([metric(alike(seed)) for seed in range(REPEATS)]) <= allowed
+
+
+@cache
+def alike(seed: int) -> PairEvidence:
+    return random_evidence.evidence(seed, n=80, keys=2, alike=0.8, permuted=True)
+
+
+def test_independent_scores_would_be_the_wrong_null_for_people_alike() -> None:
+    """Without exchanged links, the median rank of such scores is refused far more often: that is why they exist."""
+    scores = []
+    for seed in range(REPEATS):
+        images = PairLevel(alike(seed).images.counts, alike(seed).images.links)
+        scores.append(MedianRank()(replace(alike(seed), images=images)))
+    assert refused(scores) > REPEATS * 0.05
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_random_scores_sit_in_the_null_interval_as_often_as_they_should(metric: object) -> None:
-    inside = 0
-    for seed in range(40):
-        score = metric(evidence(0.0, seed))  # type: ignore[operator]
-        inside += score.null_low <= score.value <= score.null_high
-    # 95 % of 40 are 38; below 33 a binomial falls in 4 of a thousand cases.
-    assert inside >= 33
-
-
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_a_perfect_attack_leaves_the_null_interval(metric: object) -> None:
-    score = metric(evidence(50.0))  # type: ignore[operator]
+@pytest.mark.parametrize("permuted", [False, True])
+def test_a_perfect_attack_leaves_the_null_interval(metric: Metric[PairEvidence], permuted: bool) -> None:
+    score = metric(random_evidence.evidence(0, n=80, signal=50.0, permuted=permuted))
+    assert score.null_low is not None
+    assert score.null_high is not None
     assert not score.null_low <= score.value <= score.null_high
-    if metric.better == "higher" or "patient" not in metric.name:  # type: ignore[attr-defined]
-        assert score.value == 1.0
+    assert score.value == 1.0
+    assert score.p is not None
+    assert score.p < 0.02
 
 
-def test_guesswork_by_person_claims_no_null() -> None:
-    score = PatientGuesswork()(evidence(0.0))
-    assert (score.null, score.null_low, score.null_high) == (None, None, None)
+@pytest.mark.parametrize("metric", PATIENT, ids=lambda metric: metric.name)
+def test_a_perfect_attack_is_seen_by_person(metric: Metric[PairEvidence]) -> None:
+    score = metric(random_evidence.evidence(0, n=80, signal=50.0, permuted=True))
+    assert score.p is not None
+    assert score.p < 0.02
+
+
+def test_p_of_guesswork_goes_far_below_what_draws_resolve() -> None:
+    p = Guesswork()(random_evidence.evidence(0, n=80, keys=6, signal=50.0)).p
+    assert p is not None
+    assert 0 < p < 1e-6
+
+
+def test_guesswork_by_person_claims_no_null_without_exchanged_links() -> None:
+    score = PatientGuesswork()(evidence("one to one, several images a person", 0))
+    assert (score.null, score.null_low, score.null_high, score.p) == (None, None, None, None)
     assert "noise" in score.note
 
 
-@pytest.mark.parametrize("metric", [PatientGuesswork(), PatientReidAUC()], ids=lambda metric: metric.name)
-def test_patient_figures_need_subjects(metric: object) -> None:
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_only_mixed_rows_have_a_primary_constituent(metric: Metric[PairEvidence]) -> None:
+    assert PRIMARY not in metric(evidence("one to one, several images a person", 0)).parts
+    mixed = evidence("two rows mixed into one", 0)
+    part = metric(mixed).parts[PRIMARY]
+    assert mixed.primary is not None
+    alone = metric(replace(mixed, images=mixed.primary, primary=None))
+    assert part.value == alone.value
+
+
+@pytest.mark.parametrize("metric", PATIENT, ids=lambda metric: metric.name)
+def test_patient_figures_need_subjects(metric: Metric[PairEvidence]) -> None:
     with pytest.raises(NotApplicable, match="who is who"):
-        metric(replace(evidence(0.0), patients=None))  # type: ignore[operator]
+        metric(replace(evidence("one to one, several images a person", 0), patients=None))
 
 
-def test_half_samples_hold_half_of_the_people_whole() -> None:
-    subjects = torch.tensor([3, 3, 1, 1, 1, 8, 9, 9])
-    for rows in half_samples(subjects, 8, 5, seed=0):
-        people = set(subjects[rows].tolist())
-        assert len(people) == 2
-        assert len(rows) == int(torch.isin(subjects, torch.tensor(sorted(people))).sum())
+def test_permuted_counts_without_the_whole_grids_own_are_refused() -> None:
+    level = alike(0).images
+    with pytest.raises(ValueError, match="2 of each, got 0 whole and 2 permuted"):
+        PairLevel(level.counts, level.links, (), level.permuted)
 
 
-def test_bootstrap_weights_move_people_together() -> None:
-    subjects = torch.tensor([0, 0, 1, 2, 2])
-    weights = draw_weights(subjects, 5, 50, seed=0)
-    assert torch.equal(weights[:, 0], weights[:, 1])
-    assert torch.equal(weights[:, 3], weights[:, 4])
-    assert bool((weights[:, [0, 2, 3]].sum(dim=1) == 3).all())
+def test_a_low_rate_needs_enough_unlinked_pairs() -> None:
+    with pytest.raises(NotApplicable, match="one in 1000"):
+        TPRAtLowFPR()(random_evidence.evidence(0, n=30))
+
+
+def test_the_lower_rate_stands_beside_where_pairs_are_enough() -> None:
+    score = TPRAtLowFPR()(random_evidence.evidence(0, n=240, keys=1, signal=3.0))
+    assert score.value > score.parts["one in 10000"].value > 0
+
+
+def test_the_same_evidence_gives_the_same_bits() -> None:
+    for metric in [*METRICS, *PATIENT]:
+        assert metric(alike(1)) == metric(alike(1))

@@ -1,0 +1,121 @@
+"""TPR at low FPR: how many true pairs an attack is sure of (Carlini et al. 2022, section IV)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import fmean
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from scipy.stats import beta
+from torch import Tensor
+
+from bench.evidence import PairEvidence, PairLevel
+from bench.seeds import derive
+from bench.types import Metric, NotApplicable, Score
+from metrics.null import DRAWS, Draws, Layout, exchanged_null, null_of_mean
+from metrics.pairs import PairCounts
+from metrics.primary import with_primary
+from metrics.spread import mean, spread
+
+RATE = 1000
+LOWER = 10_000
+
+
+def tpr_at(counts: PairCounts, one_in: int) -> float:
+    """Share of the linked pairs found when one unlinked pair in `one_in` may be taken for linked.
+
+    The height of the ROC curve at 1 / one_in, from integer counts. Where the allowance ends among pairs of one score,
+    the curve runs straight between the corners, as it does for the area: the linked ones count in proportion.
+    """
+    above = int(counts.others.sum()) - counts.others.cumsum(0)[1::2]
+    tied, allowed = counts.others[1::2], int(counts.others.sum())
+    # Everything times one_in, so that the allowance is an integer too.
+    left = allowed - one_in * above
+    whole = left >= one_in * tied
+    found = float(counts.linked[whole].sum())
+    part = ~whole & (left > 0)
+    found += float(((counts.linked * left)[part].to(torch.float64) / (one_in * tied[part])).sum())
+    return found / int(counts.linked.sum())
+
+
+def chance_tpr(unlinked: int, one_in: int) -> float:
+    """Expected TPR under random distinct scores: with x = floor(q / one_in) unlinked pairs allowed, (x + 1) / (q + 1).
+
+    That is the chance of a linked pair to stand before the first unlinked one that is not allowed any more.
+    """
+    return (unlinked // one_in + 1) / (unlinked + 1)
+
+
+@dataclass(frozen=True)
+class TPRAtLowFPR(Metric[PairEvidence]):
+    """Share of true pairs found when one wrong pair in 1,000 is taken for true; one in 10,000 is a part."""
+
+    name: ClassVar[str] = "tpr-at-low-fpr"
+    unit: ClassVar[str] = "share"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "Carlini et al. 2022, Membership inference attacks from first principles, section IV"
+
+    def __call__(self, evidence: PairEvidence) -> Score:
+        """Mean over keys and data samples; the interval is their spread.
+
+        Null and p: random distinct scores for the same links and samples (`simulate_tpr`).
+        With links of exchanged people at hand, see `metrics.null.exchanged_null`.
+
+        Raises:
+            NotApplicable: A data sample has fewer than 1,000 unlinked pairs.
+        """
+        return with_primary(evidence, partial(_score, evidence))
+
+
+def _score(evidence: PairEvidence, level: PairLevel) -> Score:
+    fewest = min(int(part.others.sum()) for key in level.counts for part in key)
+    if fewest < RATE:
+        raise NotApplicable(f"a rate of one in {RATE} needs as many unlinked pairs in every data sample, got {fewest}")
+    score = _at(evidence, level, RATE)
+    if fewest < LOWER:
+        return score
+    return replace(score, parts={f"one in {LOWER}": _at(evidence, level, LOWER)})
+
+
+def _at(evidence: PairEvidence, level: PairLevel, one_in: int) -> Score:
+    figure, seed = partial(tpr_at, one_in=one_in), derive(evidence.seed, "null", "tpr", one_in)
+    figures = [[figure(part) for part in key] for key in level.counts]
+    layout, simulate = Layout.of(evidence, level.links), partial(simulate_tpr, one_in=one_in, seed=seed, draws=DRAWS)
+    if level.permuted:
+        null = exchanged_null(level, figure, Draws.of(simulate, layout), seed=seed)
+    else:
+        expected = fmean(chance_tpr(int(part.others.sum()), one_in) for key in level.counts for part in key)
+        null = null_of_mean(simulate(layout), mean(figures), keys=len(figures), mean=expected, seed=seed)
+    return spread(figures, null, n=level.counts[0][0].shape[0])
+
+
+def simulate_tpr(layout: Layout, one_in: int, *, seed: int, draws: int) -> Tensor:
+    """Draws of mean TPR over the data samples for one key under random distinct scores.
+
+    A link's score is uniform and the same in every sample. The first unlinked score that is not allowed any more is a
+    beta order statistic; samples take it at one common quantile, so that the mean varies a little too much, never too
+    little (by a share of the order of 1 / n: links are that much rarer than the unlinked pairs that set the bar).
+
+    Args:
+        layout: Links and data samples.
+        one_in: The inverse of the false-positive rate.
+        seed: The same seed gives the same draws.
+        draws: How many.
+
+    Returns:
+        (draws,) float64.
+    """
+    random = np.random.default_rng(seed)
+    linked = layout.inside.sum(axis=1)
+    unlinked = layout.pairs - linked
+    allowed = unlinked // one_in
+    bars = beta.ppf(random.random(draws)[:, None], allowed + 1, unlinked - allowed)
+    found = np.empty(draws)
+    for draw, bar in enumerate(bars):
+        place = random.random(len(layout.links))
+        near = np.flatnonzero(place < bar.max())
+        found[draw] = ((layout.inside[:, near] & (place[near] < bar[:, None])).sum(axis=1) / linked).mean()
+    return torch.from_numpy(found)
