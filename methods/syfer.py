@@ -140,20 +140,20 @@ class Syfer(KeyedEncoder):
     name: ClassVar[str] = "syfer"
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {**SIZES["smoke"], "steps": 8, "batch": 16, "opponent_width": 32, "opponent_depth": 1},
-        "first-look": {**SIZES["first-look"], "steps": 400},
-        "quick": {**SIZES["quick"], "steps": 1200},
+        "first-look": {**SIZES["first-look"], "steps": 300},
+        "quick": {**SIZES["quick"], "steps": 700},
         "standard": {**SIZES["standard"], **LARGE, "steps": 10_000},
         "paper": {**SIZES["paper"], **LARGE, "steps": 50_000},
     }
 
-    steps: int = 1200
+    steps: int = 700
     batch: int = 64
     lambda_reid: float = 2.0
     lambda_rec: float = 20.0
     learning_rate: float = 1e-3
     opponent_width: int = 128
     opponent_depth: int = 3
-    opponent_relations: bool = True
+    opponent_relations: bool = False
     cuda_bfloat16: bool = True
     cuda_compile: bool = False
 

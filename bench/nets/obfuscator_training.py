@@ -10,7 +10,7 @@ Differences from the paper:
 - L_reid is that of `bench.nets.towers`: a learned scale, and softmax over raw and over encoded rows.
 - With `relations` the attacker is told how each row stands to the others of its set (`bench.nets.relations`).
 - The learning rate rises over the first steps and falls along a cosine to a twentieth; gradients are clipped to
-  length one. Without these some runs end in a constant code.
+  length one.
 """
 
 from __future__ import annotations
