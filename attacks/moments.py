@@ -42,6 +42,7 @@ PROBE_ROWS = 256
 HELD_OUT = 4
 SMALLEST = 1e-6  # of a set's deviation: patches that do not vary more count as constant
 CLEARLY = 1.5  # times better: the figures of readings that tell little differ by chance
+TELLING = 0.5  # a mean reciprocal rank that chance does not give
 ROWS_AT_ONCE = 1024
 
 
@@ -227,7 +228,9 @@ def _choose(view: View, seed: int) -> Reading:
         for in_place in (False, True) if locations > 1 else (True,):
             found = _repeats(Reading(layout, in_place), one, two)
             if found > bar:
-                best, bar = Reading(layout, in_place), found * (CLEARLY if bar == 0 else 1)
+                first, best = bar == 0, Reading(layout, in_place)
+                # Strictly below 1, so that pieces in place win where sets do as well.
+                bar = min(CLEARLY * found, max(found, TELLING) - 1e-9) if first else found
     return best
 
 
