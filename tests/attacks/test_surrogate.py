@@ -104,8 +104,8 @@ def test_a_weak_base_becomes_a_break_of_dauntless():
     weak, _ = attacked(Lengths(), scheme, private)
     boosted, attacker = attacked(Surrogate(base=Lengths()), scheme, private)
     assert weak < 0.2
-    assert boosted == 1
-    assert attacker.notes()["surrogate"] == "linear ridge, by location, loyalty 0.0"
+    assert boosted > 0.95
+    assert attacker.variant is not None
 
 
 @pytest.mark.parametrize("base", [Lengths(), Exact(), Relational(keys=2, held_out=1, reading="places")])
