@@ -19,8 +19,8 @@ from bench.measurement import Measurement
 from bench.progress import report, stage
 from bench.types import Attack, NotApplicable, Scheme, View
 from bench.workbench import Workbench
-from metrics.pairs import Grid, PairCounts, count_grids
-from metrics.patients import patient_links
+from metrics.pairs import Grid, PairCounts, count_grids, engine
+from metrics.patients import patient_links, permuted_links
 from metrics.resampling import half_samples
 
 
@@ -47,6 +47,7 @@ def run_attack(bench: Workbench, attack: Attack | None) -> Measurement:
         details |= {f"{name} {key}".strip(): value for key, value in notes.items()}
         fitting += trained
     seconds = {"attack": fitting, "score": time.perf_counter() - start - fitting}
+    details["pairs counted by"] = engine()
     return Measurement(evidence, details, seconds, _knowledge(bench, attack, parts))
 
 
@@ -72,6 +73,8 @@ def _attack_once(
     subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
     samples = half_samples(subjects, n, bench.preset.samples, seed=bench.seed("data samples"))
     notions: dict[str, list[list[PairCounts]]] = {}
+    whole: list[PairCounts] = []
+    exchanged: list[list[PairCounts]] = []
     for number in range(bench.preset.keys):
         sealed = bench.sealed(scheme, number)
         stage("score")
@@ -80,13 +83,23 @@ def _attack_once(
         if tuple(scores.shape) != (n, len(sealed.release)):
             raise ContractError(f"{attack.name} must score {(n, len(sealed.release))} pairs, got {tuple(scores.shape)}")
         parts = [_links(sealed, rows, subjects) for rows in samples]
-        counts = count_grids(scores, [Grid(rows, torch.unique(of["images"][:, 1]), list(of.values()))
-                                      for rows, of in zip(samples, parts, strict=True)])  # fmt: skip
+        grids = [
+            Grid(rows, torch.unique(of["images"][:, 1]), list(of.values()))
+            for rows, of in zip(samples, parts, strict=True)
+        ]
+        if subjects is not None:
+            grids.append(_exchanged(sealed, subjects, bench.seed("exchange", number)))
+        counts = count_grids(scores, grids)
         for place, notion in enumerate(parts[0]):
-            notions.setdefault(notion, []).append([of_sample[place] for of_sample in counts])
+            notions.setdefault(notion, []).append([of_sample[place] for of_sample in counts[: len(samples)]])
+        if subjects is not None:
+            whole.append(counts[-1][0])
+            exchanged.append(counts[-1][1:])
         report("score", number + 1, bench.preset.keys)
-    whole = _links(first, torch.arange(n), subjects)
-    levels = {notion: PairLevel(counts, whole[notion]) for notion, counts in notions.items()}
+    links = _links(first, torch.arange(n), subjects)
+    levels = {notion: PairLevel(counts, links[notion]) for notion, counts in notions.items()}
+    if subjects is not None:
+        levels["patients"] = replace(levels["patients"], whole=whole, permuted=exchanged)
     evidence = PairEvidence(
         shape=(n, len(first.release)),
         images=levels["images"],
@@ -110,6 +123,15 @@ def _links(sealed: Sealed, rows: Tensor, subjects: Tensor | None) -> dict[str, T
     if sealed.primary is not None:
         found["primary"] = links[inside & sealed.primary.cpu()]
     return found
+
+
+def _exchanged(sealed: Sealed, subjects: Tensor, seed: int) -> Grid:
+    """The whole grid with the true pairs by person, then with those after people were exchanged at random."""
+    rows = torch.arange(len(subjects))
+    links = _links(sealed, rows, subjects)
+    others = permuted_links(links["images"], subjects, len(subjects), seed=seed)
+    exchanged = [patient_links(each, subjects) for each in others]
+    return Grid(rows, torch.arange(len(sealed.release)), [links["patients"], *exchanged])
 
 
 def _knowledge(bench: Workbench, attack: Attack, parts: dict[str, Workbench]) -> dict[str, str]:

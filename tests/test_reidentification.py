@@ -22,7 +22,8 @@ from bench.spec import parse
 from bench.store import Store
 from bench.types import Attack, Attacker, Dataset, Key, Method, NotApplicable, Release, Scheme, State, View
 from bench.workbench import Workbench
-from metrics.guesswork import Guesswork
+from metrics.guesswork import Guesswork, PatientGuesswork
+from metrics.pairs import engine
 from metrics.reid_auc import ReidAUC
 
 NAN = float("nan")
@@ -146,7 +147,7 @@ def test_an_attack_with_labels_sees_the_balanced_known_rows_of_a_task(bench: Cal
     assert labels.shape == (12, 1)
     assert labels.sum() == 6
     assert all(cast(Tensor, sealed.labels).shape == (12, 1) for sealed in SEALED)
-    assert found.details == {"finding 0 rows": 12}
+    assert found.details == {"finding 0 rows": 12, "pairs counted by": engine()}
     assert found.threat_model["labels"] == "raw and released labels"
     assert set(found.evidence) == {"finding 0"}
 
@@ -184,3 +185,13 @@ def test_of_several_tasks_the_worst_counts_and_each_is_told(bench: Callable[...,
         values = [part.value for part in each.values()]
         assert score.value == (min(values) if metric.better == "higher" else max(values))
         assert set(score.parts) == set(each)
+
+
+def test_the_level_of_people_is_held_against_exchanged_people(bench: Callable[..., Workbench]) -> None:
+    evidence = cast(PairEvidence, run_attack(bench(columns((6, 6))), Looks()).evidence[""])
+    assert evidence.patients is not None
+    assert len(evidence.patients.whole) == len(evidence.patients.permuted) == PRESETS["smoke"].keys
+    score = PatientGuesswork()(evidence)
+    assert score.null is not None
+    assert score.p is not None
+    assert score.value < score.null
