@@ -104,6 +104,10 @@ def _tally(values, row, col, a, b, bounds, codes, levels, in_rows, in_cols, best
                 j = doubtful[k]
                 score = _product(a[row + i], b[first + j]) if a.size else np.float64(strip[j])
                 places[j] = _place_exactly(levels, -1 - places[j], score)
+            ties = 0
+            for k in range(found):  # odd places, few of which are left of the doubtful ones
+                doubtful[ties] = doubtful[k]
+                ties += places[doubtful[k]] & 1
             if whole:
                 for j in range(width):
                     totals[places[j], 0] += 1
@@ -117,7 +121,7 @@ def _tally(values, row, col, a, b, bounds, codes, levels, in_rows, in_cols, best
                     over, target = above[notion, first : first + width], best[notion, first : first + width]
                     for j in range(width):
                         over[j] += places[j] > target[j]
-                    for k in range(found):
+                    for k in range(ties):
                         tied[notion, first + doubtful[k]] += places[doubtful[k]] == target[doubtful[k]]
 
 

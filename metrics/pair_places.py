@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-MOST_BUCKETS = 2**18
+MOST_BUCKETS = 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ def build_places(levels: Tensor, *, dtype: torch.dtype, error: float = 0.0) -> P
         dtype: float32 or float64.
         error: How far a score to be placed may be from its exact value.
     """
-    buckets = min(max(1 << (64 * len(levels) - 1).bit_length(), 2**10), MOST_BUCKETS)
+    buckets = min(max(1 << (16 * len(levels) - 1).bit_length(), 2**10), MOST_BUCKETS)
     under, over = (levels - error).to(dtype), (levels + error).to(dtype)
     if error:
         infinity = torch.tensor(torch.inf, dtype=dtype, device=levels.device)

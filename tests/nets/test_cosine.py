@@ -84,3 +84,10 @@ def test_rows_without_length_tie_at_zero_once_apart():
     assert not scores[1].any()
     assert not scores[:, 2].any()
     assert torch.equal(scores[::2][:, [0, 1, 3]], plain[::2][:, [0, 1, 3]])
+
+
+def test_factors_give_the_bits_of_blocks():
+    scores = CosineScores(*factors(20, 30, 70))
+    a, b = scores.factors()
+    one_by_one = torch.stack([(row * b).sum(dim=1) for row in a])
+    assert torch.equal(one_by_one, scores.block(slice(None), slice(None)))
