@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import ClassVar, Literal
 
@@ -16,8 +16,10 @@ from bench.types import Metric, Score
 from metrics.distances import (
     BLOCK,
     FLOOR,
+    VARYING,
     buffers_for,
     centred,
+    hardly_varying,
     precisions,
     product_error,
     products,
@@ -85,21 +87,20 @@ class _Factors:
 def _distances(factors: _Factors, first: slice, second: slice) -> tuple[Tensor, float]:
     """Distances of a block, and a bound of the sum of their errors.
 
-    With E the error of a squared distance s (computed), the root errs by at most E / sqrt(s), and by sqrt(2 E) where
-    s < E. The smallest s and the longest rows settle most blocks; otherwise the bound is summed over the block.
+    With E the most that a squared distance s (as computed) errs in the block, the root errs by at most E / sqrt(s), and
+    by sqrt(2 E) where s < E. The smallest s settles most blocks; otherwise the bound is summed over the block.
     """
     squared = products(factors.left[first], factors.right[second], factors.buffers, chunk=CHUNK)
     # The terms' sizes sum to 2 sum |a_i b_i| + |a|^2 + |b|^2, at most twice the squares.
     share = 2 * product_error(factors.left.shape[1], squared.dtype, chunk=CHUNK)
-    a, b = (share * factors.squares[part] + FLOOR[squared.dtype] for part in (first, second))
     if first == second:
         squared.fill_diagonal_(torch.inf)
-    least, most = float(squared.amin()), float(a.amax() + b.amax())
+    least = float(squared.amin())
+    most = share * float(factors.squares[first].amax() + factors.squares[second].amax()) + FLOOR[squared.dtype]
     if least > 4 * most:
         total = squared.numel() * most / math.sqrt(least)
     else:
-        inverse = squared.clamp(min=most).rsqrt_()
-        total = math.sqrt(2) * float((inverse.sum(dim=1) @ a.to(inverse)) + (inverse.sum(dim=0) @ b.to(inverse)))
+        total = math.sqrt(2) * most * float(squared.clamp(min=most).rsqrt_().sum(dtype=torch.float64))
     if first == second:
         squared.fill_diagonal_(0)
     return squared.clamp_(min=0).sqrt_() if least < 0 else squared.sqrt_(), total
@@ -117,22 +118,24 @@ class MaxDispersion(Metric[SetEvidence]):
     def __call__(self, evidence: SetEvidence) -> Score:
         """The sum, with the original set's own sum and the mean distance a pair as parts.
 
+        Where columns of the original hardly vary (`VARYING`), both sums without them are parts too.
         The interval bootstraps people, to first order: a row's weight moves the sum by its own distances.
         """
-        original, released = standardise(evidence.original, evidence.released)
+        figure, own = self._sums(evidence, floor=0.0)
+        pairs = len(evidence.released) * (len(evidence.released) - 1) / 2
+        parts = {"original": own}
+        if pairs:
+            low, high = (None if value is None else value / pairs for value in (figure.low, figure.high))
+            parts["mean-distance"] = Score(figure.value / pairs, low, high, figure.n)
+        if hardly_varying(evidence.original):
+            parts["varying columns"], parts["original, varying columns"] = self._sums(evidence, floor=VARYING)
+        return replace(figure, parts=parts)
+
+    def _sums(self, evidence: SetEvidence, *, floor: float) -> tuple[Score, Score]:
+        original, released = standardise(evidence.original, evidence.released, floor=floor)
         seed = derive(evidence.seed, "dispersion")
         figure = _summed(distance_sums(released), evidence.released_subjects, seed)
-        pairs = len(released) * (len(released) - 1) / 2
-        mean = (
-            Score(figure.value / pairs, _over(figure.low, pairs), _over(figure.high, pairs), figure.n)
-            if pairs
-            else None
-        )
-        parts = {"original": _summed(distance_sums(original), evidence.subjects, seed)}
-        return Score(
-            figure.value, figure.low, figure.high, figure.n,
-            parts=parts | ({"mean-distance": mean} if mean else {}), note=figure.note,
-        )  # fmt: skip
+        return figure, _summed(distance_sums(original), evidence.subjects, seed)
 
 
 def _summed(sums: Tensor, subjects: Tensor | None, seed: int) -> Score:
@@ -144,7 +147,3 @@ def _summed(sums: Tensor, subjects: Tensor | None, seed: int) -> Score:
     moved = (weights @ sums) / (weights.sum(dim=1) * sums.mean()) - 1
     low, high = torch.quantile(total * (1 + 2 * moved), LEVELS).tolist()
     return Score(total, low, high, len(sums), note="95 % first-order bootstrap over people")
-
-
-def _over(value: float | None, pairs: float) -> float | None:
-    return None if value is None else value / pairs

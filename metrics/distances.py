@@ -17,10 +17,21 @@ FLOOR = {torch.float32: 2.0**-100, torch.float64: 2.0**-900}
 """What underflow may cost where no row is longer than 1."""
 
 
-def standardise(original: Tensor, released: Tensor) -> tuple[Tensor, Tensor]:
+VARYING = 0.05
+"""Columns of the original that vary less than this share of the most varying one may drown all others: divided by their
+deviation, any noise in them is huge (on synthetic chest images, Laplace noise of .2 puts 99 % of all squared distance
+into 1 % of the columns, at the border). Figures without them stand beside the ones that the paper defines."""
+
+
+def standardise(original: Tensor, released: Tensor, *, floor: float = 0.0) -> tuple[Tensor, Tensor]:
     """Both sets (rows flattened, float64) on the original set's scale: its mean taken off, its deviation divided out.
 
     Columns that are constant in the original carry no scale and are only centred.
+
+    Args:
+        original: (n, ...).
+        released: (m, ...), rows of the same shape.
+        floor: Columns whose deviation is below this share of the largest are left out; 0 keeps all.
 
     Raises:
         NotApplicable: The sets do not live in the same space.
@@ -41,7 +52,21 @@ def standardise(original: Tensor, released: Tensor) -> tuple[Tensor, Tensor]:
     constant = (original == original[:1]).all(dim=0)
     scale = torch.where(constant | (deviation == 0), 1.0, deviation)
     mean = torch.where(constant, original[0], mean)
-    return (original - mean) / scale, (released - mean) / scale
+    original, released = (original - mean) / scale, (released - mean) / scale
+    if floor == 0:
+        return original, released
+    kept = _varies(torch.where(constant, 0.0, deviation), floor)
+    return original[:, kept], released[:, kept]
+
+
+def hardly_varying(original: Tensor) -> bool:
+    """Whether the original (n, ...) has columns that vary less than `VARYING` of the most varying one."""
+    return not bool(_varies(original.flatten(1).to(torch.float64).std(dim=0, correction=0), VARYING).all())
+
+
+def _varies(deviation: Tensor, floor: float) -> Tensor:
+    kept: Tensor = deviation >= floor * deviation.amax()
+    return kept
 
 
 def centred(sets: Sequence[Tensor], centre: Tensor) -> tuple[list[Tensor], float]:

@@ -34,6 +34,8 @@ def median_rank(counts: PairCounts) -> float:
 
     With an even number of them, the mean of the middle two.
     """
+    if len(counts.ranks) == 0:
+        raise ValueError("median rank needs the ranks of linked columns, got counts without any")
     return float(np.median(counts.ranks.numpy()))
 
 

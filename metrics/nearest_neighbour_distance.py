@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
@@ -14,8 +14,10 @@ from bench.types import Metric, Score
 from metrics.distances import (
     BLOCK,
     FLOOR,
+    VARYING,
     buffers_for,
     centred,
+    hardly_varying,
     precisions,
     product_error,
     products,
@@ -112,8 +114,17 @@ class NearestNeighbourDistance(Metric[SetEvidence]):
     source: ClassVar[str] = "CVAE paper, D(A, F); standardised by the original set"
 
     def __call__(self, evidence: SetEvidence) -> Score:
-        """The mean over the original rows; the interval bootstraps the people behind them, the release held fixed."""
-        each = nearest(*standardise(evidence.original, evidence.released))
+        """The mean over the original rows; the interval bootstraps the people behind them, the release held fixed.
+
+        Where columns of the original hardly vary (`VARYING`), the figure without them is a part.
+        """
+        score = self._mean(evidence, floor=0.0)
+        if not hardly_varying(evidence.original):
+            return score
+        return replace(score, parts={"varying columns": self._mean(evidence, floor=VARYING)})
+
+    def _mean(self, evidence: SetEvidence, *, floor: float) -> Score:
+        each = nearest(*standardise(evidence.original, evidence.released, floor=floor))
         seed = derive(evidence.seed, "nearest-neighbour-distance")
         weights = draw_weights(evidence.subjects, len(each), DRAWS, seed=seed).to(torch.float64)
         low, high = torch.quantile((weights @ each) / weights.sum(dim=1), LEVELS).tolist()

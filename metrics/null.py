@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.stats import t as student
 from torch import Tensor
 
 from bench.evidence import PairEvidence, PairLevel
@@ -206,7 +207,8 @@ def exchanged_null(level: PairLevel, figure: Callable[[PairCounts], float], apar
 
     p is an exact permutation test of the mean over keys on the whole grids, see `permutation_p`. Mean and interval are
     those of half samples: the mean and the deviation (within keys) of the permuted figures, times what half samples
-    change about the mean and the deviation of independent scores.
+    change about the mean and the deviation of independent scores. The interval is therefore an approximation (a little
+    narrow where people who cannot be exchanged have a large share of the links); p is not.
 
     Args:
         level: With permuted counts.
@@ -219,7 +221,8 @@ def exchanged_null(level: PairLevel, figure: Callable[[PairCounts], float], apar
     table = torch.tensor(permuted, dtype=torch.float64)
     within = float((table - table.mean(dim=1, keepdim=True)).square().sum()) / max(1, table.numel() - len(table))
     mean = float(table.mean()) * apart.half_mean / apart.whole_mean
-    width = 1.96 * apart.half_sd / apart.whole_sd * math.sqrt(within / len(table))
+    quantile = float(student.ppf(0.975, max(1, table.numel() - len(table))))
+    width = quantile * apart.half_sd / apart.whole_sd * math.sqrt(within / len(table))
     return Null(mean, max(0.0, mean - width), mean + width, permutation_p(own, permuted, seed=seed))
 
 

@@ -144,3 +144,17 @@ def test_a_large_collapsed_release_costs_no_pair_by_pair_work() -> None:
     blank = torch.zeros(2000, 300, dtype=torch.float64)
     np.testing.assert_allclose(nearest(a, blank), a.norm(dim=1), rtol=1e-12)
     assert float(distance_sums(blank).sum()) == 0.0
+
+
+def test_columns_that_hardly_vary_stand_beside_and_do_not_drown_the_rest() -> None:
+    original = rows(40, 6, 1).float()
+    original[:, 0] *= 1e-3
+    original[:, 1] = 0.5
+    released = original + 0.1 * rows(40, 6, 2).float()
+    evidence = SetEvidence(original, released, None, None, 0)
+    without = SetEvidence(original[:, 2:], released[:, 2:], None, None, 0)
+    for metric in (MaxDispersion(), NearestNeighbourDistance()):
+        score, alone = metric(evidence), metric(without)
+        assert score.value > 3 * score.parts["varying columns"].value
+        assert score.parts["varying columns"].value == pytest.approx(alone.value)
+        assert "varying columns" not in alone.parts
