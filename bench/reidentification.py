@@ -20,7 +20,7 @@ from bench.progress import report, stage
 from bench.types import Attack, NotApplicable, Scheme, View
 from bench.workbench import Workbench
 from metrics.pairs import Grid, PairCounts, count_grids, engine
-from metrics.patients import patient_links, permuted_links
+from metrics.patients import patient_links, exchanged_links
 from metrics.resampling import half_samples
 
 
@@ -87,18 +87,17 @@ def _attack_once(
             Grid(rows, torch.unique(of["images"][:, 1]), list(of.values()))
             for rows, of in zip(samples, parts, strict=True)
         ]
-        if subjects is not None:
-            grids.append(_exchanged(sealed, subjects, bench.seed("exchange", number)))
+        grids += _exchanged(sealed, subjects, bench.seed("exchange", number))
         counts = count_grids(scores, grids)
         for place, notion in enumerate(parts[0]):
             notions.setdefault(notion, []).append([of_sample[place] for of_sample in counts[: len(samples)]])
-        if subjects is not None:
-            whole.append(counts[-1][0])
-            exchanged.append(counts[-1][1:])
+        for own, *others in counts[len(samples) :]:
+            whole.append(own)
+            exchanged.append(others)
         report("score", number + 1, bench.preset.keys)
     links = _links(first, torch.arange(n), subjects)
     levels = {notion: PairLevel(counts, links[notion]) for notion, counts in notions.items()}
-    if subjects is not None:
+    if whole:
         levels["patients"] = replace(levels["patients"], whole=whole, permuted=exchanged)
     evidence = PairEvidence(
         shape=(n, len(first.release)),
@@ -125,13 +124,17 @@ def _links(sealed: Sealed, rows: Tensor, subjects: Tensor | None) -> dict[str, T
     return found
 
 
-def _exchanged(sealed: Sealed, subjects: Tensor, seed: int) -> Grid:
-    """The whole grid with the true pairs by person, then with those after people were exchanged at random."""
+def _exchanged(sealed: Sealed, subjects: Tensor | None, seed: int) -> list[Grid]:
+    """The whole grid with the true pairs by person, then with those after people were exchanged at random.
+
+    None where nobody is known, or nobody can be exchanged.
+    """
+    if subjects is None:
+        return []
     rows = torch.arange(len(subjects))
-    links = _links(sealed, rows, subjects)
-    others = permuted_links(links["images"], subjects, len(subjects), seed=seed)
-    exchanged = [patient_links(each, subjects) for each in others]
-    return Grid(rows, torch.arange(len(sealed.release)), [links["patients"], *exchanged])
+    sets = exchanged_links(_links(sealed, rows, None)["images"], subjects, len(subjects), seed=seed)
+    people = [patient_links(links, subjects) for links in sets]
+    return [Grid(rows, torch.arange(len(sealed.release)), people)] if people else []
 
 
 def _knowledge(bench: Workbench, attack: Attack, parts: dict[str, Workbench]) -> dict[str, str]:
