@@ -19,6 +19,7 @@ from leaderboard.board import Row, rows
 from leaderboard.entries import Entry
 from leaderboard.pages import build
 from leaderboard.panel import dumps
+from metrics.pairs import engine
 
 _COLUMNS = ("utility-auc", "guesswork", "reid-auc", "top-1", "nearest-neighbour-distance", "throughput")
 
@@ -34,6 +35,8 @@ def main(options: argparse.Namespace) -> int:
         display.message(
             f"preset {spec.preset} on the {device}, {spec.jobs} job(s) at a time; records in {where.results}"
         )
+        if engine() == "torch":
+            display.message("pair scores are counted by torch, which is slower: numba is not installed")
         summary = run(spec, where, display)
     _print_table(summary, where)
     if not options.no_site and any(record.limit is None for record in summary.records):
