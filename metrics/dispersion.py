@@ -30,7 +30,7 @@ from metrics.pairs import split_evenly
 from metrics.resampling import LEVELS, draw_weights
 
 DRAWS = 1000
-CHUNK = 512
+CHUNK = 264
 """Columns multiplied at once: the bound of the error grows with them."""
 TOLERANCE = 1e-4
 """Of the summed distances of a block; see `distance_sums` for what float64 makes of it."""
@@ -55,9 +55,10 @@ def distance_sums(rows: Tensor, *, block: int = BLOCK) -> Tensor:
     for number, first in enumerate(slices):
         for second in slices[number:]:
             for dtype in precisions():
-                part, error = _distances(factors(dtype), first, second)
+                part = _distances(factors(dtype), first, second)
                 across = part.sum(dim=1).to(torch.float64)
-                if error <= TOLERANCE * float(across.sum()):
+                allowed = TOLERANCE * float(across.sum())
+                if dtype == torch.float64 or _error(factors(dtype), first, second, part, allowed) <= allowed:
                     break
             sums[first] += across
             if first != second:
@@ -84,26 +85,33 @@ class _Factors:
         return cls(left, right, squares, buffers_for(block, left))
 
 
-def _distances(factors: _Factors, first: slice, second: slice) -> tuple[Tensor, float]:
-    """Distances of a block, and a bound of the sum of their errors.
-
-    With E the most that a squared distance s (as computed) errs in the block, the root errs by at most E / sqrt(s), and
-    by sqrt(2 E) where s < E. The smallest s settles most blocks; otherwise the bound is summed over the block.
-    """
+def _distances(factors: _Factors, first: slice, second: slice) -> Tensor:
+    """Distances of a block, in its buffer."""
     squared = products(factors.left[first], factors.right[second], factors.buffers, chunk=CHUNK)
-    # The terms' sizes sum to 2 sum |a_i b_i| + |a|^2 + |b|^2, at most twice the squares.
-    share = 2 * product_error(factors.left.shape[1], squared.dtype, chunk=CHUNK)
-    if first == second:
-        squared.fill_diagonal_(torch.inf)
-    least = float(squared.amin())
-    most = share * float(factors.squares[first].amax() + factors.squares[second].amax()) + FLOOR[squared.dtype]
-    if least > 4 * most:
-        total = squared.numel() * most / math.sqrt(least)
-    else:
-        total = math.sqrt(2) * most * float(squared.clamp(min=most).rsqrt_().sum(dtype=torch.float64))
     if first == second:
         squared.fill_diagonal_(0)
-    return squared.clamp_(min=0).sqrt_() if least < 0 else squared.sqrt_(), total
+    return squared.clamp_(min=0).sqrt_()
+
+
+def _error(factors: _Factors, first: slice, second: slice, distances: Tensor, allowed: float) -> float:
+    """A bound of the summed errors of a block's distances; a quick one where that is below what is allowed.
+
+    With E the error of a square s, the root errs by at most E / (1.86 sqrt(s)) where s >= 4 E, and by sqrt(5 E) at most
+    elsewhere: there the true square is below 5 E, and the root as computed below sqrt(4 E).
+    """
+    # The terms' sizes sum to 2 sum |a_i b_i| + |a|^2 + |b|^2, at most twice the squares.
+    share = 2 * product_error(factors.left.shape[1], distances.dtype, chunk=CHUNK)
+    a, b = (share * factors.squares[part] + FLOOR[distances.dtype] for part in (first, second))
+    most = float(a.amax() + b.amax())
+    least = float(distances.amin())
+    if least >= 2 * math.sqrt(most):
+        quick = distances.numel() * most / (1.86 * least)
+        if quick <= allowed:
+            return quick
+    inverse = distances.clamp(min=math.sqrt(most)).reciprocal_()
+    far = float(inverse.sum(dim=1).to(a) @ a + inverse.sum(dim=0).to(b) @ b) / 1.86
+    near = int((distances < 2 * math.sqrt(most)).sum()) - (len(distances) if first == second else 0)
+    return far + near * math.sqrt(5 * most)
 
 
 @dataclass(frozen=True)
