@@ -5,9 +5,11 @@ Links, keys and the run's seed stay here; the attack gets a `View` and sealed re
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 import torch
 from pydantic import JsonValue
@@ -20,8 +22,11 @@ from bench.progress import report, stage
 from bench.types import Attack, NotApplicable, Scheme, View
 from bench.workbench import Workbench
 from metrics.pairs import Grid, PairCounts, count_grids, engine
-from metrics.patients import patient_links, exchanged_links
+from metrics.patients import exchanged_links, patient_links
 from metrics.resampling import half_samples
+
+FEWEST_SETS = 9
+ARRANGEMENTS = 4000  # of exchanged people over all keys, so that a two-sided p can reach .001
 
 
 def run_attack(bench: Workbench, attack: Attack | None) -> Measurement:
@@ -72,9 +77,9 @@ def _attack_once(
     n = len(bench.private)
     subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
     samples = half_samples(subjects, n, bench.preset.samples, seed=bench.seed("data samples"))
-    notions: dict[str, list[list[PairCounts]]] = {}
-    whole: list[PairCounts] = []
-    exchanged: list[list[PairCounts]] = []
+    counted: dict[str, list[list[PairCounts]]] = {}
+    exchanged: dict[str, list[list[PairCounts]]] = {}
+    sets = max(FEWEST_SETS, math.ceil(ARRANGEMENTS ** (1 / bench.preset.keys)))
     for number in range(bench.preset.keys):
         sealed = bench.sealed(scheme, number)
         stage("score")
@@ -87,18 +92,25 @@ def _attack_once(
             Grid(rows, torch.unique(of["images"][:, 1]), list(of.values()))
             for rows, of in zip(samples, parts, strict=True)
         ]
-        grids += _exchanged(sealed, subjects, bench.seed("exchange", number))
+        others = _exchanged(sealed, subjects, sets=sets, seed=bench.seed("exchange", number))
+        if others:
+            grids.append(Grid(torch.arange(n), torch.arange(len(sealed.release)), [*chain(*others.values())]))
         counts = count_grids(scores, grids)
         for place, notion in enumerate(parts[0]):
-            notions.setdefault(notion, []).append([of_sample[place] for of_sample in counts[: len(samples)]])
-        for own, *others in counts[len(samples) :]:
-            whole.append(own)
-            exchanged.append(others)
+            counted.setdefault(notion, []).append([of_sample[place] for of_sample in counts[: len(samples)]])
+        for place, notion in enumerate(others):
+            exchanged.setdefault(notion, []).append(counts[-1][place * (1 + sets) : (place + 1) * (1 + sets)])
         report("score", number + 1, bench.preset.keys)
     links = _links(first, torch.arange(n), subjects)
-    levels = {notion: PairLevel(counts, links[notion]) for notion, counts in notions.items()}
-    if whole:
-        levels["patients"] = replace(levels["patients"], whole=whole, permuted=exchanged)
+    levels = {
+        notion: PairLevel(
+            counts,
+            links[notion],
+            whole=[own for own, *_ in exchanged.get(notion, [])],
+            permuted=[rest for _, *rest in exchanged.get(notion, [])],
+        )
+        for notion, counts in counted.items()
+    }
     evidence = PairEvidence(
         shape=(n, len(first.release)),
         images=levels["images"],
@@ -124,17 +136,18 @@ def _links(sealed: Sealed, rows: Tensor, subjects: Tensor | None) -> dict[str, T
     return found
 
 
-def _exchanged(sealed: Sealed, subjects: Tensor | None, seed: int) -> list[Grid]:
-    """The whole grid with the true pairs by person, then with those after people were exchanged at random.
+def _exchanged(sealed: Sealed, subjects: Tensor | None, *, sets: int, seed: int) -> dict[str, list[Tensor]]:
+    """For each notion of a true pair: the pairs of people who can be exchanged, then `sets` times with them exchanged.
 
-    None where nobody is known, or nobody can be exchanged.
+    Empty where nobody is known, or nobody can be exchanged.
     """
     if subjects is None:
-        return []
-    rows = torch.arange(len(subjects))
-    sets = exchanged_links(_links(sealed, rows, None)["images"], subjects, len(subjects), seed=seed)
-    people = [patient_links(links, subjects) for links in sets]
-    return [Grid(rows, torch.arange(len(sealed.release)), people)] if people else []
+        return {}
+    n = len(subjects)
+    links = _links(sealed, torch.arange(n), None)
+    found = {name: exchanged_links(pairs, subjects, n, sets=sets, seed=seed) for name, pairs in links.items()}
+    found["patients"] = [patient_links(pairs, subjects) for pairs in found["images"]]
+    return {name: pairs for name, pairs in found.items() if pairs}
 
 
 def _knowledge(bench: Workbench, attack: Attack, parts: dict[str, Workbench]) -> dict[str, str]:

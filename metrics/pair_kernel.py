@@ -1,4 +1,4 @@
-"""The compiled way to count a block of scores on the CPU: `pair_census.tally_block` fused into one pass.
+"""The compiled way to count a block of scores on the CPU: `pair_census.TorchCounter` fused into one pass.
 
 Importing this module needs numba; `metrics.pairs.engine` says whether it was found.
 """

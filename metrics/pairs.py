@@ -11,7 +11,7 @@ metric.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Literal
@@ -51,7 +51,7 @@ class PairCounts:
     linked: Tensor
     others: Tensor
     top_1: Tensor
-    ranks: Tensor = field(default_factory=lambda: torch.ones(0, dtype=torch.float64))
+    ranks: Tensor
 
 
 @dataclass(frozen=True, eq=False)

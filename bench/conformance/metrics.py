@@ -74,9 +74,8 @@ def _counts(n: int, key: int) -> PairCounts:
     """Plausible counts for an n x n grid with distinct scores."""
     others = torch.full((2 * n + 1,), (n * n - n) // (n + 1))
     others[1::2] = 0
-    return PairCounts(
-        (n, n), torch.ones(n, dtype=torch.int64), others, torch.rand(n, generator=generator(key)).double()
-    )
+    top_1 = torch.rand(n, generator=generator(key)).double()
+    return PairCounts((n, n), torch.ones(n, dtype=torch.int64), others, top_1, torch.arange(1, n + 1).double())
 
 
 CHECKS: Mapping[str, Callable[[PluginSpec, torch.device], None]] = {"score is sound": _metric_is_sound}
