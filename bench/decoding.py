@@ -12,7 +12,7 @@ import time
 import torch
 from PIL import Image
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import interpolate, pad
 
 from bench.evidence import DecodingEvidence
 from bench.measurement import Measurement
@@ -51,12 +51,15 @@ def run_decoding(bench: Workbench, attack: Attack | None) -> Measurement:
 
 
 def draw(strips: list[Tensor]) -> bytes:
-    """A PNG with one strip of images below the other; a strip outside [0, 1] is stretched over its 1-99 % range.
+    """A PNG with one strip of images below the other, as large as the first strip's.
+
+    A strip outside [0, 1] is stretched over its 1-99 % range.
 
     Args:
-        strips: (b, c, h, w) each, b and h the same in all; of three channels or more the first three are shown.
+        strips: (b, c, h, w) each, b the same in all; of three channels or more the first three are shown.
     """
-    framed = [pad(_visible(strip), (1, 1, 1, 1), value=1.0) for strip in strips]
+    sized = [interpolate(_visible(strip), size=strips[0].shape[2:], mode="nearest") for strip in strips]
+    framed = [pad(strip, (1, 1, 1, 1), value=1.0) for strip in sized]
     rows = [torch.cat(list(strip if strip.shape[1] == 3 else strip.expand(-1, 3, -1, -1)), dim=2) for strip in framed]
     sheet = torch.cat(rows, dim=1)
     stream = io.BytesIO()

@@ -57,3 +57,8 @@ def test_the_picture_holds_a_strip_each_in_frames_of_one_pixel() -> None:
     )
     first = shown.reshape(18, 18, 3)[1:5, 1:5, 0]
     assert torch.equal(first, (images(3)[0, 0] * 255).round().long())
+
+
+def test_released_images_of_another_size_are_shown_as_large_as_the_raw_ones() -> None:
+    picture = Image.open(io.BytesIO(draw([images(3), torch.randn(3, 1, 8, 2), images(3)])))
+    assert picture.size == (3 * 6, 3 * 6)
