@@ -24,8 +24,8 @@ from bench.evaluate import Evaluation, Fitted, Task, evaluate_task, fit_task, op
 from bench.execute import Job, Outcome, Workers
 from bench.machine import git_state, versions
 from bench.plan import RunSpec, Standing, record_path, remember_data, standing, to_run, work, write_plan
-from bench.presets import PRESETS
-from bench.records import ClaimRecord, DatasetRecord, Record, dumps
+from bench.presets import PRESETS, Preset
+from bench.records import ClaimRecord, DatasetRecord, Kind, Record, dumps
 from bench.store import content_key, write_atomically
 from bench.workbench import drop_releases
 
@@ -181,7 +181,7 @@ class _Scheduler:
             threat_model=dict(result.threat_model),
             preset=cell.data.preset,
             seed=cell.data.seed,
-            keys=getattr(PRESETS[cell.data.preset], "utility_keys" if evaluator.kind == "utility" else "keys"),
+            keys=_keys(evaluator.kind, PRESETS[cell.data.preset]),
             limit=cell.data.limit,
             scores=dict(result.scores),
             not_applicable=dict(result.not_applicable),
@@ -208,6 +208,14 @@ class _Scheduler:
 
     def _timeout(self) -> float:
         return self.spec.timeout if self.spec.timeout is not None else PRESETS[self.spec.preset].timeout
+
+
+def _keys(kind: Kind, preset: Preset) -> int:
+    """Under how many keys an evaluator of that kind looks at releases."""
+    several: dict[Kind, int] = {
+        "attack": preset.keys, "utility": preset.utility_keys, "throughput": preset.repeats,
+    }  # fmt: skip
+    return several.get(kind, 1)
 
 
 def _public_reason(outcome: Outcome, data: DatasetRecord | None) -> str | None:

@@ -13,6 +13,7 @@ from torch import Tensor
 from bench.bob import Bob, BobPlan, train_bob
 from bench.evidence import LearningEvidence, UtilityEvidence
 from bench.measurement import Measurement
+from bench.nets.classifier import labelled
 from bench.presets import Preset
 from bench.progress import stage
 from bench.types import Attack, Dataset, Key, NotApplicable, Release
@@ -40,13 +41,15 @@ def run_learning_curve(bench: Workbench, attack: Attack | None) -> Measurement:
     scheme = bench.scheme()
     start = time.perf_counter()
     release, key = bench.sealed(scheme, 0).release, bench.key(scheme, 0)
-    plan = _plan(bench.preset)
-    plan = replace(plan, steps=plan.epochs * math.ceil(len(release) / plan.batch))
+    labels = _released_labels(bench, release)
     curve, bobs = {}, []
     for fraction in bench.preset.fractions:
         rows = slice(0, max(1, round(fraction * len(release))))  # sealed rows are in random order
-        labels = cast(Tensor, release.labels)[rows]
-        scores, bob = _learn(bench, Release(release.samples[rows], labels, None), key, plan, bench.seed("bob", 0))
+        known = len(labelled(labels[rows]))
+        if known < 2:
+            raise NotApplicable(f"{fraction:.4g} of the release has {known} rows with a label, too few to learn from")
+        plan = _longer(_plan(bench.preset), whole=len(labelled(labels)), part=known)
+        scores, bob = _learn(bench, Release(release.samples[rows], labels[rows], None), key, plan, bench.seed("bob", 0))
         curve[fraction] = _evidence(bench, [scores])
         bobs.append({"fraction": fraction, **_summary(bob)})
     seconds = {"utility": time.perf_counter() - start}
@@ -60,10 +63,25 @@ def _check_labels(bench: Workbench) -> None:
         raise NotApplicable("the data set has no labels")
 
 
-def _learn(bench: Workbench, release: Release, key: Key, plan: BobPlan, seed: int) -> tuple[Tensor, Bob]:
-    """Bob's decoded predictions (n, k) for the test rows, and Bob."""
+def _released_labels(bench: Workbench, release: Release) -> Tensor:
     if release.labels is None:
         raise NotApplicable(f"{bench.method.name} releases no labels, so there is nothing to learn")
+    return release.labels
+
+
+def _longer(plan: BobPlan, *, whole: int, part: int) -> BobPlan:
+    """The plan for `part` rows with as many gradient steps as it takes on `whole` rows: more epochs of fewer batches.
+
+    >>> _longer(BobPlan(epochs=10, batch=64), whole=1500, part=190).epochs
+    115
+    """
+    batches = [max(1, rows // plan.batch) for rows in (whole, part)]
+    return replace(plan, epochs=math.ceil(plan.epochs * batches[0] / batches[1]))
+
+
+def _learn(bench: Workbench, release: Release, key: Key, plan: BobPlan, seed: int) -> tuple[Tensor, Bob]:
+    """Bob's decoded predictions (n, k) for the test rows, and Bob."""
+    _released_labels(bench, release)
     stage("utility")
     bob = train_bob(
         release,
