@@ -39,13 +39,15 @@ def exchanged_links(links: Tensor, subjects: Tensor | None, n: int, *, sets: int
     """Links (p', 2) int64 of people who can be exchanged: the true ones first, then `sets` times with people exchanged.
 
     If scores know nothing of who is who, the true links are one more draw of the same kind: ranking their figure among
-    those of the exchanged links is an exact test whatever the scores look like (Phipson and Smyth 2010, "Permutation
-    p-values should never be zero"). Only raw rows change their names, so k-to-one and mixed links keep their structure,
-    and the released rows of one person stay together.
+    those of the exchanged links tests that whatever the scores look like (Phipson and Smyth 2010, "Permutation p-values
+    should never be zero"). Only raw rows change their names, so k-to-one and mixed links keep their structure, and the
+    released rows of one person stay together.
 
-    A person takes the place of a person with as many raw rows. Where fewer than `FEWEST` people share a number of rows,
-    nobody can take theirs: their links are left out of all sets alike, which keeps the test exact; they stay in the
-    grid. For people as the match, apply `patient_links` to each set.
+    People with as many raw rows change places along a random cycle: nobody keeps their own, for the true links of a few
+    people among those of an attack that works would pass for what chance gives. (Pairs of the true and one exchanged
+    set are exchangeable; several sets are so but for that, which is of the order of one in the number of people.) Where
+    fewer than `FEWEST` people share a number of rows, nobody can take theirs: their links are left out of all sets
+    alike; they stay in the grid. For people as the match, apply `patient_links` to each set.
 
     Args:
         links: (p, 2) int64, image level, raw row first.
@@ -68,17 +70,18 @@ def exchanged_links(links: Tensor, subjects: Tensor | None, n: int, *, sets: int
     links = links[exchanged[codes[links[:, 0]]]]
     if len(links) == 0:
         return []
-    before = _rows_by_person(codes, size, torch.arange(len(size)))
     random = generator(seed)
     found = [links]
     for _ in range(sets):
-        after = _rows_by_person(codes, size, torch.randperm(len(size), generator=random))
-        renamed = torch.empty_like(after)
-        renamed[before] = after
+        turn = torch.randperm(len(size), generator=random)
+        first = torch.full((int(size.max()) + 1,), len(turn)).scatter_reduce_(0, size, turn, "amin")
+        last = torch.where(turn == first[size], len(turn), turn)
+        renamed = torch.empty_like(codes)
+        renamed[_rows_by_person(codes, size, turn)] = _rows_by_person(codes, size, last)
         found.append(torch.stack((renamed[links[:, 0]], links[:, 1]), dim=1))
     return found
 
 
 def _rows_by_person(codes: Tensor, size: Tensor, turn: Tensor) -> Tensor:
     """All raw rows, listed person by person: by the number of rows, then by the person's turn."""
-    return torch.argsort((size * len(turn) + turn)[codes], stable=True)
+    return torch.argsort((size * (len(turn) + 1) + turn)[codes], stable=True)
