@@ -19,7 +19,7 @@ from bench.records import ClaimRecord, DatasetRecord, Record, Status
 from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, number, reason
 from leaderboard.panel import Panel, panel
-from leaderboard.reach import steps
+from leaderboard.reach import shipped, steps
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,13 @@ def rows(records: Iterable[Record], folders: Mapping[str, str] | None = None, po
     Args:
         records: In any order.
         folders: Cell to data-set name, for cells that failed before they read their data.
-        pool: More records of the same results, where controls and reach of the attacks are looked for.
+        pool: More records of the same results, where controls of the attacks are looked for, and their reach instead of
+            in `records`.
     """
     accepted = [record for record in records if record.limit is None]
-    known = [*accepted, *pool]
-    ladder = steps(known)
+    more = list(pool)
+    known = [*accepted, *more]
+    ladder = [*steps(more or accepted), *shipped()]
     shown = columns(accepted)
     cells: dict[tuple[str, ...], list[Record]] = {}
     names = {record.cell: record.dataset.name for record in accepted if record.dataset}

@@ -14,8 +14,8 @@ from leaderboard.entries import reason
 FIELDS = (
     "dataset", "dataset_parameters", "fingerprint", "public", "public_fingerprint", "method", "method_parameters",
     "preset", "seed", "keys", "cell", "evaluator", "kind", "attack", "attack_parameters", "status", "phase", "reason",
-    "metric", "part", "value", "low", "high", "n", "null", "null_low", "null_high", "better", "unit", "note", "device",
-    "git", "created", "key",
+    "metric", "part", "value", "low", "high", "n", "null", "null_low", "null_high", "p", "better", "unit", "note",
+    "device", "git", "created", "key",
 )  # fmt: skip
 Field = str | int | float | None
 
@@ -92,5 +92,5 @@ def _lines(record: Record) -> Iterator[Mapping[str, Field]]:
             yield common | {
                 "metric": metric, "part": part, "value": score.value, "low": score.low, "high": score.high,
                 "n": score.n, "null": score.null, "null_low": score.null_low, "null_high": score.null_high,
-                "better": score.better, "unit": score.unit, "note": score.note,
+                "p": score.p, "better": score.better, "unit": score.unit, "note": score.note,
             }  # fmt: skip

@@ -19,6 +19,7 @@ WORDS: Mapping[EntryStatus, str] = {
     "not-run": "not run",
 }
 GRAVITY: tuple[Status, ...] = ("failed", "timed-out", "not-applicable")
+RARE = 0.001  # what chance does in one of a thousand measurements is no finding
 FLOOR = "chance"  # random scores: the floor of every attack, and no finding about a method while a real attack ran
 
 
@@ -78,7 +79,8 @@ def entry(records: Sequence[Record], column: Column, certified: Collection[str] 
     """The weakest figure of a metric over the records of one cell, or why there is none.
 
     Attacks whose controls hold (`certified`, by evaluator) come first; without any, all attacks are looked at. Random
-    scores (`FLOOR`) are the figure only where no other attack gave one.
+    scores (`FLOOR`) are the figure only where no other attack gave one. A figure that beats chance is weaker than any
+    that does not: attacks that read labels see fewer rows, among which chance needs fewer guesses.
     """
     relevant = [record for record in records if record.kind == column.kind]
     scored = [record for record in relevant if record.status == "ok" and column.name in record.scores]
@@ -90,7 +92,12 @@ def entry(records: Sequence[Record], column: Column, certified: Collection[str] 
         reason = "; ".join(f"{gap.evaluator}: {gap.reason}" for gap in gaps if gap.status == status)
         return Entry(column, status, WORDS[status], gaps=gaps, reason=reason)
     sign = 1 if column.better == "higher" else -1
-    weakest = min(real, key=lambda record: (sign * record.scores[column.name].value, record.evaluator))
+
+    def strength(record: Record) -> tuple[bool, float, str]:
+        score = record.scores[column.name]
+        return not beats_chance(score), sign * score.value, record.evaluator
+
+    weakest = min(real, key=strength)
     score = weakest.scores[column.name]
     return Entry(
         column, "ok", number(score.value, column.digits), interval(score.low, score.high, column.digits),
@@ -121,6 +128,16 @@ def against_null(score: ScoreRecord) -> Literal["inside", "better", "worse"] | N
     if score.null_low <= score.value <= score.null_high:
         return "inside"
     return "better" if (score.value > score.null_high) == (score.better == "higher") else "worse"
+
+
+def beats_chance(score: ScoreRecord) -> bool:
+    """Whether an attack's figure is worse for the data owner than chance would make it once in a thousand times.
+
+    Where a record holds no probability, the 95 % interval of chance stands in for it.
+    """
+    if score.null is None or (score.value < score.null) != (score.better == "higher"):
+        return False
+    return score.p < RARE if score.p is not None else against_null(score) == "worse"
 
 
 def number(value: float, digits: int | None) -> str:

@@ -7,14 +7,16 @@ row of the method that hides nothing, and sits at chance on the one that keeps n
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import JsonValue
+
 from bench.records import Record, ScoreRecord
 from bench.types import Role
-from leaderboard.entries import number
-from leaderboard.reach import RARE, Rung, Step, beats_chance, reach, state, step
+from leaderboard.entries import RARE, beats_chance, number
+from leaderboard.reach import Rung, Step, reach, state, step
 
 FOUND_AUC, FOUND_GUESSES = 0.99, 1.5
 PAIRS = ("guesswork", "reid-auc", "top-1")
@@ -76,7 +78,7 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Sequence[St
     Args:
         records: The cell's own.
         pool: All records of the results, where the controls are looked for.
-        ladder: Steps on the ladder among them (`leaderboard.reach.steps`).
+        ladder: Steps on the ladder: among them (`leaderboard.reach.steps`), and those that came with this version.
     """
     attacks = [record for record in records if record.attack is not None]
     members = tuple(_member(record, pool, ladder) for record in attacks)
@@ -103,9 +105,10 @@ def dumps(made: Panel) -> str:
     return json.dumps(content, indent=2, sort_keys=True) + "\n"
 
 
-def _strength(record: Record) -> tuple[float, float]:
-    auc = record.scores.get("reid-auc")
-    return record.scores["guesswork"].value, -auc.value if auc else 0.0
+def _strength(record: Record) -> tuple[bool, float, float]:
+    """Attacks that beat chance first: those that read labels see fewer rows, so that chance needs fewer guesses."""
+    guesses, auc = record.scores["guesswork"], record.scores.get("reid-auc")
+    return not beats_chance(guesses), guesses.value, -auc.value if auc else 0.0
 
 
 def _member(record: Record, pool: Sequence[Record], ladder: Sequence[Step]) -> Member:
@@ -116,7 +119,8 @@ def _member(record: Record, pool: Sequence[Record], ladder: Sequence[Step]) -> M
 
 
 def _control(record: Record, role: Literal["hides nothing", "keeps nothing"], pool: Sequence[Record]) -> Control:
-    found = next((other for other in pool if other.method.role == role and _comparable(record, other)), None)
+    fitting = [other for other in pool if other.method.role == role and _comparable(record, other)]
+    found = min(fitting, key=lambda other: (other.status != "ok", _device(other) != _device(record)), default=None)
     scores = {} if found is None else {name: found.scores[name] for name in PAIRS if name in found.scores}
     if found is None or not {"guesswork", "reid-auc"} <= scores.keys():
         why = "never ran" if found is None else (found.reason or "without guesswork or ReID AUC")
@@ -127,6 +131,10 @@ def _control(record: Record, role: Literal["hides nothing", "keeps nothing"], po
         holds = all(_at_chance(score) for score in scores.values())
     figures = f"guesswork {number(scores['guesswork'].value, None)}, ReID AUC {number(scores['reid-auc'].value, 3)}"
     return Control(role, "holds" if holds else "fails", figures)
+
+
+def _device(record: Record) -> JsonValue:
+    return record.inputs.get("device")
 
 
 def _at_chance(score: ScoreRecord) -> bool:
@@ -156,9 +164,9 @@ def _verdict(
     """What may be said: `scored` and `members` are the certified attacks, `attacks` all of them."""
     if not attacks:
         return "no attack ran"
+    breaking = [record for record in attacks if _breaks(record)]
+    by = f"; broken by {', '.join(map(_name, breaking))} all the same (not certified)" if breaking else ""
     if strongest is None:
-        breaking = [record for record in attacks if _breaks(record)]
-        by = f"; broken by {', '.join(map(_name, breaking))} all the same" if breaking else ""
         return f"not certified: no attack with a figure whose controls ran and hold{by}"
     if _breaks(strongest):
         return f"broken by {_name(strongest)}: {number(strongest.scores['guesswork'].value, None)} guesses"
@@ -171,9 +179,8 @@ def _verdict(
             for score in record.scores.values()
         )
     ]
-    own = [rung.method for rung in members[0].rungs if rung.step is not None and rung.step.method == strongest.method]
-    end = _reach_words(members, own)
-    return f"dented by {', '.join(dents)}: better than chance; {end}" if dents else end
+    end = _reach_words(members, {rung.method for member in members for rung in member.rungs if _on(rung, strongest)})
+    return (f"dented by {', '.join(dents)}: better than chance; {end}" if dents else end) + by
 
 
 def _breaks(record: Record) -> bool:
@@ -185,10 +192,16 @@ def _name(record: Record) -> str:
     return record.evaluator.removeprefix("attack-")
 
 
-def _reach_words(members: Sequence[Member], own: Sequence[str]) -> str:
+def _on(rung: Rung, record: Record) -> bool:
+    """Whether the rung is the record's own method."""
+    method = None if rung.step is None else rung.step.method
+    return method is not None and (method.name, method.parameters) == (record.method.name, record.method.parameters)
+
+
+def _reach_words(members: Sequence[Member], own: Set[str]) -> str:
     """How far the attacks get on the encoders of the ladder, the method itself (`own`) left out."""
-    measured = {rung.method for member in members for rung in member.rungs if rung.state != "not measured"} - {*own}
-    broken = {rung.method for member in members for rung in member.rungs if rung.state == "broken"}
+    measured = {rung.method for member in members for rung in member.rungs if rung.state != "not measured"} - own
+    broken = {rung.method for member in members for rung in member.rungs if rung.state == "broken"} - own
     if not measured:
         return "not broken by attacks whose reach was never measured"
     order = [rung.method for rung in members[0].rungs]

@@ -19,10 +19,9 @@ from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 from bench import registry
 from bench.records import PluginRecord, Record, ScoreRecord, Status
 from bench.spec import UsageError, parameters, parse
-from leaderboard.entries import against_null
+from leaderboard.entries import beats_chance
 
 BROKEN = 5.0  # mean guesses until the first correct pair
-RARE = 0.001  # what chance does in one of a thousand measurements is no finding
 SHIPPED = "reach.json"
 State = Literal["broken", "dented", "not broken", "not applicable", "failed", "not measured"]
 
@@ -102,15 +101,16 @@ def dumps(found: Sequence[Step]) -> str:
     return json.dumps([one.model_dump(mode="json") for one in order], indent=1, sort_keys=True) + "\n"
 
 
-def reach(attack: PluginRecord, preset: str, dataset: str, measured: Sequence[Step]) -> list[Rung]:
-    """How an attack fared on each rung: on the same data if that was measured, else on other data, else as shipped.
+def reach(attack: PluginRecord, preset: str, dataset: str, known: Sequence[Step]) -> list[Rung]:
+    """How an attack fared on each rung: on the same data if that was measured, else on other data.
 
     Args:
         attack: The attack with its parameters.
-        preset, dataset: Which steps come first.
-        measured: From the same results.
+        preset: Of the steps that count.
+        dataset: Whose steps come first.
+        known: From the same results, then `shipped()`.
     """
-    mine = [one for one in (*measured, *shipped()) if _same(one.attack, attack) and one.preset == preset]
+    mine = [one for one in known if _same(one.attack, attack) and one.preset == preset]
     found = []
     for rung in rungs():
         fitting = [one for one in mine if _is(one.method, rung, preset)]
@@ -128,16 +128,6 @@ def state(one: Step) -> State:
     if guesses is not None and guesses.value < BROKEN and beats_chance(guesses):
         return "broken"
     return "dented" if any(beats_chance(score) for score in one.scores.values()) else "not broken"
-
-
-def beats_chance(score: ScoreRecord) -> bool:
-    """Whether an attack's figure is worse for the data owner than chance would make it once in a thousand times.
-
-    Where a record holds no probability, the 95 % interval of chance stands in for it.
-    """
-    if score.null is None or (score.value < score.null) != (score.better == "higher"):
-        return False
-    return score.p < RARE if score.p is not None else against_null(score) == "worse"
 
 
 def _same(a: PluginRecord, b: PluginRecord) -> bool:

@@ -47,10 +47,20 @@ def _table(dataset: str, attacks: list[Step], known: list[Step]) -> Table:
     table.add_column("encoder", no_wrap=True)
     columns = [reach(one.attack, one.preset, dataset, known) for one in attacks]
     for one in attacks:
-        table.add_column(one.attack.name, justify="right")
+        table.add_column("\n".join([one.attack.name, *_apart(one, attacks)]), justify="right")
     for row, method in enumerate(rungs()):
         table.add_row(method, *(_text(column[row]) for column in columns))
     return table
+
+
+def _apart(one: Step, attacks: list[Step]) -> list[str]:
+    """The parameters by which the attack differs from others of its name."""
+    twins = [other.attack.parameters for other in attacks if other.attack.name == one.attack.name]
+    return [
+        f"{name}={value}"
+        for name, value in sorted(one.attack.parameters.items())
+        if any(twin.get(name) != value for twin in twins)
+    ]
 
 
 def _text(rung: Rung) -> str:

@@ -49,8 +49,10 @@ def _print_table(summary: Summary, where: Place) -> None:
     shown = [record.model_copy(update={"limit": None}) for record in summary.records]
     pool = [found for _, found in read_all(where.results) if isinstance(found, Record)]
     board = rows(shown, {record.cell: record.cell.partition("/")[0] for record in shown}, pool)
-    for row in board:
-        write_atomically(where.results / "panels" / f"{row.cell}.json", dumps(row.panel))
+    # Panels speak of every attack that is on record; controls that ran now change those of other cells too.
+    panels = {row.cell: row.panel for row in (*board, *rows(pool))}
+    for cell, made in panels.items():
+        write_atomically(where.results / "panels" / f"{cell}.json", dumps(made))
     console = to_stdout()
     for dataset in dict.fromkeys(row.dataset for row in board):
         part = [row for row in board if row.dataset == dataset]
@@ -70,8 +72,8 @@ def _print_table(summary: Summary, where: Place) -> None:
         )
         console.print(table)
         for row in part:
-            if row.panel.members:
-                console.print(f"{row.label}: {row.panel.verdict}", markup=False)
+            if panels[row.cell].members:
+                console.print(f"{row.label}: {panels[row.cell].verdict}", markup=False)
         if limits := {record.limit for record in summary.records if record.limit is not None}:
             console.print(f"Run with --limit {min(limits)}: not for a leaderboard.")
 

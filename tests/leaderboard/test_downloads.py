@@ -51,3 +51,8 @@ def test_the_json_gives_the_records_back() -> None:
     records = [record(scores={"reid-auc": auc(0.9)}), record(seed=1, status="failed", reason="x")]
     content = json.loads(results_json(records))
     assert [Record.model_validate(one) for one in content["records"]] == records
+
+
+def test_the_table_holds_the_probability_under_chance() -> None:
+    made = record(scores={"reid-auc": auc(0.7).model_copy(update={"p": 0.003})})
+    assert next(csv.DictReader(io.StringIO(results_csv([made]))))["p"] == "0.003"

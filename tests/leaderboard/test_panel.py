@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from bench import records
+from bench.cell import Place
+from bench.commands.run import _print_table
 from bench.records import PluginRecord, Record
+from bench.run import Summary
 from leaderboard.board import rows
 from leaderboard.panel import dumps, panel
 from leaderboard.reach import Step, rungs, step
@@ -94,6 +99,54 @@ def test_without_a_certified_attack_the_weakest_figure_is_marked() -> None:
 def test_a_break_by_an_attack_without_controls_is_told_all_the_same() -> None:
     mine = [record("syfer", scores=pairs(1, 1.0, 0.0))]
     assert "broken by contrastive all the same" in panel(mine, mine, []).verdict
+
+
+def test_a_break_by_an_attack_that_does_not_count_is_told_beside_those_that_do() -> None:
+    mine = [record("syfer", "strong", pairs(1, 1.0, 0.0)), record("syfer", "sound", pairs(80, 0.51, 0.4))]
+    verdict = panel(mine, [*mine, *holding("sound")], []).verdict
+    assert verdict.startswith("not broken by attacks")
+    assert verdict.endswith("; broken by strong all the same (not certified)")
+
+
+def test_few_guesses_among_few_rows_do_not_hide_an_attack_that_beats_chance() -> None:
+    few = {"guesswork": score(4.0, better="higher", null=12.0, null_low=1.0, null_high=40.0, p=0.3)}
+    mine = [record("syfer", "labels", few), record("syfer", "images", pairs(4.5, 0.9, 0.0))]
+    row = rows(mine, pool=[*mine, *holding("labels"), *holding("images")])[0]
+    assert row.panel.headline == row.entries["guesswork"].by == "images"
+    assert row.panel.verdict == "broken by images: 4.50 guesses"
+
+
+def test_a_rung_is_never_put_beside_itself() -> None:
+    mine = [record("dauntless", scores=pairs(80, 0.51, 0.4), parameters={"patch_size": 16}, seed=1)]
+    there = [_exact(one.method) for one in (on_ladder("identity", 1, 0.0), on_ladder("dauntless", 1, 0.0))]
+    ladder = [on_ladder(one.name, 1, 0.0).model_copy(update={"method": one}) for one in there]
+    later = [one.model_copy(update={"method": one.method.model_copy(update={"code": "later"})}) for one in ladder]
+    for known in (ladder, later):
+        verdict = panel(mine, [*mine, *holding(seed=1)], known).verdict
+        assert verdict == "not broken by attacks that break all of identity"
+
+
+def test_a_control_that_failed_elsewhere_does_not_hide_one_that_ran() -> None:
+    mine = [record("syfer", scores=pairs(80, 0.51, 0.4))]
+    failed = [one.model_copy(update={"status": "timed-out", "scores": {}}) for one in holding()]
+    assert panel(mine, [*mine, *failed, *holding()], []).members[0].standing == "certified"
+
+
+def test_limited_runs_are_no_steps_on_the_ladder() -> None:
+    small = record("identity", scores=pairs(1, 1.0, 0.0), limit=20)
+    row = rows([small.model_copy(update={"limit": None})], pool=[small])[0]
+    assert {rung.state for rung in row.panel.members[0].rungs} == {"not measured"}
+
+
+def test_panels_on_disk_speak_of_every_attack_on_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    both = [record("syfer", name, pairs(guesses, 0.9, 0.0), cell="d/c") for name, guesses in (("a", 1), ("b", 90))]
+    for each in both:
+        target = tmp_path / "cells" / "d" / "c" / f"{each.evaluator}.json"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(records.dumps(each))
+    _print_table(Summary(records=both[1:]), Place(tmp_path, tmp_path, ()))
+    assert set(json.loads((tmp_path / "panels" / "d" / "c.json").read_text())["attacks"]) == {"a", "b"}
+    assert "broken by a all the same" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_resists_is_put_beside_the_encoders_that_resist_the_same_attacks() -> None:

@@ -8,7 +8,8 @@ import pytest
 from bench.cli import main
 from bench.records import Record, dumps
 from leaderboard import reach as module
-from leaderboard.reach import beats_chance, reach, rungs, state, step, steps
+from leaderboard.entries import beats_chance
+from leaderboard.reach import reach, rungs, state, step, steps
 from tests.leaderboard.made_records import dataset, guesswork, plugin, record, score
 
 IDENTITY = {"guesswork": guesswork(1).model_copy(update={"p": 0.0})}
@@ -91,6 +92,32 @@ def test_the_command_prints_the_ladder_and_writes_it(tmp_path: Path, capsys: pyt
     assert "contrastive" in printed
     assert "broken" in printed
     assert json.loads(target.read_text())[0]["method"]["name"] == "identity"
+
+
+def test_the_command_shows_no_rung_of_other_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers = record("random-layers", scores=IDENTITY, parameters={"depth": 1, "patch_size": 16})
+    monkeypatch.setattr(module, "shipped", lambda: tuple(steps([layers])))
+    folder = tmp_path / "cells" / "nih" / "identity"
+    folder.mkdir(parents=True)
+    (folder / "attack-contrastive.json").write_text(dumps(made(1, 0.0, dataset=dataset("nih"))))
+    assert main(["reach", "--results", str(tmp_path)]) == 0
+    nih, synth = capsys.readouterr().out.split("synth-cxr, preset")
+    assert nih.count("broken") == synth.count("broken") == 1
+
+
+def test_the_command_tells_attacks_of_one_name_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "cells" / "synth-cxr" / "identity"
+    folder.mkdir(parents=True)
+    for base in ("leverage", "relational"):
+        attack = plugin("surrogate", {"base": base, "rounds": 8})
+        (folder / f"attack-{base}.json").write_text(dumps(made(1, 0.0, attack=attack)))
+    assert main(["reach", "--results", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "base=leverage" in printed
+    assert "base=relational" in printed
+    assert "rounds=8" not in printed
 
 
 def test_the_command_says_what_to_run_where_nothing_was_measured(
