@@ -18,7 +18,6 @@ from bench.types import Parameter, Plugin
 
 _SPEC = re.compile(r"(?P<name>[^\[\]:]+)(:(?P<argument>[^\[\]]*))?(\[(?P<parameters>.*)\])?")
 _FILE = re.compile(r"(?P<name>[^\[\]]+\.py:[A-Za-z_]\w*)(\[(?P<parameters>.*)\])?")
-_COMMA = re.compile(r",(?![^\[]*\])")  # outside the brackets of a nested plug-in
 
 
 class UsageError(Exception):
@@ -41,9 +40,18 @@ class PluginSpec:
 
     @property
     def shown(self) -> str:
-        """The spec as records may show it: of a file its name only, for its folder may name a person."""
-        name = PurePath(self.name.rpartition(":")[0]).name + ":" + self.name.rpartition(":")[2]
-        return str(replace(self, name=name)) if ".py:" in self.name else str(self)
+        """The spec as records may show it: of a file, nested or not, its name only, for its folder may name a person.
+
+        >>> parse("/home/me/a.py:Boost[base=../b.py:Base[steps=3],rounds=2]").shown
+        'a.py:Boost[base=b.py:Base[steps=3],rounds=2]'
+        """
+        nested = tuple(
+            (key, parse(value).shown if isinstance(value, str) and ".py:" in value else value)
+            for key, value in self.parameters
+        )
+        folder, colon, cls = self.name.rpartition(":")
+        name = PurePath(folder).name + colon + cls if ".py:" in self.name else self.name
+        return str(replace(self, name=name, parameters=nested))
 
     def __str__(self) -> str:
         argument = "" if self.argument is None else f":{self.argument}"
@@ -60,18 +68,32 @@ def parse(text: str) -> PluginSpec:
     'medmnist:pneumoniamnist@28'
     >>> parse("surrogate[base=contrastive[steps=9,width=8],rounds=3]").parameters
     (('base', 'contrastive[steps=9,width=8]'), ('rounds', '3'))
+    >>> parse("a[base=b[rounds=3,base=c[steps=9]]]").parameters
+    (('base', 'b[rounds=3,base=c[steps=9]]'),)
     """
     match = _FILE.fullmatch(text.strip()) or _SPEC.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"cannot read {text!r}: expected NAME, NAME:ARGUMENT, NAME[a=1,b=x] or FILE.py:CLASS[a=1]")
     found = match.groupdict()
     parameters = []
-    for item in filter(None, (part.strip() for part in _COMMA.split(found["parameters"] or ""))):
+    for item in filter(None, (part.strip() for part in _items(found["parameters"] or ""))):
         key, equals, value = item.partition("=")
         if not equals or value.count("[") != value.count("]"):
             raise UsageError(f"cannot read parameter {item!r} of {text!r}: expected name=value")
         parameters.append((key.strip(), value.strip()))
     return PluginSpec(found["name"].strip(), found.get("argument"), tuple(parameters))
+
+
+def _items(text: str) -> list[str]:
+    """`text` cut at the commas outside the brackets of nested plug-ins."""
+    items, depth = [""], 0
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if letter == "," and not depth:
+            items.append("")
+        else:
+            items[-1] += letter
+    return items
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench import registry
+from bench.cell import Evaluator
 from bench.source_hash import plugin_hash
 from bench.spec import UsageError, parameters, parse
 from bench.types import Attack
@@ -61,6 +62,21 @@ def test_a_nested_attack_is_written_in_one_way(boost: str) -> None:
     assert plain.parameters == ()
     assert sized.parameters == (("base", "nearest-neighbour[steps=9]"),)
     assert parse(str(sized)) == sized
+
+
+def test_the_folder_of_a_nested_file_stays_out_of_records(boost: str) -> None:
+    spec = registry.canonical("attacks", parse(f"surrogate[base={boost}[rounds=3]]"), "smoke")
+    assert spec.shown == "surrogate[base=boost.py:Boost[rounds=3]]"
+    folder = Path(boost.rpartition(":")[0]).parent
+    assert folder.name not in Evaluator("attack", spec, ("guesswork",)).name
+
+
+def test_nesting_goes_as_deep_as_one_likes(boost: str) -> None:
+    inner = f"{boost}[rounds=3,base=nearest-neighbour[steps=9,width=8]]"
+    found = parameters(_build(f"{boost}[base={inner},rounds=5]"))
+    assert found["rounds"] == 5
+    assert "rounds=3" in str(found["base"])
+    assert "steps=9" in str(found["base"])
 
 
 def test_the_hash_of_a_nested_plugin_holds_its_base(boost: str) -> None:

@@ -31,6 +31,7 @@ class Sample:
         "./mine.py:Mine[k=2]",
         "folder:/a b/c",
         "s[base=c[a=1,b=2],k=3]",
+        "s[base=c[a=1,b=d[e=2],f=3],k=3]",
     ],
 )
 def test_a_spec_survives_writing_and_reading(text: str) -> None:
