@@ -31,7 +31,7 @@ from bench.evidence import (
 from bench.machine import hardware
 from bench.measurement import Measurement
 from bench.progress import stage
-from bench.records import ClaimRecord, DatasetRecord, Kind, ScoreRecord, claim_record, score_record
+from bench.records import RARE, ClaimRecord, DatasetRecord, Kind, ScoreRecord, claim_record, score_record
 from bench.reidentification import run_attack
 from bench.timing import WARM_UPS, repeat
 from bench.types import Attack, Metric, NotApplicable, Score
@@ -112,12 +112,21 @@ def evaluate_task(argument: object) -> Evaluation:
 
 
 def _judge(metric: Metric[Evidence], evidence: Mapping[str, Evidence]) -> Score:
-    """The metric's figure; of several tasks the one that is worst for the data owner, with each of them as a part."""
+    """The metric's figure; of several tasks the one that is worst for the data owner, with each of them as a part.
+
+    A figure that beats chance is worse than any that does not: among few rows chance finds one soon.
+    """
     found = {task: metric(part) for task, part in evidence.items()}
     if len(found) == 1:
         return next(iter(found.values()))
     sign = 1 if metric.better == "higher" else -1
-    worst = min(found, key=lambda task: sign * found[task].value)
+
+    def rank(task: str) -> tuple[bool, float]:
+        score = found[task]
+        harms = score.null is not None and sign * score.value < sign * score.null
+        return not (harms and score.p is not None and score.p * len(found) < RARE), sign * score.value
+
+    worst = min(found, key=rank)
     score = found[worst]
     # The least of several tasks is looked at: its probability under chance grows by as much (Bonferroni).
     p = None if score.p is None else min(1.0, score.p * len(found))

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from bench.types import PrivacyClaim, Role, Score
 
 SCHEMA = 1
+RARE = 0.001  # what chance does in one of a thousand measurements is no finding
 Status = Literal["ok", "not-applicable", "failed", "timed-out"]
 Kind = Literal["attack", "utility", "learning-curve", "decoding", "sets", "throughput"]
 

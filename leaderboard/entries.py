@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.records import Record, ScoreRecord, Status
+from bench.records import RARE, Record, ScoreRecord, Status
 from leaderboard.columns import Column
 
 EntryStatus = Literal["ok", "not-applicable", "failed", "timed-out", "not-run"]
@@ -19,7 +19,6 @@ WORDS: Mapping[EntryStatus, str] = {
     "not-run": "not run",
 }
 GRAVITY: tuple[Status, ...] = ("failed", "timed-out", "not-applicable")
-RARE = 0.001  # what chance does in one of a thousand measurements is no finding
 FLOOR = "chance"  # random scores: the floor of every attack, and no finding about a method while a real attack ran
 
 

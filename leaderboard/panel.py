@@ -13,9 +13,9 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from bench.records import Record, ScoreRecord
+from bench.records import RARE, Record, ScoreRecord
 from bench.types import Role
-from leaderboard.entries import RARE, beats_chance, number
+from leaderboard.entries import beats_chance, number
 from leaderboard.reach import Rung, Step, reach, state, step
 
 FOUND_AUC, FOUND_GUESSES = 0.99, 1.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 import pytest
 import torch
@@ -16,11 +16,24 @@ from bench.evaluate import _judge
 from bench.evidence import PairEvidence
 from bench.nets.cosine import CosineScores
 from bench.presets import PRESETS
-from bench.records import DatasetRecord
+from bench.records import RARE, DatasetRecord
 from bench.reidentification import run_attack
 from bench.spec import parse
 from bench.store import Store
-from bench.types import Attack, Attacker, Dataset, Key, Method, NotApplicable, Release, Scheme, State, View
+from bench.types import (
+    Attack,
+    Attacker,
+    Dataset,
+    Key,
+    Method,
+    Metric,
+    NotApplicable,
+    Release,
+    Scheme,
+    Score,
+    State,
+    View,
+)
 from bench.workbench import Workbench
 from metrics.guesswork import Guesswork, PatientGuesswork
 from metrics.pairs import engine
@@ -182,9 +195,32 @@ def test_of_several_tasks_the_worst_counts_and_each_is_told(bench: Callable[...,
     for metric in (Guesswork(), ReidAUC()):
         each = {task: metric(part) for task, part in evidence.items()}
         score = _judge(cast(Any, metric), evidence)
-        values = [part.value for part in each.values()]
+        beats = {task: part.p is not None and part.p * len(each) < RARE for task, part in each.items()}
+        values = [part.value for task, part in each.items() if beats[task] or not any(beats.values())]
         assert score.value == (min(values) if metric.better == "higher" else max(values))
         assert set(score.parts) == set(each)
+
+
+@dataclass(frozen=True)
+class Given(Metric[Any]):
+    """The score that it is handed."""
+
+    name: ClassVar[str] = "given"
+    unit: ClassVar[str] = ""
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    source: ClassVar[str] = "a test"
+
+    def __call__(self, evidence: Any) -> Score:
+        return cast(Score, evidence)
+
+
+def test_few_guesses_among_few_rows_do_not_hide_a_task_that_was_broken() -> None:
+    large = Score(40.0, None, None, 4000, null=4000.0, p=0.0001)
+    small = Score(28.0, None, None, 30, null=30.0, p=0.9)
+    lucky = Score(60.0, None, None, 30, null=30.0, p=0.0001)
+    score = _judge(cast(Any, Given()), cast(Any, {"small": small, "large": large, "lucky": lucky}))
+    assert (score.value, score.p) == (40.0, pytest.approx(0.0003))
+    assert score.note.startswith("worst of 3 tasks: large")
 
 
 def test_the_level_of_people_is_held_against_exchanged_people(bench: Callable[..., Workbench]) -> None:
