@@ -91,6 +91,7 @@ def test_the_command_prints_the_ladder_and_writes_it(tmp_path: Path, capsys: pyt
     printed = capsys.readouterr().out
     assert "contrastive" in printed
     assert "broken" in printed
+    assert "random-layers[depth=5]" in printed
     assert json.loads(target.read_text())[0]["method"]["name"] == "identity"
 
 
