@@ -1,6 +1,8 @@
 """The attack evaluator: Eve trains on her view, then scores releases under keys that she has never seen.
 
-Links, keys and the run's seed stay here; the attack gets a `View` and sealed releases.
+Links, keys and the run's seed stay here; the attack gets a `View` and sealed releases. So does the order in which the
+owner released her rows: Eve's candidates stand in another, for under some methods neighbours leave their mark on a row
+(statistics of a batch), and releases that she simulates would have the owner's neighbours.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from bench.contract import ContractError, Sealed
 from bench.evidence import PairEvidence, PairLevel
 from bench.measurement import Measurement
 from bench.progress import report, stage
+from bench.seeds import generator
 from bench.types import Attack, NotApplicable, Scheme, View
 from bench.workbench import Workbench
 from metrics.pairs import Grid, PairCounts, count_grids, engine
@@ -67,27 +70,34 @@ def _attack_once(
         )
     if attack.uses_labels and first.release.labels is None:
         raise NotApplicable(f"{attack.name} reads released labels, and {bench.method.name} releases none")
-    hidden = replace(bench.private, subjects=None, labels=bench.private.labels if attack.uses_labels else None)
+    n = len(bench.private)
+    order = torch.randperm(n, generator=generator(bench.seed("candidates")))
+    candidates = bench.private.take(order.to(bench.private.samples.device))
+    hidden = replace(candidates, subjects=None, labels=candidates.labels if attack.uses_labels else None)
+    watched = replace(bench, private=candidates)
     view = View(bench.public, scheme, hidden, replace(bench.control, subjects=None))
     stage("attack")
     names = [attack.name] if bench.task is None else [attack.name, bench.task]
     start = time.perf_counter()
-    attacker = bench.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", *names)))
+    attacker = watched.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", *names)))
     seconds = time.perf_counter() - start
-    n = len(bench.private)
-    subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
+    subjects = None if candidates.subjects is None else candidates.subjects.cpu()
     samples = half_samples(subjects, n, bench.preset.samples, seed=bench.seed("data samples"))
     counted: dict[str, list[list[PairCounts]]] = {}
     exchanged: dict[str, list[list[PairCounts]]] = {}
     sets = max(FEWEST_SETS, math.ceil(ARRANGEMENTS ** (1 / bench.preset.keys)))
     for number in range(bench.preset.keys):
-        sealed = bench.sealed(scheme, number)
+        sealed = _renumbered(bench.sealed(scheme, number), order)
         stage("score")
         seen = sealed.release if attack.uses_labels else replace(sealed.release, labels=None)
-        scores = bench.untouched(attack.name, partial(attacker.score, seen))
+        scores = watched.untouched(attack.name, partial(attacker.score, seen))
         if tuple(scores.shape) != (n, len(sealed.release)):
             raise ContractError(f"{attack.name} must score {(n, len(sealed.release))} pairs, got {tuple(scores.shape)}")
         parts = [_links(sealed, rows, subjects) for rows in samples]
+        if any(not len(pairs) for of in parts for pairs in of.values()):
+            raise NotApplicable(
+                f"{bench.method.name} releases too few of the rows: none is linked in a data sample of half the people"
+            )
         grids = [
             Grid(rows, torch.unique(of["images"][:, 1]), list(of.values()))
             for rows, of in zip(samples, parts, strict=True)
@@ -101,7 +111,9 @@ def _attack_once(
         for place, notion in enumerate(others):
             exchanged.setdefault(notion, []).append(counts[-1][place * (1 + sets) : (place + 1) * (1 + sets)])
         report("score", number + 1, bench.preset.keys)
-    links = _links(first, torch.arange(n), subjects)
+    links = _links(_renumbered(first, order), torch.arange(n), subjects)
+    # One key may leave nobody to exchange; then all keys go without.
+    exchanged = {notion: by_key for notion, by_key in exchanged.items() if len(by_key) == bench.preset.keys}
     levels = {
         notion: PairLevel(
             counts,
@@ -122,17 +134,25 @@ def _attack_once(
     return evidence, dict(attacker.notes()), seconds
 
 
-def _links(sealed: Sealed, rows: Tensor, subjects: Tensor | None) -> dict[str, Tensor]:
-    """The true pairs of a data sample's raw rows, by what counts as true: the image, the person, the primary image."""
+def _renumbered(sealed: Sealed, order: Tensor) -> Sealed:
+    """The same with raw row order[i] as number i, on the CPU. Raises ContractError where there are no links."""
     if sealed.links is None:
         raise ContractError("a method must give links under every key or under none")
     links = sealed.links.cpu()
+    primary = None if sealed.primary is None else sealed.primary.cpu()
+    return Sealed(sealed.release, torch.stack((order.argsort()[links[:, 0]], links[:, 1]), dim=1), primary)
+
+
+def _links(sealed: Sealed, rows: Tensor, subjects: Tensor | None) -> dict[str, Tensor]:
+    """The true pairs of a data sample's raw rows, by what counts as true: the image, the person, the primary image."""
+    assert sealed.links is not None
+    links = sealed.links
     inside = torch.isin(links[:, 0], rows)
     found = {"images": links[inside]}
     if subjects is not None:
         found["patients"] = patient_links(found["images"], subjects)
     if sealed.primary is not None:
-        found["primary"] = links[inside & sealed.primary.cpu()]
+        found["primary"] = links[inside & sealed.primary]
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from bench.cell import Cell, DataChoice
+from bench.contract import ContractError
 from bench.evaluate import _judge
 from bench.evidence import PairEvidence
 from bench.nets.cosine import CosineScores
@@ -33,8 +35,10 @@ from bench.types import (
     Score,
     State,
     View,
+    paired,
 )
 from bench.workbench import Workbench
+from methods.identity import Identity
 from metrics.guesswork import Guesswork, PatientGuesswork
 from metrics.pairs import engine
 from metrics.reid_auc import ReidAUC
@@ -112,6 +116,31 @@ class LooksAttacker(Attacker):
 SEALED: list[Release] = []
 
 
+@dataclass(frozen=True)
+class Scribbles(Looks):
+    def fit(self, view: View, seed: int) -> Attacker:
+        view.candidates.samples.zero_()
+        return super().fit(view, seed)
+
+
+class KeepsOne(Identity):
+    def fit(self, public: Dataset, seed: int) -> Scheme:
+        return KeepsOneScheme()
+
+    def load(self, state: State) -> Scheme:
+        return KeepsOneScheme()
+
+
+class KeepsOneScheme(MixesScheme):
+    def sample_key(self, seed: int) -> Key:
+        return KeepsOneKey()
+
+
+class KeepsOneKey(MixesKey):
+    def release(self, private: Dataset) -> Release:
+        return paired(private.samples[:1], None)
+
+
 @pytest.fixture
 def bench(tmp_path: Path) -> Callable[..., Workbench]:
     SEEN.clear()
@@ -163,6 +192,27 @@ def test_an_attack_with_labels_sees_the_balanced_known_rows_of_a_task(bench: Cal
     assert found.details == {"finding 0 rows": 12, "pairs counted by": engine()}
     assert found.threat_model["labels"] == "raw and released labels"
     assert set(found.evidence) == {"finding 0"}
+
+
+def test_candidates_stand_in_another_order_than_the_owner_released_them_in(bench: Callable[..., Workbench]) -> None:
+    made = replace(bench(columns((6, 6))), method=Identity())
+    evidence = cast(PairEvidence, run_attack(made, Looks()).evidence[""])
+    owner, eve = (rows.flatten(1) for rows in (made.private.samples, SEEN[0].candidates.samples))
+    places = [int((owner == row).all(dim=1).nonzero()) for row in eve]
+    assert sorted(places) == list(range(len(owner)))
+    assert sum(a + 1 == b for a, b in pairwise(places)) < 6
+    # The links followed: whoever compares rows finds them all.
+    assert Guesswork()(evidence).value == ReidAUC()(evidence).value == 1
+
+
+def test_an_attack_that_writes_into_its_candidates_is_stopped(bench: Callable[..., Workbench]) -> None:
+    with pytest.raises(ContractError, match="wrote into the data"):
+        run_attack(bench(columns((6, 6))), Scribbles())
+
+
+def test_releases_of_too_few_rows_are_not_applicable(bench: Callable[..., Workbench]) -> None:
+    with pytest.raises(NotApplicable, match="releases too few of the rows"):
+        run_attack(replace(bench(None), method=KeepsOne()), Looks())
 
 
 def test_every_task_is_attacked_where_the_preset_says_so(bench: Callable[..., Workbench]) -> None:
