@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 from rich.table import Table
-from rich.text import Text
 
 from bench.display import to_stdout
 from bench.options import place
@@ -45,12 +44,12 @@ def _table(dataset: str, attacks: list[Step], known: list[Step]) -> Table:
     table = Table(title=f"{dataset}, preset {attacks[0].preset}: {images} images, {keys} keys", title_justify="left",
                   caption="Guesswork with its 95 % interval; seconds of training.", caption_justify="left",
                   show_lines=True)  # fmt: skip
-    table.add_column("encoder", no_wrap=True)  # brackets of encoders are no markup: cells are Text
+    table.add_column("encoder", no_wrap=True)
     columns = [reach(one.attack, one.preset, dataset, known) for one in attacks]
     for one in attacks:
-        table.add_column(Text("\n".join([one.attack.name, *_apart(one, attacks)])), justify="right")
+        table.add_column("\n".join([one.attack.name, *_apart(one, attacks)]), justify="right")
     for row, method in enumerate(rungs()):
-        table.add_row(Text(method), *(_text(column[row]) for column in columns))
+        table.add_row(method, *(_text(column[row]) for column in columns))
     return table
 
 

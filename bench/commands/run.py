@@ -73,7 +73,7 @@ def _print_table(summary: Summary, where: Place) -> None:
         console.print(table)
         for row in part:
             if panels[row.cell].members:
-                console.print(f"{row.label}: {panels[row.cell].verdict}", markup=False)
+                console.print(f"{row.label}: {panels[row.cell].verdict}")
         if limits := {record.limit for record in summary.records if record.limit is not None}:
             console.print(f"Run with --limit {min(limits)}: not for a leaderboard.")
 
