@@ -54,7 +54,7 @@ def distance_sums(rows: Tensor, *, block: int = BLOCK) -> Tensor:
     slices = split_evenly(len(rows), block)
     for number, first in enumerate(slices):
         for second in slices[number:]:
-            for dtype in precisions():
+            for dtype in precisions(rows.device):
                 part = _distances(factors(dtype), first, second)
                 across = part.sum(dim=1).to(torch.float64)
                 allowed = TOLERANCE * float(across.sum())

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from bench.types import NotApplicable
+from metrics.pair_factors import float32_is_float32
 
 BLOCK = 512
 """Side of the blocks: what is done with a block after its product stays in a core's cache."""
@@ -90,9 +91,9 @@ def widened(rows: Tensor, more: Tensor, dtype: torch.dtype) -> Tensor:
     return wide
 
 
-def precisions() -> Sequence[torch.dtype]:
+def precisions(device: torch.device) -> Sequence[torch.dtype]:
     """The precisions to try in turn: float32 only where its products are not cut short (TF32, bfloat16)."""
-    return list(ROUNDING) if torch.get_float32_matmul_precision() == "highest" else [torch.float64]
+    return list(ROUNDING) if float32_is_float32(device) else [torch.float64]
 
 
 def product_error(d: int, dtype: torch.dtype, *, chunk: int) -> float:

@@ -44,7 +44,7 @@ def nearest(a: Tensor, b: Tensor, *, block: int = BLOCK) -> Tensor:
     a, b = a.to(torch.float64), b.to(torch.float64)
     found = torch.full((len(a),), torch.inf, dtype=torch.float64, device=a.device)
     left = torch.arange(len(a), device=a.device)
-    for dtype in precisions():
+    for dtype in precisions(a.device):
         if not len(left):
             break
         if dtype == torch.float64:

@@ -80,11 +80,17 @@ def test_exact_duplicates_are_at_distance_zero() -> None:
     assert float(nearest(a, a[:1].repeat(300, 1), block=16)[0]) == 0.0
 
 
-def test_products_that_are_cut_short_are_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "medium")
-    a, b = rows(40, 8, 1), rows(30, 8, 2)
-    assert float(distance_sums(a).sum() / 2) == pytest.approx(float(pdist(a.numpy()).sum()), rel=1e-13)
-    np.testing.assert_allclose(nearest(a, b), cdist(a, b).min(axis=1), rtol=1e-12)
+@pytest.mark.parametrize("allowed", ["bf16", "tf32"])
+def test_products_that_are_cut_short_are_not_trusted(allowed: str) -> None:
+    a, b = rows(300, 64, 1), rows(200, 64, 2)
+    setting = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    before = setting.fp32_precision
+    try:
+        setting.fp32_precision = allowed
+        assert float(distance_sums(a).sum() / 2) == pytest.approx(float(pdist(a.numpy()).sum()), rel=1e-13)
+        np.testing.assert_allclose(nearest(a, b), cdist(a, b).min(axis=1), rtol=1e-12)
+    finally:
+        setting.fp32_precision = before
 
 
 def test_both_sets_take_the_originals_scale() -> None:

@@ -284,7 +284,8 @@ def test_threads_change_no_bit_and_are_put_back() -> None:
         torch.set_num_threads(before)
 
 
-def test_coarser_float32_products_are_not_trusted() -> None:
+def test_coarser_float32_products_are_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair_reader, "KEPT", 0)  # else the grid is read once, in float64
     scores = CosineScores(collapsed(90, 64, 0.1, 0), collapsed(90, 64, 0.1, 1))
     expected = count(DenseScores(scores.block(slice(0, 90), slice(0, 90))), diagonal(90))
     before = torch.get_float32_matmul_precision()
@@ -293,6 +294,12 @@ def test_coarser_float32_products_are_not_trusted() -> None:
         assert equal(count(scores, diagonal(90)), expected)
     finally:
         torch.set_float32_matmul_precision(before)
+    setting = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    try:
+        setting.fp32_precision = "bf16"
+        assert equal(count(scores, diagonal(90)), expected)
+    finally:
+        setting.fp32_precision = "ieee"
 
 
 class Promised(PairScores):
