@@ -10,7 +10,7 @@ import torch
 from bench.evidence import DecodingEvidence
 from bench.seeds import derive
 from bench.types import Metric, NotApplicable, Score
-from metrics.resampling import LEVELS, draw_weights
+from metrics.resampling import LEVELS, bootstrap_sums
 
 DRAWS = 1000
 
@@ -36,6 +36,6 @@ class DecodingError(Metric[DecodingEvidence]):
         if not bool(whole.sum() > 0):
             raise NotApplicable("all test images are the mean image: there is no variance to explain")
         seed = derive(evidence.seed, "decoding-error")
-        weights = draw_weights(evidence.subjects, len(raw), DRAWS, seed=seed).to(torch.float64)
-        low, high = torch.quantile((weights @ lost) / (weights @ whole).clamp_min(1e-300), LEVELS).tolist()
+        left, all_of_it = bootstrap_sums(torch.stack((lost, whole), dim=1), evidence.subjects, DRAWS, seed=seed).T
+        low, high = torch.quantile(left / all_of_it.clamp_min(1e-300), LEVELS).tolist()
         return Score(float(lost.sum() / whole.sum()), low, high, len(raw), null=1.0, note="95 % bootstrap over people")

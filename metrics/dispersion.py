@@ -27,7 +27,7 @@ from metrics.distances import (
     widened,
 )
 from metrics.pairs import split_evenly
-from metrics.resampling import LEVELS, draw_weights
+from metrics.resampling import LEVELS, bootstrap_sums
 
 DRAWS = 1000
 CHUNK = 264
@@ -150,8 +150,8 @@ def _summed(sums: Tensor, subjects: Tensor | None, seed: int) -> Score:
     total = float(sums.sum() / 2)
     if total == 0:
         return Score(0.0, 0.0, 0.0, len(sums), note="all rows are the same")
-    weights = draw_weights(subjects, len(sums), DRAWS, seed=seed).to(torch.float64)
+    drawn, rows = bootstrap_sums(torch.stack((sums, torch.ones_like(sums)), dim=1), subjects, DRAWS, seed=seed).T
     # To first order a bootstrap total moves twice as far as the mean of the rows' own sums.
-    moved = (weights @ sums) / (weights.sum(dim=1) * sums.mean()) - 1
+    moved = drawn / (rows * sums.mean()) - 1
     low, high = torch.quantile(total * (1 + 2 * moved), LEVELS).tolist()
     return Score(total, low, high, len(sums), note="95 % first-order bootstrap over people")

@@ -25,7 +25,7 @@ from metrics.distances import (
     widened,
 )
 from metrics.pairs import split_evenly
-from metrics.resampling import LEVELS, draw_weights
+from metrics.resampling import LEVELS, bootstrap_sums
 
 DRAWS = 1000
 CHUNK = 1024
@@ -126,6 +126,7 @@ class NearestNeighbourDistance(Metric[SetEvidence]):
     def _mean(self, evidence: SetEvidence, *, floor: float) -> Score:
         each = nearest(*standardise(evidence.original, evidence.released, floor=floor))
         seed = derive(evidence.seed, "nearest-neighbour-distance")
-        weights = draw_weights(evidence.subjects, len(each), DRAWS, seed=seed).to(torch.float64)
-        low, high = torch.quantile((weights @ each) / weights.sum(dim=1), LEVELS).tolist()
+        values = torch.stack((each, torch.ones_like(each)), dim=1)
+        drawn, rows = bootstrap_sums(values, evidence.subjects, DRAWS, seed=seed).T
+        low, high = torch.quantile(drawn / rows, LEVELS).tolist()
         return Score(float(each.mean()), low, high, len(each), note="95 % bootstrap over people")

@@ -23,6 +23,21 @@ def draw_weights(subjects: Tensor | None, n: int, draws: int, *, seed: int) -> T
     return times[:, codes]
 
 
+def bootstrap_sums(values: Tensor, subjects: Tensor | None, draws: int, *, seed: int) -> Tensor:
+    """Sums of rows (n, c) over people drawn with replacement, (draws, c) float64: `draw_weights` @ values.
+
+    Without subjects every row is a person of its own. It takes memory for one draw of the people, not for all.
+    """
+    codes = torch.arange(len(values)) if subjects is None else torch.unique(subjects, return_inverse=True)[1]
+    people = int(codes.max()) + 1
+    own = torch.zeros(people, values.shape[1], dtype=torch.float64).index_add_(0, codes, values.to(torch.float64))
+    random = generator(seed)
+    sums = torch.empty(draws, values.shape[1], dtype=torch.float64)
+    for draw in range(draws):
+        sums[draw] = own.index_select(0, torch.randint(people, (people,), generator=random)).sum(dim=0)
+    return sums
+
+
 def half_samples(subjects: Tensor | None, n: int, samples: int, *, seed: int) -> list[Tensor]:
     """Raw rows (int64, ascending) of `samples` random halves of the people."""
     codes = torch.arange(n) if subjects is None else torch.unique(subjects, return_inverse=True)[1]
