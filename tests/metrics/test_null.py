@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from metrics import null
 from metrics.guesswork import early_hit_bound, guesswork
 from metrics.median_rank import median_rank, simulate_median_rank
 from metrics.null import (
@@ -171,3 +172,19 @@ def test_a_permutation_test_ranks_the_own_figures_among_all_choices() -> None:
     p = permutation_p([0.0, 0.0], [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], seed=0)
     assert p == pytest.approx(2 / 16, abs=4 * 2 * math.sqrt(1 / 16 / 9999))
     assert permutation_p([2.0, 2.0], [[2.0] * 3, [2.0] * 3], seed=0) == 1.0
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_permutation_test_goes_below_what_its_draws_resolve(sign: float) -> None:
+    # The own figure is the only one so low among 10 in each of 10 keys: one choice of 10^10.
+    permuted = [[sign * (500.0 + 7 * key + number) for number in range(9)] for key in range(10)]
+    assert permutation_p([sign] * 10, permuted, seed=0) == pytest.approx(2e-10, rel=1e-3)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 4), st.integers(2, 6), st.integers(0, 10_000))
+def test_the_bound_of_a_permutation_test_is_above_the_exact_share(keys: int, choices: int, seed: int) -> None:
+    table = torch.randn(keys, choices, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    sums = torch.tensor([sum(chosen) for chosen in product(*table.tolist())])
+    exact = float((sums <= float(table[:, 0].sum()) + 1e-6).double().mean())
+    assert null._least_bound(table) >= exact * (1 - 1e-9)
