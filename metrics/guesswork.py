@@ -17,7 +17,7 @@ from torch import Tensor
 from bench.evidence import PairEvidence, PairLevel
 from bench.seeds import derive
 from bench.types import Metric, Score
-from metrics.null import DRAWS, Layout, Null, null_of_mean, permutation_p, simulate_guesswork
+from metrics.null import DRAWS, Layout, Null, exchanged_share, null_of_mean, permutation_p, simulate_guesswork
 from metrics.pairs import PairCounts
 from metrics.primary import with_primary
 from metrics.resampling import LEVELS
@@ -126,24 +126,32 @@ def clustered_null(level: PairLevel, layout: Layout, *, seed: int) -> Null:
     p is an exact permutation test of mean guesswork on the whole grids, see `metrics.null.permutation_p`.
     Mean and interval are those of half samples: guesses up to a first hit on the whole grid are drawn from the permuted
     ones of the same key, then up to the next hit, and so on; a sample takes its share of the guesses up to the first
-    hit whose row it holds. That treats later hits as as hard to find as the first, and samples of guesses as random.
+    hit whose row it holds. That treats later hits as as hard to find as the first, samples of guesses as random, and
+    the links of people who cannot be exchanged, which are hits too, as those of the others.
     """
     own = [guesswork(counts) for counts in level.whole]
     permuted = [[guesswork(counts) for counts in key] for key in level.permuted]
-    means = _half_means(layout, permuted, seed=seed)
+    means = _half_means(layout, permuted, exchanged_share(level), seed=seed)
     low, high = torch.quantile(means, LEVELS).tolist()
     return Null(float(means.mean()), low, high, permutation_p(own, permuted, seed=derive(seed, "permutation")))
 
 
-def _half_means(layout: Layout, permuted: Sequence[Sequence[float]], *, seed: int) -> Tensor:
+def _half_means(
+    layout: Layout, permuted: Sequence[Sequence[float]], exchanged: Sequence[float], *, seed: int
+) -> Tensor:
     """Draws of guesswork's mean over keys and half samples, from its values on whole grids by key."""
     random = np.random.default_rng(seed)
-    links = layout.inside.sum(axis=1)
-    share = (layout.pairs - links) / (layout.shape[0] * layout.shape[1] - len(layout.links))
+    links = len(layout.links)
+    unlinked = layout.shape[0] * layout.shape[1] - links
+    if unlinked == 0:
+        return torch.ones(DRAWS, dtype=torch.float64)
+    share = (layout.pairs - layout.inside.sum(axis=1)) / unlinked
     total = np.zeros(DRAWS)
-    for key in permuted:
-        misses = (random.choice(np.asarray(key), (DRAWS, REACH)) - 1).cumsum(axis=1)
-        held = layout.inside[:, random.integers(len(layout.links), size=(DRAWS, REACH))]
+    for key, part in zip(permuted, exchanged, strict=True):
+        # So many fewer misses come before the first of all links than before the first of a part of them.
+        fewer = (part * links + 1) / (links + 1)
+        misses = ((random.choice(np.asarray(key), (DRAWS, REACH)) - 1) * fewer).cumsum(axis=1)
+        held = layout.inside[:, random.integers(links, size=(DRAWS, REACH))]
         passed = np.take_along_axis(misses[None], held.argmax(axis=2)[:, :, None], axis=2)[:, :, 0]
         total += 1 + random.binomial(np.rint(passed).astype(np.int64), share[:, None]).mean(axis=0)
     return torch.from_numpy(total / len(permuted))

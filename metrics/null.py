@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import fmean
 
 import numpy as np
 import numpy.typing as npt
@@ -127,6 +128,8 @@ def simulate_guesswork(layout: Layout, *, seed: int, draws: int) -> Tensor:
     random = np.random.default_rng(seed)
     samples = len(layout.rows)
     unlinked = layout.shape[0] * layout.shape[1] - len(layout.links)
+    if unlinked == 0:
+        return torch.ones(draws, dtype=torch.float64)
     batches = [slice(start, min(start + TOGETHER, samples)) for start in range(0, samples, TOGETHER)]
     tables = [_unlinked_by_samples(layout, batch) for batch in batches]
     found = np.empty(draws)
@@ -207,8 +210,8 @@ def exchanged_null(level: PairLevel, figure: Callable[[PairCounts], float], apar
 
     p is an exact permutation test of the mean over keys on the whole grids, see `permutation_p`. Mean and interval are
     those of half samples: the mean and the deviation (within keys) of the permuted figures, times what half samples
-    change about the mean and the deviation of independent scores. The interval is therefore an approximation (a little
-    narrow where people who cannot be exchanged have a large share of the links); p is not.
+    change about the mean and the deviation of independent scores. Where some people cannot be exchanged, the deviation
+    is that of fewer links, and is brought down to all of them. Mean and interval are approximations, then; p is not.
 
     Args:
         level: With permuted counts.
@@ -220,10 +223,18 @@ def exchanged_null(level: PairLevel, figure: Callable[[PairCounts], float], apar
     permuted = [[figure(counts) for counts in key] for key in level.permuted]
     table = torch.tensor(permuted, dtype=torch.float64)
     within = float((table - table.mean(dim=1, keepdim=True)).square().sum()) / max(1, table.numel() - len(table))
-    mean = float(table.mean()) * apart.half_mean / apart.whole_mean
-    quantile = float(student.ppf(0.975, max(1, table.numel() - len(table))))
-    width = quantile * apart.half_sd / apart.whole_sd * math.sqrt(within / len(table))
+    # Where chance leaves nothing open, or draws never hit, there is nothing that half samples could change.
+    mean = float(table.mean()) * (apart.half_mean / apart.whole_mean if apart.whole_mean > 0 else 1.0)
+    within *= (apart.half_sd / apart.whole_sd) ** 2 if apart.whole_sd > 0 else 1.0
+    within *= fmean(exchanged_share(level))
+    width = float(student.ppf(0.975, max(1, table.numel() - len(table)))) * math.sqrt(within / len(table))
     return Null(mean, max(0.0, mean - width), mean + width, permutation_p(own, permuted, seed=seed))
+
+
+def exchanged_share(level: PairLevel) -> list[float]:
+    """For each key, the share of the links that belong to people who can be exchanged."""
+    links = len(torch.unique(level.links, dim=0))
+    return [int(counts.linked.sum()) / links for counts in level.whole]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from bench.evidence import PairEvidence, PairLevel
 from bench.seeds import derive
-from bench.types import Metric, Score
+from bench.types import Metric, NotApplicable, Score
 from metrics.null import Draws, Layout, Null, exchanged_null, normal_null
 from metrics.pairs import PairCounts
 from metrics.primary import with_primary
@@ -60,6 +60,9 @@ class ReidAUC(Metric[PairEvidence]):
         Null and p: .5 and a normal with the exact deviation of independent distinct scores (`chance_sd`), keys being
         independent. A sum of ranks has lighter tails than a normal, so that p errs upwards.
         With links of exchanged people at hand, see `metrics.null.exchanged_null`.
+
+        Raises:
+            NotApplicable: All pairs of a data sample are linked.
         """
         return with_primary(evidence, partial(_score, evidence))
 
@@ -78,11 +81,16 @@ class PatientReidAUC(Metric[PairEvidence]):
 
         Without links of exchanged people, a person's images stand for one draw (`people_null`), which is too wide where
         they do not score alike.
+
+        Raises:
+            NotApplicable: Nobody knows the people, or a data sample holds only one.
         """
         return _score(evidence, evidence.level("patient"), people=True)
 
 
 def _score(evidence: PairEvidence, level: PairLevel, *, people: bool = False) -> Score:
+    if any(int(part.others.sum()) == 0 for key in level.counts for part in key):
+        raise NotApplicable("an AUC needs wrong pairs, and in some data sample all pairs are right")
     figures = [[reid_auc(part) for part in key] for key in level.counts]
     layout, value = Layout.of(evidence, level.links), mean(figures)
     if level.permuted:

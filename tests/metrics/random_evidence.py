@@ -48,6 +48,7 @@ def evidence(
     alike: float = 0.0,
     levels: int | None = None,
     permuted: bool = False,
+    subjects: Tensor | None = None,
 ) -> PairEvidence:
     """Random scores.
 
@@ -61,9 +62,11 @@ def evidence(
         alike: Share of the variance that all pairs of the same two people have in common.
         levels: Scores are rounded to so many values; None leaves them distinct.
         permuted: Also count under links of exchanged people, at both levels.
+        subjects: (n',) int64, with n' in place of n; None for `people`.
     """
     random = torch.Generator().manual_seed(seed)
-    subjects = people(n)
+    subjects = people(n) if subjects is None else subjects
+    n = len(subjects)
     links, is_primary, m = links_of(kind, n, random)
     owners = torch.zeros(m, dtype=torch.int64)
     owners[links.flip(0)[:, 1]] = subjects[links.flip(0)[:, 0]]

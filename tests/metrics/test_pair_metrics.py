@@ -4,16 +4,21 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+import torch
 from scipy.stats import binom
 
 from bench.evidence import PairEvidence, PairLevel
 from bench.types import Metric, NotApplicable, Score
 from metrics.guesswork import Guesswork, PatientGuesswork
 from metrics.median_rank import MedianRank
+from metrics.pairs import Grid, count_grids
+from metrics.patients import exchanged_links
 from metrics.reid_auc import PatientReidAUC, ReidAUC
+from metrics.resampling import half_samples
 from metrics.top_1 import Top1
 from metrics.tpr_at_low_fpr import TPRAtLowFPR
 from tests.metrics import random_evidence
+from tests.metrics.dense_scores import DenseScores
 
 PRIMARY = "primary constituent"
 METRICS = [Guesswork(), ReidAUC(), Top1(), MedianRank(), TPRAtLowFPR()]
@@ -120,6 +125,48 @@ def test_only_mixed_rows_have_a_primary_constituent(metric: Metric[PairEvidence]
 def test_patient_figures_need_subjects(metric: Metric[PairEvidence]) -> None:
     with pytest.raises(NotApplicable, match="who is who"):
         metric(replace(evidence("one to one, several images a person", 0), patients=None))
+
+
+@pytest.mark.parametrize("metric", [*METRICS[:4], *PATIENT], ids=lambda metric: metric.name)
+@pytest.mark.parametrize("rows", [1, 12])
+def test_a_grid_in_which_every_pair_is_right_is_found_by_anyone(metric: Metric[PairEvidence], rows: int) -> None:
+    everything = all_linked(rows)
+    if isinstance(metric, ReidAUC | PatientReidAUC):
+        with pytest.raises(NotApplicable, match="wrong pairs"):
+            metric(everything)
+        return
+    score = metric(everything)
+    assert score.value == 1.0
+    assert score.p in (None, 1.0)
+    assert score.null in (None, 1.0)
+
+
+def all_linked(n: int) -> PairEvidence:
+    """All of n raw rows, of as many people, stand in the one released row."""
+    links = torch.stack((torch.arange(n), torch.zeros(n, dtype=torch.int64)), dim=1)
+    halves = half_samples(None, n, 3, seed=0)
+    sets = exchanged_links(links, torch.arange(n), n, sets=9, seed=0)
+    scores = DenseScores(torch.rand(n, 1, generator=torch.Generator().manual_seed(0)))
+    grids = [Grid(rows, torch.arange(1), [links[rows]]) for rows in halves]
+    counts = [counted for (counted,) in count_grids(scores, grids)]
+    if not sets:
+        return PairEvidence((n, 1), PairLevel([counts], links), PairLevel([counts], links), halves, 0)
+    own, *others = count_grids(scores, [Grid(torch.arange(n), torch.arange(1), sets)])[0]
+    level = PairLevel([counts], links, [own], [others])
+    return PairEvidence((n, 1), level, level, halves, 0)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_the_null_of_exchanged_people_stands_for_those_who_cannot_be_too(metric: Metric[PairEvidence]) -> None:
+    # 20 people of one image, who can be exchanged, beside 11 of 2 to 12 images, no two of whom have as many.
+    sizes = torch.tensor([1] * 20 + list(range(2, 13)))
+    subjects = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
+    exchanged = random_evidence.evidence(3, subjects=subjects, keys=5, permuted=True)
+    found = metric(exchanged)
+    apart = metric(replace(exchanged, images=PairLevel(exchanged.images.counts, exchanged.images.links)))
+    for name in ("null", "null_low", "null_high"):
+        # 45 exchanges give the mean of a figure as scattered as guesswork to a sixth, three times over.
+        assert getattr(found, name) == pytest.approx(getattr(apart, name), rel=0.5, abs=0.02), name
 
 
 def test_permuted_counts_without_the_whole_grids_own_are_refused() -> None:
