@@ -17,14 +17,20 @@ from torch import Tensor
 from bench.evidence import PairEvidence, PairLevel
 from bench.seeds import derive
 from bench.types import Metric, Score
-from metrics.null import DRAWS, Layout, Null, exchanged_share, null_of_mean, permutation_p, simulate_guesswork
+from metrics.null import (
+    DRAWS,
+    Layout,
+    Null,
+    exchanged_share,
+    null_of_mean,
+    permutation_p,
+    simulate_guesswork,
+    tries_until_held,
+)
 from metrics.pairs import PairCounts
 from metrics.primary import with_primary
 from metrics.resampling import LEVELS
 from metrics.spread import mean, spread
-
-REACH = 64
-"""Hits in a row that no data sample of half the people misses: 2^-64."""
 
 
 def guesswork(counts: PairCounts) -> float:
@@ -146,12 +152,12 @@ def _half_means(
     if unlinked == 0:
         return torch.ones(DRAWS, dtype=torch.float64)
     share = (layout.pairs - layout.inside.sum(axis=1)) / unlinked
-    total = np.zeros(DRAWS)
+    total, tries = np.zeros(DRAWS), tries_until_held(layout.inside)
     for key, part in zip(permuted, exchanged, strict=True):
         # So many fewer misses come before the first of all links than before the first of a part of them.
         fewer = (part * links + 1) / (links + 1)
-        misses = ((random.choice(np.asarray(key), (DRAWS, REACH)) - 1) * fewer).cumsum(axis=1)
-        held = layout.inside[:, random.integers(links, size=(DRAWS, REACH))]
+        misses = ((random.choice(np.asarray(key), (DRAWS, tries)) - 1) * fewer).cumsum(axis=1)
+        held = layout.inside[:, random.integers(links, size=(DRAWS, tries))]
         passed = np.take_along_axis(misses[None], held.argmax(axis=2)[:, :, None], axis=2)[:, :, 0]
         total += 1 + random.binomial(np.rint(passed).astype(np.int64), share[:, None]).mean(axis=0)
     return torch.from_numpy(total / len(permuted))

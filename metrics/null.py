@@ -24,6 +24,7 @@ from metrics.resampling import LEVELS
 
 DRAWS = 1000
 MEANS = 9999
+MOST_TRIES = 1024
 TOGETHER = 10
 """Data samples whose 2^10 subsets are told apart at once."""
 
@@ -92,6 +93,16 @@ class Layout:
         """(s,) int64: pairs in each sample's grid."""
         many: Integers = self.rows.sum(axis=1) * self.cols.sum(axis=1)
         return many
+
+
+def tries_until_held(members: Bools) -> int:
+    """How many random columns of (s, c) bool to go through until every one of the s data samples surely holds one.
+
+    A sample misses them all once in 2^20 times at most. Half of the people may have a small share of all rows or links:
+    where that is below one in a hundred, `MOST_TRIES` have to do.
+    """
+    least = float(members.mean(axis=1).min())
+    return min(math.ceil(-20 / math.log2(1 - least)), MOST_TRIES) if 0 < least < 1 else 1
 
 
 def first_hit_within(guesses: int, pairs: int, links: int) -> float:
@@ -176,7 +187,8 @@ def null_of_mean(draws: Tensor, value: float, *, keys: int, mean: float, seed: i
     """The null of a mean over `keys` independent keys, from draws (r,) of one key's figure.
 
     Means of resampled draws stand for the null; p counts the observed figure among them, ties on both sides, so that it
-    is never 0 and errs upwards (Phipson and Smyth 2010). With one key the draws themselves are the null.
+    is never 0 (Phipson and Smyth 2010). With one key the draws themselves are the null, and p errs upwards. With more
+    it errs either way, as the draws' own mean does: for ten keys by a tenth of a deviation of the null, with `DRAWS`.
     """
     if keys == 1:
         means = draws

@@ -14,13 +14,10 @@ from torch import Tensor
 from bench.evidence import PairEvidence, PairLevel
 from bench.seeds import derive
 from bench.types import Metric, Score
-from metrics.null import DRAWS, Bools, Draws, Integers, Layout, exchanged_null, null_of_mean
+from metrics.null import DRAWS, Bools, Draws, Integers, Layout, exchanged_null, null_of_mean, tries_until_held
 from metrics.pairs import PairCounts
 from metrics.primary import with_primary
 from metrics.spread import mean, spread
-
-DEPTH = 64
-"""Best rows of a column that are looked at: a sample of half the people misses all of them with a chance of 2^-64."""
 
 
 def top_1(counts: PairCounts) -> float:
@@ -71,7 +68,8 @@ def simulate_top_1(layout: Layout, *, seed: int, draws: int) -> Tensor:
 
     In each released row's column, raw rows come in random order; a data sample's answer is the first row that it holds.
     Drawing rows with replacement changes nothing: a row that came before answers no further sample. Columns without a
-    linked row among the first `DEPTH` cannot be hit, so that only the others are drawn, given the place of their first.
+    linked row among the first ones (`tries_until_held`) cannot be hit: only the others are drawn, given the place of
+    their first.
 
     Args:
         layout: Links and data samples.
@@ -83,20 +81,21 @@ def simulate_top_1(layout: Layout, *, seed: int, draws: int) -> Tensor:
     """
     random = np.random.default_rng(seed)
     n, m = layout.shape
+    depth = tries_until_held(layout.rows)
     codes = np.sort(layout.links[:, 1] * n + layout.links[:, 0])
     linked = np.bincount(layout.links[:, 1], minlength=m)
     start = linked.cumsum() - linked
     with np.errstate(divide="ignore"):
         miss = np.log1p(-linked / n)
-    reach = -np.expm1(DEPTH * miss)
+    reach = -np.expm1(depth * miss)
     asked = np.array([len(np.unique(layout.links[held, 1])) for held in layout.inside])
     found = np.empty(draws)
     for draw in range(draws):
         cols = np.flatnonzero(random.random(m) < reach)
         first = np.log1p(-random.random(len(cols)) * reach[cols]) / miss[cols]
-        first = np.minimum(first.astype(np.int64), DEPTH - 1)
-        rows = random.integers(n, size=(len(cols), DEPTH))
-        while (early := _among(codes, rows, cols, n) & (np.arange(DEPTH) < first[:, None])).any():
+        first = np.minimum(first.astype(np.int64), depth - 1)
+        rows = random.integers(n, size=(len(cols), depth))
+        while (early := _among(codes, rows, cols, n) & (np.arange(depth) < first[:, None])).any():
             rows[early] = random.integers(n, size=int(early.sum()))
         rows[np.arange(len(cols)), first] = codes[start[cols] + random.integers(linked[cols])] % n
         held = layout.rows[:, rows]

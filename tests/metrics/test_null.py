@@ -91,6 +91,14 @@ def test_the_deviation_of_the_auc_is_that_of_whole_random_grids(kind: str) -> No
     assert abs(float(means.mean()) - 0.5) < 4 * chance_sd(layout) / math.sqrt(DRAWS)
 
 
+def test_a_sample_with_few_of_the_rows_finds_its_share() -> None:
+    # One person has 98 % of the rows, and is not in the sample.
+    n, held, draws = 100, 2, 300
+    rows = np.arange(n)[None] >= n - held
+    found = simulate_top_1(Layout((n, n), diagonal(n).numpy(), rows, rows), seed=0, draws=draws)
+    assert abs(float(found.mean()) - 1 / held) < 3 * float(found.std()) / math.sqrt(draws)
+
+
 def test_one_whole_sample_has_the_deviation_of_mann_and_whitney() -> None:
     p, q = 7, 9 * 7 - 7
     layout = Layout((9, 7), diagonal(7).numpy(), np.ones((1, 9), dtype=bool), np.ones((1, 7), dtype=bool))
