@@ -50,6 +50,10 @@ def _evidence(kind: type) -> Iterator[Evidence]:
         counts = [[_counts(len(sample), key) for sample in samples] for key in range(2)]
         people = PairLevel(counts, patient_links(links, subjects))
         yield PairEvidence((ROWS, ROWS), PairLevel(counts, links), people, samples, 1)
+        sets = [[_counts(ROWS, key + number) for number in range(9)] for key in range(2)]
+        own = [_counts(ROWS, key) for key in range(2)]
+        images = PairLevel(counts, links, own, sets)
+        yield PairEvidence((ROWS, ROWS), images, PairLevel(counts, people.links, own, sets), samples, 1, primary=images)
     elif kind in (UtilityEvidence, LearningEvidence):
         scores = [torch.rand(ROWS, 2, generator=random) for _ in range(2)]
         labels = torch.stack((torch.arange(ROWS) % 2, torch.arange(ROWS) // 2 % 2), dim=1).to(torch.float32)
