@@ -35,7 +35,7 @@ class Intake:
         folders: Cell to data-set name.
         limited: How many records were made with --limit.
         broken: The names of files that are no records.
-        pictures: PNG files beside decoding records, by cell.
+        pictures: PNG files beside decoding records of data that may be shared, by cell.
     """
 
     records: tuple[Record, ...]
@@ -56,8 +56,10 @@ def intake(results: Path) -> Intake:
         else:
             accepted.append(found)
             folders[found.cell] = path.parent.parent.name
-            if found.kind == "decoding" and found.status == "ok" and path.with_suffix(".png").is_file():
-                pictures[found.cell] = path.with_suffix(".png").read_bytes()
+            picture = path.with_suffix(".png")
+            shown = found.kind == "decoding" and found.status == "ok" and picture.is_file()
+            if shown and found.dataset is not None and found.dataset.shareable:
+                pictures[found.cell] = picture.read_bytes()
     return Intake(tuple(accepted), folders, limited, tuple(sorted(broken)), pictures)
 
 

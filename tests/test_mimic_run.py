@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from bench import registry
 from bench.cli import main
 from bench.data.nih import FINDINGS as NIH_FINDINGS
 from bench.data.synth_cxr import SynthMIMIC, SynthNIH
@@ -131,7 +132,8 @@ def results(tree: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with patch.context():
         code = main(
             ["run", "--method", "dp-simple", "--dataset", "mimic", "--preset", "smoke", "--attack", "nearest-neighbour",
-             "--data-root", str(tree.root), "--results", str(folder), "--keep-releases"]
+             "--data-root", str(tree.root), "--results", str(folder), "--keep-releases",
+             *(part for name in registry.working("metrics") for part in ("--metric", name))]
         )  # fmt: skip
     patch.undo()
     (folder.parent / "code").write_text(str(code))
@@ -150,7 +152,7 @@ def test_a_run_on_mimic_gives_all_its_figures(results: Path) -> None:
     assert (results.parent / "code").read_text() == "0"
     records = [record for _, record in read_all(results)]
     assert {record.evaluator for record in records if isinstance(record, Record)} == {
-        "attack-nearest-neighbour", "sets", "throughput", "utility",
+        "attack-nearest-neighbour", "decoding", "learning-curve", "sets", "throughput", "utility",
     }  # fmt: skip
     for record in records:
         assert isinstance(record, Record)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from made_records import auc, claim, dataset, guesswork, record, utility
 
-from bench.records import Record, json_schema
+from bench.records import Record, dumps, json_schema
 from bench.spec import parse
 from leaderboard.board import rows
 from leaderboard.pages import build, command
@@ -217,3 +217,15 @@ def test_attacks_are_named_without_the_prefix_of_their_evaluator(write: Write, t
     one = record(evaluator="attack-contrastive", scores={"reid-auc": auc(0.9)})
     text = build(write(one), tmp_path / "site").read_text(encoding="utf-8")
     assert '<span class="key">by</span> contrastive' in text
+
+
+@pytest.mark.parametrize("shareable", [True, False])
+def test_a_picture_is_shown_of_data_that_may_be_shared_only(tmp_path: Path, shareable: bool) -> None:
+    data = dataset(shareable=shareable)
+    folder = tmp_path / "cells" / "synth-cxr" / "one"
+    folder.mkdir(parents=True)
+    made = record("identity", "decoding", kind="decoding", dataset=data, cell="synth-cxr/one")
+    (folder / "decoding.json").write_text(dumps(made))
+    (folder / "decoding.png").write_bytes(b"a picture")
+    build(tmp_path, tmp_path / "site")
+    assert [path.read_bytes() for path in tmp_path.glob("site/figures/*.png")] == [b"a picture"] * shareable
