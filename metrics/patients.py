@@ -9,7 +9,7 @@ from bench.seeds import generator
 
 SETS = 19
 """Sets of exchanged links worth having: with one key, a two-sided p can then reach .1, with two keys .005."""
-FEWEST = 5
+FEWEST = 10
 """People with the same number of images who are exchanged; fewer have too few arrangements to tell much."""
 
 
@@ -43,11 +43,13 @@ def exchanged_links(links: Tensor, subjects: Tensor | None, n: int, *, sets: int
     should never be zero"). Only raw rows change their names, so k-to-one and mixed links keep their structure, and the
     released rows of one person stay together.
 
-    People with as many raw rows change places along a random cycle: nobody keeps their own, for the true links of a few
-    people among those of an attack that works would pass for what chance gives. (Pairs of the true and one exchanged
-    set are exchangeable; several sets are so but for that, which is of the order of one in the number of people.) Where
-    fewer than `FEWEST` people share a number of rows, nobody can take theirs: their links are left out of all sets
-    alike; they stay in the grid. For people as the match, apply `patient_links` to each set.
+    People with as many raw rows stand in a random circle and move on by a number of places, another for every set, so
+    that no two sets, the true one among them, give a person the same rows: the true links of a few people among those
+    of an attack that works would pass for what chance gives. All sets are exchangeable, and the test is exact, where
+    every such circle has more people than there are sets. After a smaller one's last place comes another circle; p is
+    then a little low, by a share of the order of one in the number of its people. Where fewer than `FEWEST` people
+    share a number of rows, nobody can take theirs: their links are left out of all sets alike; they stay in the grid.
+    For people as the match, apply `patient_links` to each set.
 
     Args:
         links: (p, 2) int64, image level, raw row first.
@@ -59,7 +61,7 @@ def exchanged_links(links: Tensor, subjects: Tensor | None, n: int, *, sets: int
     Returns:
         1 + sets tensors; none at all where no links are left.
 
-    >>> exchanged_links(torch.tensor([[0, 0], [5, 1]]), torch.tensor([1, 2, 3, 4, 5, 6, 6]), 7, sets=0, seed=0)
+    >>> exchanged_links(torch.tensor([[0, 0], [10, 1]]), torch.tensor([*range(10), 10, 10]), 12, sets=0, seed=0)
     [tensor([[0, 0]])]
     """
     codes = torch.arange(n) if subjects is None else torch.unique(subjects, return_inverse=True)[1]
@@ -71,17 +73,27 @@ def exchanged_links(links: Tensor, subjects: Tensor | None, n: int, *, sets: int
     if len(links) == 0:
         return []
     random = generator(seed)
+    circles = []
+    for alike in torch.unique(size).tolist():
+        people = (size == alike).nonzero().flatten()
+        if len(people) >= FEWEST:
+            circles.append([_circle(people, random) for _ in range(sets // (len(people) - 1) + 1)])
+    rows, first = torch.argsort(codes, stable=True), size.cumsum(0) - size
+    person = codes[rows]
+    nth = torch.arange(n) - first[person]
     found = [links]
-    for _ in range(sets):
-        turn = torch.randperm(len(size), generator=random)
-        first = torch.full((int(size.max()) + 1,), len(turn)).scatter_reduce_(0, size, turn, "amin")
-        last = torch.where(turn == first[size], len(turn), turn)
-        renamed = torch.empty_like(codes)
-        renamed[_rows_by_person(codes, size, turn)] = _rows_by_person(codes, size, last)
+    for number in range(sets):
+        place = torch.arange(len(size))
+        for rounds in circles:
+            circle, moves = rounds[number // len(rounds[0][1])]
+            place[circle] = circle.roll(int(moves[number % len(moves)]))
+        renamed = torch.empty_like(rows)
+        renamed[rows] = rows[first[place[person]] + nth]
         found.append(torch.stack((renamed[links[:, 0]], links[:, 1]), dim=1))
     return found
 
 
-def _rows_by_person(codes: Tensor, size: Tensor, turn: Tensor) -> Tensor:
-    """All raw rows, listed person by person: by the number of rows, then by the person's turn."""
-    return torch.argsort((size * (len(turn) + 1) + turn)[codes], stable=True)
+def _circle(people: Tensor, random: torch.Generator) -> tuple[Tensor, Tensor]:
+    """People in random order, and by how many places they may move on, all numbers but 0, in random order."""
+    order, moves = (torch.randperm(many, generator=random) for many in (len(people), len(people) - 1))
+    return people[order], 1 + moves
