@@ -45,15 +45,17 @@ def _evidence(kind: type) -> Iterator[Evidence]:
     random = generator(0)
     subjects = torch.arange(ROWS) // 3
     if kind is PairEvidence:
-        links = torch.stack((torch.arange(ROWS), torch.randperm(ROWS, generator=random)), dim=1)
-        samples = half_samples(subjects, ROWS, 4, seed=1)
+        n = 2 * ROWS  # so that half of them have more than a thousand wrong pairs
+        subjects = torch.arange(n) // 3
+        links = torch.stack((torch.arange(n), torch.randperm(n, generator=random)), dim=1)
+        samples = half_samples(subjects, n, 4, seed=1)
         counts = [[_counts(len(sample), key) for sample in samples] for key in range(2)]
         people = PairLevel(counts, patient_links(links, subjects))
-        yield PairEvidence((ROWS, ROWS), PairLevel(counts, links), people, samples, 1)
-        sets = [[_counts(ROWS, key + number) for number in range(9)] for key in range(2)]
-        own = [_counts(ROWS, key) for key in range(2)]
+        yield PairEvidence((n, n), PairLevel(counts, links), people, samples, 1)
+        sets = [[_counts(n, key + number) for number in range(9)] for key in range(2)]
+        own = [_counts(n, key) for key in range(2)]
         images = PairLevel(counts, links, own, sets)
-        yield PairEvidence((ROWS, ROWS), images, PairLevel(counts, people.links, own, sets), samples, 1, primary=images)
+        yield PairEvidence((n, n), images, PairLevel(counts, people.links, own, sets), samples, 1, primary=images)
     elif kind in (UtilityEvidence, LearningEvidence):
         scores = [torch.rand(ROWS, 2, generator=random) for _ in range(2)]
         labels = torch.stack((torch.arange(ROWS) % 2, torch.arange(ROWS) // 2 % 2), dim=1).to(torch.float32)
