@@ -30,7 +30,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.nets.cosine import CosineScores
+from bench.nets.cosine import CosineScores, apart
 from bench.nets.layouts import Layout, layouts
 from bench.progress import report
 from bench.seeds import derive, generator
@@ -97,7 +97,7 @@ class Expected:
         scale = self.weight.sqrt()
         length = torch.hypot(self.cosine, self.sine).clamp_min(torch.finfo(torch.float64).tiny)
         raw = torch.cat((self.cosine / length * scale, self.sine / length * scale), dim=1)
-        return CosineScores(raw, torch.cat((angles.cos() * scale, angles.sin() * scale), dim=1))
+        return CosineScores(*apart(raw, torch.cat((angles.cos() * scale, angles.sin() * scale), dim=1)))
 
 
 @dataclass(frozen=True, eq=False)

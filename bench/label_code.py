@@ -79,14 +79,10 @@ class LabelCode:
             classes = {name: labels[:, k] == 1 for k, name in enumerate(findings)}
             surplus = self._surplus("the classes", classes)
             return torch.where(surplus[:, None], torch.nan, labels)
-        surplus = torch.stack(
-            [
-                self._surplus(f"finding {name!r}", {"yes": labels[:, k] == 1, "no": labels[:, k] == 0})
-                for k, name in enumerate(findings)
-            ],
-            dim=1,
-        )
-        return torch.where(surplus, torch.nan, labels)
+        for k, name in enumerate(findings):
+            surplus = self._surplus(f"finding {name!r}", {"yes": labels[:, k] == 1, "no": labels[:, k] == 0})
+            labels = labels.index_put((surplus.nonzero()[:, 0], torch.tensor(k)), labels.new_tensor(torch.nan))
+        return labels
 
     def _surplus(self, what: str, classes: dict[str, Tensor]) -> Tensor:
         """(n,) bool: the rows to leave out so that the classes, (n,) bool each, become equally frequent."""

@@ -29,6 +29,7 @@ from metrics.patients import exchanged_links, patient_links
 from metrics.resampling import half_samples
 
 FEWEST_SETS = 9
+MOST_SETS = 199
 ARRANGEMENTS = 4000  # of exchanged people over all keys, so that a two-sided p can reach .001
 
 
@@ -85,7 +86,7 @@ def _attack_once(
     samples = half_samples(subjects, n, bench.preset.samples, seed=bench.seed("data samples"))
     counted: dict[str, list[list[PairCounts]]] = {}
     exchanged: dict[str, list[list[PairCounts]]] = {}
-    sets = max(FEWEST_SETS, math.ceil(ARRANGEMENTS ** (1 / bench.preset.keys)))
+    sets = min(max(FEWEST_SETS, math.ceil(ARRANGEMENTS ** (1 / bench.preset.keys))), MOST_SETS)
     for number in range(bench.preset.keys):
         sealed = _renumbered(bench.sealed(scheme, number), order)
         stage("score")

@@ -112,3 +112,8 @@ def test_labels_stay_untouched():
     before = plain.labels.clone()
     LabelCode(3, exclusive=False, unbalanced="withhold").encode(plain)
     assert torch.equal(plain.labels, before)
+
+
+def test_no_finding_at_all_is_no_error():
+    plain = Dataset("made", torch.zeros(3, 2), torch.zeros(3, 0), None, (), False, True)
+    assert LabelCode(0, exclusive=False, unbalanced="error").encode(plain).shape == (3, 0)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 
+from attacks import relational
 from attacks.relational import Relational
 from bench.nets.cosine import CosineScores
 from bench.nets.gram import gram, signature
@@ -142,6 +143,18 @@ def test_many_rows_are_compared_by_signatures_alone_and_the_notes_say_so():
     )
     assert isinstance(attacker.score(Release(private.samples, None, None)), CosineScores)
     assert attacker.notes()["matching"] == "signatures only (more rows than refine_up_to)"
+
+
+def test_many_rows_are_judged_by_some_of_their_columns(monkeypatch):
+    seen = []
+    block = CosineScores.block
+    monkeypatch.setattr(relational, "JUDGED_ROWS", 16)
+    monkeypatch.setattr(CosineScores, "block", lambda self, *at: seen.append(self.shape) or block(self, *at))
+    private = images()
+    attack = Relational(keys=3, held_out=1, reading="places", refine_up_to=len(private) - 1)
+    attack.fit(View(private, Identity().fit(private, 0), private, private), 0)
+    assert seen
+    assert all(columns <= 16 for _, columns in seen)
 
 
 def test_the_same_seed_gives_the_same_scores():
