@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -10,15 +9,6 @@ from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View
 from methods.identity import Identity
 from methods.instahide import InstaHide
 from methods.noise import Noise
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Matrices this small only lose time to a second thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def images(n=40, side=16, seed=0):

@@ -1,5 +1,4 @@
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,23 +12,7 @@ from methods.dp_simple import DPSimple
 from methods.identity import Identity
 from methods.noise import Noise
 from methods.random_layers import RandomLayers
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Networks this small only lose time to a second thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def images(n=64, side=16, seed=0):
-    """Images of 4x4 spots, each of a contrast of its own."""
-    source = torch.Generator().manual_seed(seed)
-    contrast = torch.rand(n, 1, 4, 4, generator=source).repeat_interleave(side // 4, 2).repeat_interleave(side // 4, 3)
-    samples = 0.5 + contrast * (torch.rand(n, 1, side, side, generator=source) - 0.5)
-    return Dataset("made", samples, None, None, (), False, True)
+from tests.attacks.spots import images
 
 
 def top_1(attack, method, private, seed=0):

@@ -1,5 +1,4 @@
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -9,15 +8,6 @@ from attacks.contrastive_labels import ContrastiveLabels, balanced_draw
 from bench.seeds import generator
 from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View, paired
 from methods.dauntless import Dauntless
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Networks this small only lose time to a second thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 class Blank(Scheme, Key):

@@ -1,5 +1,4 @@
 import math
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -11,27 +10,17 @@ from methods.identity import Identity
 from methods.instahide import InstaHide
 from methods.noise import Noise
 from methods.random_layers import RandomLayers
+from tests.attacks import spots
 
 # One of n right by chance: Poisson(1), above 9 less than once in a million.
 CHANCE = 9
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Matrices this small only lose time to a second thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def images(n=80, side=16, seed=0):
-    """Images of 4x4 spots, each of a contrast of its own, with a blank column of patches."""
-    source = torch.Generator().manual_seed(seed)
-    contrast = torch.rand(n, 1, 4, 4, generator=source).repeat_interleave(side // 4, 2).repeat_interleave(side // 4, 3)
-    samples = 0.5 + contrast * (torch.rand(n, 1, side, side, generator=source) - 0.5)
-    samples[..., : side // 4] = 0
-    return Dataset("made", samples, None, None, (), False, True)
+    """Spotted images with a blank column of patches."""
+    spotted = spots.images(n, side, seed)
+    spotted.samples[..., : side // 4] = 0
+    return spotted
 
 
 def sealed_of(scheme, private):

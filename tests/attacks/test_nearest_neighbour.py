@@ -1,5 +1,3 @@
-from collections.abc import Iterator
-
 import pytest
 import torch
 
@@ -8,15 +6,6 @@ from bench.types import Dataset, NotApplicable, Release, View
 from methods.dp_simple import DPSimple
 from methods.identity import Identity
 from methods.noise import Noise
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Networks this small only lose time to a second thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def images(n=40, side=16, seed=0):

@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -17,15 +16,6 @@ from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View, pair
 from methods.dauntless import Dauntless
 from methods.identity import Identity
 from methods.noise import Noise
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Matrices this small only lose time to a second thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def images(n=60, side=16, seed=0):

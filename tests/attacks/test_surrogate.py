@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,15 +18,6 @@ from bench.types import Attack, Attacker, Dataset, Release, View
 from methods.dauntless import Dauntless
 from methods.identity import Identity
 from methods.noise import Noise
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Matrices this small only lose time to a second thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def images(n=300, side=8, seed=0):
