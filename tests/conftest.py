@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 
 @pytest.fixture(autouse=True)
@@ -19,3 +21,15 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     elif "BENCH_DATA" not in os.environ:
         pytest.skip("needs real images: set BENCH_DATA")
     return home
+
+
+@pytest.fixture(autouse=True)
+def one_thread(request) -> Iterator[None]:
+    """Networks and matrices as small as those of the attack tests only lose time to a second thread."""
+    if "attacks" not in request.path.parts:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
