@@ -21,10 +21,10 @@ from torch import Tensor
 from bench.evidence import PairEvidence, PairLevel
 from bench.seeds import derive
 from bench.types import Metric, Score
-from metrics.null import Draws, Layout, exchanged_null, null_of_mean
+from metrics.null import Layout
 from metrics.pairs import PairCounts
 from metrics.primary import with_primary
-from metrics.spread import mean, spread
+from metrics.spread import simulated
 
 DRAWS = 500
 
@@ -58,16 +58,8 @@ class MedianRank(Metric[PairEvidence]):
 
 
 def _score(evidence: PairEvidence, level: PairLevel) -> Score:
-    figures = [[median_rank(part) for part in key] for key in level.counts]
     seed = derive(evidence.seed, "null", "median-rank")
-    layout, simulate = Layout.of(evidence, level.links), partial(simulate_median_rank, seed=seed, draws=DRAWS)
-    if level.permuted:
-        null = exchanged_null(level, median_rank, Draws.of(simulate, layout), seed=seed)
-    else:
-        draws = simulate(layout)
-        expected = float(draws.mean())
-        null = null_of_mean(draws, mean(figures), keys=len(figures), mean=expected, seed=seed)
-    return spread(figures, null, n=level.counts[0][0].shape[0])
+    return simulated(evidence, level, median_rank, partial(simulate_median_rank, seed=seed, draws=DRAWS), seed=seed)
 
 
 def simulate_median_rank(layout: Layout, *, seed: int, draws: int) -> Tensor:

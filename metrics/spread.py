@@ -1,15 +1,18 @@
-"""A figure's mean and spread over keys and data samples (Syfer, section 5)."""
+"""A figure's mean and spread over keys and data samples (Syfer, section 5), beside what chance gives."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
 import torch
+from torch import Tensor
 
+from bench.evidence import PairEvidence, PairLevel
 from bench.types import Score
-from metrics.null import Null
+from metrics.null import Draws, Layout, Null, exchanged_null, null_of_mean
+from metrics.pairs import PairCounts
 from metrics.resampling import LEVELS
 
 
@@ -31,6 +34,35 @@ def spread(figures: Sequence[Sequence[float]], null: Null | None, *, n: int) -> 
     if null is None:
         return score
     return replace(score, null=null.mean, null_low=null.low, null_high=null.high, p=null.p)
+
+
+def simulated(
+    evidence: PairEvidence,
+    level: PairLevel,
+    figure: Callable[[PairCounts], float],
+    simulate: Callable[[Layout], Tensor],
+    *,
+    seed: int,
+    expected: float | None = None,
+) -> Score:
+    """The spread of a figure, with the null of links of exchanged people, or without those of random scores.
+
+    Args:
+        evidence, level: What was counted.
+        figure: Of one key and data sample.
+        simulate: Draws of the figure's mean over the data samples for one key under random scores.
+        seed: For the null's own draws.
+        expected: Its exact mean under random scores; None takes that of the draws.
+    """
+    figures = [[figure(part) for part in key] for key in level.counts]
+    layout = Layout.of(evidence, level.links)
+    if level.permuted:
+        null = exchanged_null(level, figure, Draws.of(simulate, layout), seed=seed)
+    else:
+        draws = simulate(layout)
+        middle = float(draws.mean()) if expected is None else expected
+        null = null_of_mean(draws, mean(figures), keys=len(figures), mean=middle, seed=seed)
+    return spread(figures, null, n=level.counts[0][0].shape[0])
 
 
 def mean(figures: Sequence[Sequence[float]]) -> float:

@@ -14,10 +14,10 @@ from torch import Tensor
 from bench.evidence import PairEvidence, PairLevel
 from bench.seeds import derive
 from bench.types import Metric, Score
-from metrics.null import DRAWS, Bools, Draws, Integers, Layout, exchanged_null, null_of_mean, tries_until_held
+from metrics.null import DRAWS, Bools, Integers, Layout, tries_until_held
 from metrics.pairs import PairCounts
 from metrics.primary import with_primary
-from metrics.spread import mean, spread
+from metrics.spread import simulated
 
 
 def top_1(counts: PairCounts) -> float:
@@ -51,16 +51,10 @@ class Top1(Metric[PairEvidence]):
 
 
 def _score(evidence: PairEvidence, level: PairLevel) -> Score:
-    figures = [[top_1(part) for part in key] for key in level.counts]
     seed = derive(evidence.seed, "null", "top-1")
-    layout, simulate = Layout.of(evidence, level.links), partial(simulate_top_1, seed=seed, draws=DRAWS)
-    if level.permuted:
-        null = exchanged_null(level, top_1, Draws.of(simulate, layout), seed=seed)
-    else:
-        draws = simulate(layout)
-        expected = fmean(chance_top_1(part) for key in level.counts for part in key)
-        null = null_of_mean(draws, mean(figures), keys=len(figures), mean=expected, seed=seed)
-    return spread(figures, null, n=level.counts[0][0].shape[0])
+    expected = fmean(chance_top_1(part) for key in level.counts for part in key)
+    simulate = partial(simulate_top_1, seed=seed, draws=DRAWS)
+    return simulated(evidence, level, top_1, simulate, seed=seed, expected=expected)
 
 
 def simulate_top_1(layout: Layout, *, seed: int, draws: int) -> Tensor:

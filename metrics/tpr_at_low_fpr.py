@@ -15,10 +15,10 @@ from torch import Tensor
 from bench.evidence import PairEvidence, PairLevel
 from bench.seeds import derive
 from bench.types import Metric, NotApplicable, Score
-from metrics.null import DRAWS, Draws, Layout, exchanged_null, null_of_mean
+from metrics.null import DRAWS, Layout
 from metrics.pairs import PairCounts
 from metrics.primary import with_primary
-from metrics.spread import mean, spread
+from metrics.spread import simulated
 
 RATE = 1000
 LOWER = 10_000
@@ -81,15 +81,10 @@ def _score(evidence: PairEvidence, level: PairLevel) -> Score:
 
 
 def _at(evidence: PairEvidence, level: PairLevel, one_in: int) -> Score:
-    figure, seed = partial(tpr_at, one_in=one_in), derive(evidence.seed, "null", "tpr", one_in)
-    figures = [[figure(part) for part in key] for key in level.counts]
-    layout, simulate = Layout.of(evidence, level.links), partial(simulate_tpr, one_in=one_in, seed=seed, draws=DRAWS)
-    if level.permuted:
-        null = exchanged_null(level, figure, Draws.of(simulate, layout), seed=seed)
-    else:
-        expected = fmean(chance_tpr(int(part.others.sum()), one_in) for key in level.counts for part in key)
-        null = null_of_mean(simulate(layout), mean(figures), keys=len(figures), mean=expected, seed=seed)
-    return spread(figures, null, n=level.counts[0][0].shape[0])
+    seed = derive(evidence.seed, "null", "tpr", one_in)
+    expected = fmean(chance_tpr(int(part.others.sum()), one_in) for key in level.counts for part in key)
+    simulate = partial(simulate_tpr, one_in=one_in, seed=seed, draws=DRAWS)
+    return simulated(evidence, level, partial(tpr_at, one_in=one_in), simulate, seed=seed, expected=expected)
 
 
 def simulate_tpr(layout: Layout, one_in: int, *, seed: int, draws: int) -> Tensor:

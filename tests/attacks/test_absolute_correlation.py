@@ -5,10 +5,11 @@ import torch
 
 from attacks.absolute_correlation import AbsoluteCorrelation
 from bench.nets.unmixing import _non_negative
-from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View
+from bench.types import Dataset, NotApplicable, Release, View
 from methods.identity import Identity
 from methods.instahide import InstaHide
 from methods.noise import Noise
+from tests.attacks.keyless import Keyless
 
 
 def images(n=40, side=16, seed=0):
@@ -114,20 +115,11 @@ def test_coordinate_descent_meets_the_conditions_of_a_non_negative_optimum():
     assert (weights == 0).any()
 
 
-class Mixing(Scheme, Key):
+class Mixing(Keyless):
     """Every released row holds the given rows, minus an offset, under random signs."""
 
     def __init__(self, weights, rows, offset):
         self.weights, self.rows, self.offset = weights, rows, offset
-
-    def sample_key(self, seed):
-        return self
-
-    def load_key(self, state):
-        return self
-
-    def state(self):
-        return {}
 
     def release(self, private):
         mixed = torch.einsum("k,kchw->chw", self.weights, private.samples[self.rows] - self.offset)

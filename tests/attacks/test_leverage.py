@@ -4,13 +4,14 @@ import pytest
 import torch
 
 from attacks.leverage import Leverage, leverage_scores, ranks
-from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View, paired
+from bench.types import Dataset, NotApplicable, Release, View, paired
 from methods.dauntless import Dauntless
 from methods.identity import Identity
 from methods.instahide import InstaHide
 from methods.noise import Noise
 from methods.random_layers import RandomLayers
 from tests.attacks import spots
+from tests.attacks.keyless import Keyless
 
 # One of n right by chance: Poisson(1), above 9 less than once in a million.
 CHANCE = 9
@@ -128,17 +129,8 @@ def test_the_notes_name_the_layout():
     assert notes["mean reciprocal rank on a simulated key"] == 1
 
 
-class Sampling(Scheme, Key):
+class Sampling(Keyless):
     """Releases rows without links."""
-
-    def sample_key(self, seed):
-        return self
-
-    def load_key(self, state):
-        return self
-
-    def state(self):
-        return {}
 
     def release(self, private):
         return Release(private.samples, None, None)
