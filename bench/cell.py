@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from pydantic import JsonValue
 
@@ -19,6 +19,9 @@ from bench.records import DatasetRecord, Kind, PluginRecord
 from bench.source_hash import modules_hash, plugin_hash, source_hash
 from bench.spec import PluginSpec, parameters
 from bench.types import Attack, Method, Plugin
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 PROTOCOL = 1
 HERE = Path(__file__).parent
@@ -128,9 +131,19 @@ def plugin_record(group: registry.Group, spec: PluginSpec, plugin: Plugin) -> Pl
     )
 
 
+def to_fit(method: Method) -> Method:
+    """The method that is fitted: parameters that fit does not read stand at their defaults."""
+    stands = {field.name: field.default for field in fields(cast("DataclassInstance", method))}
+    return cast(Method, replace(cast("DataclassInstance", method), **{name: stands[name] for name in method.unlearned}))
+
+
 def fit_inputs(cell: Cell, data: DatasetRecord) -> dict[str, JsonValue]:
-    """Everything a fitted scheme depends on."""
-    method = plugin_record("methods", cell.method, cell.build())
+    """Everything a fitted scheme depends on, before `Method.load` adds what need not be learned."""
+    return _method_inputs(cell, data, to_fit(cell.build()))
+
+
+def _method_inputs(cell: Cell, data: DatasetRecord, built: Method) -> dict[str, JsonValue]:
+    method = plugin_record("methods", cell.method, built)
     return {
         "protocol": PROTOCOL,
         "method": method.name,
@@ -149,7 +162,7 @@ def fit_inputs(cell: Cell, data: DatasetRecord) -> dict[str, JsonValue]:
 
 def release_inputs(cell: Cell, data: DatasetRecord, key: int) -> dict[str, JsonValue]:
     """Everything the sealed release under one key depends on."""
-    return {**fit_inputs(cell, data), "key": key, "release code": modules_hash(HERE / "workbench.py")}
+    return {**_method_inputs(cell, data, cell.build()), "key": key, "release code": modules_hash(HERE / "workbench.py")}
 
 
 def evaluator_inputs(cell: Cell, data: DatasetRecord, evaluator: Evaluator) -> dict[str, JsonValue]:
@@ -168,7 +181,7 @@ def evaluator_inputs(cell: Cell, data: DatasetRecord, evaluator: Evaluator) -> d
     preset = cast(dict[str, JsonValue], json.loads(json.dumps(asdict(PRESETS[cell.data.preset]))))
     del preset["timeout"]
     return {
-        **fit_inputs(cell, data),
+        **_method_inputs(cell, data, cell.build()),
         **attacking,
         **metrics,
         "preset": preset,

@@ -58,9 +58,10 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What fitting a cell's method gave: its claim, and seconds."""
+    """What fitting a cell's method gave: its claim, what it says of itself, and seconds."""
 
     claim: ClaimRecord | None
+    notes: Mapping[str, JsonValue]
     seconds: float
 
 
@@ -83,8 +84,8 @@ def fit_task(argument: object) -> Fitted:
     """Fit the method of a (Cell, Place)."""
     cell, place = cast(tuple[Cell, Place], argument)
     start = time.perf_counter()
-    bench = Workbench.open(cell, place)
-    return Fitted(claim_record(bench.scheme().claim()), time.perf_counter() - start)
+    scheme = Workbench.open(cell, place).scheme()
+    return Fitted(claim_record(scheme.claim()), dict(scheme.notes()), time.perf_counter() - start)
 
 
 def evaluate_task(argument: object) -> Evaluation:

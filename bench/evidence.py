@@ -8,7 +8,7 @@ from typing import Literal, get_args, get_origin
 
 from torch import Tensor
 
-from bench.types import Metric, NotApplicable
+from bench.types import Metric, NotApplicable, PrivacyClaim
 from metrics.pairs import PairCounts
 
 
@@ -94,6 +94,81 @@ class LearningEvidence:
 
 
 @dataclass(frozen=True, eq=False)
+class TransferEvidence:
+    """Predictions of classifiers trained and tested on original (o) and on private (p) rows.
+
+    `by_route` maps "o/o", "p/o", "o/p" and "p/p" (trained on / tested on) to predictions; a route that makes no sense
+    for the method is missing.
+    """
+
+    by_route: Mapping[str, UtilityEvidence]
+
+
+@dataclass(frozen=True, eq=False)
+class DetectionEvidence:
+    """Scores of a likelihood ratio of two density models for rows of the release, with the rows' true labels.
+
+    Args:
+        released: (m, 1) scores of the released rows, higher is likelier abnormal.
+        original: The same for the raw rows.
+    """
+
+    released: UtilityEvidence
+    original: UtilityEvidence
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeEvidence:
+    """How a detector, trained on releases that Eve made herself, scores real releases with and without a mark.
+
+    Args:
+        released: By probe, scores (n, 1) of released rows against whether the raw row carried the mark.
+        original: The same for raw rows: what there was to hide.
+    """
+
+    released: Mapping[str, UtilityEvidence]
+    original: Mapping[str, UtilityEvidence]
+
+
+@dataclass(frozen=True, eq=False)
+class TableEvidence:
+    """A table before and after.
+
+    Args:
+        original: (n, d) float32, the private rows.
+        released: (m, d) float32, in the same units.
+        test: (t, d) float32, raw rows of other people.
+        columns: Names of the d columns, as far as they are known; otherwise their numbers.
+        seed: For the bootstrap.
+    """
+
+    original: Tensor
+    released: Tensor
+    test: Tensor
+    columns: tuple[str, ...]
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class AuditEvidence:
+    """A distinguishing game on two inputs: how often a test chosen beforehand calls a release the first input's.
+
+    Args:
+        claim: What the method claims.
+        trials: Fresh releases of each input, none of which had a part in choosing the test.
+        hits: Releases of the first input that the test calls the first's.
+        false_alarms: Releases of the second input that it calls the first's.
+        confidence: With which the bound is to hold, in (0, 1).
+    """
+
+    claim: PrivacyClaim
+    trials: int
+    hits: int
+    false_alarms: int
+    confidence: float
+
+
+@dataclass(frozen=True, eq=False)
 class DecodingEvidence:
     """Test images beside what a decoder, trained by somebody who holds the key, makes of their released form.
 
@@ -139,7 +214,19 @@ class TimingEvidence:
     seconds: Sequence[float]
 
 
-Evidence = PairEvidence | UtilityEvidence | LearningEvidence | DecodingEvidence | SetEvidence | TimingEvidence
+Evidence = (
+    PairEvidence
+    | UtilityEvidence
+    | LearningEvidence
+    | TransferEvidence
+    | DetectionEvidence
+    | DecodingEvidence
+    | SetEvidence
+    | TableEvidence
+    | ProbeEvidence
+    | AuditEvidence
+    | TimingEvidence
+)
 
 
 def evidence_type(metric: type) -> type:

@@ -22,6 +22,9 @@ class Preset:
         weight_decays, dropouts: What Bob tries, every pair of them once an architecture.
         fractions: Parts of the release that Bob trains on for a learning curve.
         decoder_steps: Training steps of a key-holder's decoder.
+        probe_epochs: Passes over the public rows when the detector of a probe is trained.
+        flow_steps: Training steps of each density model of a likelihood-ratio detector.
+        trials: Releases of each of two inputs in an audit, half of them to choose the test by.
         repeats: Timed repeats of a release.
         timeout: Seconds a job may take unless --timeout says otherwise.
     """
@@ -38,6 +41,9 @@ class Preset:
     dropouts: tuple[float, ...]
     fractions: tuple[float, ...]
     decoder_steps: int
+    probe_epochs: int
+    flow_steps: int
+    trials: int
     repeats: int
     timeout: float
 
@@ -47,26 +53,31 @@ PRESETS: Mapping[str, Preset] = {
     "smoke": Preset(
         private=160, public=160, keys=2, samples=4, label_tasks=1, utility_keys=1, epochs=1, bob_width=16,
         weight_decays=(0.05,), dropouts=(0.0,), fractions=(0.5,), decoder_steps=30,
+        probe_epochs=1, flow_steps=20, trials=400,
         repeats=3, timeout=300,
     ),
     "first-look": Preset(
         private=600, public=600, keys=5, samples=10, label_tasks=1, utility_keys=1, epochs=12, bob_width=32,
         weight_decays=(0.05,), dropouts=(0.0,), fractions=(1 / 4, 1 / 2), decoder_steps=500,
+        probe_epochs=5, flow_steps=600, trials=4_000,
         repeats=5, timeout=600,
     ),
     "quick": Preset(
         private=1500, public=3000, keys=10, samples=10, label_tasks=1, utility_keys=1, epochs=10, bob_width=32,
         weight_decays=(0.05,), dropouts=(0.0,), fractions=(1 / 8, 1 / 4, 1 / 2), decoder_steps=1_500,
+        probe_epochs=8, flow_steps=2_000, trials=20_000,
         repeats=5, timeout=3600,
     ),
     "standard": Preset(
         private=10_000, public=20_000, keys=10, samples=10, label_tasks=None, utility_keys=3, epochs=20, bob_width=64,
         weight_decays=(0.01, 0.1), dropouts=(0.0,), fractions=FRACTIONS, decoder_steps=10_000,
+        probe_epochs=20, flow_steps=20_000, trials=100_000,
         repeats=10, timeout=4 * 3600,
     ),
     "paper": Preset(
         private=None, public=None, keys=10, samples=10, label_tasks=None, utility_keys=3, epochs=50, bob_width=64,
         weight_decays=(0.0, 0.01, 0.1), dropouts=(0.0, 0.3), fractions=FRACTIONS, decoder_steps=50_000,
+        probe_epochs=50, flow_steps=200_000, trials=1_000_000,
         repeats=10, timeout=72 * 3600,
     ),
 }  # fmt: skip

@@ -11,14 +11,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from bench.types import PrivacyClaim, Role, Score
 
 SCHEMA = 1
 RARE = 0.001  # what chance does in one of a thousand measurements is no finding
 Status = Literal["ok", "not-applicable", "failed", "timed-out"]
-Kind = Literal["attack", "utility", "learning-curve", "decoding", "sets", "throughput"]
+Kind = Literal[
+    "attack", "utility", "learning-curve", "transfer", "detection", "decoding", "sets", "tables", "probes", "audit",
+    "throughput",
+]  # fmt: skip
 
 
 class RecordError(Exception):
@@ -58,13 +61,22 @@ class PluginRecord(_Part):
 
 
 class ClaimRecord(_Part):
-    """A formal privacy claim; epsilon is null where no finite bound holds."""
+    """A formal privacy claim: the stated bound, and the one derived here; null where no finite bound holds."""
 
     unit: Literal["image", "pixel", "record"]
     epsilon: float | None
+    derived: float | None
     delta: float
     assumptions: str
     basis: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _derived_as_claimed(cls, found: object) -> object:
+        """Records from before the derived bound had a field of its own stated the derived one."""
+        return (
+            {**found, "derived": found.get("epsilon")} if isinstance(found, dict) and "derived" not in found else found
+        )
 
 
 class DatasetRecord(_Part):
@@ -100,6 +112,7 @@ class Record(_Part):
     attack: PluginRecord | None = None
     dataset: DatasetRecord | None = None
     claim: ClaimRecord | None = None
+    scheme: dict[str, JsonValue] = Field(default={}, description="what the fitted method says of itself")
     threat_model: dict[str, str] = {}
     preset: str
     seed: int
@@ -133,10 +146,12 @@ def claim_record(claim: PrivacyClaim | None) -> ClaimRecord | None:
     """A PrivacyClaim in record form."""
     if claim is None:
         return None
-    epsilon = claim.epsilon if math.isfinite(claim.epsilon) else None
+    bounds = claim.epsilon, claim.epsilon if claim.derived is None else claim.derived
+    epsilon, derived = (bound if math.isfinite(bound) else None for bound in bounds)
     return ClaimRecord(
-        unit=claim.unit, epsilon=epsilon, delta=claim.delta, assumptions=claim.assumptions, basis=claim.basis
-    )
+        unit=claim.unit, epsilon=epsilon, derived=derived, delta=claim.delta, assumptions=claim.assumptions,
+        basis=claim.basis,
+    )  # fmt: skip
 
 
 def dumps(record: Record) -> str:

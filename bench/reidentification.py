@@ -74,7 +74,8 @@ def _attack_once(
     n = len(bench.private)
     order = torch.randperm(n, generator=generator(bench.seed("candidates")))
     candidates = bench.private.take(order.to(bench.private.samples.device))
-    hidden = replace(candidates, subjects=None, labels=candidates.labels if attack.uses_labels else None)
+    labelled = attack.uses_labels or bench.method.uses_labels
+    hidden = replace(candidates, subjects=None, labels=candidates.labels if labelled else None)
     watched = replace(bench, private=candidates)
     view = View(bench.public, scheme, hidden, replace(bench.control, subjects=None))
     stage("attack")
@@ -90,7 +91,7 @@ def _attack_once(
     for number in range(bench.preset.keys):
         sealed = _renumbered(bench.sealed(scheme, number), order)
         stage("score")
-        seen = sealed.release if attack.uses_labels else replace(sealed.release, labels=None)
+        seen = sealed.release if labelled else replace(sealed.release, labels=None)
         scores = watched.untouched(attack.name, partial(attacker.score, seen))
         if tuple(scores.shape) != (n, len(sealed.release)):
             raise ContractError(f"{attack.name} must score {(n, len(sealed.release))} pairs, got {tuple(scores.shape)}")
@@ -184,5 +185,9 @@ def _knowledge(bench: Workbench, attack: Attack, parts: dict[str, Workbench]) ->
         "control": f"{len(bench.control)} rows known not to be released",
         "scheme": "known; she draws her own keys from it",
         "key": f"unknown: scored on {bench.preset.keys} keys that she never saw",
-        "labels": "raw and released labels" if attack.uses_labels else "none",
+        "labels": "raw and released labels"
+        if attack.uses_labels
+        else "raw and released labels, for the released samples depend on them"
+        if bench.method.uses_labels
+        else "none",
     }

@@ -25,7 +25,7 @@ from bench.execute import Job, Outcome, Workers
 from bench.machine import git_state, versions
 from bench.plan import RunSpec, Standing, record_path, remember_data, standing, to_run, work, write_plan
 from bench.presets import PRESETS, Preset
-from bench.records import ClaimRecord, DatasetRecord, Kind, Record, dumps
+from bench.records import DatasetRecord, Kind, Record, dumps
 from bench.store import content_key, write_atomically
 from bench.workbench import drop_releases
 
@@ -134,12 +134,12 @@ class _Scheduler:
                 log=path.with_suffix(".log"),
                 alone=evaluator.kind == "throughput",
             )
-            self._submit(job, partial(self._evaluated, cell, data, evaluator, fitted.claim))
+            self._submit(job, partial(self._evaluated, cell, data, evaluator, fitted))
 
     def _evaluated(
-        self, cell: Cell, data: DatasetRecord, evaluator: Evaluator, claim: ClaimRecord | None, outcome: Outcome
+        self, cell: Cell, data: DatasetRecord, evaluator: Evaluator, fitted: Fitted, outcome: Outcome
     ) -> None:
-        self._write(cell, data, evaluator, claim, outcome)
+        self._write(cell, data, evaluator, fitted, outcome)
         self.waiting[cell] -= 1
         failed = {record.cell for record in self.summary.failures}
         if self.waiting[cell] == 0 and cell.folder not in failed and not self.spec.keep_releases:
@@ -158,7 +158,7 @@ class _Scheduler:
             self.summary.records.append(found.record)
 
     def _write(
-        self, cell: Cell, data: DatasetRecord | None, evaluator: Evaluator, claim: ClaimRecord | None, outcome: Outcome
+        self, cell: Cell, data: DatasetRecord | None, evaluator: Evaluator, fitted: Fitted | None, outcome: Outcome
     ) -> None:
         attack = evaluator.build(cell.data.preset)
         inputs = {} if data is None else evaluator_inputs(cell, data, evaluator)
@@ -177,7 +177,8 @@ class _Scheduler:
             attack=None if evaluator.attack is None or attack is None
             else plugin_record("attacks", evaluator.attack, attack),
             dataset=data,
-            claim=claim,
+            claim=None if fitted is None else fitted.claim,
+            scheme={} if fitted is None else dict(fitted.notes),
             threat_model=dict(result.threat_model),
             preset=cell.data.preset,
             seed=cell.data.seed,

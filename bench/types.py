@@ -7,15 +7,19 @@ A plug-in computes; the harness splits, times, checks, shuffles, judges and reco
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor
 
+if TYPE_CHECKING:
+    from bench.mechanism import Mechanism
+
 Parameter = int | float | str | bool | None
 State = Mapping[str, Tensor]
+Classifier = Callable[[Tensor], Tensor]  # raw rows (n, ...) to scores (n, k), higher is likelier
 Role = Literal["hides nothing", "keeps nothing"]
 E = TypeVar("E", contravariant=True)
 
@@ -107,14 +111,16 @@ def paired(samples: Tensor, labels: Tensor | None) -> Release:
 
 @dataclass(frozen=True)
 class PrivacyClaim:
-    """A differential-privacy claim as data, so that claimed and measured figures stand side by side.
+    """A differential-privacy claim as data, so that claimed, derived and measured figures stand side by side.
 
     Args:
         unit: What one neighbouring change alters.
-        epsilon: The claimed bound; infinity where no finite bound holds.
+        epsilon: The bound that the method's authors (paper or code) state; infinity where no finite bound holds.
         delta: The claimed failure probability, in [0, 1].
         assumptions: What must be true for the claim to hold, in one sentence.
-        basis: Where the claim comes from (paper and equation, or derivation).
+        basis: Where the claim comes from (paper and equation, or derivation), and how the derived bound follows.
+        derived: The bound that follows from the mechanism as it runs here, with the same delta; infinity where none
+            does. None stands for the claimed one.
     """
 
     unit: Literal["image", "pixel", "record"]
@@ -122,10 +128,12 @@ class PrivacyClaim:
     delta: float
     assumptions: str
     basis: str
+    derived: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.epsilon > 0:
-            raise ValueError(f"epsilon must be positive, got {self.epsilon}")
+        for what, bound in (("epsilon", self.epsilon), ("derived", self.derived)):
+            if bound is not None and not bound > 0:
+                raise ValueError(f"{what} must be positive, got {bound}")
         if not 0 <= self.delta <= 1:
             raise ValueError(f"delta must be in [0, 1], got {self.delta}")
 
@@ -147,6 +155,13 @@ class Key(ABC):
     def decode(self, scores: Tensor) -> Tensor:
         """Bob's predictions (n, k), higher is likelier, back to the real classes. Default: as they are."""
         return scores
+
+    def classifier(self, private: Dataset) -> Classifier | None:
+        """A classifier trained on the private rows, for methods that publish one in place of rows; None (the default).
+
+        Such a method's `release` raises NotApplicable with the reason.
+        """
+        return None
 
     @abstractmethod
     def state(self) -> State:
@@ -172,6 +187,14 @@ class Scheme(ABC):
         """The formal guarantee for rows shaped like the public ones; None where the method makes none."""
         return None
 
+    def mechanism(self) -> Mechanism | None:
+        """The noise it adds, as Eve knows it: for likelihood attacks and audits. None (the default) where none is."""
+        return None
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """What a record should say of the fitted scheme (bits per dimension, ...). Default: nothing."""
+        return {}
+
 
 class Plugin(ABC):
     """What every method and attack carries. Plug-ins are frozen dataclasses; their fields are their parameters.
@@ -190,14 +213,17 @@ class Method(Plugin):
     """An obfuscation method: fits what is public, then hands out keys.
 
     `uses_labels` says that released samples depend on labels (conditional flows); only then does `Key.query` see any.
+    Attackers then see the labels too, for without them they could not simulate a release.
     `claims` is its formal guarantee in a sentence; the figure for given data is `Scheme.claim`. `role` marks the two
-    reference methods that every attack is held against.
+    reference methods that every attack is held against. `unlearned` names parameters that only `load` reads: what `fit`
+    learns is shared by methods that differ in these alone (the harness fits with them at their defaults).
     """
 
     claims: ClassVar[str] = "no formal guarantee"
     role: ClassVar[Role | None] = None
 
     uses_labels: ClassVar[bool] = False
+    unlearned: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def fit(self, public: Dataset, seed: int) -> Scheme:

@@ -11,7 +11,7 @@ from typing import Self, TypeVar, cast
 import torch
 
 from bench import registry
-from bench.cell import Cell, DataChoice, Place, fit_inputs, release_inputs
+from bench.cell import Cell, DataChoice, Place, fit_inputs, release_inputs, to_fit
 from bench.contract import ContractError, Sealed, check, fingerprint, seal
 from bench.data.prepare import Prepared, prepare
 from bench.data.source import DataError, Source
@@ -163,7 +163,8 @@ class Workbench:
 
         def fit() -> Artefact:
             start = time.perf_counter()
-            fitted = self.untouched(self.method.name, lambda: self.method.fit(self.public, self.seed("fit")))
+            method = to_fit(self.method)
+            fitted = self.untouched(method.name, lambda: method.fit(self.public, self.seed("fit")))
             return Artefact(fitted.state(), {"seconds": time.perf_counter() - start})
 
         artefact = self.store.ensure("schemes", fit_inputs(self.cell, self.record), fit)
