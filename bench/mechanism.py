@@ -39,7 +39,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def locate(self, data: Dataset) -> Tensor:
-        """(n, d) float64: the codes of raw rows as the noise finds them, bounded (inside the fence) but without noise."""
+        """(n, d) float64: the codes of raw rows as the noise finds them: bounded, inside the fence, without noise."""
 
     @abstractmethod
     def observe(self, release: Release) -> Tensor:
