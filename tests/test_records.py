@@ -42,6 +42,20 @@ def test_an_infinite_claim_is_null() -> None:
     assert found.epsilon is None
 
 
+def test_a_derived_bound_stands_beside_the_claimed_one_and_is_the_same_unless_told() -> None:
+    told = claim_record(PrivacyClaim("image", 1.0, 0.0, "none", "a paper", derived=2.0))
+    untold = claim_record(PrivacyClaim("image", 1.0, 0.0, "none", "a paper"))
+    assert told is not None and untold is not None  # noqa: PT018
+    assert (told.epsilon, told.derived, untold.derived) == (1, 2, 1)
+
+
+def test_a_claim_of_an_earlier_record_is_read_as_derived() -> None:
+    made = record(claim=claim_record(PrivacyClaim("image", 3.0, 0.0, "none", "a paper")))
+    old = json.loads(dumps(made))
+    del old["claim"]["derived"]
+    assert loads(json.dumps(old), Path("x.json")) == made
+
+
 def test_one_broken_file_does_not_hide_the_others(tmp_path: Path) -> None:
     folder = tmp_path / "cells" / "d" / "c"
     folder.mkdir(parents=True)

@@ -60,6 +60,13 @@ class Mixes(Method):
         return MixesScheme()
 
 
+@dataclass(frozen=True)
+class Conditional(Identity):
+    """Declares that its samples depend on labels."""
+
+    uses_labels: ClassVar[bool] = True
+
+
 class MixesScheme(Scheme):
     def sample_key(self, seed: int) -> Key:
         return MixesKey()
@@ -180,6 +187,16 @@ def test_an_attack_without_labels_sees_none_on_either_side(bench: Callable[..., 
     assert SEEN[0].candidates.labels is None
     assert SEEN[0].candidates.subjects is None
     assert all(sealed.labels is None and sealed.links is None for sealed in SEALED)
+
+
+def test_every_attack_sees_the_labels_that_released_samples_depend_on(bench: Callable[..., Workbench]) -> None:
+    labels = columns((6, 6))
+    found = run_attack(replace(bench(labels), method=Conditional()), Looks())
+    seen = cast(Tensor, SEEN[0].candidates.labels)
+    assert seen.nan_to_num(-1).sort(dim=0).values.equal(labels.nan_to_num(-1).sort(dim=0).values)
+    assert all(cast(Tensor, sealed.labels).shape == labels.shape for sealed in SEALED)
+    assert found.threat_model["labels"].endswith("for the released samples depend on them")
+    assert SEEN[0].candidates.subjects is None
 
 
 def test_an_attack_with_labels_sees_the_balanced_known_rows_of_a_task(bench: Callable[..., Workbench]) -> None:

@@ -81,6 +81,44 @@ class Peeks(Chance):
         assert view.candidates.subjects is None and view.candidates.labels is None
         return super().fit(view, seed)
 '''
+CLAIMING = '''
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+import torch
+from bench.types import Method, PrivacyClaim, Scheme, paired
+from methods.identity import IdentityKey
+
+@dataclass(frozen=True)
+class Claims(Method):
+    """Learns once, whatever it claims; every fit leaves a mark in a file."""
+    name: ClassVar[str] = "claims"
+    source: ClassVar[str] = "a test"
+    unlearned: ClassVar[frozenset[str]] = frozenset({"epsilon"})
+    epsilon: float = 1.0
+    size: int = 1
+    def fit(self, public, seed):
+        with Path(__file__).with_name("fits").open("a") as file:
+            file.write(f"{self.epsilon} {self.size};")
+        return self.load({"learned": torch.tensor(self.size)})
+    def load(self, state):
+        return ClaimsScheme(self.epsilon, state)
+
+@dataclass(frozen=True, eq=False)
+class ClaimsScheme(Scheme):
+    epsilon: float
+    learned: dict
+    def sample_key(self, seed):
+        return IdentityKey()
+    def load_key(self, state):
+        return IdentityKey()
+    def state(self):
+        return self.learned
+    def claim(self):
+        return PrivacyClaim("image", self.epsilon, 0.0, "none", "a test", derived=2 * self.epsilon)
+    def notes(self):
+        return {"size": int(self.learned["learned"])}
+'''
 SMALL = ["--dataset", "digits", "--preset", "smoke", "--no-site", "--jobs", "1"]
 
 
@@ -89,6 +127,18 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("plugins") / "mine.py"
     path.write_text(PLUGINS)
     return path
+
+
+def test_methods_that_differ_in_what_is_not_learned_share_one_fit(tmp_path: Path) -> None:
+    path = tmp_path / "claiming.py"
+    path.write_text(CLAIMING)
+    chosen = [f"{path}:Claims[{given}]" for given in ("epsilon=1", "epsilon=3", "epsilon=3,size=2")]
+    asked = [word for each in chosen for word in ("--method", each)]
+    assert bench(tmp_path / "r", *asked, "--attack", "none", "--metric", "max-dispersion") == 0
+    assert sorted((tmp_path / "fits").read_text().strip(";").split(";")) == ["1.0 1", "1.0 2"]
+    found = [record for _, record in read_all(tmp_path / "r") if isinstance(record, Record)]
+    told = sorted((record.claim.epsilon, record.claim.derived, record.scheme["size"]) for record in found)  # type: ignore[union-attr]
+    assert told == [(1, 2, 1), (3, 6, 1), (3, 6, 2)]
 
 
 def bench(results: Path, *arguments: str) -> int:

@@ -95,6 +95,11 @@ def test_a_change_of_the_code_changes_it(hash_of: Hash) -> None:
     assert hash_of(PLUGIN.replace("double(value)", "double(value) + 1"), MATHS) != hash_of(PLUGIN, MATHS)
 
 
+def test_a_growing_contract_does_not_change_it(hash_of: Hash, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(module, "CONTRACT", tmp_path / "probe_maths.py")
+    assert hash_of(PLUGIN, MATHS) == hash_of(PLUGIN, MATHS.replace("value + value", "value * 2"))
+
+
 def test_a_change_in_an_imported_module_changes_it(hash_of: Hash) -> None:
     assert hash_of(PLUGIN, MATHS.replace("value + value", "value * 2")) != hash_of(PLUGIN, MATHS)
 
