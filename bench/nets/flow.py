@@ -26,7 +26,7 @@ class Flow(nn.Module, ABC):
     def decode(self, latent: Tensor, condition: Tensor | None = None) -> Tensor:
         """The rows (n, ...) of latents (n, d): the inverse of `encode`; float32."""
 
-    def initialise(self, samples: Tensor, condition: Tensor | None = None) -> None:  # noqa: B027  (most have none)
+    def initialise(self, samples: Tensor, condition: Tensor | None = None) -> None:
         """Set weights that depend on data by a first batch; by default there are none."""
 
     def log_density(self, samples: Tensor, condition: Tensor | None = None) -> Tensor:

@@ -1,0 +1,206 @@
+"""How a normalising flow is trained: by maximum likelihood, judged on people whose rows it has not seen.
+
+Source: Kingma and Dhariwal, Glow (2018), appendix B (uniform dequantisation, warm-up, initialisation by data), and
+Ardizzone et al. (2019), as in the CADP paper: loss mean(0.5 |z|^2 - log |det|) / d, Adam with epsilon 1e-6.
+
+Differences: gradients are clipped, and a run that diverges ends with an error.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from bench.nets.flow import Flow, log_densities
+from bench.nets.seeded import seeded
+from bench.progress import report
+from bench.seeds import derive, generator
+from bench.types import Dataset, NotApplicable
+
+ADAM_EPSILON = 1e-6
+INITIAL_ROWS = 256
+EXPLOSION = 100.0  # nats a dimension above the lowest loss so far; training that succeeds spans less than ten
+
+
+class FlowDiverged(RuntimeError):  # noqa: N818  (an outcome of training)
+    """Training left the finite numbers; the text says at which step, with which loss, and what to do."""
+
+
+@dataclass(frozen=True)
+class FlowCourse:
+    """How a flow is trained.
+
+    Args:
+        steps: Gradient steps of Adam.
+        batch: Rows a step; all of them where there are fewer.
+        learning_rate: Peak rate.
+        warm_up: Steps over which the rate rises to its peak.
+        milestones: Shares of the steps at which the rate falls to a tenth; () keeps it; None lets it fall along a
+            cosine to zero.
+        clip_norm: Longest gradient.
+        weight_decay: L2 penalty.
+        noise: Added to every row anew: "uniform" fills the steps of 8-bit images in [0, 1] (x + (u - 1/2) / 255);
+            a number is the standard deviation of Gaussian noise.
+        condition_dropout: Share of rows whose condition is replaced by zeros, which then stand for "unknown".
+    """
+
+    steps: int
+    batch: int
+    learning_rate: float
+    warm_up: int = 100
+    milestones: tuple[float, ...] | None = None
+    clip_norm: float = 50.0
+    weight_decay: float = 0.0
+    noise: Literal["uniform"] | float = "uniform"
+    condition_dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        for what in ("steps", "batch"):
+            if getattr(self, what) < 1:
+                raise ValueError(f"{what} must be at least 1, got {getattr(self, what)}")
+        for what in ("learning_rate", "clip_norm"):
+            if not getattr(self, what) > 0:
+                raise ValueError(f"{what} must be positive, got {getattr(self, what)}")
+        for what in ("warm_up", "weight_decay"):
+            if not getattr(self, what) >= 0:
+                raise ValueError(f"{what} must be at least 0, got {getattr(self, what)}")
+        if (
+            isinstance(self.noise, str)
+            and self.noise != "uniform"
+            or not isinstance(self.noise, str)
+            and self.noise < 0
+        ):
+            raise ValueError(f'noise must be "uniform" or a number of at least 0, got {self.noise!r}')
+        if not 0 <= self.condition_dropout <= 1:
+            raise ValueError(f"condition_dropout must be in [0, 1], got {self.condition_dropout}")
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        rise = min(1.0, (step + 1) / max(1, self.warm_up))
+        if self.milestones is None:
+            return self.learning_rate * rise * 0.5 * (1 + math.cos(math.pi * step / self.steps))
+        return self.learning_rate * rise * 0.1 ** sum(step >= share * self.steps for share in self.milestones)
+
+
+@dataclass(frozen=True)
+class FlowFit:
+    """How a trained flow does on held-out rows.
+
+    Args:
+        steps: Gradient steps done.
+        rows: Held-out rows.
+        nats_per_dim: Mean of -log density / d, in the units of the rows (images: with uniform noise added).
+        bits_per_dim: For images: the same as bits for a pixel of 8 bits, -log2 density / d + log2 255. None for tables.
+    """
+
+    steps: int
+    rows: int
+    nats_per_dim: float
+    bits_per_dim: float | None
+
+
+def hold_out(public: Dataset, share: float, seed: int) -> tuple[Tensor, Tensor]:
+    """Training rows and held-out rows (int64 indices, ascending): about `share` of them, no person on both sides.
+
+    Raises:
+        NotApplicable: There are fewer than two people (rows where nobody knows the people).
+    """
+    rows = torch.arange(len(public), device=public.samples.device)
+    people = rows if public.subjects is None else public.subjects
+    _, member, sizes = torch.unique(people, return_inverse=True, return_counts=True)
+    if len(sizes) < 2:
+        raise NotApplicable(f"a flow is judged on held-out people: {public.name} has {len(sizes)}, needs at least 2")
+    order = torch.randperm(len(sizes), generator=generator(seed)).to(rows.device)
+    count = int((sizes[order].cumsum(0) <= share * len(rows)).sum())
+    held = torch.isin(member, order[: min(max(1, count), len(sizes) - 1)])
+    return rows[~held], rows[held]
+
+
+def train_flow(
+    flow: Flow,
+    samples: Tensor,
+    condition: Tensor | None,
+    course: FlowCourse,
+    *,
+    held_out: tuple[Tensor, Tensor | None],
+    seed: int,
+) -> FlowFit:
+    """Train `flow` in place on its device, and leave it in evaluation mode.
+
+    Args:
+        flow: On the device of the rows.
+        samples: (n, ...) float32, public.
+        condition: (n, k) float32, or None for an unconditional flow.
+        course: Steps, rates, noise.
+        held_out: Rows and condition that it is judged on, in evaluation mode.
+        seed: Same seed, same bits on a CPU.
+
+    Raises:
+        FlowDiverged: The loss or a gradient is no longer finite, or the loss has exploded.
+    """
+    device, d = samples.device, samples[0].numel()
+    order, random = generator(derive(seed, "rows")), generator(derive(seed, "noise"), device)
+    optimiser = torch.optim.Adam(
+        flow.parameters(), lr=course.learning_rate, eps=ADAM_EPSILON, weight_decay=course.weight_decay
+    )
+    lowest, every = math.inf, max(1, course.steps // 50)
+    with seeded(derive(seed, "flow"), device):
+        flow.train()
+        flow.initialise(*_batch(samples, condition, course, INITIAL_ROWS, order, random))
+        for step in range(course.steps):
+            latent, log_det = flow.encode(*_batch(samples, condition, course, course.batch, order, random))
+            loss = (0.5 * latent.square().sum(dim=1) - log_det).mean() / d
+            optimiser.param_groups[0]["lr"] = course.rate(step)
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            length = nn.utils.clip_grad_norm_(flow.parameters(), course.clip_norm)
+            value = float(loss.detach())
+            lowest = min(lowest, value)
+            if not (math.isfinite(value) and bool(length.isfinite()) and value < lowest + EXPLOSION):
+                raise _diverged(step, value, lowest, float(length))
+            optimiser.step()
+            if (step + 1) % every == 0 or step + 1 == course.steps:
+                report(f"flow, loss {value:.3f} nats a dimension, step", step + 1, course.steps)
+    flow.eval()
+    return _judge(flow, held_out, course.steps, seed)
+
+
+def _batch(
+    samples: Tensor, condition: Tensor | None, course: FlowCourse, rows: int, order: torch.Generator,
+    random: torch.Generator,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    chosen = torch.randperm(len(samples), generator=order)[:rows].to(samples.device)
+    batch = _noisy(samples[chosen], course.noise, random)
+    if condition is None:
+        return batch, None
+    kept = torch.rand(len(chosen), 1, generator=random, device=samples.device) >= course.condition_dropout
+    return batch, condition[chosen] * kept
+
+
+def _noisy(samples: Tensor, noise: Literal["uniform"] | float, random: torch.Generator) -> Tensor:
+    shape, device = samples.shape, samples.device
+    if isinstance(noise, str):
+        return samples + (torch.rand(shape, generator=random, device=device) - 0.5) / 255
+    return samples + noise * torch.randn(shape, generator=random, device=device)
+
+
+def _judge(flow: Flow, held_out: tuple[Tensor, Tensor | None], steps: int, seed: int) -> FlowFit:
+    samples, condition = held_out
+    image = samples.ndim == 4
+    if image:
+        samples = _noisy(samples, "uniform", generator(derive(seed, "held out"), samples.device))
+    nats = -float(log_densities(flow, samples, condition).double().mean()) / samples[0].numel()
+    if not math.isfinite(nats):
+        raise _diverged(steps, nats, math.nan, math.nan)
+    return FlowFit(steps, len(samples), nats, nats / math.log(2) + math.log2(255) if image else None)
+
+
+def _diverged(step: int, loss: float, lowest: float, length: float) -> FlowDiverged:
+    return FlowDiverged(
+        f"the flow diverged at step {step}: loss {loss:.4g} nats a dimension (lowest before {lowest:.4g}), length of "
+        f"the gradient {length:.4g}; lower learning_rate or clip_norm, or lengthen warm_up"
+    )
