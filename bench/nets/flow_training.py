@@ -68,12 +68,7 @@ class FlowCourse:
         for what in ("warm_up", "weight_decay"):
             if not getattr(self, what) >= 0:
                 raise ValueError(f"{what} must be at least 0, got {getattr(self, what)}")
-        if (
-            isinstance(self.noise, str)
-            and self.noise != "uniform"
-            or not isinstance(self.noise, str)
-            and self.noise < 0
-        ):
+        if self.noise != "uniform" and (isinstance(self.noise, str) or not self.noise >= 0):
             raise ValueError(f'noise must be "uniform" or a number of at least 0, got {self.noise!r}')
         if not 0 <= self.condition_dropout <= 1:
             raise ValueError(f"condition_dropout must be in [0, 1], got {self.condition_dropout}")
