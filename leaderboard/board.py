@@ -167,9 +167,12 @@ def claim_text(claim: ClaimRecord | None, *, reached: bool) -> str:
     """A formal claim in words; `reached` tells a method without a claim from one that never got so far."""
     if claim is None:
         return "no claim" if reached else "not reached"
-    if claim.epsilon is None:
-        return "∞"
-    return number(claim.epsilon, None)
+    return epsilon_text(claim.epsilon)
+
+
+def epsilon_text(epsilon: float | None) -> str:
+    """A bound on ε in print; None stands for infinity, as in records."""
+    return "∞" if epsilon is None else number(epsilon, None)
 
 
 def device(record: Record) -> str:

@@ -10,12 +10,18 @@ from bench.records import Kind, Record
 
 ATTACK_GROUP = "Privacy by image: weakest figure over the attacks that count"
 PATIENT_GROUP = "Privacy by patient: weakest figure"
+FORMAL_GROUP = "Formal privacy"
 GROUPS: dict[Kind, str] = {
     "utility": "Utility",
     "learning-curve": "Utility",
+    "transfer": "Utility",
+    "detection": "Utility",
     "decoding": "Released set",
     "attack": "Other attack figures: weakest",
+    "probes": "Other attack figures: weakest",
     "sets": "Released set",
+    "tables": "Released set",
+    "audit": FORMAL_GROUP,
     "throughput": "Cost",
 }
 
@@ -89,6 +95,30 @@ COLUMNS: tuple[Column, ...] = (
         "0.5",
     ),
     Column(
+        "transfer-auc", "Transfer AUC", "transfer", "Utility", "higher", 3,
+        "Utility AUC of a model trained on the release and tested on original images (p/o), with the other three routes "
+        "beside it: o/o, o/p, p/p.",
+        "0.5",
+    ),
+    Column(
+        "transfer-accuracy", "Transfer accuracy", "transfer", "Utility", "higher", 3,
+        "The share of original test images whose class a model trained on the release names, with the other three "
+        "routes beside it.",
+        "the share of the most frequent class",
+    ),
+    Column(
+        "detection-auc", "Detection AUC", "detection", "Utility", "higher", 3,
+        "How well two density models, one of normal and one of all public images, tell abnormal from normal released "
+        "images without any classifier.",
+        "0.5",
+    ),
+    Column(
+        "probe-auc", "Probe AUC", "probes", GROUPS["probes"], "lower", 3,
+        "How well a detector that Eve trained on releases of her own tells whether a released image carried a mark (a "
+        "block) or was flipped: the weaker of the two.",
+        "0.5",
+    ),
+    Column(
         "decoding-error", "Decoding error", "decoding", "Released set", "lower", 3,
         "The share of the variance of test images that a decoder leaves unexplained if somebody with the key trains "
         "it: how much of the image the encoding loses. It says nothing about Eve, who has no such pairs.",
@@ -103,6 +133,11 @@ COLUMNS: tuple[Column, ...] = (
         "nearest-neighbour-distance", "Nearest-neighbour distance", "sets", "Released set", "higher", None,
         "The mean distance from a raw row to the nearest released row, standardised in the same way. 0 means that the "
         "raw rows themselves were released.",
+    ),
+    Column(
+        "empirical-epsilon", "Shown ε ≥", "audit", FORMAL_GROUP, "lower", None,
+        "A lower bound on the true ε that an audit has shown, with the confidence stated beside it: the method was asked "
+        "many times to release one of two inputs, and a test told them apart this well.",
     ),
     Column(
         "throughput", "Images per second", "throughput", "Cost", "higher", None,
@@ -122,5 +157,5 @@ def columns(records: Iterable[Record]) -> tuple[Column, ...]:
                 found[name] = Column(name, title, record.kind, GROUPS[record.kind], score.better, None, "")
             elif found[name].better != score.better:
                 found[name] = replace(found[name], better=score.better)
-    order = [ATTACK_GROUP, PATIENT_GROUP, GROUPS["attack"], GROUPS["sets"], GROUPS["throughput"]]
+    order = [ATTACK_GROUP, PATIENT_GROUP, GROUPS["attack"], GROUPS["sets"], GROUPS["throughput"], FORMAL_GROUP]
     return tuple(sorted(found.values(), key=lambda column: ([GROUPS["utility"], *order]).index(column.group)))

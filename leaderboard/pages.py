@@ -12,7 +12,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench.records import Record, json_schema, read_all
-from leaderboard.board import Row, missing, ordered, parameters_text, rows
+from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, rows
 from leaderboard.columns import Column, columns
 from leaderboard.downloads import flat, results_csv, results_json
 from leaderboard.entries import WORDS, interval, number, reason
@@ -148,6 +148,7 @@ def _environment() -> Environment:
         "short": short,
     }
     env.globals |= {"words": WORDS, "number": number, "interval": interval, "reason": reason, "command": command}
+    env.globals |= {"epsilon_text": epsilon_text}
     env.globals |= {"used": _used, "shared_null": _shared_null, "missing": missing}
     return env
 

@@ -22,6 +22,7 @@ from leaderboard.panel import dumps
 from metrics.pairs import engine
 
 _COLUMNS = ("utility-auc", "guesswork", "reid-auc", "top-1", "nearest-neighbour-distance", "throughput")
+ON_REQUEST = ("learning-curve", "transfer", "detection", "decoding", "probes", "tables", "audit")
 
 
 def main(options: argparse.Namespace) -> int:
@@ -58,7 +59,7 @@ def _print_table(summary: Summary, where: Place) -> None:
         part = [row for row in board if row.dataset == dataset]
         table = Table(title=_title(part[0]), title_justify="left", caption_justify="left", show_lines=True)
         table.add_column("method", no_wrap=True)
-        asked = [name for name, entry in part[0].entries.items() if entry.column.kind in ("learning-curve", "decoding")]
+        asked = [name for name, entry in part[0].entries.items() if entry.column.kind in ON_REQUEST]
         columns = [part[0].entries[name].column for name in (*_COLUMNS, *asked) if name in part[0].entries]
         columns = [column for column in columns if any(row.entries[column.name].status != "not-run" for row in part)]
         for column in columns:

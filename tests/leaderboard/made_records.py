@@ -45,8 +45,11 @@ def dataset(name: str = "synth-cxr", **more: Any) -> DatasetRecord:
     return DatasetRecord(**(usual | more))
 
 
-def claim(epsilon: float | None) -> ClaimRecord:
-    return ClaimRecord(unit="image", epsilon=epsilon, delta=0.0, assumptions="pixels in range", basis="a paper, eq. 1")
+def claim(epsilon: float | None, derived: float | None = None) -> ClaimRecord:
+    derived = epsilon if derived is None else derived
+    return ClaimRecord(
+        unit="image", epsilon=epsilon, derived=derived, delta=0.0, assumptions="pixels in range", basis="a paper, eq. 1"
+    )
 
 
 def plugin(name: str, parameters: Mapping[str, Any]) -> PluginRecord:

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from made_records import auc, claim, dataset, guesswork, record, utility
+from made_records import auc, claim, dataset, guesswork, record, score, utility
 
 from bench.records import Record, dumps, json_schema
 from bench.spec import parse
@@ -229,3 +229,16 @@ def test_a_picture_is_shown_of_data_that_may_be_shared_only(tmp_path: Path, shar
     (folder / "decoding.png").write_bytes(b"a picture")
     build(tmp_path, tmp_path / "site")
     assert [path.read_bytes() for path in tmp_path.glob("site/figures/*.png")] == [b"a picture"] * shareable
+
+
+def test_claimed_derived_and_shown_bounds_stand_side_by_side(write: Write, tmp_path: Path) -> None:
+    shown = score(2.4, 2.4, 3.1, unit="ε", note="at least, with 95 % confidence")
+    made = [
+        record("cadp", scores={"guesswork": guesswork(2)}, claim=claim(1.5, 3.0)),
+        record("cadp", "audit", {"empirical-epsilon": shown}, kind="audit", claim=claim(1.5, 3.0)),
+    ]
+    page = build(write(*made), tmp_path / "site").read_text()
+    cells = [page.index(f'data-label="{name} ↓"') for name in ("Claimed ε", "Derived ε", "Shown ε ≥")]
+    assert cells == sorted(cells)
+    for text, start, end in zip(("1.50", "3.00", "2.40"), cells, [*cells[1:], len(page)], strict=True):
+        assert f'<span class="value">{text}</span>' in page[start:end]
