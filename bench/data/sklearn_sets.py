@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from bench.data.source import Scan, Source
+
+MEASUREMENTS = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,10 @@ class Diabetes(Source):
 
     Columns: age (years), sex (1 or 2), body mass index (kg/m2), mean arterial pressure (mmHg), and six blood serum
     values (total cholesterol, LDL, HDL, total/HDL, log of triglycerides, glucose). One row is one patient.
+
+    Args:
+        target: "label": progression is the finding alone. "column": the raw measure of progression (25 to 346) is an
+            eleventh column too, so that what is learned about it can be read off; it gives the finding away.
     """
 
     name: ClassVar[str] = "diabetes"
@@ -61,18 +67,31 @@ class Diabetes(Source):
     obtain: ClassVar[str] = "comes with scikit-learn"
     default_size: ClassVar[int | None] = None
 
+    target: Literal["label", "column"] = "label"
+
+    def __post_init__(self) -> None:
+        if self.target not in ("label", "column"):
+            raise ValueError(f"target must be label or column, got {self.target!r}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names as scikit-learn has them, then "progression" if it is a column."""
+        return (*MEASUREMENTS, "progression") if self.target == "column" else MEASUREMENTS
+
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """Read the table in its own units (not scaled). A table has no `size`."""
         from sklearn.datasets import load_diabetes  # takes a second; only for those who ask for it
 
         bunch = load_diabetes(scaled=False)
         labels = (bunch.target > np.median(bunch.target)).astype(np.float32)[:, None]
+        samples = np.column_stack((bunch.data, bunch.target)) if self.target == "column" else bunch.data
         return Scan(
             labels=labels,
             subjects=None,
             findings=("progression above median",),
             exclusive=False,
-            samples=bunch.data.astype(np.float32),
+            samples=samples.astype(np.float32),
             version="scikit-learn, unscaled",
-            notes=("columns: " + ", ".join(bunch.feature_names),),
+            notes=("columns: " + ", ".join(self.columns),),
+            name=f"{self.name}:column" if self.target == "column" else "",
         )

@@ -70,6 +70,11 @@ class Source(ABC):
     default_size: ClassVar[int | None]
     confidential: ClassVar[frozenset[str]] = frozenset()
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of a table's columns. Default: nobody knows them, or the rows are images."""
+        return ()
+
     @abstractmethod
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """Find and check the files under the data roots. Raises DataError with what was expected, found and to do.

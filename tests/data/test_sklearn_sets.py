@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from bench.data.sklearn_sets import Diabetes, Digits
 
@@ -47,6 +48,23 @@ def test_half_of_the_diabetes_patients_progress_above_the_median():
     positive = scan.labels[:, 0] == 1
     assert positive.sum() == 221
     assert target[positive].min() > target[~positive].max()
+
+
+def test_progression_becomes_the_last_column_on_request():
+    from sklearn.datasets import load_diabetes
+
+    bunch, plain, wide = load_diabetes(scaled=False), Diabetes().scan((), None), Diabetes("column").scan((), None)
+    assert Diabetes().columns == tuple(bunch.feature_names)
+    assert Diabetes("column").columns == (*bunch.feature_names, "progression")
+    assert np.array_equal(wide.samples[:, :10], plain.samples)
+    assert np.array_equal(wide.samples[:, 10], bunch.target.astype(np.float32))
+    assert np.array_equal(wide.labels, plain.labels)
+    assert (plain.name, wide.name) == ("", "diabetes:column")
+
+
+def test_a_target_that_is_neither_is_refused():
+    with pytest.raises(ValueError, match="target must be label or column, got 'row'"):
+        Diabetes("row")  # type: ignore[arg-type]
 
 
 def test_both_are_their_own_public_set_and_may_be_shared():
