@@ -1,0 +1,218 @@
+"""Glow: a normalising flow for images with invertible 1x1 convolutions.
+
+Source: Kingma and Dhariwal, Glow: Generative Flow with Invertible 1x1 Convolutions (2018), section 3 and the authors'
+code: levels of squeeze, `depth` steps of (activation normalisation, 1x1 convolution, affine coupling whose scale is
+sigmoid(h + 2)), and a split whose outgoing half has a learned conditional Gaussian prior. The latent is that half in
+units of its prior (the code's eps), level by level, and at last what is left, all standard normal.
+
+Differences from the authors' code:
+- The 1x1 convolution is held as its LU decomposition (their option) and applied together with the normalisation.
+- The network of a coupling has plain 3x3, 1x1 and zero-initialised 3x3 convolutions: no normalisation between them, no
+  channel that marks the border, no learned factor on the last one.
+- The top has a fixed standard normal prior (their `learntop=False`, as in the DP-GLOW paper).
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear, logsigmoid, pixel_shuffle, pixel_unshuffle, relu
+
+from bench.nets.classifier import Precision
+from bench.nets.flow import Flow
+
+SMALLEST_SIDE = 4
+SMALLEST_DEVIATION = 1e-4
+Shape = tuple[int, int, int]
+
+
+def most_levels(h: int, w: int) -> int:
+    """How many times both sides can be halved; 0 where one is odd."""
+    levels = 0
+    while h % 2 == 0 and w % 2 == 0:
+        h, w, levels = h // 2, w // 2, levels + 1
+    return levels
+
+
+def usual_levels(h: int, w: int) -> int:
+    """The most levels that leave sides of at least 4 pixels (7 at 512, 4 at 64, 3 at 32, 2 at 28), at least 1."""
+    return max(1, min(most_levels(h, w), (min(h, w) // SMALLEST_SIDE).bit_length() - 1))
+
+
+class Mixing(nn.Module):
+    """Activation normalisation followed by an invertible 1x1 convolution, as one affine map of a pixel's channels."""
+
+    order: Tensor
+    signs: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        order, lower, upper = torch.linalg.lu(torch.linalg.qr(torch.randn(channels, channels, dtype=torch.float64))[0])
+        diagonal = upper.diagonal()
+        self.register_buffer("order", order.float())
+        self.register_buffer("signs", diagonal.sign().float())
+        self.lower = nn.Parameter(lower.float())
+        self.upper = nn.Parameter(upper.float())
+        self.log_diagonal = nn.Parameter(diagonal.abs().log().float())
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.log_scale = nn.Parameter(torch.zeros(channels))
+
+    def initialise(self, x: Tensor) -> None:
+        """Give the channels of x (n, c, h, w) mean 0 and deviation 1."""
+        std, mean = torch.std_mean(x, dim=(0, 2, 3))
+        self.bias.data = -mean
+        self.log_scale.data = -std.clamp_min(SMALLEST_DEVIATION).log()
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The mixed channels, and log |det| (a number, the same for every image)."""
+        weight = self._weight()
+        y = linear(x.movedim(1, -1), weight, weight @ self.bias).movedim(-1, 1)
+        return y, x.shape[2] * x.shape[3] * (self.log_scale + self.log_diagonal).sum()
+
+    def inverse(self, y: Tensor) -> Tensor:
+        """What `forward` was given."""
+        weight = torch.linalg.inv(self._weight().double()).to(y)
+        return linear(y.movedim(1, -1), weight, -self.bias).movedim(-1, 1)
+
+    def _weight(self) -> Tensor:
+        lower = self.lower.tril(-1) + torch.eye(len(self.signs), device=self.signs.device)
+        upper = self.upper.triu(1) + torch.diag(self.signs * self.log_diagonal.exp())
+        return self.order @ lower @ (upper * self.log_scale.exp())
+
+
+class Coupling(nn.Module):
+    """Shifts and scales one half of the channels by what a network makes of the other half."""
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        self.enter = nn.Conv2d(channels // 2, width, 3, padding=1)
+        self.middle = nn.Conv2d(width, width, 1)
+        self.leave = _zeros(width, channels)
+
+    def forward(self, x: Tensor, precision: Precision) -> tuple[Tensor, Tensor]:
+        """The channels after the coupling, and log |det| (n,)."""
+        kept, moved = x.chunk(2, dim=1)
+        shift, log_scale = self._affine(kept, precision)
+        return torch.cat((kept, (moved + shift) * log_scale.exp()), dim=1), log_scale.sum(dim=(1, 2, 3))
+
+    def inverse(self, y: Tensor, precision: Precision) -> Tensor:
+        """What `forward` was given."""
+        kept, moved = y.chunk(2, dim=1)
+        shift, log_scale = self._affine(kept, precision)
+        return torch.cat((kept, moved * (-log_scale).exp() - shift), dim=1)
+
+    def _affine(self, kept: Tensor, precision: Precision) -> tuple[Tensor, Tensor]:
+        with torch.autocast(kept.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
+            h = self.leave(relu(self.middle(relu(self.enter(kept)))))
+        shift, scale = h.float().chunk(2, dim=1)
+        return shift, logsigmoid(scale + 2)
+
+
+class Level(nn.Module):
+    """Squeeze, steps, and the prior of the half that leaves (None at the top, where everything does)."""
+
+    def __init__(self, channels: int, *, depth: int, width: int, top: bool) -> None:
+        super().__init__()
+        self.mixings = nn.ModuleList(Mixing(channels) for _ in range(depth))
+        self.couplings = nn.ModuleList(Coupling(channels, width) for _ in range(depth))
+        self.prior = None if top else _zeros(channels // 2, channels)
+
+    def steps(self) -> list[tuple[Mixing, Coupling]]:
+        """The steps in order."""
+        return list(zip(cast(list[Mixing], self.mixings), cast(list[Coupling], self.couplings), strict=True))
+
+
+class Glow(Flow):
+    """An unconditional flow for images of one shape.
+
+    Args:
+        shape: (c, h, w) of an image.
+        levels: Squeezes; 2 ** levels must divide both sides.
+        depth: Steps a level.
+        width: Channels inside a coupling's network.
+        precision: Arithmetic of the couplings' networks in training mode; in evaluation mode all is float32.
+
+    Raises:
+        ValueError: A size below 1, or sides that the levels do not divide.
+    """
+
+    def __init__(self, shape: Shape, *, levels: int, depth: int, width: int, precision: Precision = "float32") -> None:
+        super().__init__()
+        for what, size in (("levels", levels), ("depth", depth), ("width", width)):
+            if size < 1:
+                raise ValueError(f"{what} must be at least 1, got {size}")
+        c, h, w = shape
+        if levels > most_levels(h, w):
+            raise ValueError(
+                f"a Glow of {levels} levels halves the sides {levels} times, and {h}x{w} allow it {most_levels(h, w)} "
+                f"times: lower levels, or prepare the images at a size that {2**levels} divides"
+            )
+        self.shape, self.precision = shape, precision
+        self.levels = nn.ModuleList(
+            Level(c * 2 ** (number + 2), depth=depth, width=width, top=number + 1 == levels) for number in range(levels)
+        )
+
+    def encode(self, samples: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Latents (n, d) of images (n, c, h, w), and log |det| (n,)."""
+        return self._encode(samples)
+
+    def initialise(self, samples: Tensor, condition: Tensor | None = None) -> None:
+        """Normalise the activations of images (n, c, h, w), step by step."""
+        with torch.no_grad():
+            self._encode(samples, initialise=True)
+
+    def decode(self, latent: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Images (n, c, h, w) of latents (n, d)."""
+        _, h, w = self.shape
+        sizes = [latent.shape[1] >> number + 1 for number in range(len(self.levels))]
+        sizes[-1] *= 2
+        parts, x = torch.split(latent, sizes, dim=1), latent[:, :0]
+        for number, level in reversed(list(enumerate(self._levels()))):
+            part = _last(parts[number].reshape(len(latent), -1, h >> number + 1, w >> number + 1))
+            if level.prior is None:
+                x = part
+            else:
+                mean, log_scale = level.prior(x).chunk(2, dim=1)
+                x = torch.cat((x, mean + part * log_scale.exp()), dim=1)
+            for mixing, coupling in reversed(level.steps()):
+                x = mixing.inverse(coupling.inverse(x, self._precision()))
+            x = _last(pixel_shuffle(x, 2))
+        return x.contiguous()
+
+    def _encode(self, samples: Tensor, *, initialise: bool = False) -> tuple[Tensor, Tensor]:
+        x, parts, log_det = samples, [], samples.new_zeros(len(samples))
+        for level in self._levels():
+            x = _last(pixel_unshuffle(x, 2))
+            for mixing, coupling in level.steps():
+                if initialise:
+                    mixing.initialise(x)
+                x, mixed = mixing(x)
+                x, coupled = coupling(x, self._precision())
+                log_det = log_det + mixed + coupled
+            part = x
+            if level.prior is not None:
+                x, leaving = x.chunk(2, dim=1)
+                mean, log_scale = level.prior(x).chunk(2, dim=1)
+                part, log_det = (leaving - mean) * (-log_scale).exp(), log_det - log_scale.sum(dim=(1, 2, 3))
+            parts.append(part.flatten(1))
+        return torch.cat(parts, dim=1), log_det
+
+    def _levels(self) -> list[Level]:
+        return list(cast(list[Level], self.levels))
+
+    def _precision(self) -> Precision:
+        return self.precision if self.training else "float32"
+
+
+def _zeros(inputs: int, outputs: int) -> nn.Conv2d:
+    """A 3x3 convolution that starts by giving 0."""
+    layer = nn.Conv2d(inputs, outputs, 3, padding=1)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(cast(Tensor, layer.bias))
+    return layer
+
+
+def _last(x: Tensor) -> Tensor:
+    return x.contiguous(memory_format=torch.channels_last)
