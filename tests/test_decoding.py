@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-import io
-
 import torch
-from PIL import Image
 
-from bench.decoding import draw
 from bench.evidence import DecodingEvidence, LearningEvidence, UtilityEvidence
 from metrics.decoding_error import DecodingError
 from metrics.learning_curve import LearningCurve
@@ -46,19 +42,3 @@ def test_a_learning_curve_is_the_mean_of_its_parts_and_tells_each() -> None:
     assert score.value == 0.75
     assert score.parts["0.5 of the release"].value == UtilityAUC()(parts[0.5]).value == 1
     assert score.parts["0.25 of the release"].value == 0.5
-
-
-def test_the_picture_holds_a_strip_each_in_frames_of_one_pixel() -> None:
-    picture = Image.open(io.BytesIO(draw([images(3), 10 * images(3, 1) - 5, images(3).expand(-1, 3, -1, -1)])))
-    assert picture.size == (3 * 6, 3 * 6)
-    assert picture.mode == "RGB"
-    shown = torch.tensor(
-        list(picture.get_flattened_data() if hasattr(picture, "get_flattened_data") else picture.getdata())
-    )
-    first = shown.reshape(18, 18, 3)[1:5, 1:5, 0]
-    assert torch.equal(first, (images(3)[0, 0] * 255).round().long())
-
-
-def test_released_images_of_another_size_are_shown_as_large_as_the_raw_ones() -> None:
-    picture = Image.open(io.BytesIO(draw([images(3), torch.randn(3, 1, 8, 2), images(3)])))
-    assert picture.size == (3 * 6, 3 * 6)
