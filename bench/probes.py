@@ -1,0 +1,154 @@
+"""The probes evaluator: does a release still show a mark that its raw image carried?
+
+Source: the DP-GLOW paper, section 7.2 and figures 3 to 6: an artificial block marker, and situs inversus simulated by a
+left-right flip; things that would tell a person apart. The paper shows pictures. Here every probe is a score: half of
+the private people get the mark, and a detector says who.
+
+The detector is Eve's. She knows the scheme and the public rows, marks half of the public people herself and releases
+them under keys of her own, dealing the marks anew for each; she chooses among detectors by public people and a key that
+she did not train on. The paper's marker is given by its picture only: here a white square an eighth of the image high
+and wide, which begins anywhere in the first quarter of the rows and of the columns, so that no single pixel tells.
+Beside it stands the same detector trained and scored on raw images: what there was to hide.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import cast
+
+import torch
+from pydantic import JsonValue
+from torch import Tensor
+
+from bench.bob import BobPlan, train_bob
+from bench.contract import check
+from bench.evidence import ProbeEvidence, UtilityEvidence
+from bench.measurement import Measurement
+from bench.nets.flow_training import hold_out
+from bench.originals import originals
+from bench.pictures import SHOWN, draw
+from bench.progress import stage
+from bench.seeds import derive, generator
+from bench.types import Attack, Dataset, Key, NotApplicable, Release
+from bench.workbench import Workbench
+from metrics.resampling import half_samples
+
+OWN_KEYS = 4  # that Eve trains on
+CHOOSING = 0.25  # share of the public rows that she chooses by
+BLOCK, CORNER = 8, 4  # as a part of the image's height and width: the block, and where it begins
+
+Mark = Callable[[Tensor, int], Tensor]
+
+
+def paint_block(images: Tensor, seed: int) -> Tensor:
+    """Images (n, c, h, w) in [0, 1] with a white block each, at a place of its own in the upper left corner."""
+    source = generator(seed)
+    spans = []
+    for length in images.shape[2:]:
+        first = torch.randint(max(1, length // CORNER), (len(images), 1), generator=source)
+        place = torch.arange(length)
+        spans.append((place >= first) & (place < first + max(1, length // BLOCK)))
+    block = spans[0][:, None, :, None] & spans[1][:, None, None, :]
+    return images.masked_fill(block.to(images.device), 1.0)
+
+
+def flip(images: Tensor, seed: int) -> Tensor:
+    """Images (n, c, h, w) with left and right exchanged, whatever the seed."""
+    return images.flip(-1)
+
+
+PROBES: Mapping[str, Mark] = {"block marker": paint_block, "flip": flip}
+
+
+@dataclass(frozen=True, eq=False)
+class Marked:
+    """Rows, raw or released, and which of them carry the mark: (n, 1) float32 of 0 and 1."""
+
+    rows: Dataset
+    carried: Tensor
+
+
+def deal(data: Dataset, mark: Mark, seed: int) -> Marked:
+    """Raw images of which those of a random half of the people carry the mark."""
+    subjects = None if data.subjects is None else data.subjects.cpu()
+    chosen = half_samples(subjects, len(data), 1, seed=derive(seed, "people"))[0].to(data.samples.device)
+    samples, carried = data.samples.clone(), data.samples.new_zeros(len(data), 1)
+    samples[chosen] = mark(samples[chosen], derive(seed, "mark"))
+    carried[chosen] = 1
+    return Marked(replace(data, samples=samples), carried)
+
+
+def run_probes(bench: Workbench, attack: Attack | None) -> Measurement:
+    """For each probe, train Eve's detector on releases of her own and score the data owner's under the first key."""
+    if bench.private.samples.ndim != 4:
+        raise NotApplicable("probes mark images, and these rows are a table's")
+    scheme = bench.scheme()
+    start = time.perf_counter()
+    own = [scheme.sample_key(bench.seed("probe key", number)) for number in range(OWN_KEYS + 1)]
+    learning, choosing = (bench.public.take(rows) for rows in hold_out(bench.public, CHOOSING, bench.seed("probes")))
+    released: dict[str, UtilityEvidence] = {}
+    original: dict[str, UtilityEvidence] = {}
+    details: dict[str, JsonValue] = {}
+    strips: list[Tensor] = []
+    for name, mark in PROBES.items():
+        stage(f"release {name}")
+        seeds = [bench.seed("probe", name, number) for number in range(OWN_KEYS + 2)]
+        dealt = [deal(part, mark, seed) for part, seed in zip([learning] * OWN_KEYS + [choosing], seeds, strict=False)]
+        dealt.append(deal(bench.private, mark, seeds[-1]))
+        sent = bench.untouched(bench.method.name, partial(_send, bench, dealt, [*own, bench.key(scheme, 0)]))
+        for ending, parts, found in (("", sent, released), (", raw image", dealt, original)):
+            stage(f"detect {name}{ending}")
+            found[name], details[f"{name}{ending}"] = _detect(bench, parts, name)
+        strips += _strips(bench.private, dealt[-1], sent[-1])
+    evidence = ProbeEvidence(released, original)
+    seconds = {"probes": time.perf_counter() - start}
+    picture = draw(strips) if bench.record.shareable else None
+    return Measurement({"": evidence}, details, seconds, _knowledge(bench, learning, choosing), picture)
+
+
+def _send(bench: Workbench, dealt: Sequence[Marked], keys: Sequence[Key]) -> list[Marked]:
+    """What each part looks like after its release under its own key."""
+    found = []
+    for part, key in zip(dealt, keys, strict=True):
+        release = key.release(part.rows)
+        check(release, part.rows)
+        if release.samples.ndim != 4:
+            raise NotApplicable(f"probes look at images, and {bench.method.name} releases vectors")
+        rows = originals(release.links, len(release), bench.method.name)
+        found.append(Marked(replace(part.rows.take(rows), samples=release.samples), part.carried[rows]))
+    return found
+
+
+def _detect(bench: Workbench, parts: Sequence[Marked], name: str) -> tuple[UtilityEvidence, JsonValue]:
+    """Scores of the last part by the detector that was trained on the first ones and chosen on the last but one."""
+    *learned, chosen, judged = parts
+    samples, carried = (torch.cat(each) for each in zip(*((p.rows.samples, p.carried) for p in learned), strict=True))
+    plan = BobPlan(epochs=bench.preset.probe_epochs, width=bench.preset.bob_width)
+    bob = train_bob(
+        Release(samples, carried, None), chosen.rows.samples, chosen.carried,
+        exclusive=False, plan=plan, seed=bench.seed("probe detector", name),
+    )  # fmt: skip
+    scores = bob.predict(judged.rows.samples).float().cpu()
+    subjects = None if judged.rows.subjects is None else judged.rows.subjects.cpu()
+    evidence = UtilityEvidence([scores], judged.carried.cpu(), subjects, (name,), bench.seed("probe", name))
+    trials = [cast(JsonValue, asdict(trial)) for trial in bob.trials]
+    return evidence, {"architecture": bob.architecture, "dev_auc": bob.dev_auc, "trials": trials}
+
+
+def _strips(raw: Dataset, dealt: Marked, sent: Marked) -> list[Tensor]:
+    """The first marked images as they were, marked, and released."""
+    shown = dealt.carried[:, 0].nonzero()[:SHOWN, 0]
+    return [raw.samples[shown], dealt.rows.samples[shown], sent.rows.samples[shown]]
+
+
+def _knowledge(bench: Workbench, learning: Dataset, choosing: Dataset) -> dict[str, str]:
+    """What Eve knows, for the record."""
+    return {
+        "eve": "the mark, the scheme and public images, which she marks and releases herself",
+        "public": f"{len(learning)} rows of {bench.record.public}, and {len(choosing)} of other people to choose by",
+        "scheme": f"known; she trains on {OWN_KEYS} keys of her own and chooses by one more",
+        "key": "unknown: scored on 1 key that she never saw",
+    }

@@ -1,0 +1,31 @@
+"""Detection AUC: abnormal against normal by a ratio of two densities, without a classifier (DP-GLOW, section 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from bench.evidence import DetectionEvidence
+from bench.types import Metric, Score
+from metrics.utility_auc import UtilityAUC
+
+
+@dataclass(frozen=True)
+class DetectionAUC(Metric[DetectionEvidence]):
+    """AUC of telling abnormal from normal released images by the densities of raw public ones."""
+
+    name: ClassVar[str] = "detection-auc"
+    unit: ClassVar[str] = "AUC"
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    source: ClassVar[str] = "DP-GLOW, section 5 and table 3, after Shibata et al."
+    on_request: ClassVar[bool] = True
+
+    def __call__(self, evidence: DetectionEvidence) -> Score:
+        """AUC on released rows, with the AUC on raw rows as a part; the interval bootstraps people.
+
+        Raises:
+            NotApplicable: The rows are all normal or all abnormal.
+        """
+        (released,) = UtilityAUC()(evidence.released).parts.values()
+        (raw,) = UtilityAUC()(evidence.original).parts.values()
+        return replace(released, parts={"raw image": raw}, note="95 % bootstrap over people")
