@@ -96,8 +96,8 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "transfer-auc", "Transfer AUC", "transfer", "Utility", "higher", 3,
-        "Utility AUC of a model trained on the release and tested on original images (p/o), with the other three routes "
-        "beside it: o/o, o/p, p/p.",
+        "Utility AUC of a model trained on the release and tested on original images (p/o), with the other three "
+        "routes beside it: o/o, o/p, p/p.",
         "0.5",
     ),
     Column(
@@ -136,8 +136,8 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "empirical-epsilon", "Shown ε ≥", "audit", FORMAL_GROUP, "lower", None,
-        "A lower bound on the true ε that an audit has shown, with the confidence stated beside it: the method was asked "
-        "many times to release one of two inputs, and a test told them apart this well.",
+        "A lower bound on the true ε that an audit has shown, with the confidence stated beside it: the method was "
+        "asked many times to release one of two inputs, and a test told them apart this well.",
     ),
     Column(
         "throughput", "Images per second", "throughput", "Cost", "higher", None,

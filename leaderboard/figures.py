@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ from bench.records import ScoreRecord
 from leaderboard.board import Row
 
 Plane = Literal["reid-auc", "guesswork"]
+Version = Literal["light", "dark"]
 POINT = 100 / 72  # pixels in a point at the 100 dots an inch of these figures
 PALE = (7, 8)  # grey, which stands for chance here, and yellow, which vanishes on white
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "p", "h", "*")
@@ -85,11 +87,11 @@ def points(rows: Sequence[Row], metric: str) -> list[Point]:
             ]
             telling += [row.preset] * any(other.preset != row.preset for other in twins)
             telling += [f"seed {row.seed}"] * any(other.seed != row.seed for other in twins)
-            found.append(Point(_short(" ".join([row.method, *telling])), row.method, utility, privacy))
+            found.append(Point(shortened(" ".join([row.method, *telling])), row.method, utility, privacy))
     return found
 
 
-def plane(rows: Sequence[Row], metric: Plane, methods: Sequence[str], theme: Literal["light", "dark"]) -> str | None:
+def plane(rows: Sequence[Row], metric: Plane, methods: Sequence[str], theme: Version) -> str | None:
     """An SVG of utility (upwards) against the weakest privacy figure (better to the right); None without points.
 
     Args:
@@ -101,30 +103,42 @@ def plane(rows: Sequence[Row], metric: Plane, methods: Sequence[str], theme: Lit
     chosen, shown = THEMES[theme], points(rows, metric)
     if not shown:
         return None
-    style: dict[Any, Any] = seaborn.axes_style("whitegrid") | {
-        "text.color": chosen.ink, "axes.labelcolor": chosen.ink, "xtick.color": chosen.ink, "ytick.color": chosen.ink,
-        "axes.edgecolor": chosen.faint, "axes.facecolor": chosen.ground, "figure.facecolor": chosen.ground,
-        "grid.color": chosen.faint, "grid.alpha": 0.25, "grid.linewidth": 0.6, "axes.linewidth": 0.8, "font.size": 9.5,
-        "font.family": "DejaVu Sans", "svg.hashsalt": f"{metric}-{theme}", "svg.fonttype": "path",
-    }  # fmt: skip
-    with matplotlib.rc_context(style), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # a box in its place is enough
-        figure = Figure(figsize=(6.4, 4.7), dpi=100, layout="constrained")
-        FigureCanvasAgg(figure)
+    with canvas(chosen, f"{metric}-{theme}") as (figure, stream):
         axes = figure.add_subplot()
         _draw(axes, shown, metric, list(methods), chosen)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         _name(axes, shown, chosen)
-        stream = io.StringIO()
-        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
     return stream.getvalue()
 
 
-def _draw(axes: Axes, shown: Sequence[Point], metric: str, methods: list[str], theme: Theme) -> None:
+@contextmanager
+def canvas(theme: Theme, salt: str) -> Iterator[tuple[Figure, io.StringIO]]:
+    """A figure in the colours of `theme`; afterwards the stream holds it as SVG, the same bits every time."""
+    style: dict[Any, Any] = seaborn.axes_style("whitegrid") | {
+        "text.color": theme.ink, "axes.labelcolor": theme.ink, "xtick.color": theme.ink, "ytick.color": theme.ink,
+        "axes.edgecolor": theme.faint, "axes.facecolor": theme.ground, "figure.facecolor": theme.ground,
+        "grid.color": theme.faint, "grid.alpha": 0.25, "grid.linewidth": 0.6, "axes.linewidth": 0.8, "font.size": 9.5,
+        "font.family": "DejaVu Sans", "svg.hashsalt": salt, "svg.fonttype": "path", "legend.frameon": False,
+    }  # fmt: skip
+    with matplotlib.rc_context(style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # a box in its place is enough
+        figure = Figure(figsize=(6.4, 4.7), dpi=100, layout="constrained")
+        FigureCanvasAgg(figure)
+        stream = io.StringIO()
+        yield figure, stream
+        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+
+
+def colours(methods: Sequence[str], theme: Theme) -> dict[str, tuple[float, ...]]:
+    """A colour a method, the same in every picture of a board."""
     usable = [colour for index, colour in enumerate(seaborn.color_palette("colorblind", 10)) if index not in PALE]
-    colours = [tuple(c + (theme.target - c) * theme.shift for c in colour) for colour in usable]
-    palette = {method: colours[index % len(colours)] for index, method in enumerate(methods)}
+    found = [tuple(c + (theme.target - c) * theme.shift for c in colour) for colour in usable]
+    return {method: found[index % len(found)] for index, method in enumerate(methods)}
+
+
+def _draw(axes: Axes, shown: Sequence[Point], metric: str, methods: list[str], theme: Theme) -> None:
+    palette = colours(methods, theme)
     markers = {method: MARKERS[index % len(MARKERS)] for index, method in enumerate(methods)}
     x, y = [point.privacy.value for point in shown], [point.utility.value for point in shown]
     if metric == "guesswork":
@@ -216,6 +230,7 @@ def _covered(axes: Axes, point: Point) -> list[tuple[float, float, float, float]
     return boxes
 
 
-def _short(label: str, length: int = 34) -> str:
+def shortened(label: str, length: int = 34) -> str:
+    """One line of at most that many characters."""
     line = " ".join(label.split())
     return line if len(line) <= length else f"{line[: length - 1]}…"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench.records import Record, json_schema, read_all
 from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, rows
+from leaderboard.budget import budget_plot
 from leaderboard.columns import Column, columns
 from leaderboard.downloads import flat, results_csv, results_json
 from leaderboard.entries import WORDS, interval, number, reason
-from leaderboard.figures import Plane, plane
+from leaderboard.figures import Plane, Version, plane
 from leaderboard.reach import Rung
 from leaderboard.sections import Section, sections
 from leaderboard.slugs import digest, slugs
@@ -203,11 +205,13 @@ def _pictures(parts: Sequence[Section], methods: Sequence[str]) -> tuple[dict[st
     figures: dict[str, list[str]] = {part.slug: [] for part in parts}
     files: dict[str, str] = {}
     for part in parts:
+        draws: dict[str, Callable[[Version], str | None]] = {"budget": partial(budget_plot, part.rows, methods)}
         for metric in PLANES:
-            light = plane(part.rows, metric, methods, "light")
-            dark = plane(part.rows, metric, methods, "dark")
+            draws[metric] = partial(plane, part.rows, metric, methods)
+        for name, draw in draws.items():
+            light, dark = draw("light"), draw("dark")
             if light and dark:
-                stem = f"figures/{part.slug}-{metric}"
+                stem = f"figures/{part.slug}-{name}"
                 figures[part.slug].append(stem)
                 files |= {f"{stem}-light.svg": light, f"{stem}-dark.svg": dark}
     return figures, files

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from made_records import claim, record, utility
+
+from bench.records import Record
+from leaderboard.board import rows
+from leaderboard.budget import budget_plot, curves
+
+
+def point(method: str, epsilon: float | None, value: float, **fixed: str) -> Record:
+    return record(
+        method, "utility", {"utility-auc": utility(value)}, kind="utility", claim=claim(epsilon),
+        parameters={"epsilon": epsilon, **fixed},
+    )  # fmt: skip
+
+
+def test_a_curve_holds_one_method_with_all_but_its_budget_fixed_in_ascending_order() -> None:
+    board = rows([
+        point("cadp", 10.0, 0.8, variant="paper"), point("cadp", 2.0, 0.7, variant="paper"),
+        point("cadp", 2.0, 0.6, variant="corrected"), point("cadp", 10.0, 0.65, variant="corrected"),
+        point("lonely", 1.0, 0.6),
+    ])  # fmt: skip
+    found, _ = curves(board, "utility-auc")
+    assert [(curve.label, curve.budgets) for curve in found] == [
+        ("cadp variant=corrected", (2.0, 10.0)), ("cadp variant=paper", (2.0, 10.0)),
+    ]  # fmt: skip
+    assert [score.value for score in found[1].figures] == [0.7, 0.8]
+
+
+def test_rows_without_a_finite_bound_have_no_place_on_the_axis() -> None:
+    board = rows([point("dp-image", None, 0.8), point("cadp", 1.0, 0.7)])
+    assert curves(board, "utility-auc")[0] == []
+    assert budget_plot(board, ["cadp", "dp-image"], "light") is None
+
+
+@pytest.mark.parametrize("name", ["$\\frac{", "<script>alert(1)</script>--", "x" * 300, "_hidden"])
+def test_any_method_name_gives_a_well_formed_picture_with_the_same_bytes(name: str) -> None:
+    board = rows([point(name, 1.0, 0.6), point(name, 4.0, 0.7)])
+    svg = budget_plot(board, [name], "dark")
+    assert svg is not None
+    ElementTree.fromstring(svg)
+    assert "<script" not in svg
+    assert svg == budget_plot(board, [name], "dark")
