@@ -26,6 +26,7 @@ from bench.evidence import (
     PairEvidence,
     SetEvidence,
     TimingEvidence,
+    TransferEvidence,
     UtilityEvidence,
 )
 from bench.machine import hardware
@@ -34,6 +35,7 @@ from bench.progress import stage
 from bench.records import RARE, ClaimRecord, DatasetRecord, Kind, ScoreRecord, claim_record, score_record
 from bench.reidentification import run_attack
 from bench.timing import WARM_UPS, repeat
+from bench.transfer import run_transfer
 from bench.types import Attack, Metric, NotApplicable, Score
 from bench.utility import run_learning_curve, run_utility
 from bench.workbench import Workbench, open_data
@@ -178,6 +180,7 @@ EVALUATORS: Mapping[Kind, Callable[[Workbench, Attack | None], Measurement]] = {
     "attack": run_attack,
     "utility": run_utility,
     "learning-curve": run_learning_curve,
+    "transfer": run_transfer,
     "decoding": run_decoding,
     "sets": run_sets,
     "throughput": run_throughput,
@@ -186,6 +189,7 @@ EVIDENCE: Mapping[Kind, type[Evidence]] = {
     "attack": PairEvidence,
     "utility": UtilityEvidence,
     "learning-curve": LearningEvidence,
+    "transfer": TransferEvidence,
     "decoding": DecodingEvidence,
     "sets": SetEvidence,
     "throughput": TimingEvidence,

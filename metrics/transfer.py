@@ -1,0 +1,99 @@
+"""Transfer: how well classifiers do when trained and tested on original (o) and released (p) rows (CADP, figure 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.evidence import TransferEvidence, UtilityEvidence
+from bench.seeds import derive
+from bench.types import Metric, NotApplicable, Score
+from metrics.resampling import LEVELS, draw_weights
+from metrics.utility_auc import UtilityAUC
+
+DRAWS = 1000
+HEADLINES = ("p/o", "p/p")
+"""Trained on the release and tested on original rows, as the paper reports; on released rows where that fails."""
+
+
+@dataclass(frozen=True)
+class TransferAUC(Metric[TransferEvidence]):
+    """Mean test AUC on original rows after training on released ones; the other routes are parts."""
+
+    name: ClassVar[str] = "transfer-auc"
+    unit: ClassVar[str] = "AUC"
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    source: ClassVar[str] = "CADP, figure 4; AUC as in Syfer, definition 1"
+    on_request: ClassVar[bool] = True
+
+    def __call__(self, evidence: TransferEvidence) -> Score:
+        """`UtilityAUC` of each route. Raises NotApplicable where nothing was trained on the release."""
+        return _headline({route: UtilityAUC()(found) for route, found in evidence.by_route.items()})
+
+
+@dataclass(frozen=True)
+class TransferAccuracy(Metric[TransferEvidence]):
+    """Share of original rows that are classified right after training on released ones; the other routes are parts."""
+
+    name: ClassVar[str] = "transfer-accuracy"
+    unit: ClassVar[str] = "share of rows"
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    source: ClassVar[str] = "CADP, figure 4"
+    on_request: ClassVar[bool] = True
+
+    def __call__(self, evidence: TransferEvidence) -> Score:
+        """`accuracy` of each route.
+
+        Raises NotApplicable where nothing was trained on the release, or classes are not exclusive.
+        """
+        return _headline({route: accuracy(found) for route, found in evidence.by_route.items()})
+
+
+def accuracy(evidence: UtilityEvidence) -> Score:
+    """Share of rows whose highest score is that of the true class; t classes that tie for it count 1 / t.
+
+    Rows without a label are left out. The interval bootstraps people and keys; chance is the share of the most frequent
+    class, which needs no image at all.
+
+    Raises:
+        NotApplicable: Labels are not those of exclusive classes, or no row has one.
+    """
+    known = ~evidence.labels.isnan().any(dim=1)
+    labels = evidence.labels[known]
+    one_hot = ((labels == 0) | (labels == 1)).all() and (labels.sum(dim=1) == 1).all()
+    if labels.shape[1] < 2 or not bool(one_hot):
+        raise NotApplicable(
+            f"accuracy needs exclusive classes, one of two or more a row: {', '.join(evidence.findings)} are findings "
+            "that may come together or not at all"
+        )
+    if not len(labels):
+        raise NotApplicable("accuracy needs test rows with a label, and there is none")
+    hits = torch.stack([_hits(scores[known], labels) for scores in evidence.scores])
+    subjects = None if evidence.subjects is None else evidence.subjects[known]
+    weights = draw_weights(subjects, len(labels), DRAWS, seed=derive(evidence.seed, "accuracy")).double()
+    drawn = (weights * hits[torch.arange(DRAWS) % len(hits)]).sum(dim=1) / weights.sum(dim=1)
+    low, high = torch.quantile(drawn, LEVELS).tolist()
+    return Score(
+        float(hits.mean()), low, high, len(labels), null=float(labels.double().mean(dim=0).amax()),
+        note=f"95 % bootstrap over test people and {len(hits)} keys",
+    )  # fmt: skip
+
+
+def _hits(scores: Tensor, labels: Tensor) -> Tensor:
+    """(n,) float64: 1 where the true class alone has the highest score, 1 / t where t classes share it, else 0."""
+    best = (scores == scores.amax(dim=1, keepdim=True)).double()
+    return (best * labels).sum(dim=1) / best.sum(dim=1)
+
+
+def _headline(parts: Mapping[str, Score]) -> Score:
+    for route in HEADLINES:
+        if route in parts:
+            note = f"trained/tested on {route} (o original, p released); {parts[route].note}"
+            return replace(parts[route], parts=parts, note=note)
+    raise NotApplicable(
+        f"transfer needs a classifier trained on the release: none of {', '.join(HEADLINES)} was possible"
+    )

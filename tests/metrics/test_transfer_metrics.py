@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from bench.evidence import TransferEvidence, UtilityEvidence
+from bench.types import NotApplicable
+from metrics.transfer import TransferAccuracy, TransferAUC, accuracy
+
+
+def predictions(scores: list[list[float]], labels: list[list[float]], keys: int = 1) -> UtilityEvidence:
+    names = tuple("abc"[: len(labels[0])])
+    return UtilityEvidence([torch.tensor(scores)] * keys, torch.tensor(labels), None, names, 3)
+
+
+def classes(noise: float, n: int = 300) -> UtilityEvidence:
+    """Scores of three classes, half of the rows in the first, under noise; every person has three rows."""
+    random = torch.Generator().manual_seed(4)
+    truth = torch.arange(n) % 4 % 3
+    labels = torch.nn.functional.one_hot(truth, 3).float()
+    scores = [labels + noise * torch.randn(n, 3, generator=random) for _ in range(2)]
+    return UtilityEvidence(scores, labels, torch.arange(n) // 3, ("a", "b", "c"), 7)
+
+
+def test_accuracy_is_the_share_of_rows_whose_true_class_scores_highest() -> None:
+    scores = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    score = accuracy(predictions(scores, [[1, 0], [0, 1], [0, 1], [1, 0]]))
+    assert (score.value, score.n) == (0.75, 4)
+
+
+def test_classes_that_tie_share_the_row() -> None:
+    tied = accuracy(predictions([[0.5, 0.5, 0.0], [0.1, 0.1, 0.1], [0.5, 0.5, 0.9]], [[1, 0, 0], [0, 1, 0], [1, 0, 0]]))
+    assert tied.value == pytest.approx((1 / 2 + 1 / 3 + 0) / 3)
+
+
+def test_rows_without_a_label_do_not_count() -> None:
+    nan = float("nan")
+    score = accuracy(predictions([[0.9, 0.1], [0.9, 0.1]], [[1, 0], [nan, nan]]))
+    assert (score.value, score.n) == (1.0, 1)
+
+
+def test_chance_says_the_most_frequent_class_of_all() -> None:
+    constant = predictions([[1, 0, 0]] * 4, [[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    score = accuracy(constant)
+    assert score.value == score.null == 0.5
+
+
+def test_the_interval_of_accuracy_holds_the_figure_and_is_as_wide_as_people_vary() -> None:
+    found = classes(0.8)
+    score = accuracy(found)
+    assert score.low is not None
+    assert score.high is not None
+    assert score.low < score.value < score.high
+    hits = torch.stack([scores.argmax(dim=1) == found.labels.argmax(dim=1) for scores in found.scores]).double()
+    people = hits.reshape(2, 100, 3).mean(dim=2)
+    # Draws alternate between the keys: half the draws vary about each key's own figure.
+    expected = (people.var(dim=1).mean() / 100 + people.mean(dim=1).var(correction=0)).sqrt()
+    # The width of 1,000 draws has a relative deviation of 3 %: root(2 * .025 * .975) / density / root(1000) / width.
+    assert (score.high - score.low) / (2 * 1.96) == pytest.approx(float(expected), rel=0.15)
+
+
+@pytest.mark.parametrize("labels", [[[1.0], [0.0]], [[1.0, 1.0], [1.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]], [[0.7, 0.3]]])
+def test_findings_that_may_come_together_have_no_accuracy(labels: list[list[float]]) -> None:
+    with pytest.raises(NotApplicable, match="exclusive classes"):
+        accuracy(predictions(labels, labels))
+
+
+def test_rows_that_nobody_labelled_have_no_accuracy() -> None:
+    nan = float("nan")
+    with pytest.raises(NotApplicable, match="there is none"):
+        accuracy(predictions([[1.0, 0.0]], [[nan, nan]]))
+
+
+@pytest.mark.parametrize("metric", [TransferAUC(), TransferAccuracy()])
+def test_the_figure_is_that_of_original_rows_after_training_on_released_ones(
+    metric: TransferAUC | TransferAccuracy,
+) -> None:
+    routes = {"o/o": classes(0.1), "p/o": classes(1.0), "o/p": classes(3.0), "p/p": classes(0.5)}
+    score = metric(TransferEvidence(routes))
+    assert set(score.parts) == set(routes)
+    assert score.value == score.parts["p/o"].value
+    assert score.parts["o/o"].value > score.value > score.parts["o/p"].value
+    without = metric(TransferEvidence({route: found for route, found in routes.items() if route != "p/o"}))
+    assert without.value == score.parts["p/p"].value
+    assert "p/p" in without.note
+
+
+@pytest.mark.parametrize("metric", [TransferAUC(), TransferAccuracy()])
+def test_a_release_that_nothing_was_trained_on_does_not_transfer(metric: TransferAUC | TransferAccuracy) -> None:
+    with pytest.raises(NotApplicable, match="trained on the release"):
+        metric(TransferEvidence({"o/o": classes(0.1)}))
