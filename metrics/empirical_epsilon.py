@@ -1,0 +1,91 @@
+"""Empirical epsilon: the differential privacy that a distinguishing game has refuted, with a stated confidence.
+
+Sources: Jagielski, Ullman and Oprea 2020, Auditing differentially private machine learning (section 3 and theorem 1:
+Clopper-Pearson bounds on both rates); Nasr et al. 2021, Adversary instantiation (section IV: the same with delta).
+
+Why it holds: under (epsilon, delta)-differential privacy every event S has P(S | first input) <= exp(epsilon)
+P(S | second input) + delta, so epsilon >= log((TPR - delta) / FPR) for S = "the test calls the release the first
+input's", whatever test was fixed beforehand. Each rate lies beyond its one-sided Clopper-Pearson bound with probability
+at most (1 - confidence) / 2; both bounds hold together with at least the stated confidence (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv
+
+from bench.evidence import AuditEvidence
+from bench.types import Metric, Score
+
+Rates = NDArray[np.float64]
+
+
+def clopper_pearson(hits: ArrayLike, trials: int, level: float) -> tuple[Rates, Rates]:
+    """One-sided lower and upper bounds on the probability behind `hits` of `trials`; each errs at most at `level`.
+
+    Clopper and Pearson 1934: quantiles of beta distributions; 0 where nothing was hit, 1 where all were.
+
+    >>> [float(bound.round(4)) for bound in clopper_pearson(5, 10, 0.025)]
+    [0.1871, 0.8129]
+    """
+    k = np.asarray(hits, dtype=np.float64)
+    low = np.where(k == 0, 0.0, betaincinv(np.maximum(k, 1), trials - k + 1, level))
+    high = np.where(k == trials, 1.0, betaincinv(k + 1, np.maximum(trials - k, 1), 1 - level))
+    return low, high
+
+
+def lower_bound(
+    hits: ArrayLike, false_alarms: ArrayLike, trials: int, *, delta: float, confidence: float
+) -> NDArray[np.float64]:
+    """Lower bounds on epsilon, elementwise, from tests fixed beforehand; minus infinity where nothing is shown."""
+    level = (1 - confidence) / 2
+    found, alarm = clopper_pearson(hits, trials, level)[0], clopper_pearson(false_alarms, trials, level)[1]
+    return _log_ratio(found - delta, alarm)
+
+
+def _upper_end(evidence: AuditEvidence) -> float:
+    """The other Clopper-Pearson end of the same log ratio; infinity where no false alarm was seen."""
+    level = (1 - evidence.confidence) / 2
+    found = clopper_pearson(evidence.hits, evidence.trials, level)[1]
+    alarm = clopper_pearson(evidence.false_alarms, evidence.trials, level)[0]
+    return math.inf if alarm == 0 else float(_log_ratio(found - evidence.claim.delta, alarm))
+
+
+def _log_ratio(above: Rates, below: Rates) -> Rates:
+    shown = above > 0
+    return np.where(shown, np.log(np.where(shown, above, 1.0) / np.where(shown, below, 1.0)), -np.inf)
+
+
+@dataclass(frozen=True)
+class EmpiricalEpsilon(Metric[AuditEvidence]):
+    """Largest epsilon that an audit has refuted: below it the claim cannot be, with the stated confidence."""
+
+    name: ClassVar[str] = "empirical-epsilon"
+    unit: ClassVar[str] = "ε"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "Jagielski et al. 2020, Auditing differentially private machine learning, theorem 1"
+    on_request: ClassVar[bool] = True
+
+    def __call__(self, evidence: AuditEvidence) -> Score:
+        """The lower bound, 0 where it is negative; the part "ceiling" is the most that so many trials could show."""
+        trials, delta, confidence = evidence.trials, evidence.claim.delta, evidence.confidence
+        shown, most = lower_bound(
+            [evidence.hits, trials], [evidence.false_alarms, 0], trials, delta=delta, confidence=confidence
+        ).tolist()
+        high = _upper_end(evidence)
+        note = (
+            f"lower bound on ε with {100 * confidence:g} % confidence; the upper end, as sure, is that of what this "
+            "one test shows, not an upper bound on ε"
+            + ("; none, for there was no false alarm" if high == math.inf else "")
+            + ("; the bound is below 0 and stands at 0: nothing was shown" if shown < 0 else "")
+        )
+        ceiling = Score(max(most, 0.0), None, None, trials, note="all hits and no false alarms in so many trials")
+        value = max(shown, 0.0)
+        return Score(
+            value, value, max(high, 0.0) if high < math.inf else None, trials, parts={"ceiling": ceiling}, note=note
+        )
