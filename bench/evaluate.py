@@ -19,11 +19,14 @@ from bench import registry
 from bench.cell import Cell, DataChoice, Evaluator, Place
 from bench.contract import Sealed
 from bench.decoding import run_decoding
+from bench.detection import run_detection
 from bench.evidence import (
     DecodingEvidence,
+    DetectionEvidence,
     Evidence,
     LearningEvidence,
     PairEvidence,
+    ProbeEvidence,
     SetEvidence,
     TimingEvidence,
     TransferEvidence,
@@ -31,6 +34,8 @@ from bench.evidence import (
 )
 from bench.machine import hardware
 from bench.measurement import Measurement
+from bench.pictures import before_and_after
+from bench.probes import run_probes
 from bench.progress import stage
 from bench.records import RARE, ClaimRecord, DatasetRecord, Kind, ScoreRecord, claim_record, score_record
 from bench.reidentification import run_attack
@@ -147,7 +152,8 @@ def run_sets(bench: Workbench, attack: Attack | None) -> Measurement:
         released_subjects=_people(sealed, subjects),
         seed=bench.seed("sets"),
     )
-    return Measurement({"": evidence}, {}, {}, {})
+    picture = before_and_after(bench.private.samples, sealed) if bench.record.shareable else None
+    return Measurement({"": evidence}, {}, {}, {}, picture)
 
 
 def _people(sealed: Sealed, subjects: Tensor | None) -> Tensor | None:
@@ -181,8 +187,10 @@ EVALUATORS: Mapping[Kind, Callable[[Workbench, Attack | None], Measurement]] = {
     "utility": run_utility,
     "learning-curve": run_learning_curve,
     "transfer": run_transfer,
+    "detection": run_detection,
     "decoding": run_decoding,
     "sets": run_sets,
+    "probes": run_probes,
     "throughput": run_throughput,
 }
 EVIDENCE: Mapping[Kind, type[Evidence]] = {
@@ -190,7 +198,9 @@ EVIDENCE: Mapping[Kind, type[Evidence]] = {
     "utility": UtilityEvidence,
     "learning-curve": LearningEvidence,
     "transfer": TransferEvidence,
+    "detection": DetectionEvidence,
     "decoding": DecodingEvidence,
     "sets": SetEvidence,
+    "probes": ProbeEvidence,
     "throughput": TimingEvidence,
 }
