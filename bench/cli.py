@@ -15,6 +15,7 @@ from pathlib import Path
 PRESET_NAMES = ("smoke", "first-look", "quick", "standard", "paper")
 VERBS = {
     "run": "score methods on data sets and write records",
+    "audit": "try to refute what methods claim of differential privacy",
     "status": "say what is done, missing, failed or out of date, and why",
     "list": "list plug-ins: methods, attacks, data sets, metrics",
     "info": "show a plug-in's parameters, paper, claim and requirements",
@@ -58,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
         name: verbs.add_parser(name, help=text, description=text.capitalize() + ".") for name, text in VERBS.items()
     }
     _run(made["run"])
+    _audit(made["audit"])
     _place(made["status"])
     made["list"].add_argument("group", nargs="?", choices=("methods", "attacks", "datasets", "metrics"))
     made["info"].add_argument("name", help="a plug-in's name or FILE.py:CLASS")
@@ -94,18 +96,36 @@ def _sources(parser: argparse._ActionsContainer) -> None:
 
 def _run(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what to run (repeatable; parameters as 'dp-simple[scale=20]')")
-    what.add_argument("--suite", metavar="NAME", help="a named set of cells: quickstart, ladder")
-    what.add_argument("--config", type=Path, metavar="FILE", help="a YAML with these options; the command line wins")
-    what.add_argument("--method", action="append", metavar="NAME", help="a method, or FILE.py:CLASS")
-    what.add_argument("--dataset", action="append", metavar="NAME", help="a data set (default: synth-cxr)")
+    _cells(what)
     what.add_argument("--attack", action="append", metavar="NAME", help="an attack (default: all); none for no attack")
     what.add_argument("--attacks", choices=("all", "none"), help="shorthand for all attacks or none")
     what.add_argument("--controls", action=argparse.BooleanOptionalAction, default=None,
                       help="run the attacks on the reference methods too (default: with all attacks)")  # fmt: skip
     what.add_argument("--metric", action="append", metavar="NAME", help="a metric (default: all)")
+    _how(parser)
+
+
+def _audit(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("what to audit (repeatable; the preset sets the trials)")
+    _cells(what)
+    what.add_argument("--confidence", type=_share, default=0.95, metavar="C",
+                      help="of the bounds in the table (default: 0.95, as in records)")  # fmt: skip
+    _how(parser)
+    # The rest of what `bench run` takes: the audit's metric alone, which no attack has a part in.
+    parser.set_defaults(metric=["empirical-epsilon"], attack=None, attacks="none", controls=False)
+
+
+def _cells(what: argparse._ArgumentGroup) -> None:
+    what.add_argument("--suite", metavar="NAME", help="a named set of cells: quickstart, ladder")
+    what.add_argument("--config", type=Path, metavar="FILE", help="a YAML with these options; the command line wins")
+    what.add_argument("--method", action="append", metavar="NAME", help="a method, or FILE.py:CLASS")
+    what.add_argument("--dataset", action="append", metavar="NAME", help="a data set (default: synth-cxr)")
     what.add_argument("--seed", type=int, action="append", metavar="N", help="a seed; one cell each (default: 0)")
     what.add_argument("--public", metavar="NAME", help="public data set in place of the one the data set names")
     _sources(what)
+
+
+def _how(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how to run it")
     how.add_argument("--preset", choices=PRESET_NAMES, help="sizes of the run (default: quick)")
     how.add_argument("--limit", type=_positive, metavar="N", help="at most N private images; kept off leaderboards")
@@ -166,6 +186,13 @@ def _seconds(text: str) -> float:
         value = 0.0
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+    return value
+
+
+def _share(text: str) -> float:
+    value = _seconds(text)
+    if not value < 1:
+        raise argparse.ArgumentTypeError(f"expected a number between 0 and 1, got {text!r}")
     return value
 
 

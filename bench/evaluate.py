@@ -16,11 +16,13 @@ from pydantic import JsonValue
 from torch import Tensor
 
 from bench import registry
+from bench.audit import run_audit
 from bench.cell import Cell, DataChoice, Evaluator, Place
 from bench.contract import Sealed
 from bench.decoding import run_decoding
 from bench.detection import run_detection
 from bench.evidence import (
+    AuditEvidence,
     DecodingEvidence,
     DetectionEvidence,
     Evidence,
@@ -191,6 +193,7 @@ EVALUATORS: Mapping[Kind, Callable[[Workbench, Attack | None], Measurement]] = {
     "decoding": run_decoding,
     "sets": run_sets,
     "probes": run_probes,
+    "audit": run_audit,
     "throughput": run_throughput,
 }
 EVIDENCE: Mapping[Kind, type[Evidence]] = {
@@ -202,5 +205,6 @@ EVIDENCE: Mapping[Kind, type[Evidence]] = {
     "decoding": DecodingEvidence,
     "sets": SetEvidence,
     "probes": ProbeEvidence,
+    "audit": AuditEvidence,
     "throughput": TimingEvidence,
 }
