@@ -1,0 +1,148 @@
+"""Private training: gradients clipped row by row, Gaussian noise on their sum, batches by Poisson sampling.
+
+Source: Abadi et al. 2016, Algorithm 1, through Opacus; the noise calibrated by its PRV accountant (Gopi et al. 2021),
+for neighbours that differ by one row more or less. Momentum, and a rate that rises over a tenth of the steps and falls
+to zero as a cosine, look at no row. The last weights are taken.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
+
+from bench.progress import report
+from bench.seeds import derive, generator
+
+MOST_DELTA = 1e-5
+TOLERANCE = 0.01  # of epsilon: how far below the target the calibration may stay
+SHARE = 0.25
+MOMENTUM = 0.9
+ROWS = 256  # gradients of so many rows are held at once
+
+
+@dataclass(frozen=True)
+class PrivateCourse:
+    """How a classifier is trained privately.
+
+    Args:
+        epsilon, delta: The budget. None takes for delta 1 / (10 n) of n rows, `MOST_DELTA` at most.
+        epochs: Expected passes over the rows.
+        batch: Expected rows a step; None takes a `SHARE` of them.
+        learning_rate: Peak rate.
+        clip_norm: Largest L2 norm of a row's gradient.
+    """
+
+    epsilon: float
+    delta: float | None
+    epochs: int
+    batch: int | None
+    learning_rate: float
+    clip_norm: float
+
+    def __post_init__(self) -> None:
+        for what in ("epsilon", "learning_rate", "clip_norm"):
+            if not (getattr(self, what) > 0 and math.isfinite(getattr(self, what))):
+                raise ValueError(f"{what} must be positive and finite, got {getattr(self, what)}")
+        if self.delta is not None and not 0 < self.delta < 1:
+            raise ValueError(f"delta must lie between 0 and 1, or be None, got {self.delta}")
+        if self.epochs < 1 or (self.batch is not None and self.batch < 1):
+            raise ValueError(f"epochs and batch must be at least 1, got {self.epochs} and {self.batch}")
+
+
+def train_privately(
+    network: nn.Module, rows: Tensor, labels: Tensor, course: PrivateCourse, *, exclusive: bool, seed: int
+) -> float:
+    """Train in place on standardised rows (n, ...) and labels (n, k), NaN unknown; gives the epsilon that was spent.
+
+    Raises ValueError where delta is no smaller than 1 / n: that would allow to publish a row.
+    """
+    from opacus.grad_sample import GradSampleModule  # takes seconds to import: only where a network is really trained
+    from opacus.optimizers import DPOptimizer
+
+    n = len(rows)
+    delta = min(MOST_DELTA, 0.1 / n) if course.delta is None else course.delta
+    if delta * n >= 1:
+        raise ValueError(f"delta must be below 1 / n, {1 / n:.2g} for {n} rows, got {delta}")
+    share = SHARE if course.batch is None else min(1.0, course.batch / n)
+    steps = max(1, round(course.epochs / share))
+    multiplier = calibrate(course.epsilon, delta, share=share, steps=steps)
+    private = GradSampleModule(network, loss_reduction="sum")
+    optimiser = DPOptimizer(
+        torch.optim.SGD(network.parameters(), lr=course.learning_rate, momentum=MOMENTUM),
+        noise_multiplier=multiplier, max_grad_norm=course.clip_norm, expected_batch_size=max(1, round(share * n)),
+        generator=generator(derive(seed, "noise"), rows.device),
+    )  # fmt: skip
+    sampler = generator(derive(seed, "batches"))
+    network.train()
+    rise = max(1, steps // 10)
+    for step in range(steps):
+        for group in optimiser.param_groups:
+            group["lr"] = course.learning_rate * min((step + 1) / rise, 0.5 * (1 + math.cos(math.pi * step / steps)))
+        drawn = (torch.rand(n, generator=sampler) < share).nonzero()[:, 0].to(rows.device)
+        parts = torch.split(drawn, ROWS)
+        for number, part in enumerate(parts):
+            with warnings.catch_warnings():
+                # Opacus hooks every layer; the first one's input needs no gradient, which torch remarks upon.
+                warnings.filterwarnings("ignore", message="Full backward hook is firing")
+                row_losses(private(rows[part]), labels[part], exclusive=exclusive).sum().backward()  # type: ignore[no-untyped-call]
+            optimiser.signal_skip_step(number + 1 < len(parts))
+            optimiser.step()
+            optimiser.zero_grad()
+        report("dp-sgd, step", step + 1, steps)
+    private.remove_hooks()
+    spent = account(multiplier, delta, share=share, steps=steps, error=TOLERANCE * course.epsilon)
+    assert spent <= course.epsilon, f"spent {spent} of {course.epsilon}"
+    return spent
+
+
+def calibrate(epsilon: float, delta: float, *, share: float, steps: int) -> float:
+    """The least noise multiplier, nearly, with which `steps` Poisson samples of a `share` of rows keep the budget."""
+    from opacus.accountants.utils import get_noise_multiplier
+
+    error = TOLERANCE * epsilon
+    with _quiet_accountant():
+        found: float = get_noise_multiplier(
+            target_epsilon=epsilon, target_delta=delta, sample_rate=share, steps=steps, accountant="prv",
+            epsilon_tolerance=error, eps_error=error,
+        )  # fmt: skip
+    return found
+
+
+def account(multiplier: float, delta: float, *, share: float, steps: int, error: float) -> float:
+    """An upper bound, within `error`, on the epsilon that `steps` Poisson samples of a `share` of rows spend."""
+    from opacus.accountants import PRVAccountant
+
+    accountant = PRVAccountant()
+    accountant.history = [(multiplier, share, steps)]
+    with _quiet_accountant():
+        return float(accountant.get_epsilon(delta, eps_error=error))
+
+
+@contextmanager
+def _quiet_accountant() -> Iterator[None]:
+    """The accountant sizes its grid by a looser one, whose remark that it could be tighter concerns no result."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Optimal order is the (largest|smallest) alpha")
+        yield
+
+
+def row_losses(logits: Tensor, labels: Tensor, *, exclusive: bool) -> Tensor:
+    """Each row's own loss (n,), which no other row enters: 0 where nothing is known of it.
+
+    Args:
+        logits, labels: (n, k); labels in [0, 1], NaN unknown.
+        exclusive: Cross-entropy over classes; otherwise the mean over known findings of binary cross-entropy.
+    """
+    if exclusive:
+        known = ~labels.isnan().any(dim=1)
+        return -(labels.nan_to_num() * log_softmax(logits, dim=1)).sum(dim=1) * known
+    known = ~labels.isnan()
+    losses = binary_cross_entropy_with_logits(logits, labels.nan_to_num(), reduction="none")
+    return (losses * known).sum(dim=1) / known.sum(dim=1).clamp_min(1)

@@ -1,0 +1,205 @@
+"""DP-SGD: Bob's classifier trained privately on the raw private rows; it is published, and no row is.
+
+Source: Abadi et al., Deep Learning with Differential Privacy (2016), Algorithm 1, through Opacus: gradients clipped row
+by row, Gaussian noise on their sum, batches by Poisson sampling, the noise calibrated by Opacus' accountant (PRV: Gopi
+et al. 2021) for the rows at hand. The baseline of the CADP paper (Tölle et al. 2022), figure 4.
+
+Differences:
+- Abadi et al. train two layers on 60 principal components found privately; the CADP paper its own convolutional
+  classifier. Here it is the network of `bench.nets.private_cnn`; of a table, a linear model.
+- Momentum, and a rate that rises and falls again: see `bench.nets.private_training`.
+- Rows are standardised by the public rows. The last network is taken: nothing is chosen on private or control rows.
+- A row's loss is the mean over its own known labels. Rows without any are left out; how many rows are left is taken to
+  be public, as Poisson sampling and every noise calibration take it.
+- `pretrain` learns the features on the public rows first, which the paper's own tables for CIFAR-10 do as well.
+- The noise comes from a seeded generator, so that a run can be repeated: not for production, where nobody may know the
+  seed and the generator must be cryptographic (Opacus' secure mode).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from bench.nets.classifier import Course, labelled, outputs, train
+from bench.nets.private_cnn import private_cnn
+from bench.nets.private_training import MOST_DELTA, PrivateCourse, train_privately
+from bench.nets.seeded import seeded
+from bench.seeds import derive
+from bench.types import (
+    Classifier,
+    Dataset,
+    Key,
+    Method,
+    NotApplicable,
+    Parameter,
+    PrivacyClaim,
+    Release,
+    Scheme,
+    State,
+)
+
+
+@dataclass(frozen=True)
+class DPSGD(Method):
+    """Bob's classifier trained with differential privacy on the raw private rows; nothing else is published.
+
+    Args:
+        epsilon, delta: The budget. None takes for delta 1 / (10 n) of n training rows, 1e-5 at most.
+        epochs: Expected passes over the private rows.
+        batch: Expected rows a step; None takes a quarter of them.
+        learning_rate: Peak rate.
+        clip_norm: Largest L2 norm of a row's gradient.
+        width: Channels of the network's convolution.
+        pretrain: Passes over the public rows before, in which the features are learned without noise.
+    """
+
+    name: ClassVar[str] = "dp-sgd"
+    source: ClassVar[str] = "Abadi et al. 2016, Algorithm 1, through Opacus; the baseline of the CADP paper, figure 4"
+    claims: ClassVar[str] = "(epsilon, delta)-differential privacy per image, of the published classifier"
+    unlearned: ClassVar[frozenset[str]] = frozenset(
+        {"epsilon", "delta", "epochs", "batch", "learning_rate", "clip_norm"}
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"epochs": 4}}
+
+    epsilon: float = 1.0
+    delta: float | None = None
+    epochs: int = 20
+    batch: int | None = None
+    learning_rate: float = 0.25
+    clip_norm: float = 1.0
+    width: int = 16
+    pretrain: int = 0
+
+    def __post_init__(self) -> None:
+        self.course()
+        if self.pretrain < 0:
+            raise ValueError(f"pretrain must be at least 0, got {self.pretrain}")
+        with torch.device("meta"):
+            private_cnn((1, 8, 8), 1, width=self.width)  # checks the width
+
+    def course(self) -> PrivateCourse:
+        """How the classifier is trained."""
+        return PrivateCourse(self.epsilon, self.delta, self.epochs, self.batch, self.learning_rate, self.clip_norm)
+
+    def fit(self, public: Dataset, seed: int) -> DPSGDScheme:
+        """Statistics of the public rows; features too, if `pretrain` says so.
+
+        Raises NotApplicable where there is nothing to pre-train: a table's model has no features.
+        """
+        axes = (0, 2, 3) if public.samples.ndim == 4 else (0,)
+        std, mean = torch.std_mean(public.samples.double(), dim=axes, correction=0, keepdim=True)
+        learned = {"mean": mean[0], "std": torch.where(std > 0, std, 1)[0]}
+        return self.load({**learned, **(self._features(public, learned, seed) if self.pretrain else {})})
+
+    def load(self, state: State) -> DPSGDScheme:
+        """The scheme that `DPSGDScheme.state` described."""
+        return DPSGDScheme(self, dict(state))
+
+    def _features(self, public: Dataset, learned: State, seed: int) -> dict[str, Tensor]:
+        if public.samples.ndim != 4:
+            raise NotApplicable(f"pretrain learns the features of images: {public.name} is a table; set pretrain=0")
+        if public.labels is None or not len(labelled(public.labels)):
+            raise NotApplicable(f"pretrain needs public labels, and {public.name} has none: set pretrain=0")
+        rows = _standardised(public.samples, learned)
+        with seeded(derive(seed, "pretrain"), rows.device):
+            network = private_cnn(tuple(rows.shape[1:]), len(public.findings), width=self.width).to(rows.device)
+            course = Course(self.pretrain, None, 64, 3e-3, 0.05, "float32")
+            for _ in train(network, rows, public.labels, course, exclusive=public.exclusive, seed=seed):
+                pass
+        return {f"features.{name}": tensor.detach() for name, tensor in network[0].state_dict().items()}
+
+
+@dataclass(frozen=True, eq=False)
+class DPSGDScheme(Scheme):
+    """`learned`: the public `mean` and `std`, float64, shaped to broadcast over rows; `features.*` if pre-trained."""
+
+    method: DPSGD
+    learned: State
+
+    def sample_key(self, seed: int) -> DPSGDKey:
+        """A key with random numbers of its own."""
+        return DPSGDKey(self, derive(seed, "dp-sgd-key"))
+
+    def load_key(self, state: State) -> DPSGDKey:
+        """The key that `DPSGDKey.state` described."""
+        return DPSGDKey(self, int(state["seed"]))
+
+    def state(self) -> State:
+        """What was learned from the public rows."""
+        return self.learned
+
+    def claim(self) -> PrivacyClaim:
+        """The budget, to which the noise is calibrated when the classifier is trained."""
+        method = self.method
+        own = f"1 / (10 n) for n training rows, {MOST_DELTA:g} at most" if method.delta is None else "as given"
+        return PrivacyClaim(
+            unit="image" if self.learned["mean"].ndim == 3 else "record",
+            epsilon=method.epsilon,
+            delta=MOST_DELTA if method.delta is None else method.delta,
+            assumptions=(
+                "Neighbours differ by one row more or less; the classifier is published once a key; the number of rows "
+                "is public; the noise is real-valued and its generator's seed secret."
+            ),
+            basis=(
+                "Abadi et al. 2016, Algorithm 1: Poisson-sampled Gaussian mechanism, its noise calibrated to epsilon "
+                f"at training by Opacus' PRV accountant (Gopi et al. 2021); delta is {own}"
+            ),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DPSGDKey(Key):
+    """A seed, of which the network's start, the batches and the noise come."""
+
+    scheme: DPSGDScheme
+    seed: int
+
+    def release(self, private: Dataset) -> Release:
+        """Raises NotApplicable: no row leaves the owner."""
+        raise NotApplicable("nothing is released: dp-sgd publishes a classifier trained on the private rows")
+
+    def classifier(self, private: Dataset) -> Classifier:
+        """The privately trained classifier, from raw rows (n, ...) to logits or log probabilities (n, k).
+
+        Raises:
+            NotApplicable: No private row has a label.
+            ValueError: Rows with other channels or columns than the public ones, or a delta that n rows do not allow.
+        """
+        labels = private.labels
+        if labels is None or not len(labelled(labels)):
+            raise NotApplicable(f"dp-sgd trains a classifier: {private.name} has no labels")
+        known = labelled(labels)
+        rows, labels = _standardised(private.samples[known], self.scheme.learned), labels[known]
+        network = self._network(rows, labels.shape[1])
+        train_privately(network, rows, labels, self.scheme.method.course(), exclusive=private.exclusive, seed=self.seed)
+
+        def classify(samples: Tensor) -> Tensor:
+            logits = outputs(network, _standardised(samples, self.scheme.learned), "float32").double()
+            return logits.log_softmax(dim=1) if private.exclusive else logits  # probabilities would round to 0 or 1
+
+        return classify
+
+    def state(self) -> State:
+        """The seed, a single int64."""
+        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+
+    def _network(self, rows: Tensor, findings: int) -> nn.Sequential:
+        with seeded(derive(self.seed, "network"), rows.device):
+            network = private_cnn(tuple(rows.shape[1:]), findings, width=self.scheme.method.width).to(rows.device)
+        features = {
+            name.removeprefix("features."): tensor
+            for name, tensor in self.scheme.learned.items()
+            if name.startswith("features.")
+        }
+        if features:
+            network[0].load_state_dict(features)
+        return network
+
+
+def _standardised(samples: Tensor, learned: State) -> Tensor:
+    return (samples - learned["mean"].to(samples)) / learned["std"].to(samples)
