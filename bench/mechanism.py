@@ -14,7 +14,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from bench.nets.pair_distances import pair_distances
 from bench.types import Dataset, Release
+
+EDGE = 1e-3
 
 
 class Mechanism(ABC):
@@ -55,26 +58,33 @@ class Mechanism(ABC):
     def log_density(self, located: Tensor, observed: Tensor) -> Tensor:
         """(n, m) float64: log density of each observed row (m, d) given each located one (n, d).
 
-        Elements that the fence stopped contribute the mass of the tail beyond it; those of scale 0, nothing.
+        Elements that the fence stopped contribute the mass of the tail beyond it; those of scale 0, nothing. A pair has
+        the same bits whatever it is computed with.
         """
         varies = self.scale > 0
         scale = self.scale[varies]
-        a, b = located[:, varies].double() / scale, observed[:, varies].double() / scale
-        total = -torch.cdist(a, b, p=1) - float(torch.log(2 * scale).sum())
-        if self.fence is None:
-            return total
-        low, high = (bound[varies] / scale for bound in self.fence)
+        apart = pair_distances(located[:, varies].double() / scale, observed[:, varies].double() / scale, 1)
         # `locate` stays inside the fence, where a tail is exp(-distance) / 2: the density but for the scale.
-        return total + (((b <= low) | (b >= high)) * torch.log(scale)).sum(dim=1)
+        visible = ~self.stopped(observed)[:, varies]
+        return -(apart + math.log(2) * len(scale) + (visible * scale.log()).sum(dim=1))
 
     def noise(self, located: Tensor, observed: Tensor) -> Tensor:
         """(p, d) float64: what was added, row by row, in units of the scale; NaN where it cannot be seen.
 
-        Standard Laplace numbers if the mechanism is what it says.
+        Standard Laplace numbers if the mechanism is what it says, except that with a fence only those are seen that
+        did not reach it.
         """
-        found = (observed.double() - located.double()) / self.scale
-        hidden = (self.scale == 0).expand_as(found)
-        if self.fence is not None:
-            low, high = self.fence
-            hidden = hidden | (observed <= low) | (observed >= high)
-        return found.masked_fill(hidden, math.nan)
+        hidden = self.stopped(observed) | (self.scale == 0)
+        return ((observed.double() - located.double()) / self.scale).masked_fill(hidden, math.nan)
+
+    def stopped(self, observed: Tensor) -> Tensor:
+        """(m, d) bool: where the fence stopped the noise.
+
+        Observed codes are known up to rounding: nearer to the fence than a thousandth of the scale, or of the space
+        within, counts as stopped.
+        """
+        if self.fence is None:
+            return torch.zeros_like(observed, dtype=torch.bool)
+        low, high = self.fence
+        margin = EDGE * torch.minimum(self.scale, high - low)
+        return (observed <= low + margin) | (observed >= high - margin)

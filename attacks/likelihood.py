@@ -1,0 +1,168 @@
+"""Likelihood: Eve reads from the scheme how its noise is distributed, and asks which raw row explains a released one.
+
+Source: the Bayes-optimal attack on a mechanism whose noise is public; for Laplace noise the log density is
+-sum |z~ - z| / b, for elements that stop at a bound the mass of the tail beyond it. Every candidate is as likely as any
+other beforehand. The score is the log odds of the posterior, normalised over the candidates for each released row
+(`bench.nets.posterior`): raw densities rank rows well within a column, and badly across columns.
+
+Where the noisy code cannot be read off the release (`Mechanism.exact` is False), or the scheme adds no noise that it
+states, the density is measured instead: Eve releases the candidates under keys of her own and fits a linear Gaussian
+channel between descriptions of raw and of released rows (`bench.nets.channel`), judged on keys it was not fitted to.
+A row is described by its principal components, and by its code where the scheme has one. A record says which density
+ran.
+
+- All candidates are located together, for schemes in which a row's code depends on the others.
+- Released labels are what a conditional scheme conditions on. Whether they agree with a candidate's is not held for or
+  against it: labels are outside the claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from bench.mechanism import Mechanism
+from bench.nets.channel import FEWEST, Channel, Simulated, axes, measure
+from bench.nets.pair_distances import pair_distances
+from bench.nets.posterior import PosteriorScores
+from bench.seeds import derive, generator
+from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
+
+
+@dataclass(frozen=True)
+class Likelihood(Attack):
+    """Posterior odds of every candidate under the scheme's noise density, stated or measured.
+
+    Args:
+        keys: Releases that Eve simulates where the density has to be measured.
+        rows: Candidates in each of them, at most.
+        axes: Principal components that describe a row, at most.
+    """
+
+    name: ClassVar[str] = "likelihood"
+    source: ClassVar[str] = "Bayes' rule on the mechanism's own noise density"
+    knowledge: ClassVar[str] = (
+        "the raw rows, the release and the scheme with its noise density; no key. Scores are log odds of the posterior "
+        "of the candidates, given each released row"
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
+        "smoke": {"keys": 8},
+        "standard": {"keys": 32},
+        "paper": {"keys": 32},
+    }
+
+    keys: int = 16
+    rows: int = 1024
+    axes: int = 256
+
+    def __post_init__(self) -> None:
+        if self.keys < FEWEST:
+            raise ValueError(f"keys must be at least {FEWEST}, got {self.keys}")
+        if self.rows < 2 or self.axes < 1:
+            raise ValueError(f"rows must be at least 2 and axes at least 1, got {self.rows} and {self.axes}")
+
+    def fit(self, view: View, seed: int) -> StatedAttacker | MeasuredAttacker:
+        """Locate the candidates, or measure the density. Raises NotApplicable for releases without links."""
+        mechanism = view.scheme.mechanism()
+        if mechanism is not None and mechanism.exact and bool((mechanism.scale > 0).any()):
+            return StatedAttacker(mechanism, mechanism.locate(view.candidates))
+        return self._measure(view, mechanism, seed)
+
+    def _measure(self, view: View, mechanism: Mechanism | None, seed: int) -> MeasuredAttacker:
+        simulated = [self._simulate(view, derive(seed, "simulated", number)) for number in range(self.keys)]
+        raw, released = (
+            Description(mechanism, axes(_pixels(rows), self.axes))
+            for rows in (simulated[0][0].samples, simulated[0][1].samples)
+        )
+        channel = measure([Simulated(raw.of_raw(rows), released.of_released(made)) for rows, made in simulated])
+        return MeasuredAttacker(channel, raw.of_raw(view.candidates) @ channel.a, released, self.keys)
+
+    def _simulate(self, view: View, seed: int) -> tuple[Dataset, Release]:
+        """Some candidates and their release under a key of Eve's own, row by row."""
+        candidates = view.candidates
+        chosen = torch.randperm(len(candidates), generator=generator(derive(seed, "rows")))[: self.rows]
+        rows = candidates.take(chosen.to(candidates.samples.device))
+        release = view.scheme.sample_key(derive(seed, "key")).release(rows)
+        if release.links is None or not len(release.links):
+            raise NotApplicable("the likelihood attack learns from links: no raw row stands in a row of this release")
+        links = release.links if release.primary is None else release.links[release.primary]
+        labels = None if release.labels is None else release.labels[links[:, 1]]
+        return rows.take(links[:, 0]), Release(release.samples[links[:, 1]], labels, None)
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """Numbers that describe a row: its components along `axes` (d, q), and its code where there is a mechanism."""
+
+    mechanism: Mechanism | None
+    axes: Tensor
+
+    def of_raw(self, data: Dataset) -> Tensor:
+        """(n, q) float64, centred over the set."""
+        return self._of(data.samples, None if self.mechanism is None else self.mechanism.locate(data))
+
+    def of_released(self, release: Release) -> Tensor:
+        """(m, r) float64, centred over the set."""
+        return self._of(release.samples, None if self.mechanism is None else self.mechanism.observe(release))
+
+    def _of(self, samples: Tensor, code: Tensor | None) -> Tensor:
+        found = _pixels(samples) @ self.axes
+        found = found if code is None else torch.cat((found, code.double()), dim=1)
+        return found - found.mean(dim=0)
+
+
+def _pixels(samples: Tensor) -> Tensor:
+    return samples.flatten(1).double()
+
+
+@dataclass(frozen=True, eq=False)
+class StatedAttacker(Attacker):
+    """The mechanism and the candidates' codes (n, d)."""
+
+    mechanism: Mechanism
+    located: Tensor
+
+    def score(self, sealed: Release) -> PosteriorScores:
+        """Log odds under the stated density."""
+        observed = self.mechanism.observe(sealed)
+        return PosteriorScores(
+            lambda rows, cols: self.mechanism.log_density(self.located[rows], observed[cols]),
+            (len(self.located), len(observed)),
+        )
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """That the density is the scheme's own."""
+        return {"density": "stated"}
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredAttacker(Attacker):
+    """The channel, what it expects of the candidates (n, width), and how released rows are described."""
+
+    channel: Channel
+    expected: Tensor
+    released: Description
+    keys: int
+
+    def score(self, sealed: Release) -> PosteriorScores:
+        """Log odds under the measured density."""
+        found = self.released.of_released(sealed) @ self.channel.b
+        return PosteriorScores(
+            lambda rows, cols: -pair_distances(self.expected[rows], found[cols], 2), (len(self.expected), len(found))
+        )
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """How the density was measured."""
+        return {
+            "density": "measured",
+            "simulated keys": self.keys,
+            "held-out loss": self.channel.loss,
+            "held-out loss at chance": self.channel.chance,
+            "ridge": self.channel.ridge,
+            "shrinkage": self.channel.shrinkage,
+            "factor": self.channel.factor,
+        }
