@@ -1,0 +1,50 @@
+"""The tables evaluator: the columns of a table before and after, for those who work with them as they are."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from torch import Tensor
+
+from bench import registry
+from bench.data.source import Source
+from bench.evidence import TableEvidence
+from bench.measurement import Measurement
+from bench.types import Attack, NotApplicable
+from bench.workbench import Workbench
+
+
+def run_tables(bench: Workbench, attack: Attack | None) -> Measurement:
+    """The private rows, their release under the first key, and test rows as they are.
+
+    A released column counts as the original's column of the same place; nobody can see in the numbers whether a method
+    kept its units or its meaning.
+    """
+    evidence = TableEvidence(
+        original=bench.private.samples.cpu(),
+        released=released_table(bench).cpu(),
+        test=bench.test.samples.cpu(),
+        columns=column_names(bench),
+        seed=bench.seed("tables"),
+    )
+    return Measurement({"": evidence}, {}, {}, {})
+
+
+def released_table(bench: Workbench) -> Tensor:
+    """(m, d) the release under the first key. Raises NotApplicable where there are no columns to set side by side."""
+    width = bench.private.samples.shape[1:]
+    if len(width) != 1:
+        raise NotApplicable(f"columns are compared of tables, and {bench.private.name} holds images")
+    released = bench.sealed(bench.scheme(), 0).release.samples
+    if released.shape[1:] != width:
+        raise NotApplicable(
+            f"{bench.method.name} releases rows of shape {tuple(released.shape[1:])}, so that none of their columns is "
+            f"one of the table's {width[0]}"
+        )
+    return released
+
+
+def column_names(bench: Workbench) -> tuple[str, ...]:
+    """The names that the data set gives to its columns; else their numbers, from 0."""
+    source = cast(Source, registry.build("datasets", bench.cell.data.dataset, bench.cell.data.preset))
+    return source.columns or tuple(str(column) for column in range(bench.private.samples.shape[1]))

@@ -1,0 +1,62 @@
+"""Correlation distance: how far the correlations of a table's columns move in its release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.evidence import TableEvidence
+from bench.seeds import derive
+from bench.types import Metric, NotApplicable, Score
+from metrics.two_samples import compare, standard
+
+CONSTANT = 1e-12
+"""Of a column's variance: what resampling leaves below it is rounding."""
+
+
+def correlations(rows: Tensor, times: Tensor | None = None) -> Tensor:
+    """Pearson correlations (d, d) float64 of the columns of (n, d); a constant column has 0 with all, even itself.
+
+    Args:
+        rows: (n, d).
+        times: (n,) how often each row counts; None stands for once.
+    """
+    units = standard(rows)
+    shares = torch.full((len(rows),), 1 / len(rows), dtype=torch.float64) if times is None else times / times.sum()
+    centred = units - shares.to(units) @ units
+    products = centred.T @ (centred * shares.to(units)[:, None])
+    variance = products.diagonal()
+    scale = torch.where(variance > CONSTANT, variance.clamp_min(CONSTANT).rsqrt(), 0.0)
+    return products * scale * scale[:, None]
+
+
+@dataclass(frozen=True)
+class CorrelationDistance(Metric[TableEvidence]):
+    """Mean absolute difference of the Pearson correlations of pairs of columns, original against released."""
+
+    name: ClassVar[str] = "correlation-distance"
+    unit: ClassVar[str] = "correlation"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "Pearson; mean absolute difference over pairs of columns"
+    on_request: ClassVar[bool] = True
+
+    def __call__(self, evidence: TableEvidence) -> Score:
+        """The mean over pairs of columns that vary in the original, whatever the units of the release.
+
+        A column that is constant in the release correlates with nothing: 0. Chance is what two samples of one
+        population would give. Raises NotApplicable where fewer than two columns of the original vary.
+        """
+        varies = (evidence.original != evidence.original[:1]).any(dim=0)
+        pairs = torch.triu(varies[:, None] & varies, diagonal=1)
+        if not bool(pairs.any()):
+            raise NotApplicable("correlations need two columns that vary, and the original has fewer")
+        pool = torch.cat((standard(evidence.original), standard(evidence.released)))
+
+        def figure(first: Tensor, second: Tensor) -> Tensor:
+            return (correlations(pool, first) - correlations(pool, second)).abs()[pairs].mean(dim=0, keepdim=True)
+
+        seed = derive(evidence.seed, "correlations")
+        return compare(figure, n=len(evidence.original), m=len(evidence.released), seed=seed).score()
