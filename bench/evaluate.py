@@ -30,6 +30,7 @@ from bench.evidence import (
     PairEvidence,
     ProbeEvidence,
     SetEvidence,
+    TableEvidence,
     TimingEvidence,
     TransferEvidence,
     UtilityEvidence,
@@ -41,6 +42,7 @@ from bench.probes import run_probes
 from bench.progress import stage
 from bench.records import RARE, ClaimRecord, DatasetRecord, Kind, ScoreRecord, claim_record, score_record
 from bench.reidentification import run_attack
+from bench.tables import run_tables
 from bench.timing import WARM_UPS, repeat
 from bench.transfer import run_transfer
 from bench.types import Attack, Metric, NotApplicable, Score
@@ -192,6 +194,7 @@ EVALUATORS: Mapping[Kind, Callable[[Workbench, Attack | None], Measurement]] = {
     "detection": run_detection,
     "decoding": run_decoding,
     "sets": run_sets,
+    "tables": run_tables,
     "probes": run_probes,
     "audit": run_audit,
     "throughput": run_throughput,
@@ -204,6 +207,7 @@ EVIDENCE: Mapping[Kind, type[Evidence]] = {
     "detection": DetectionEvidence,
     "decoding": DecodingEvidence,
     "sets": SetEvidence,
+    "tables": TableEvidence,
     "probes": ProbeEvidence,
     "audit": AuditEvidence,
     "throughput": TimingEvidence,
