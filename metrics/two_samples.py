@@ -36,8 +36,9 @@ class Comparison:
     def score(self) -> Score:
         """The mean over the c respects; `p` counts exchanges at least so far out.
 
-        Distances are too large in small samples, those of resampled rows doubly so. The basic interval takes that off;
-        where it would end below the figure, it ends there.
+        Distances are too large in small samples, those of resampled rows doubly so. The basic interval takes most of
+        that off; where it would end below the figure, it ends there. It is about the samples' size, not exact: of 150
+        rows against 150 it held the populations' distance in 70 to 97 of a hundred cases.
         """
         value, null = float(self.values.mean()), self.null.mean(dim=1)
         high, low = (2 * value - torch.quantile(self.drawn.mean(dim=1), LEVELS)).tolist()
