@@ -25,6 +25,7 @@ from bench.nets.flow import Flow
 
 SMALLEST_SIDE = 4
 SMALLEST_DEVIATION = 1e-4
+LIMIT = 3.0  # of what enters a sigmoid or an exponential
 Shape = tuple[int, int, int]
 
 
@@ -107,7 +108,7 @@ class Coupling(nn.Module):
         with torch.autocast(kept.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
             h = self.leave(relu(self.middle(relu(self.enter(kept)))))
         shift, scale = h.float().chunk(2, dim=1)
-        return shift, logsigmoid(scale + 2)
+        return shift, logsigmoid(_bounded(scale) + 2)
 
 
 class Level(nn.Module):
@@ -122,6 +123,11 @@ class Level(nn.Module):
     def steps(self) -> list[tuple[Mixing, Coupling]]:
         """The steps in order."""
         return list(zip(cast(list[Mixing], self.mixings), cast(list[Coupling], self.couplings), strict=True))
+
+    def expect(self, kept: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log deviation of the half that leaves, given the one that stays. Not at the top."""
+        mean, log_scale = cast(nn.Conv2d, self.prior)(kept).chunk(2, dim=1)
+        return mean, _bounded(log_scale)
 
 
 class Glow(Flow):
@@ -174,7 +180,7 @@ class Glow(Flow):
             if level.prior is None:
                 x = part
             else:
-                mean, log_scale = level.prior(x).chunk(2, dim=1)
+                mean, log_scale = level.expect(x)
                 x = torch.cat((x, mean + part * log_scale.exp()), dim=1)
             for mixing, coupling in reversed(level.steps()):
                 x = mixing.inverse(coupling.inverse(x, self._precision()))
@@ -194,7 +200,7 @@ class Glow(Flow):
             part = x
             if level.prior is not None:
                 x, leaving = x.chunk(2, dim=1)
-                mean, log_scale = level.prior(x).chunk(2, dim=1)
+                mean, log_scale = level.expect(x)
                 part, log_det = (leaving - mean) * (-log_scale).exp(), log_det - log_scale.sum(dim=(1, 2, 3))
             parts.append(part.flatten(1))
         return torch.cat(parts, dim=1), log_det
@@ -212,6 +218,11 @@ def _zeros(inputs: int, outputs: int) -> nn.Conv2d:
     nn.init.zeros_(layer.weight)
     nn.init.zeros_(cast(Tensor, layer.bias))
     return layer
+
+
+def _bounded(x: Tensor) -> Tensor:
+    """Nearly x where it is small, never beyond the limit."""
+    return LIMIT * torch.tanh(x / LIMIT)
 
 
 def _last(x: Tensor) -> Tensor:
