@@ -1,0 +1,314 @@
+"""DP-GLOW: Laplace noise on the latent of a Glow that was trained on public images.
+
+Source: DP-GLOW (in the project's papers), section 4, and Kingma and Dhariwal (2018) for the network, which is in
+`bench.nets.glow`. An image is encoded; every latent element is clipped to centre +- alpha / 2 of its public range
+(Eqs. 5, 7, 8), gets Laplace noise of scale range * H * W / epsilon (Eqs. 2-4), is clipped again (Eq. 6) and decoded.
+
+What the paper's proof (Eqs. 10-24) leaves out or gets wrong:
+- Eq. 23 bounds |z - z'| by the range of the training latents, which an image outside the training set may exceed. It is
+  the first clip, absent from the proof, that bounds it, for any image whatever, and to alpha of the range: the bound is
+  alpha * epsilon, not epsilon. Variant `paper` adds the paper's noise and derives alpha * epsilon; `corrected` adds
+  alpha times as much, which is what epsilon asks for.
+- The second clip gives the release atoms, so that the densities of Eqs. 10-19 do not exist. They are not needed: the
+  second clip and the decoder are post-processing. (In Eq. 12 the latent of the release does depend on the image.)
+- "Epsilon per pixel" is epsilon / (H * W), a unit, not protection of a pixel: one pixel moves every latent element, so
+  that even images that differ in one pixel have the bound of the whole image.
+
+Differences from the paper:
+- H * W is the number of latent elements, c * h * w: for grey images the same. In colour, a "pixel" of
+  `epsilon_per_pixel` is one channel of a pixel.
+- An element with the same latent in all training images is set to it; the paper divides zero by zero.
+- Released numbers are not clamped to [0, 1] or rounded to 8 bits. It would be post-processing and cost the claim
+  nothing, but Eve could no longer read the noisy latent off exactly: figures would then praise the clamp.
+- The network is smaller except in the preset `paper`; `bench.nets.flow_training` names how training differs (Adam, a
+  cosine, clipped gradients). A tenth of the public people is held out to judge it; ranges are those of the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.mechanism import Mechanism
+from bench.nets.classifier import fast_precision
+from bench.nets.flow import decoded, encoded
+from bench.nets.flow_training import FlowCourse, hold_out, train_flow
+from bench.nets.glow import Glow, most_levels, usual_levels
+from bench.nets.seeded import seeded
+from bench.noise import content_seed, laplace
+from bench.seeds import derive, generator
+from bench.types import Dataset, Key, Method, NotApplicable, Parameter, PrivacyClaim, Release, Scheme, State, paired
+
+Variant = Literal["paper", "corrected", "clip-only", "no-clip"]
+VARIANTS = ("paper", "corrected", "clip-only", "no-clip")
+NUMBERS = frozenset({"low", "high", "sizes", "held-out"})  # what a state holds beside the flow's weights
+DEFAULT_PER_PIXEL = 100.0
+HELD_OUT = 0.1
+WARM_UP = 100
+ROWS = 256  # whose latents are held at once where only their range is wanted
+OUTSIDE = 1.02  # a witness's code in units of the clip, so that rounding leaves it on the clip's corner
+SNAP = 1e-3  # share of the clip's width within which an observed element counts as stopped by it
+
+
+@dataclass(frozen=True)
+class DPGlow(Method):
+    """Glow latents, clipped and blurred by Laplace noise; epsilon for an image or a pixel, by default 100 a pixel.
+
+    Args:
+        epsilon: Bound for one whole image.
+        epsilon_per_pixel: The same over the number of latent elements; at most one of the two.
+        alpha: Share of an element's public range that the clip leaves.
+        variant: "paper" and "corrected" as above; "clip-only" clips and adds nothing; "no-clip" encodes and decodes.
+        levels: Squeezes; None takes as many as leave sides of at least 4 pixels.
+        depth: Steps a level.
+        width: Channels inside a coupling's network.
+        steps, batch, learning_rate: Of training.
+    """
+
+    name: ClassVar[str] = "dp-glow"
+    source: ClassVar[str] = "DP-GLOW paper, section 4; Kingma and Dhariwal 2018 (Glow)"
+    claims: ClassVar[str] = "epsilon-local differential privacy per image (alpha * epsilon as it runs)"
+    unlearned: ClassVar[frozenset[str]] = frozenset({"epsilon", "epsilon_per_pixel", "alpha", "variant"})
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
+        "smoke": {"depth": 1, "width": 8, "steps": 8, "batch": 16},
+        "first-look": {"depth": 4, "width": 32, "steps": 500},
+        "quick": {"depth": 8, "width": 64, "steps": 1500},
+        "standard": {"depth": 16, "width": 256, "steps": 20_000, "batch": 64},
+        "paper": {"levels": 7, "depth": 32, "width": 512, "steps": 2_500_000, "batch": 4},
+    }
+
+    epsilon: float | None = None
+    epsilon_per_pixel: float | None = None
+    alpha: float = 0.4
+    variant: Variant = "paper"
+    levels: int | None = None
+    depth: int = 8
+    width: int = 64
+    steps: int = 1500
+    batch: int = 32
+    learning_rate: float = 1e-3
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise ValueError(f"variant must be one of {', '.join(VARIANTS)}; got {self.variant!r}")
+        noisy = self.variant in ("paper", "corrected")
+        if self.epsilon is not None and self.epsilon_per_pixel is not None:
+            raise ValueError(
+                f"give epsilon or epsilon_per_pixel, not both: got {self.epsilon} and {self.epsilon_per_pixel}"
+            )
+        for what in ("epsilon", "epsilon_per_pixel", "alpha", "learning_rate"):
+            number = getattr(self, what)
+            if number is not None and not (number > 0 and math.isfinite(number)):
+                raise ValueError(f"{what} must be positive and finite, got {number}")
+            if number is not None and what.startswith("epsilon") and not noisy:
+                raise ValueError(f"variant {self.variant} adds no noise: leave {what} out, got {number}")
+        for what in ("levels", "depth", "width", "steps", "batch"):
+            if getattr(self, what) is not None and getattr(self, what) < 1:
+                raise ValueError(f"{what} must be at least 1, got {getattr(self, what)}")
+        if noisy and self.epsilon is None and self.epsilon_per_pixel is None:
+            object.__setattr__(self, "epsilon_per_pixel", DEFAULT_PER_PIXEL)
+
+    def fit(self, public: Dataset, seed: int) -> DPGlowScheme:
+        """Train the flow and take the ranges of its latents. Raises NotApplicable for tables and sides it cannot halve.
+
+        Raises FlowDiverged where training fails.
+        """
+        samples = public.samples
+        if samples.ndim != 4:
+            raise NotApplicable(f"dp-glow reads images: {public.name} is a table")
+        c, h, w = samples.shape[1:]
+        levels, device = self.levels or usual_levels(h, w), samples.device
+        if levels > most_levels(h, w):
+            raise NotApplicable(
+                f"dp-glow halves the sides of an image {levels} times, and {h}x{w} allow it {most_levels(h, w)} times: "
+                f"lower levels, or choose --size so that {2**levels} divides the sides"
+            )
+        training, held = hold_out(public, HELD_OUT, derive(seed, "held out"))
+        with seeded(derive(seed, "flow")):
+            flow = Glow((c, h, w), levels=levels, depth=self.depth, width=self.width, precision=fast_precision(device))
+        course = FlowCourse(self.steps, self.batch, self.learning_rate, warm_up=min(WARM_UP, self.steps // 10))
+        fit = train_flow(
+            flow.to(device), samples[training], None, course, held_out=(samples[held], None), seed=derive(seed, "train")
+        )
+        ranges = [torch.aminmax(encoded(flow, rows), dim=0) for rows in torch.split(samples[training], ROWS)]
+        numbers = {
+            "low": torch.stack([part.min for part in ranges]).amin(dim=0),
+            "high": torch.stack([part.max for part in ranges]).amax(dim=0),
+            "sizes": torch.tensor((c, h, w, levels, self.depth, self.width), device=device),
+            "held-out": torch.tensor((fit.rows, fit.nats_per_dim, fit.bits_per_dim), device=device),
+        }
+        return self.load({**flow.state_dict(), **numbers})
+
+    def load(self, state: State) -> DPGlowScheme:
+        """The scheme that `DPGlowScheme.state` described, with the clip and the noise of this method."""
+        c, h, w, levels, depth, width = (int(number) for number in state["sizes"])
+        with seeded(0):
+            flow = Glow((c, h, w), levels=levels, depth=depth, width=width).to(state["sizes"].device)
+        flow.load_state_dict({name: tensor for name, tensor in state.items() if name not in NUMBERS})
+        low, high = state["low"].double(), state["high"].double()
+        epsilon = self.epsilon if self.epsilon_per_pixel is None else self.epsilon_per_pixel * len(low)
+        noise = ClippedLatent(
+            flow.eval().requires_grad_(False),
+            centre=(low + high) / 2,
+            half=self.alpha * (high - low) / 2,
+            laplace=(high - low)
+            * (self.alpha if self.variant == "corrected" else 1)
+            * (0 if epsilon is None else len(low) / epsilon),
+        )
+        return DPGlowScheme(dict(state), noise, self.variant, epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedLatent(Mechanism):
+    """Laplace noise on clipped latents.
+
+    Args:
+        flow: In evaluation mode.
+        centre, half: (d,) float64; the clip, and the fence, is centre +- half.
+        laplace: (d,) float64, the noise's scale.
+    """
+
+    flow: Glow
+    centre: Tensor
+    half: Tensor
+    laplace: Tensor
+
+    @property
+    def scale(self) -> Tensor:
+        """(d,) float64: 0 where an element is the same in all training images."""
+        return self.laplace
+
+    @property
+    def fence(self) -> tuple[Tensor, Tensor]:
+        """(d,) float64 each: the clip."""
+        return self.centre - self.half, self.centre + self.half
+
+    def locate(self, data: Dataset) -> Tensor:
+        """(n, d) float64: clipped latents."""
+        return self.clip(encoded(self.flow, data.samples).double())
+
+    def observe(self, release: Release) -> Tensor:
+        """(m, d) float64: the latents of released images; next to the fence they are on it, rounding aside."""
+        code = encoded(self.flow, release.samples).double()
+        near = (1 - SNAP) * self.half
+        code = torch.where(code <= self.centre - near, self.fence[0], code)
+        return torch.where(code >= self.centre + near, self.fence[1], code)
+
+    def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
+        """The two ends of three diagonals of the clip: all low and all high, and two with random signs.
+
+        They are what the flow decodes there: rows of real numbers, not all in [0, 1].
+        """
+        signs = torch.randn(2, len(self.half), generator=generator(0)).sign().to(self.half)
+        diagonals = OUTSIDE * self.half * torch.cat((torch.ones_like(signs[:1]), signs))
+        ends = [decoded(self.flow, (self.centre + side * diagonals).float()) for side in (-1, 1)]
+        first = like.take(torch.zeros(1, dtype=torch.int64, device=like.samples.device))
+        low, high = ([replace(first, samples=row[None]) for row in end] for end in ends)
+        return list(zip(low, high, strict=True))
+
+    def clip(self, code: Tensor) -> Tensor:
+        """Latents (n, d) within the fence."""
+        return torch.clamp(code, *self.fence)
+
+
+@dataclass(frozen=True, eq=False)
+class DPGlowScheme(Scheme):
+    """A trained flow and its noise; `epsilon` is the paper's, None where no noise is added."""
+
+    learned: State
+    noise: ClippedLatent
+    variant: Variant
+    epsilon: float | None
+
+    def sample_key(self, seed: int) -> DPGlowKey:
+        """A key with a noise stream of its own."""
+        return DPGlowKey(self, derive(seed, "dp-glow-key"))
+
+    def load_key(self, state: State) -> DPGlowKey:
+        """The key that `DPGlowKey.state` described."""
+        return DPGlowKey(self, int(state["seed"]))
+
+    def state(self) -> State:
+        """The flow's weights, the ranges of its latents, its sizes, and how it did on held-out images."""
+        return self.learned
+
+    def claim(self) -> PrivacyClaim:
+        """The paper's epsilon, and sum of (clip's width / scale) over the latent, which bounds it; infinity if none."""
+        if self.epsilon is None:
+            clipped = "Latents are clipped" if self.variant == "clip-only" else "Latents are not clipped"
+            return PrivacyClaim("image", math.inf, 0.0, f"{clipped} and no noise is added.", "no noise, no bound")
+        varies = self.noise.scale > 0
+        return PrivacyClaim(
+            unit="image",
+            epsilon=self.epsilon,
+            delta=0.0,
+            assumptions=(
+                "Any two images count as neighbours, each is released once, the flow and the ranges come from public "
+                "images only, labels are outside the claim, and the noise is real-valued (the rounding of "
+                "floating-point numbers is ignored)."
+            ),
+            basis=(
+                "DP-GLOW paper, Eqs. 2-8 and 24"
+                + (", noise scaled by alpha" if self.variant == "corrected" else "")
+                + "; derived: Laplace mechanism, the first clip bounds every latent element to alpha of its range"
+            ),
+            derived=float((2 * self.noise.half / self.noise.scale)[varies].sum()),
+        )
+
+    def mechanism(self) -> Mechanism | None:
+        """Clipped latents with Laplace noise; None where no noise is added."""
+        return None if self.epsilon is None else self.noise
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """How well the flow models held-out public images, and how much noise there is."""
+        rows, nats, bits = self.learned["held-out"].tolist()
+        d = len(self.noise.half)
+        told: dict[str, int | float | str] = {
+            "held-out images": int(rows),
+            "bits per dimension": round(bits, 4),
+            "negative log-likelihood, nats per image": round(nats * d, 1),
+        }
+        if self.epsilon is not None:
+            told["epsilon per pixel"] = self.epsilon / d
+            told["noise scale, median over the latent"] = round(float(self.noise.scale.median()), 6)
+            told["noise scale over the clip's width"] = round(
+                float(self.noise.scale.sum() / self.noise.half.sum() / 2), 6
+            )
+        return told
+
+
+@dataclass(frozen=True, eq=False)
+class DPGlowKey(Key):
+    """The seed of a noise stream; the key, the kind of call and the rows together choose the stream of a call."""
+
+    scheme: DPGlowScheme
+    seed: int
+
+    def release(self, private: Dataset) -> Release:
+        """Images with fresh noise each. The same rows get the same noise again, any others new noise."""
+        return paired(self._blur(private.samples, "release"), private.labels)
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Images with fresh noise, never that of the release. Raises ValueError for images of another shape."""
+        return self._blur(samples, "query")
+
+    def state(self) -> State:
+        """The seed, a single int64."""
+        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+
+    def _blur(self, samples: Tensor, call: str) -> Tensor:
+        noise, flow = self.scheme.noise, self.scheme.noise.flow
+        if tuple(samples.shape[1:]) != flow.shape:
+            raise ValueError(f"this flow is for images of shape {flow.shape}, got {tuple(samples.shape[1:])}")
+        code = encoded(flow, samples).double()
+        if self.scheme.variant != "no-clip":
+            code = noise.clip(code)
+        if self.scheme.epsilon is not None:
+            source = generator(content_seed(self.seed, call, samples), samples.device)
+            code = noise.clip(code + noise.scale * laplace(code.shape, source))
+        return decoded(flow, code.float())
