@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from bench import registry
+from bench.conformance.noise import check_density, check_reuse, draw_noise
 from bench.conformance.outcome import PRESET, Skip, require, sample_data
 from bench.contract import check, fingerprint, seal
 from bench.seeds import derive, generator
@@ -149,6 +150,20 @@ def _queries_look_like_releases(spec: PluginSpec, device: torch.device) -> None:
     require(key.decode(scores).shape == scores.shape, "decode must keep the shape of the scores")
 
 
+def _noise_follows_its_density(spec: PluginSpec, device: torch.device) -> None:
+    check_density(_noise(spec, device))
+
+
+def _noise_is_never_reused(spec: PluginSpec, device: torch.device) -> None:
+    check_reuse(_noise(spec, device))
+
+
+def _noise(spec: PluginSpec, device: torch.device) -> Mapping[str, Tensor]:
+    setting = _fit(spec, device)
+    other = sample_data(seed=3).to(device)
+    return draw_noise(setting.scheme, setting.private, other, labelled=setting.method.uses_labels)
+
+
 def _device_moves(spec: PluginSpec, device: torch.device) -> None:
     if not torch.cuda.is_available():
         raise Skip("no CUDA device here")
@@ -179,5 +194,7 @@ CHECKS: Mapping[str, Callable[[PluginSpec, torch.device], None]] = {
     "labels stay out of samples": _labels_stay_out_of_samples,
     "rows do not see their place": _rows_do_not_see_their_place,
     "queries look like releases": _queries_look_like_releases,
+    "noise follows its density": _noise_follows_its_density,
+    "noise is never reused": _noise_is_never_reused,
     "device moves": _device_moves,
 }
