@@ -36,7 +36,7 @@ from metrics.empirical_epsilon import lower_bound
 
 CONFIDENCE = 0.95
 NUMBERS = 2**20  # raw numbers a call of Key.release
-LEARNED = 2**22  # released numbers of each input that a discriminant is learned from
+LEARNED, MOST_LEARNED = 2**22, 512  # released numbers and rows of each input that a discriminant is learned from
 ONE_BY_ONE = 1000  # most releases of each input where every one is a call of its own
 COPIES = 16
 TINY = 1e-6
@@ -162,7 +162,7 @@ def choose(game: Game, mechanism: Mechanism | None, pairs: Sequence[Pair], *, tr
     best: tuple[float, Rule] | None = None
     for number, pair in enumerate(pairs):
         share = max(4, trials // len(pairs))
-        learned = min(share // 2, max(2, LEARNED // pair.first.samples.numel()))
+        learned = min(share // 2, MOST_LEARNED, max(2, LEARNED // pair.first.samples.numel()))
         statistics = [linear_discriminant(game, pair, learned, f"learn {number}")]
         if mechanism is not None:
             statistics.insert(0, likelihood_ratio(mechanism, pair))

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from leaderboard.claims import verdict
+from tests.leaderboard.made_records import claim, score
+
+
+def shown(value: float, ceiling: float = 6.0):
+    return score(value, value, value + 1, n=1500, parts={"ceiling": score(ceiling)})
+
+
+def test_a_bound_above_the_claim_violates_it() -> None:
+    found = verdict(claim(1.0, 2.0), shown(1.5))
+    assert found.word == "violated"
+    assert found.sentence == "violated: ε of at least 1.50 was shown, 1.00 is claimed"
+
+
+def test_a_bound_above_the_derivation_says_so_too() -> None:
+    assert verdict(claim(1.0, 2.0), shown(2.5)).sentence.endswith("; the derived bound of 2.00 does not hold")
+    below_the_claim = verdict(claim(2.0, 0.8), shown(1.5))
+    assert below_the_claim.word == "consistent"
+    assert "the derived bound of 0.8 does not hold" in below_the_claim.sentence
+
+
+@pytest.mark.parametrize("bound", [0.0, 0.5, 1.0])
+def test_a_bound_up_to_the_claim_is_consistent(bound: float) -> None:
+    assert verdict(claim(1.0), shown(bound)).word == "consistent"
+
+
+def test_a_claim_above_the_ceiling_cannot_be_refuted() -> None:
+    assert verdict(claim(1000.0), shown(6.0)).sentence == (
+        "consistent, but 1,500 trials can show at most 6.00: a claimed ε of 1,000 cannot be refuted with so many"
+    )
+
+
+def test_no_bound_contradicts_an_infinite_claim() -> None:
+    found = verdict(claim(None), shown(6.0))
+    assert (found.word, found.sentence) == ("consistent", "consistent: no finite ε is claimed")
+
+
+def test_a_claim_that_nobody_audited_is_not_called_consistent() -> None:
+    found = verdict(claim(1.0), None)
+    assert (found.word, found.sentence) == ("not audited", "not audited")
