@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
-from scipy.stats import gamma
+from scipy.stats import binom, gamma
 from torch import Tensor
 
 from bench.conformance.outcome import Skip, require
@@ -23,9 +23,12 @@ from bench.types import Dataset, Release, Scheme, paired
 LEVEL = 1e-6
 ELEMENTS = 512
 """Elements of a row that are compared with each other: a random choice where a row has more."""
+NEAR = 1e-3
 
 
-def draw_noise(scheme: Scheme, private: Dataset, other: Dataset, *, labelled: bool, seed: int = 0) -> Mapping[str, Tensor]:
+def draw_noise(
+    scheme: Scheme, private: Dataset, other: Dataset, *, labelled: bool, seed: int = 0
+) -> Mapping[str, Tensor]:
     """(p, q) float64 each, in units of the scale: what was added to `private` under two keys, to `other` under the
     first, and in a query; the q elements are those that vary.
 
@@ -109,19 +112,29 @@ def check_reuse(noise: Mapping[str, Tensor]) -> None:
 
     Signs, and whether a size is above its median, are fair coins. Of two independent rows of d coins, the share that
     agrees leaves a half by more than t with a probability of at most 2 exp(-2 d t^2) (Hoeffding), however few they are.
+    Repeats of a part of a row show in the numbers themselves: the sizes of two draws come within `NEAR` of each other
+    with a probability of at most NEAR.
     """
     rows = torch.cat(list(noise.values()))
     calls = torch.stack([part.flatten() for part in noise.values()])
     chosen = torch.randperm(rows.shape[1], generator=generator(derive(0, "elements")))[:ELEMENTS].to(rows.device)
+    named = ", ".join(noise)
     for what, numbers in (("calls", calls), ("rows", rows), ("elements", rows[:, chosen].T)):
+        count = numbers.shape[1]
+        level = LEVEL / (9 * max(math.comb(len(numbers), 2), 1))
+        limit = math.sqrt(2 * math.log(2 / level) / count)
         for part, coins in (("signs", numbers > 0), ("sizes", numbers.abs() > math.log(2))):
             sides = coins.double() * 2 - 1
-            agreement = (sides @ sides.T).fill_diagonal_(0).abs() / numbers.shape[1]
-            pairs = len(numbers) * (len(numbers) - 1) / 2
-            limit = math.sqrt(2 * math.log(2 * 6 * max(pairs, 1) / LEVEL) / numbers.shape[1])
-            worst = float(agreement.amax())
+            worst = float((sides @ sides.T).fill_diagonal_(0).abs().amax()) / count
             require(
                 worst <= limit,
                 f"noise is used again: the {part} of two {what} correlate by {worst:.3f}, at most {limit:.3f} if they "
-                f"are independent ({', '.join(noise)})",
+                f"are independent ({named})",
             )
+        most, sizes = int(binom.isf(level, count, NEAR)), numbers.abs()
+        repeats = max(int(((sizes[i] - sizes[:i]).abs() < NEAR).sum(dim=1).amax()) for i in range(1, len(sizes)))
+        require(
+            repeats <= most,
+            f"noise is used again: {repeats} of {count} numbers are the same in two {what}, at most {most} if they are "
+            f"independent ({named})",
+        )
