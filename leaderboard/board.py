@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from bench.records import ClaimRecord, DatasetRecord, Record, Status
+from leaderboard.claims import METRIC, Verdict, verdict
 from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, number, reason
 from leaderboard.panel import Panel, panel
@@ -36,6 +37,7 @@ class Row:
         attacks: One set of entries an attack, by evaluator name; keys as in `entries`, attack metrics only.
         panel: Which attacks count, and what may be said of the method.
         claim, claim_text: The formal claim, and it in words.
+        audited: The claim beside what an audit has shown; None without a claim.
         device: What throughput was measured on; empty where unknown.
         records: Everything the row was made of, by evaluator name.
     """
@@ -54,6 +56,7 @@ class Row:
     panel: Panel
     claim: ClaimRecord | None
     claim_text: str
+    audited: Verdict | None
     device: str
     records: tuple[Record, ...] = field(repr=False)
 
@@ -91,6 +94,7 @@ def _row(dataset: str, records: Sequence[Record], tried: Panel, shown: Sequence[
     data = next((record.dataset for record in records if record.dataset), None)
     claim = next((record.claim for record in records if record.claim), None)
     attacks = [record for record in records if record.kind == "attack"]
+    audit = next((record for record in records if record.kind == "audit" and record.status == "ok"), None)
     timed = next((record for record in records if record.kind == "throughput" and record.status == "ok"), None)
     return Row(
         dataset=dataset,
@@ -110,6 +114,7 @@ def _row(dataset: str, records: Sequence[Record], tried: Panel, shown: Sequence[
         panel=tried,
         claim=claim,
         claim_text=claim_text(claim, reached=any(record.status == "ok" for record in records)),
+        audited=None if claim is None else verdict(claim, audit.scores.get(METRIC) if audit else None),
         device=device(timed) if timed else "",
         records=tuple(records),
     )

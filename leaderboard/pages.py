@@ -205,9 +205,10 @@ def _pictures(parts: Sequence[Section], methods: Sequence[str]) -> tuple[dict[st
     figures: dict[str, list[str]] = {part.slug: [] for part in parts}
     files: dict[str, str] = {}
     for part in parts:
-        draws: dict[str, Callable[[Version], str | None]] = {"budget": partial(budget_plot, part.rows, methods)}
-        for metric in PLANES:
-            draws[metric] = partial(plane, part.rows, metric, methods)
+        draws: dict[str, Callable[[Version], str | None]] = {
+            metric: partial(plane, part.rows, metric, methods) for metric in PLANES
+        }
+        draws["budget"] = partial(budget_plot, part.rows, methods)
         for name, draw in draws.items():
             light, dark = draw("light"), draw("dark")
             if light and dark:

@@ -232,7 +232,8 @@ def test_a_picture_is_shown_of_data_that_may_be_shared_only(tmp_path: Path, shar
 
 
 def test_claimed_derived_and_shown_bounds_stand_side_by_side(write: Write, tmp_path: Path) -> None:
-    shown = score(2.4, 2.4, 3.1, unit="ε", note="at least, with 95 % confidence")
+    most = score(5.0, unit="ε")
+    shown = score(2.4, 2.4, 3.1, unit="ε", note="at least, with 95 % confidence", parts={"ceiling": most})
     made = [
         record("cadp", scores={"guesswork": guesswork(2)}, claim=claim(1.5, 3.0)),
         record("cadp", "audit", {"empirical-epsilon": shown}, kind="audit", claim=claim(1.5, 3.0)),
@@ -242,3 +243,6 @@ def test_claimed_derived_and_shown_bounds_stand_side_by_side(write: Write, tmp_p
     assert cells == sorted(cells)
     for text, start, end in zip(("1.50", "3.00", "2.40"), cells, [*cells[1:], len(page)], strict=True):
         assert f'<span class="value">{text}</span>' in page[start:end]
+    sentence = "violated: ε of at least 2.40 was shown, 1.50 is claimed"
+    assert sentence in page
+    assert f"<b>Audit</b> {sentence}" in next((tmp_path / "site" / "methods").glob("cadp*")).read_text()
