@@ -16,6 +16,7 @@ PRESET_NAMES = ("smoke", "first-look", "quick", "standard", "paper")
 VERBS = {
     "run": "score methods on data sets and write records",
     "audit": "try to refute what methods claim of differential privacy",
+    "show": "draw raw rows beside their released forms, a column a method, as one PNG",
     "status": "say what is done, missing, failed or out of date, and why",
     "list": "list plug-ins: methods, attacks, data sets, metrics",
     "info": "show a plug-in's parameters, paper, claim and requirements",
@@ -60,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
     }
     _run(made["run"])
     _audit(made["audit"])
+    _show(made["show"])
     _place(made["status"])
     made["list"].add_argument("group", nargs="?", choices=("methods", "attacks", "datasets", "metrics"))
     made["info"].add_argument("name", help="a plug-in's name or FILE.py:CLASS")
@@ -115,8 +117,24 @@ def _audit(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(metric=["empirical-epsilon"], attack=None, attacks="none", controls=False)
 
 
+def _show(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("what to show (methods are repeatable; one data set, one seed)")
+    _cells(what)
+    what.add_argument("--rows", type=_positive, metavar="N",
+                      help="private images, spread over labels (default: 4, or one a class)")  # fmt: skip
+    _sizes(what)
+    where = parser.add_argument_group("where to put it")
+    where.add_argument("--out", type=Path, metavar="FILE.png", required=True, help="the picture")
+    where.add_argument("--confidential", action="store_true",
+                       help="draw data that may not be shared: the file must stay on this machine")  # fmt: skip
+    _place(where)
+    # The rest of what `bench run` takes: nothing is measured.
+    nothing = dict.fromkeys(("metric", "attack", "controls", "jobs", "timeout", "memory", "overwrite", "keep_releases"))
+    parser.set_defaults(attacks="none", **nothing)
+
+
 def _cells(what: argparse._ArgumentGroup) -> None:
-    what.add_argument("--suite", metavar="NAME", help="a named set of cells: quickstart, ladder")
+    what.add_argument("--suite", metavar="NAME", help="a named set of cells: quickstart, ladder, noise-trade-off, cadp-mnist, dp-cxr")
     what.add_argument("--config", type=Path, metavar="FILE", help="a YAML with these options; the command line wins")
     what.add_argument("--method", action="append", metavar="NAME", help="a method, or FILE.py:CLASS")
     what.add_argument("--dataset", action="append", metavar="NAME", help="a data set (default: synth-cxr)")
@@ -125,11 +143,15 @@ def _cells(what: argparse._ArgumentGroup) -> None:
     _sources(what)
 
 
-def _how(parser: argparse.ArgumentParser) -> None:
-    how = parser.add_argument_group("how to run it")
+def _sizes(how: argparse._ArgumentGroup) -> None:
     how.add_argument("--preset", choices=PRESET_NAMES, help="sizes of the run (default: quick)")
     how.add_argument("--limit", type=_positive, metavar="N", help="at most N private images; kept off leaderboards")
     how.add_argument("--device", choices=("auto", "cpu", "cuda"), help="(default: auto)")
+
+
+def _how(parser: argparse.ArgumentParser) -> None:
+    how = parser.add_argument_group("how to run it")
+    _sizes(how)
     how.add_argument(
         "--jobs",
         type=_positive,

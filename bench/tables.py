@@ -20,9 +20,13 @@ def run_tables(bench: Workbench, attack: Attack | None) -> Measurement:
     A released column counts as the original's column of the same place; nobody can see in the numbers whether a method
     kept its units or its meaning.
     """
+    if bench.private.samples.ndim != 2:
+        raise NotApplicable(f"columns are compared of tables, and {bench.private.name} holds images")
+    released = bench.sealed(bench.scheme(), 0).release.samples
+    check_columns(bench, released)
     evidence = TableEvidence(
         original=bench.private.samples.cpu(),
-        released=released_table(bench).cpu(),
+        released=released.cpu(),
         test=bench.test.samples.cpu(),
         columns=column_names(bench),
         seed=bench.seed("tables"),
@@ -30,18 +34,13 @@ def run_tables(bench: Workbench, attack: Attack | None) -> Measurement:
     return Measurement({"": evidence}, {}, {}, {})
 
 
-def released_table(bench: Workbench) -> Tensor:
-    """(m, d) the release under the first key. Raises NotApplicable where there are no columns to set side by side."""
-    width = bench.private.samples.shape[1:]
-    if len(width) != 1:
-        raise NotApplicable(f"columns are compared of tables, and {bench.private.name} holds images")
-    released = bench.sealed(bench.scheme(), 0).release.samples
-    if released.shape[1:] != width:
+def check_columns(bench: Workbench, released: Tensor) -> None:
+    """Raise NotApplicable unless the release has as many columns as the table."""
+    if released.shape[1:] != bench.private.samples.shape[1:]:
         raise NotApplicable(
             f"{bench.method.name} releases rows of shape {tuple(released.shape[1:])}, so that none of their columns is "
-            f"one of the table's {width[0]}"
+            f"one of the table's {bench.private.samples.shape[1]}"
         )
-    return released
 
 
 def column_names(bench: Workbench) -> tuple[str, ...]:

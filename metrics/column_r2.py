@@ -12,7 +12,7 @@ from bench.evidence import TableEvidence
 from bench.seeds import derive
 from bench.types import Metric, NotApplicable, Score
 from metrics.resampling import LEVELS, bootstrap_sums
-from metrics.two_samples import MATCHED, standard
+from metrics.two_samples import MATCHED, matched, standard
 
 DRAWS = 1000
 RIDGE = 1.0
@@ -33,12 +33,6 @@ def predictions(train: Tensor, test: Tensor) -> Tensor:
     weights.fill_diagonal_(0)
     found: Tensor = mean + unit * ((test.to(torch.float64) - mean) / unit @ weights)
     return found
-
-
-def matched(released: Tensor, original: Tensor) -> Tensor:
-    """Released columns shifted and scaled to the original's mean and deviation, float64; a constant one to the mean."""
-    std, mean = torch.std_mean(original.to(torch.float64), dim=0, correction=0)
-    return standard(released) * std + mean
 
 
 @dataclass(frozen=True)

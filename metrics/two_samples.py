@@ -82,3 +82,9 @@ def standard(rows: Tensor) -> Tensor:
     std, mean = torch.std_mean(rows.to(torch.float64), dim=0, correction=0)
     varies = (rows != rows[:1]).any(dim=0)
     return torch.where(varies, (rows - mean) / std.where(varies, std.new_ones(())), 0.0)
+
+
+def matched(released: Tensor, original: Tensor) -> Tensor:
+    """Released columns shifted and scaled to the original's mean and deviation, float64; a constant one to the mean."""
+    std, mean = torch.std_mean(original.to(torch.float64), dim=0, correction=0)
+    return standard(released) * std + mean

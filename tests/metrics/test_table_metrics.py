@@ -14,10 +14,10 @@ from sklearn.metrics import r2_score
 from bench.evidence import TableEvidence
 from bench.types import Metric, NotApplicable, Score
 from metrics import two_samples
-from metrics.column_r2 import RIDGE, ColumnR2, matched, predictions
+from metrics.column_r2 import RIDGE, ColumnR2, predictions
 from metrics.correlations import CorrelationDistance, correlations
 from metrics.marginals import MarginalDistance, kolmogorov_smirnov
-from metrics.two_samples import MATCHED, Comparison
+from metrics.two_samples import MATCHED, Comparison, matched
 
 METRICS: tuple[Metric[TableEvidence], ...] = (MarginalDistance(), CorrelationDistance(), ColumnR2())
 NAMES = ("a", "b", "c", "d")

@@ -1,0 +1,166 @@
+"""`bench show`: raw rows beside their released forms, a column a method, as one picture.
+
+Schemes come from the store that `bench run` fills, or are fitted and left there for it; releases are those of key 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from bench.cell import Cell, Place, release_inputs
+from bench.contract import ContractError, Sealed
+from bench.display import Display
+from bench.execute import Outcome
+from bench.options import place, run_spec
+from bench.pictures import stands
+from bench.plan import cells
+from bench.progress import LOGGER, Forwarder
+from bench.sheets import Rows, Strip, image_sheet, table_sheet
+from bench.spec import PluginSpec, UsageError, parse
+from bench.tables import check_columns, column_names
+from bench.types import Dataset, NotApplicable
+from bench.workbench import Workbench
+from metrics.two_samples import MATCHED, matched
+
+FEWEST = 4
+SECRET = "These data may not be shared: this file must stay on this machine."
+
+
+def main(options: argparse.Namespace) -> int:
+    """Draw the picture and say where it lies."""
+    spec, where = run_spec(options), place(options)
+    out: Path = options.out
+    if out.suffix.lower() != ".png" or not out.parent.is_dir():
+        raise UsageError(f"--out must be a .png file in a folder that is there, got {out}")
+    if len(spec.datasets) != 1 or len(spec.seeds) != 1:
+        raise UsageError(f"one picture shows one data set and one seed: got {len(spec.datasets)}, {len(spec.seeds)}")
+    chosen = [(_title(method), cells(replace(spec, methods=(method,)))[0]) for method in spec.methods]
+    with Display() as display:
+        display.expect(len(chosen))
+        shown = []
+        for title, cell in chosen:
+            with _progress(display, title.replace("\n", " ")):
+                shown.append((title, *_release(cell, where, confidential=options.confidential)))
+    bench = shown[0][1]
+    heading = "" if bench.record.shareable else SECRET
+    if bench.private.samples.ndim == 4:
+        picture = _images(shown, options.rows, heading)
+    elif options.rows is None:
+        original = Rows(f"original ({bench.private.name})", bench.private.samples)
+        releases = [_in_units(original, title, sealed.release.samples) for title, _, sealed in shown]
+        picture = table_sheet(original, releases, column_names(bench), heading)
+    else:
+        raise UsageError("--rows chooses images, and a table is shown whole: leave it out")
+    out.touch(mode=0o666 if bench.record.shareable else 0o600)
+    out.write_bytes(picture)
+    print(f"Picture: {out.resolve()}")
+    return 0
+
+
+def _title(method: PluginSpec) -> str:
+    """The method as it was written, a line a parameter.
+
+    >>> _title(PluginSpec("dp-simple", None, (("scale", "20"), ("clip", "no"))))
+    'dp-simple\\nscale=20\\nclip=no'
+    """
+    shown = parse(method.shown)
+    return "\n".join([str(replace(shown, parameters=())), *(f"{key}={value}" for key, value in shown.parameters)])
+
+
+def _release(cell: Cell, where: Place, *, confidential: bool) -> tuple[Workbench, Sealed]:
+    """The cell laid out and its release, which stays in the store only if it was there before."""
+    bench = Workbench.open(cell, where)
+    if not bench.record.shareable and not confidential:
+        raise UsageError(
+            f"{bench.record.name} may not be shared, and a picture shows it: --confidential draws one all the same, "
+            "which must then stay on this machine"
+        )
+    inputs = release_inputs(cell, bench.record, 0)
+    kept = bench.store.has("releases", inputs)
+    try:
+        sealed = bench.sealed(bench.scheme(), 0)
+        if bench.private.samples.ndim == 2:
+            check_columns(bench, sealed.release.samples)
+        elif sealed.release.samples.ndim != 4:
+            raise NotApplicable("its release holds vectors, not images")
+    except (NotApplicable, ContractError) as reason:
+        raise UsageError(f"{cell.method.shown} cannot be shown: {reason}") from reason
+    finally:
+        if not kept:
+            bench.store.drop("releases", inputs)
+    return bench, sealed
+
+
+def _images(shown: list[tuple[str, Workbench, Sealed]], count: int | None, heading: str) -> bytes:
+    private = shown[0][1].private
+    rows = spread(private, count)
+    strips = [Strip(f"raw\n({private.name})", private.samples[rows], torch.ones(len(rows), dtype=torch.bool))]
+    for title, _, sealed in shown:
+        released = sealed.release.samples
+        if sealed.links is None:
+            at, title = torch.arange(len(rows)), f"{title}\n(rows of nobody)"  # in random order, as all sealed rows are
+        else:
+            at = stands(sealed.links, sealed.primary, n=len(private), m=len(released)).cpu()[rows]
+        strips.append(Strip(title, released[at.clamp_max(len(released) - 1).to(released.device)], at < len(released)))
+    return image_sheet(strips, [_name(private, row) for row in rows.tolist()], heading)
+
+
+def _in_units(original: Rows, title: str, released: Tensor) -> Rows:
+    """The release; if most of its means lie outside the original columns, it has other units, and is brought to its."""
+    means, table = released.mean(dim=0), original.samples
+    outside = (means < table.amin(dim=0)) | (means > table.amax(dim=0))
+    if 2 * int(outside.sum()) <= len(outside):
+        return Rows(title, released)
+    return Rows(f"{title}\n(other units: {MATCHED})", matched(released, table))
+
+
+def spread(data: Dataset, count: int | None) -> Tensor:
+    """Rows (int64) spread over the findings, and over rows with none of them, in that order; the first ones of each.
+
+    Args:
+        data: Where to choose.
+        count: How many; None stands for 4, or one an exclusive class where there are more.
+    """
+    count = min(len(data), max(FEWEST, len(data.findings) * data.exclusive) if count is None else count)
+    has = torch.zeros(len(data), 0, dtype=torch.bool) if data.labels is None else data.labels.cpu() == 1
+    groups = [member.nonzero()[:, 0].tolist() for member in (*has.T, ~has.any(dim=1))]
+    taken: dict[int, int] = {}
+    turn = 0
+    while len(taken) < count:
+        group = groups[turn % len(groups)]
+        fresh = next((row for row in group if row not in taken), None)
+        if fresh is not None:
+            taken[fresh] = turn % len(groups)
+        turn += 1
+    return torch.tensor(sorted(taken, key=lambda row: (taken[row], row)), dtype=torch.int64)
+
+
+def _name(data: Dataset, row: int) -> str:
+    """The row's findings as far as they are known, a line each."""
+    if data.labels is None:
+        return ""
+    return "\n".join(name for name, label in zip(data.findings, data.labels[row].tolist(), strict=True) if label == 1)
+
+
+@contextmanager
+def _progress(display: Display, name: str) -> Iterator[None]:
+    """What is said within the block becomes the display's job of that name."""
+    handler = Forwarder(lambda stage, done, total: display.progress(name, stage, done, total))
+    start, level = time.perf_counter(), LOGGER.level
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(level)
+    display.finished(name, Outcome("ok", None, None, None, time.perf_counter() - start))
