@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -31,12 +32,24 @@ def input_pairs(mechanism: Mechanism | None, claim: PrivacyClaim, public: Datase
     """
     witnesses = () if mechanism is None else mechanism.witnesses(public)
     found = [Pair(f"witness {number}", *pair) for number, pair in enumerate(witnesses, 1)]
-    found += [_one_pixel(public)] if claim.unit == "pixel" else [_extremes(public), _far_apart(public)]
+    if claim.unit == "pixel":
+        made = [_one_pixel(public)]
+    else:
+        made = [_like(witnesses, pair) for pair in (_extremes(public), _far_apart(public))]
     return [
         Pair(pair.name, replace(pair.first, subjects=None),
              replace(pair.second, subjects=None, labels=pair.first.labels))
-        for pair in found
+        for pair in (*found, *made)
     ]  # fmt: skip
+
+
+def _like(witnesses: Sequence[tuple[Dataset, Dataset]], pair: Pair) -> Pair:
+    """The pair with one value in those columns of a table that no witnesses differ in: they are outside the claim."""
+    if not witnesses or pair.first.samples.ndim != 2:
+        return pair
+    differ = torch.cat([first.samples != second.samples for first, second in witnesses]).any(dim=0)
+    samples = torch.where(differ, pair.second.samples, pair.first.samples)
+    return replace(pair, second=replace(pair.second, samples=samples))
 
 
 def _usual(public: Dataset) -> Dataset:

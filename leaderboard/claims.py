@@ -51,6 +51,8 @@ class Verdict:
                 f"consistent, but {self.trials:,} trials can show at most {_text(self.ceiling)}: "
                 f"a claimed ε of {claimed} cannot be refuted with so many"
             )
+        elif self.empirical == 0:
+            text = f"consistent: nothing was shown against a claimed ε of {claimed}"
         else:
             text = f"consistent: ε of at least {shown} was shown, {claimed} is claimed"
         if self.empirical > self.derived:

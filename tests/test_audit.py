@@ -261,6 +261,12 @@ def test_a_claim_per_pixel_is_audited_on_inputs_that_differ_in_one_pixel() -> No
     assert int((pair.first.samples != pair.second.samples).sum()) == 1
 
 
+def test_columns_that_no_witnesses_differ_in_are_outside_the_claim() -> None:
+    scheme = Noisy(inside, 1.0, 3, pairs=opposite(torch.tensor([1.0, 0.0, 1.0])))
+    for pair in input_pairs(scheme.mechanism(), claim(1.0), table(3)):
+        assert torch.equal(pair.first.samples != pair.second.samples, torch.tensor([[True, False, True]]))
+
+
 def test_rows_that_are_dropped_cannot_be_audited() -> None:
     class Twice(LeakyKey):
         def release(self, private: Dataset) -> Release:

@@ -28,6 +28,10 @@ def test_a_bound_up_to_the_claim_is_consistent(bound: float) -> None:
     assert verdict(claim(1.0), shown(bound)).word == "consistent"
 
 
+def test_a_bound_of_zero_says_that_nothing_was_shown() -> None:
+    assert verdict(claim(1.0), shown(0.0)).sentence == "consistent: nothing was shown against a claimed ε of 1.00"
+
+
 def test_a_claim_above_the_ceiling_cannot_be_refuted() -> None:
     assert verdict(claim(1000.0), shown(6.0)).sentence == (
         "consistent, but 1,500 trials can show at most 6.00: a claimed ε of 1,000 cannot be refuted with so many"
