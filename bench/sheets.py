@@ -21,7 +21,6 @@ from metrics.correlations import correlations
 DOTS = 150
 LETTER = 0.075  # inches a letter of a title takes
 ABREAST = 5
-BINS = 40
 GREY = "#b8bec4"
 
 
@@ -113,7 +112,7 @@ def table_sheet(original: Rows, releases: Sequence[Rows], columns: Sequence[str]
             else:
                 axes.set_visible(False)
         handles, labels = panels[0].get_legend_handles_labels()
-        upper.legend(handles, labels, loc="outside upper center", ncols=1 + len(releases), frameon=False)
+        upper.legend(handles, labels, loc="outside upper center", ncols=ABREAST, frameon=False)
         for axes, rows in zip(
             lower.subplots(across, ABREAST, squeeze=False).flatten(),
             [original, *releases, *[None] * (across * ABREAST)],
@@ -123,7 +122,7 @@ def table_sheet(original: Rows, releases: Sequence[Rows], columns: Sequence[str]
                 axes.set_visible(False)
                 continue
             image = axes.imshow(correlations(rows.samples.cpu()).numpy(), cmap="RdBu_r", vmin=-1, vmax=1)
-            axes.set_title(rows.title)
+            axes.set_title(rows.title, fontsize=7)
             axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=5)
             axes.set_yticks(range(len(columns)), columns, fontsize=5)
         lower.colorbar(image, ax=lower.axes, shrink=0.6, label="correlation")
@@ -132,7 +131,9 @@ def table_sheet(original: Rows, releases: Sequence[Rows], columns: Sequence[str]
 
 def _histogram(axes: Axes, original: Rows, releases: Sequence[Rows], column: int, palette: Sequence[Any]) -> None:
     values = [rows.samples[:, column].double().cpu().numpy() for rows in (original, *releases)]
-    edges = np.histogram_bin_edges(np.concatenate(values), bins=BINS)
+    low, high = np.quantile(np.concatenate(values), (0.005, 0.995))  # noise may have long tails
+    ends = float(min(low, values[0].min())), float(max(high, values[0].max()))
+    edges = np.histogram_bin_edges(values[0], bins=math.ceil(2 * len(values[0]) ** (1 / 3)), range=ends)  # Rice's rule
     axes.hist(values[0], bins=edges.tolist(), density=True, histtype="stepfilled", color=GREY, label=original.title)
     for rows, found, colour in zip(releases, values[1:], palette, strict=True):
         axes.hist(found, bins=edges.tolist(), density=True, histtype="step", color=colour, label=rows.title)

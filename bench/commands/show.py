@@ -55,9 +55,7 @@ def main(options: argparse.Namespace) -> int:
     if bench.private.samples.ndim == 4:
         picture = _images(shown, options.rows, heading)
     elif options.rows is None:
-        original = Rows(f"original ({bench.private.name})", bench.private.samples)
-        releases = [_in_units(original, title, sealed.release.samples) for title, _, sealed in shown]
-        picture = table_sheet(original, releases, column_names(bench), heading)
+        picture = _tables(shown, column_names(bench), heading)
     else:
         raise UsageError("--rows chooses images, and a table is shown whole: leave it out")
     out.touch(mode=0o666 if bench.record.shareable else 0o600)
@@ -114,13 +112,19 @@ def _images(shown: list[tuple[str, Workbench, Sealed]], count: int | None, headi
     return image_sheet(strips, [_name(private, row) for row in rows.tolist()], heading)
 
 
-def _in_units(original: Rows, title: str, released: Tensor) -> Rows:
-    """The release; if most of its means lie outside the original columns, it has other units, and is brought to its."""
-    means, table = released.mean(dim=0), original.samples
-    outside = (means < table.amin(dim=0)) | (means > table.amax(dim=0))
-    if 2 * int(outside.sum()) <= len(outside):
-        return Rows(title, released)
-    return Rows(f"{title}\n(other units: {MATCHED})", matched(released, table))
+def _tables(shown: list[tuple[str, Workbench, Sealed]], columns: tuple[str, ...], heading: str) -> bytes:
+    private = shown[0][1].private
+    releases = []
+    for title, _, sealed in shown:
+        released = sealed.release.samples
+        means = released.mean(dim=0)
+        outside = (means < private.samples.amin(dim=0)) | (means > private.samples.amax(dim=0))
+        # Where most means lie outside the original columns, the release has other units.
+        other = 2 * int(outside.sum()) > len(outside)
+        releases.append(Rows(f"{title} *", matched(released, private.samples)) if other else Rows(title, released))
+    if any(rows.title.endswith("*") for rows in releases):
+        heading = f"{heading} * released in other units; drawn {MATCHED}".strip()
+    return table_sheet(Rows(f"original ({private.name})", private.samples), releases, columns, heading)
 
 
 def spread(data: Dataset, count: int | None) -> Tensor:
@@ -145,10 +149,10 @@ def spread(data: Dataset, count: int | None) -> Tensor:
 
 
 def _name(data: Dataset, row: int) -> str:
-    """The row's findings as far as they are known, a line each."""
-    if data.labels is None:
-        return ""
-    return "\n".join(name for name, label in zip(data.findings, data.labels[row].tolist(), strict=True) if label == 1)
+    """The row's findings, a line each; "no finding" only where that is known of all."""
+    labels = [] if data.labels is None else data.labels[row].tolist()
+    found = [name for name, label in zip(data.findings, labels, strict=bool(labels)) if label == 1]
+    return "\n".join(found) or ("no finding" if labels and not any(labels) else "")
 
 
 @contextmanager
