@@ -107,7 +107,7 @@ class Coupling(nn.Module):
     def _affine(self, kept: Tensor, precision: Precision) -> tuple[Tensor, Tensor]:
         with torch.autocast(kept.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
             h = self.leave(relu(self.middle(relu(self.enter(kept)))))
-        shift, scale = h.float().chunk(2, dim=1)
+        shift, scale = h.to(kept).chunk(2, dim=1)
         return shift, logsigmoid(_bounded(scale) + 2)
 
 

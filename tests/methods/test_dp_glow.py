@@ -1,0 +1,248 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from bench.nets.flow import decoded, encoded
+from bench.types import Dataset, NotApplicable
+from methods.dp_glow import DPGlow
+
+SMALL = {"depth": 2, "width": 8, "steps": 20, "batch": 16}
+
+
+def images(n=60, shape=(1, 16, 16), seed=0):
+    source = torch.Generator().manual_seed(seed)
+    coarse = torch.rand(n, shape[0], 4, 4, generator=source)
+    fine = torch.rand(n, *shape, generator=source)
+    samples = 0.8 * torch.nn.functional.interpolate(coarse, size=shape[1:], mode="bilinear") + 0.2 * fine
+    return Dataset("made", samples, torch.ones(n, 1), torch.arange(n) // 2, ("finding",), False, True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def fitted(one_thread):
+    return DPGlow(**SMALL).fit(images(), 0)
+
+
+def scheme(fitted, **choices):
+    return DPGlow(**SMALL, **choices).load(fitted.state())
+
+
+def distance_to_laplace(numbers):
+    """Kolmogorov's distance between numbers (n,) and the standard Laplace distribution."""
+    numbers = np.sort(numbers)
+    cdf = np.where(numbers < 0, 0.5 * np.exp(numbers), 1 - 0.5 * np.exp(-numbers))
+    steps = np.arange(len(numbers) + 1) / len(numbers)
+    return max(np.abs(cdf - steps[1:]).max(), np.abs(cdf - steps[:-1]).max())
+
+
+def codes(scheme, data, seed=1):
+    """Latents (n, d) of the raw images, clipped, and those of the release."""
+    mechanism = scheme.mechanism()
+    return mechanism.locate(data), mechanism.observe(scheme.sample_key(seed).release(data))
+
+
+@pytest.mark.parametrize("variant", ["paper", "corrected"])
+def test_the_latent_of_a_release_has_laplace_noise_of_the_stated_scale(fitted, variant):
+    made, private = scheme(fitted, variant=variant, epsilon_per_pixel=200.0), images(n=400, seed=5)
+    located, observed = codes(made, private)
+    mechanism = made.mechanism()
+    low, high = mechanism.fence
+    # In the middle half of the clip, noise of up to `room` scales stays off the fence and is seen whole.
+    middle = ((located - low) > 0.25 * (high - low)) & ((high - located) > 0.25 * (high - low))
+    room = float(((high - low) / mechanism.scale).min()) / 4
+    noise = mechanism.noise(located, observed)[middle]
+    noise = noise[~noise.isnan() & (noise.abs() < room)].numpy()
+    assert len(noise) > 20_000
+    # Truncation at `room` scales leaves out exp(-room) of the numbers; the rest is as far from Laplace at most.
+    threshold = math.sqrt(math.log(2e9) / (2 * len(noise))) + math.exp(-room)
+    assert distance_to_laplace(noise) < threshold
+    assert distance_to_laplace(noise / 1.15) > threshold  # the test can tell a wrong scale
+
+
+def test_noise_scales_follow_the_paper_and_the_correction(fitted):
+    span = (fitted.state()["high"] - fitted.state()["low"]).double()
+    d = len(span)
+    paper = scheme(fitted, epsilon=500.0).mechanism().scale
+    assert torch.allclose(paper, span * d / 500)  # Eq. 3
+    assert torch.allclose(scheme(fitted, epsilon=500.0, variant="corrected").mechanism().scale, 0.4 * paper)
+    assert torch.allclose(scheme(fitted, epsilon_per_pixel=500.0 / d).mechanism().scale, paper)
+    low, high = scheme(fitted, alpha=0.3).mechanism().fence
+    assert torch.allclose(high - low, 0.3 * span)
+    assert torch.allclose((high + low) / 2, (fitted.state()["high"].double() + fitted.state()["low"].double()) / 2)
+
+
+def test_the_paper_claims_epsilon_and_its_clip_makes_it_alpha_epsilon(fitted):
+    claim = scheme(fitted, epsilon=500.0).claim()
+    assert (claim.unit, claim.epsilon, claim.delta) == ("image", 500.0, 0.0)
+    assert claim.derived == pytest.approx(0.4 * 500)
+    corrected = scheme(fitted, epsilon=500.0, variant="corrected").claim()
+    assert corrected.epsilon == 500.0
+    assert corrected.derived == pytest.approx(500)
+    assert scheme(fitted).claim().epsilon == 100 * 256
+
+
+@pytest.mark.parametrize("variant", ["paper", "corrected"])
+def test_witnesses_attain_the_derived_bound_and_no_pair_exceeds_it(fitted, variant):
+    made = scheme(fitted, epsilon=500.0, variant=variant)
+    mechanism, derived = made.mechanism(), made.claim().derived
+
+    def budget(one, other):
+        return float(((mechanism.locate(one) - mechanism.locate(other)).abs() / mechanism.scale).sum(dim=1).max())
+
+    pairs = mechanism.witnesses(images())
+    assert len(pairs) == 3
+    for one, other in pairs:
+        assert (len(one), len(other)) == (1, 1)
+        assert budget(one, other) == pytest.approx(derived, rel=1e-9)
+    wild = images(seed=7)
+    assert budget(wild, images(seed=8)) < derived
+    assert budget(Dataset("wild", 50 * wild.samples - 20, None, None, (), False, True), wild) <= derived * (1 + 1e-9)
+
+
+def test_an_image_that_lies_outside_the_training_range_is_clipped_into_it(fitted):
+    made = scheme(fitted)
+    low, high = made.mechanism().fence
+    wild = Dataset("wild", 5 * images(seed=3).samples - 2, None, None, (), False, True)
+    outside = encoded(fitted.noise.flow, wild.samples)
+    located = made.mechanism().locate(wild)
+    assert bool((outside < low).any())
+    assert bool((outside > high).any())
+    assert bool(((located >= low) & (located <= high)).all())
+
+
+@pytest.mark.parametrize("per_pixel", [1.0, 10.0, 100.0])
+def test_what_is_observed_stays_within_the_fence_and_on_it_where_the_clip_stopped_it(fitted, per_pixel):
+    made = scheme(fitted, epsilon_per_pixel=per_pixel)
+    mechanism = made.mechanism()
+    low, high = mechanism.fence
+    located, observed = codes(made, images(seed=5))
+    assert bool(((observed >= low) & (observed <= high)).all())
+    on = (observed == low) | (observed == high)
+    # P(stopped) = (exp(-distance to low) + exp(-distance to high)) / 2 for each element, in scales.
+    tails = 0.5 * (torch.exp(-(located - low) / mechanism.scale) + torch.exp(-(high - located) / mechanism.scale))
+    spread = float((tails * (1 - tails)).sum().sqrt())
+    # Elements within a thousandth of the clip's width of the fence count as stopped too.
+    near = 1e-3 * float(((high - low) / mechanism.scale).mean()) * on.numel()
+    assert abs(float(on.sum() - tails.sum())) < 5 * spread + near
+
+
+def test_without_noise_a_release_is_the_decoded_clip_or_the_image_itself(fitted):
+    private = images(seed=5)
+    whole = scheme(fitted, variant="no-clip").sample_key(1).release(private).samples
+    assert torch.allclose(whole, private.samples, atol=1e-4)
+    clipped = scheme(fitted, variant="clip-only")
+    released = clipped.sample_key(1).release(private).samples
+    low, high = clipped.noise.fence
+    expected = decoded(fitted.noise.flow, encoded(fitted.noise.flow, private.samples).double().clamp(low, high).float())
+    assert torch.equal(released, expected)
+    assert not torch.allclose(released, private.samples, atol=1e-2)
+    for made in (clipped, scheme(fitted, variant="no-clip")):
+        assert made.claim().epsilon == math.inf
+        assert made.mechanism() is None
+        assert "epsilon per pixel" not in made.notes()
+
+
+def test_every_row_call_key_and_data_set_has_noise_of_its_own(fitted):
+    made = scheme(fitted, epsilon_per_pixel=50.0)
+    one = images(n=1)
+    flat = Dataset("flat", one.samples.expand(3, -1, -1, -1).clone(), None, None, (), False, True)
+    key = made.sample_key(1)
+    changed = Dataset("changed", torch.cat((flat.samples, one.samples)), None, None, (), False, True)
+    outs = (key.release(flat).samples, key.query(flat.samples), made.sample_key(2).release(flat).samples,
+            key.release(changed).samples)  # fmt: skip
+    drawn = torch.cat(outs).flatten(1)
+    for row in range(len(drawn)):
+        for other in range(row):
+            assert (drawn[row] == drawn[other]).float().mean() < 0.1
+    assert torch.equal(key.release(flat).samples, outs[0])
+
+
+def test_an_element_that_never_varies_is_fixed_and_costs_nothing(fitted):
+    state = dict(fitted.state())
+    state["high"] = state["high"].clone()
+    state["high"][:64] = state["low"][:64]
+    made = DPGlow(**SMALL, epsilon=500.0).load(state)
+    released = made.sample_key(1).release(images(seed=5)).samples
+    assert released.isfinite().all()
+    assert torch.allclose(encoded(made.noise.flow, released)[:, :64], state["low"][:64].expand(60, -1), atol=1e-3)
+    assert made.claim().derived == pytest.approx(0.4 * 500 * 192 / 256)
+    located, observed = codes(made, images(seed=5))
+    assert made.mechanism().noise(located, observed)[:, :64].isnan().all()
+    assert made.mechanism().log_density(located, observed).isfinite().all()
+
+
+def test_one_trained_flow_serves_every_noise_and_survives_its_state(fitted):
+    assert DPGlow.unlearned == {"epsilon", "epsilon_per_pixel", "alpha", "variant"}
+    other = DPGlow(**SMALL, epsilon=7.0, alpha=0.2, variant="corrected").fit(images(), 0)
+    for name, tensor in fitted.state().items():
+        assert torch.equal(tensor, other.state()[name]), name
+    again, private = scheme(fitted), images(seed=5)
+    key = fitted.sample_key(3)
+    assert torch.equal(again.load_key(dict(key.state())).release(private).samples, key.release(private).samples)
+    assert again.notes() == fitted.notes()
+    assert fitted.notes()["held-out images"] == 6
+    assert 0 < fitted.notes()["bits per dimension"] < 9
+
+
+def test_ranges_are_those_of_the_training_images_alone():
+    public = images()
+    outlier = Dataset("made", public.samples.clone(), None, public.subjects, (), False, True)
+    made = DPGlow(**SMALL).fit(public, 0)
+    latent = encoded(made.noise.flow, public.samples)
+    outside = ((latent < made.state()["low"]) | (latent > made.state()["high"])).any(dim=1)
+    assert int(outside.sum()) == made.notes()["held-out images"]
+    assert torch.equal(outlier.samples, public.samples)
+
+
+def test_colour_images_count_every_channel():
+    public = images(shape=(3, 8, 8))
+    made = DPGlow(**SMALL, epsilon_per_pixel=10.0).fit(public, 0)
+    assert made.claim().epsilon == 10.0 * 3 * 64
+    assert made.sample_key(1).release(public).samples.shape == public.samples.shape
+
+
+def test_tables_and_sides_that_cannot_be_halved_are_not_applicable():
+    with pytest.raises(NotApplicable, match="reads images: made is a table"):
+        DPGlow(**SMALL).fit(Dataset("made", torch.rand(9, 3), None, None, (), False, True), 0)
+    with pytest.raises(NotApplicable, match=r"3 times, and 28x28 allow it 2 times: lower levels, or choose --size"):
+        DPGlow(**SMALL, levels=3).fit(images(n=4, shape=(1, 28, 28)), 0)
+    with pytest.raises(NotApplicable, match="1 times, and 7x7 allow it 0 times"):
+        DPGlow(**SMALL).fit(images(n=4, shape=(1, 7, 7)), 0)
+
+
+def test_images_of_another_shape_are_refused(fitted):
+    with pytest.raises(ValueError, match=r"shape \(1, 16, 16\), got \(1, 8, 8\)"):
+        fitted.sample_key(0).query(torch.rand(2, 1, 8, 8))
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"epsilon": 1.0, "epsilon_per_pixel": 1.0}, "not both"),
+        ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0"),
+        ({"epsilon_per_pixel": math.inf}, "epsilon_per_pixel must be positive and finite"),
+        ({"alpha": -0.4}, "alpha must be positive"),
+        ({"variant": "fixed"}, "variant must be one of paper, corrected, clip-only, no-clip; got 'fixed'"),
+        ({"variant": "clip-only", "epsilon": 1.0}, "clip-only adds no noise: leave epsilon out, got 1.0"),
+        ({"levels": 0}, "levels must be at least 1, got 0"),
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+    ],
+)
+def test_senseless_choices_are_refused(choices, message):
+    with pytest.raises(ValueError, match=message):
+        DPGlow(**choices)
+
+
+def test_the_paper_preset_has_the_stated_sizes():
+    paper = DPGlow(**DPGlow.presets["paper"])
+    assert (paper.levels, paper.depth, paper.width, paper.batch, paper.learning_rate) == (7, 32, 512, 4, 1e-3)
+    assert paper.steps * paper.batch == 200 * 50_000
