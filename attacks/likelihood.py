@@ -12,6 +12,7 @@ A row is described by its principal components, and by its code where the scheme
 ran.
 
 - All candidates are located together, for schemes in which a row's code depends on the others.
+- Released labels reach the scheme under the names of the public findings, unknown where they have no such column.
 - Released labels are what a conditional scheme conditions on. Whether they agree with a candidate's is not held for or
   against it: labels are outside the claims.
 """
@@ -19,7 +20,7 @@ ran.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -69,7 +70,8 @@ class Likelihood(Attack):
         """Locate the candidates, or measure the density. Raises NotApplicable for releases without links."""
         mechanism = view.scheme.mechanism()
         if mechanism is not None and mechanism.exact and bool((mechanism.scale > 0).any()):
-            return StatedAttacker(mechanism, mechanism.locate(view.candidates))
+            names = view.candidates.findings, view.public.findings
+            return StatedAttacker(mechanism, mechanism.locate(view.candidates), *names)
         return self._measure(view, mechanism, seed)
 
     def _measure(self, view: View, mechanism: Mechanism | None, seed: int) -> MeasuredAttacker:
@@ -121,18 +123,29 @@ def _pixels(samples: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class StatedAttacker(Attacker):
-    """The mechanism and the candidates' codes (n, d)."""
+    """The mechanism, the candidates' codes (n, d), and the names of released and of public findings."""
 
     mechanism: Mechanism
     located: Tensor
+    findings: tuple[str, ...]
+    public: tuple[str, ...]
 
     def score(self, sealed: Release) -> PosteriorScores:
         """Log odds under the stated density."""
-        observed = self.mechanism.observe(sealed)
+        observed = self.mechanism.observe(self._named(sealed))
         return PosteriorScores(
             lambda rows, cols: self.mechanism.log_density(self.located[rows], observed[cols]),
             (len(self.located), len(observed)),
         )
+
+    def _named(self, sealed: Release) -> Release:
+        if sealed.labels is None or self.findings == self.public or sealed.labels.shape[1] != len(self.findings):
+            return sealed
+        labels = sealed.labels.new_full((len(sealed), len(self.public)), torch.nan)
+        for column, name in enumerate(self.public):
+            if name in self.findings:
+                labels[:, column] = sealed.labels[:, self.findings.index(name)]
+        return replace(sealed, labels=labels)
 
     def notes(self) -> Mapping[str, int | float | str]:
         """That the density is the scheme's own."""

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 RIDGES = (1e-6, 1e-4, 1e-2, 1.0, 100.0)
-SHRINKAGES = (0.01, 0.1, 0.5, 1.0)
+SHRINKAGES = (1e-4, 1e-2, 0.1, 0.5, 1.0)
 FACTORS = tuple(2.0**power for power in range(-12, 3))
 SMALLEST = 1e-6
 """Axes shorter than this share of the longest are rounding; so is spread below this share of a description's own."""
