@@ -1,0 +1,87 @@
+"""Blur: every image through a Gaussian filter. A reference row: what people do who want faces or names out of sight.
+
+Source: torchvision's `gaussian_blur` (edges mirrored), cut off at four deviations. The deviation is stated for a longer
+side of 64 pixels and grows with it, so that a figure means the same at any size.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+from torchvision.transforms.v2.functional import gaussian_blur
+
+from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+
+SIDE = 64
+REACH = 4.0
+
+
+@dataclass(frozen=True)
+class Blur(Method):
+    """Gaussian blur, without a key and without a guarantee.
+
+    Args:
+        sigma: Standard deviation in pixels of an image with a longer side of 64 pixels.
+    """
+
+    name: ClassVar[str] = "blur"
+    source: ClassVar[str] = "reference row: Gaussian filter"
+    unlearned: ClassVar[frozenset[str]] = frozenset({"sigma"})
+
+    sigma: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not (self.sigma > 0 and math.isfinite(self.sigma)):
+            raise ValueError(f"sigma must be positive and finite, got {self.sigma}")
+
+    def fit(self, public: Dataset, seed: int) -> BlurScheme:
+        """Nothing to learn. Raises NotApplicable for tables."""
+        if public.samples.ndim != 4:
+            raise NotApplicable(f"blur smooths images: the columns of {public.name}, a table, have no neighbours")
+        return self.load({})
+
+    def load(self, state: State) -> BlurScheme:
+        """The scheme, which has no state."""
+        return BlurScheme(self.sigma)
+
+
+@dataclass(frozen=True)
+class BlurScheme(Scheme):
+    """Has one key only."""
+
+    sigma: float
+
+    def sample_key(self, seed: int) -> BlurKey:
+        """The key, which holds no secret."""
+        return BlurKey(self.sigma)
+
+    def load_key(self, state: State) -> BlurKey:
+        """The key."""
+        return BlurKey(self.sigma)
+
+
+@dataclass(frozen=True)
+class BlurKey(Key):
+    """Blurs by `sigma` pixels of 64."""
+
+    sigma: float
+
+    def release(self, private: Dataset) -> Release:
+        """Blurred images (n, c, h, w), labels as they are."""
+        return paired(self.query(private.samples), private.labels)
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Blurred images (n, c, h, w)."""
+        h, w = samples.shape[2:]
+        sigma = self.sigma * max(h, w) / SIDE
+        # A mirrored edge holds no more than the image less one pixel.
+        reach = [min(math.ceil(REACH * sigma), side - 1) for side in (w, h)]
+        blurred: Tensor = gaussian_blur(samples, [2 * pixels + 1 for pixels in reach], [sigma, sigma])
+        return blurred
+
+    def state(self) -> State:
+        """Nothing secret."""
+        return {}

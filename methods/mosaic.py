@@ -1,0 +1,209 @@
+"""Mosaic: every square of pixels becomes its mean, with Laplace noise on the means if an epsilon is given.
+
+Source: pixelation as it is used to hide faces; with noise, Fan, Image Pixelization with Differential Privacy (2018):
+images that differ in at most m pixels are neighbours, and a cell of b x b pixels gets noise of scale range * m /
+(b * b * epsilon).
+
+Differences from the paper:
+- Where the cells do not divide the image, those at its edge hold fewer pixels, and one pixel moves their mean further:
+  a cell of p pixels gets scale range * m / (p * epsilon). If m_i pixels of cell i change, sum m_i at most m, the loss
+  is at most sum of (m_i / p_i) / (m / (p_i * epsilon)) = epsilon, with equality whenever m pixels go from black to
+  white.
+- A colour pixel changes in all c channels: c times the noise.
+- `neighbour_pixels` none makes any two images neighbours: the L1 sensitivity is range * c * cells, the noise the same
+  in all cells. For cells of one size, this is the formula above with m = all pixels.
+- Pixels are clipped to [0, 1], where they lie anyway, so that the range is 1. Noisy means are not clipped.
+- Released at the size of the original, each cell painted in its mean, so that the same classifiers read it. Labels are
+  released as they are, outside the claim.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import avg_pool2d
+
+from bench.mechanism import Mechanism
+from bench.noise import content_seed, laplace
+from bench.seeds import derive, generator
+from bench.types import Dataset, Key, Method, NotApplicable, PrivacyClaim, Release, Scheme, State, paired
+
+
+@dataclass(frozen=True)
+class Mosaic(Method):
+    """Pixelation, by choice with the noise that makes it differentially private.
+
+    Args:
+        cell: Side of a square cell in pixels.
+        epsilon: Of the noise on the cells' means; None adds no noise and claims nothing.
+        neighbour_pixels: Pixels in which neighbouring images may differ; None stands for all: any two images.
+    """
+
+    name: ClassVar[str] = "mosaic"
+    source: ClassVar[str] = "reference row: pixelation; with epsilon: Fan 2018 (DP-Pix)"
+    claims: ClassVar[str] = "with epsilon: epsilon-differential privacy for images that differ in neighbour_pixels"
+    unlearned: ClassVar[frozenset[str]] = frozenset({"cell", "epsilon", "neighbour_pixels"})
+
+    cell: int = 8
+    epsilon: float | None = None
+    neighbour_pixels: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.cell < 1:
+            raise ValueError(f"cell must be at least 1 pixel, got {self.cell}")
+        if self.epsilon is not None and not (self.epsilon > 0 and math.isfinite(self.epsilon)):
+            raise ValueError(f"epsilon must be positive and finite, got {self.epsilon}")
+        if self.neighbour_pixels is not None and self.neighbour_pixels < 1:
+            raise ValueError(f"neighbour_pixels must be at least 1, got {self.neighbour_pixels}")
+        if self.neighbour_pixels is not None and self.epsilon is None:
+            raise ValueError("neighbour_pixels says what epsilon protects: give an epsilon too")
+
+    def fit(self, public: Dataset, seed: int) -> MosaicScheme:
+        """Reads the images' shape. Raises NotApplicable for tables."""
+        if public.samples.ndim != 4:
+            raise NotApplicable(f"mosaic averages neighbouring pixels: {public.name} is a table")
+        return self.load({"shape": torch.tensor(public.samples.shape[1:], device=public.samples.device)})
+
+    def load(self, state: State) -> MosaicScheme:
+        """The scheme that `MosaicScheme.state` described, with this method's cells and noise."""
+        c, h, w = (int(side) for side in state["shape"])
+        return MosaicScheme((c, h, w), self.cell, self.epsilon, self.neighbour_pixels, state["shape"].device)
+
+
+@dataclass(frozen=True)
+class MosaicScheme(Scheme):
+    """Cells and noise for images of `shape` (c, h, w); fields otherwise as in `Mosaic`."""
+
+    shape: tuple[int, int, int]
+    cell: int
+    epsilon: float | None
+    neighbour_pixels: int | None
+    device: torch.device
+
+    def sample_key(self, seed: int) -> MosaicKey:
+        """A key with a noise stream of its own."""
+        return MosaicKey(self, derive(seed, "mosaic-key"))
+
+    def load_key(self, state: State) -> MosaicKey:
+        """The key that `MosaicKey.state` described."""
+        return MosaicKey(self, int(state["seed"]) if state else 0)
+
+    def state(self) -> State:
+        """The images' shape, int64."""
+        return {"shape": torch.tensor(self.shape, device=self.device)}
+
+    def means(self, samples: Tensor) -> Tensor:
+        """Means (n, c, rows, columns) of the cells of images (n, c, h, w), at the edge of the pixels they have."""
+        return avg_pool2d(samples.clamp(0, 1), self.cell, ceil_mode=True)
+
+    def paint(self, cells: Tensor) -> Tensor:
+        """Images (n, c, h, w) with every cell in its colour."""
+        spread = cells.repeat_interleave(self.cell, dim=2).repeat_interleave(self.cell, dim=3)
+        return spread[..., : self.shape[1], : self.shape[2]].contiguous()
+
+    def read(self, painted: Tensor) -> Tensor:
+        """The cells (n, c, rows, columns) of painted images."""
+        return painted[..., :: self.cell, :: self.cell]
+
+    def scales(self, epsilon: float) -> Tensor:
+        """Laplace scale (c, rows, columns) of every cell's mean, float64."""
+        c, h, w = self.shape
+        rows, columns = (
+            torch.tensor([min(self.cell, side - start) for start in range(0, side, self.cell)], dtype=torch.float64)
+            for side in (h, w)
+        )
+        pixels = torch.outer(rows, columns)
+        if self.neighbour_pixels is None:
+            spread = torch.full_like(pixels, pixels.numel())
+        else:
+            spread = min(self.neighbour_pixels, h * w) / pixels
+        return (c * spread / epsilon).expand(c, -1, -1).to(self.device)
+
+    def claim(self) -> PrivacyClaim | None:
+        """epsilon for images that differ in `neighbour_pixels`; None without noise."""
+        if self.epsilon is None:
+            return None
+        m = self.neighbour_pixels
+        return PrivacyClaim(
+            unit="image" if m is None else "pixel",
+            epsilon=self.epsilon,
+            delta=0.0,
+            assumptions=(
+                ("Any two images count as neighbours" if m is None else f"Neighbours differ in at most {m} pixels")
+                + ", each image is released once, labels are outside the claim, and the noise is real-valued (the "
+                "rounding of floating-point numbers is ignored)."
+            ),
+            basis="Laplace mechanism on cell means (Fan 2018), for edge cells by the number of pixels they have.",
+        )
+
+    def mechanism(self) -> MosaicMechanism | None:
+        """Laplace noise on the cells' means; None without an epsilon."""
+        return None if self.epsilon is None else MosaicMechanism(self, self.epsilon)
+
+
+@dataclass(frozen=True)
+class MosaicMechanism(Mechanism):
+    """The code of an image is its cells' means, channel by channel; the release shows it with its noise."""
+
+    scheme: MosaicScheme
+    epsilon: float
+
+    @property
+    def scale(self) -> Tensor:
+        """(d,) float64: by the cell's pixels."""
+        return self.scheme.scales(self.epsilon).flatten()
+
+    def locate(self, data: Dataset) -> Tensor:
+        """(n, d) float64: the means."""
+        return self.scheme.means(data.samples).flatten(1).double()
+
+    def observe(self, release: Release) -> Tensor:
+        """(m, d) float64: the painted means."""
+        return self.scheme.read(release.samples).flatten(1).double()
+
+    def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
+        """A black image against one with `neighbour_pixels` white ones, cell by cell: their loss is epsilon."""
+        scheme = self.scheme
+        row = like.take(torch.zeros(1, dtype=torch.int64, device=like.samples.device))
+        c, h, w = scheme.shape
+        count = h * w if scheme.neighbour_pixels is None else min(scheme.neighbour_pixels, h * w)
+        across = -(-w // scheme.cell)
+        y, x = torch.meshgrid(torch.arange(h), torch.arange(w), indexing="ij")
+        by_cell = (y // scheme.cell * across + x // scheme.cell).flatten().argsort(stable=True)
+        white = torch.zeros(h * w).index_fill(0, by_cell[:count], 1.0).reshape(h, w).expand(1, c, h, w)
+        black = torch.zeros_like(row.samples)
+        return ((replace(row, samples=black), replace(row, samples=white.to(black).contiguous())),)
+
+
+@dataclass(frozen=True)
+class MosaicKey(Key):
+    """The seed of a noise stream; the key, the kind of call and the rows together choose the stream of a call."""
+
+    scheme: MosaicScheme
+    seed: int
+
+    def release(self, private: Dataset) -> Release:
+        """Painted images with fresh noise each. The same rows get the same noise again, any others new noise."""
+        return paired(self._pixelate(private.samples, "release"), private.labels)
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Painted images with fresh noise, never that of the release. Raises ValueError for images of another shape."""
+        return self._pixelate(samples, "query")
+
+    def state(self) -> State:
+        """The seed, a single int64; without noise nothing is secret."""
+        return {} if self.scheme.epsilon is None else {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+
+    def _pixelate(self, samples: Tensor, call: str) -> Tensor:
+        if tuple(samples.shape[1:]) != self.scheme.shape:
+            raise ValueError(f"this key takes images of shape {self.scheme.shape}, got {tuple(samples.shape[1:])}")
+        means = self.scheme.means(samples)
+        if self.scheme.epsilon is not None:
+            source = generator(content_seed(self.seed, call, samples), samples.device)
+            means = means + self.scheme.scales(self.scheme.epsilon).to(means) * laplace(means.shape, source)
+        return self.scheme.paint(means)
