@@ -13,12 +13,14 @@ as they are, outside the claim.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from bench.mechanism import Mechanism
 from bench.noise import content_seed, laplace
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, PrivacyClaim, Release, Scheme, State, paired
@@ -39,6 +41,8 @@ class DPSimple(Method):
     name: ClassVar[str] = "dp-simple"
     source: ClassVar[str] = "Yala et al. 2022 (Syfer), section 5; by epsilon: the DP-GLOW paper's image-domain baseline"
     claims: ClassVar[str] = "epsilon-differential privacy per image: L1 sensitivity (range x pixels) / scale"
+
+    unlearned: ClassVar[frozenset[str]] = frozenset({"scale", "epsilon", "clip"})
 
     scale: float | None = None
     epsilon: float | None = None
@@ -66,38 +70,32 @@ class DPSimple(Method):
         std[std == 0] = 1
         low = torch.zeros_like(mean) if image else samples.double().amin(dim=0, keepdim=True)
         high = torch.ones_like(mean) if image else samples.double().amax(dim=0, keepdim=True)
-        sensitivity = float(((high - low) / std).expand(1, *samples.shape[1:]).sum())
-        scale = sensitivity / self.epsilon if self.epsilon is not None else self.scale
-        numbers = torch.tensor([scale, sensitivity], dtype=torch.float64, device=samples.device)
-        return self.load({"mean": mean[0], "std": std[0], "low": low[0], "high": high[0], "numbers": numbers})
+        low, high = (bound[0].expand(samples.shape[1:]).contiguous() for bound in (low, high))
+        return self.load({"mean": mean[0], "std": std[0], "low": low, "high": high})
 
     def load(self, state: State) -> DPSimpleScheme:
-        """The scheme that `DPSimpleScheme.state` described."""
-        return DPSimpleScheme(learned=dict(state), clip=self.clip)
+        """The scheme that `DPSimpleScheme.state` described, with this method's noise."""
+        sensitivity = float(((state["high"] - state["low"]) / state["std"]).sum())
+        scale = sensitivity / self.epsilon if self.epsilon is not None else self.scale
+        assert scale is not None
+        return DPSimpleScheme(dict(state), scale, sensitivity, self.clip)
 
 
 @dataclass(frozen=True, eq=False)
 class DPSimpleScheme(Scheme):
-    """Public statistics.
+    """Public statistics, and the noise.
 
     Args:
-        learned: `mean`, `std`, `low`, `high`, float64, shaped to broadcast over rows; `numbers`: noise scale in
-            standardised units, and L1 sensitivity of one row.
+        learned: `mean` and `std`, float64, shaped to broadcast over rows; `low` and `high`, of a row's shape.
+        scale: The noise's scale b in standardised units.
+        sensitivity: How far two rows in range can differ, in standardised units: the sum of |x - y| over a whole row.
         clip: Clip rows to `low`..`high`.
     """
 
     learned: State
+    scale: float
+    sensitivity: float
     clip: bool
-
-    @property
-    def scale(self) -> float:
-        """The noise's scale b in standardised units."""
-        return float(self.learned["numbers"][0])
-
-    @property
-    def sensitivity(self) -> float:
-        """How far two rows in range can differ, in standardised units: the sum of |x - y| over the whole row."""
-        return float(self.learned["numbers"][1])
 
     def sample_key(self, seed: int) -> DPSimpleKey:
         """A key with a noise stream of its own."""
@@ -117,6 +115,14 @@ class DPSimpleScheme(Scheme):
         kept = torch.maximum(torch.minimum(samples, high), low) if self.clip else samples
         return (kept - mean) / std
 
+    def mechanism(self) -> DPSimpleMechanism:
+        """Laplace noise on the standardised row."""
+        return DPSimpleMechanism(self)
+
+    def notes(self) -> Mapping[str, float]:
+        """Scale and sensitivity, in standardised units."""
+        return {"noise scale": self.scale, "L1 sensitivity": self.sensitivity}
+
     def claim(self) -> PrivacyClaim:
         """epsilon = L1 sensitivity / scale for one whole row; infinity without a clip."""
         image = self.learned["mean"].ndim == 3
@@ -135,6 +141,32 @@ class DPSimpleScheme(Scheme):
                 f"({'range * c * h * w / std' if image else 'sum of column ranges / std'}), scale {self.scale:.6g}"
             ),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class DPSimpleMechanism(Mechanism):
+    """The code of a row is the row, standardised and flattened; the release shows it with its noise."""
+
+    scheme: DPSimpleScheme
+
+    @property
+    def scale(self) -> Tensor:
+        """(d,) float64: the same for every element."""
+        return torch.full_like(self.scheme.learned["low"].flatten(), self.scheme.scale)
+
+    def locate(self, data: Dataset) -> Tensor:
+        """(n, d) float64: standardised rows."""
+        return self.scheme.standardise(data.samples).flatten(1).double()
+
+    def observe(self, release: Release) -> Tensor:
+        """(m, d) float64: released rows."""
+        return release.samples.flatten(1).double()
+
+    def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
+        """The row of all lower ends of the range against that of all upper ends: they attain the sensitivity."""
+        row = like.take(torch.zeros(1, dtype=torch.int64, device=like.samples.device))
+        low, high = (self.scheme.learned[end][None].to(like.samples) for end in ("low", "high"))
+        return ((replace(row, samples=low), replace(row, samples=high)),)
 
 
 @dataclass(frozen=True, eq=False)

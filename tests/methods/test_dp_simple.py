@@ -51,6 +51,37 @@ def test_every_row_call_key_and_data_set_has_noise_of_its_own():
             assert (drawn[one] == drawn[other]).float().mean() < 0.1
 
 
+def test_epsilon_scale_and_clip_are_not_learned():
+    public, private = rows(40, 1, 8, 8), rows(6, 1, 8, 8, seed=1)
+    learned = DPSimple().fit(public, 0).state()
+    for choices in ({"scale": 3.0}, {"epsilon": 50.0}, {"scale": 3.0, "clip": False}):
+        method = DPSimple(**choices)
+        fitted, loaded = method.fit(public, 0), method.load(learned)
+        assert torch.equal(fitted.sample_key(1).release(private).samples, loaded.sample_key(1).release(private).samples)
+        assert fitted.claim() == loaded.claim()
+        assert fitted.notes() == loaded.notes()
+
+
+@pytest.mark.parametrize("shape", [(40, 1, 8, 8), (40, 3, 5, 7), (40, 6)])
+def test_witnesses_attain_epsilon(shape):
+    public = rows(*shape)
+    scheme = DPSimple(epsilon=2.0).fit(public, 0)
+    mechanism = scheme.mechanism()
+    ((low, high),) = mechanism.witnesses(public)
+    loss = ((mechanism.locate(low) - mechanism.locate(high)).abs() / mechanism.scale).sum()
+    assert float(loss) == pytest.approx(2.0, rel=1e-5)
+    assert low.samples.shape == high.samples.shape == (1, *shape[1:])
+
+
+def test_the_mechanism_shows_the_noise_that_was_added():
+    public, private = rows(40, 1, 16, 16, seed=1), rows(200, 1, 16, 16)
+    scheme = DPSimple(scale=3.0).fit(public, 0)
+    mechanism = scheme.mechanism()
+    found = mechanism.noise(mechanism.locate(private), mechanism.observe(scheme.sample_key(1).release(private)))
+    threshold = math.sqrt(math.log(2e9) / (2 * found.numel()))  # as above: one in 10^9
+    assert distance_to_laplace(found.flatten().numpy(), 1.0) < threshold
+
+
 def test_scale_is_ten_unless_epsilon_is_given():
     assert DPSimple() == DPSimple(scale=10.0)
     assert DPSimple(epsilon=5.0).scale is None
