@@ -1,0 +1,157 @@
+"""An autoencoder: an image becomes a code of a few hundred numbers, and an image again; and how it is trained.
+
+Source: Yala et al., Syfer (2022), appendix D. Encoder: convolutions (3x3, stride 2), each followed by a leaky ReLU and
+batch normalisation, then average pooling. Decoder: as many transposed convolutions. Trained by mean squared error.
+
+Differences from the paper:
+- It does not say how many channels a layer has: they double from an eighth of the code's width up to that width.
+- Six layers bring its 64 pixels down to one; other sizes take as many as that needs. Pooling then has nothing to do.
+- The decoder's last layer has neither activation nor batch normalisation, which an image's pixels would not survive,
+  and begins at the mean image.
+- Optimiser, rate and length of training are not stated: Adam, a rate that rises over a tenth of the steps and falls
+  along a cosine, clipped gradients.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from bench.nets.classifier import Precision
+from bench.progress import report
+from bench.seeds import derive, generator
+
+LONGEST_GRADIENT = 1.0
+ROWS = 256
+
+
+class Autoencoder(nn.Module):
+    """Images of `shape` (c, h, w) to codes (n, width) and back.
+
+    Args:
+        shape: Channels, height and width of an image.
+        width: Numbers a code.
+    """
+
+    mean: Tensor
+
+    def __init__(self, shape: tuple[int, int, int], width: int) -> None:
+        super().__init__()
+        if width < 1:
+            raise ValueError(f"width must be at least 1, got {width}")
+        c, h, w = shape
+        sizes = [(h, w)]
+        while sizes[-1] != (1, 1) or len(sizes) == 1:
+            sizes.append(((sizes[-1][0] + 1) // 2, (sizes[-1][1] + 1) // 2))
+        depth = len(sizes) - 1
+        channels = [c, *(max(1, min(width, width * 2**step // 8)) for step in range(depth - 1)), width]
+        down = [_convolution(*channels[step : step + 2]) for step in range(depth)]
+        up = [
+            _transposed(channels[step + 1], channels[step], sizes[step], last=step == 0)
+            for step in reversed(range(depth))
+        ]
+        self.encoder = nn.Sequential(*down, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.decoder = nn.Sequential(nn.Unflatten(1, (width, 1, 1)), *up)
+        self.register_buffer("mean", torch.zeros(shape))
+
+    def start_at(self, images: Tensor) -> None:
+        """Take the mean of images (n, c, h, w) as the zero point of both ends."""
+        self.mean = images.mean(dim=0)
+
+    def encode(self, images: Tensor) -> Tensor:
+        """Codes (n, width) of images (n, c, h, w), unbounded."""
+        code: Tensor = self.encoder(images - self.mean)
+        return code
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """Images (n, c, h, w) of codes (n, width), unbounded."""
+        images: Tensor = self.mean + self.decoder(codes)
+        return images
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images (n, c, h, w) as they come back from their codes."""
+        return self.decode(self.encode(images))
+
+
+def _convolution(entering: int, leaving: int) -> nn.Module:
+    layer = nn.Conv2d(entering, leaving, 3, stride=2, padding=1)
+    return nn.Sequential(layer, nn.LeakyReLU(0.2), nn.BatchNorm2d(leaving))
+
+
+def _transposed(entering: int, leaving: int, size: tuple[int, int], *, last: bool) -> nn.Module:
+    """To `size`: stride 2 makes 2n - 1 of n, and one more where the side is even."""
+    more = tuple(1 - side % 2 for side in size)
+    layer = nn.ConvTranspose2d(entering, leaving, 3, stride=2, padding=1, output_padding=more)
+    return layer if last else nn.Sequential(layer, nn.LeakyReLU(0.2), nn.BatchNorm2d(leaving))
+
+
+@dataclass(frozen=True)
+class ReconstructionCourse:
+    """How an autoencoder is trained.
+
+    Args:
+        steps: Gradient steps of Adam.
+        batch: Images a step, at least 2 (batch norm); all of them where there are fewer.
+        learning_rate: Peak rate.
+        precision: Arithmetic of the network; loss, weights and reconstructions stay float32.
+    """
+
+    steps: int
+    batch: int
+    learning_rate: float
+    precision: Precision
+
+    def __post_init__(self) -> None:
+        for what, least in (("steps", 1), ("batch", 2)):
+            if getattr(self, what) < least:
+                raise ValueError(f"{what} must be at least {least}, got {getattr(self, what)}")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
+
+
+def train_autoencoder(network: Autoencoder, images: Tensor, course: ReconstructionCourse, seed: int) -> None:
+    """Train `network` in place on images (n, c, h, w) of its device, at least 2, and leave it in evaluation mode.
+
+    Same seed, same bits on a CPU.
+
+    Raises:
+        FloatingPointError: The loss is no longer finite.
+    """
+    device, rise, order = images.device, max(1, course.steps // 10), generator(derive(seed, "rows"))
+    optimiser = torch.optim.Adam(network.parameters(), lr=course.learning_rate)
+    network.start_at(images)
+    network.train().to(memory_format=torch.channels_last)
+    for step in range(course.steps):
+        fall = 0.5 * (1 + math.cos(math.pi * max(0, step - rise) / max(1, course.steps - rise)))
+        optimiser.param_groups[0]["lr"] = course.learning_rate * min((step + 1) / rise, fall)
+        rows = torch.randperm(len(images), generator=order)[: course.batch].to(device)
+        batch = images[rows].contiguous(memory_format=torch.channels_last)
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=course.precision == "bfloat16"):
+            back = network(batch)
+        loss = (back.float() - batch).square().mean()
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(network.parameters(), LONGEST_GRADIENT)
+        optimiser.step()
+        if (step + 1) % max(1, course.steps // 20) == 0 or step + 1 == course.steps:
+            value = float(loss.detach())
+            if not math.isfinite(value):
+                raise FloatingPointError(
+                    f"training diverged by step {step + 1}: the loss must be finite, got {value}; lower learning_rate"
+                )
+            report(f"autoencoder, mean squared error {value:.5f}, step", step + 1, course.steps)
+    network.eval().requires_grad_(False)
+
+
+def unexplained(network: Autoencoder, images: Tensor) -> float:
+    """Share of the variance of images (n, c, h, w) about the training mean that reconstructions miss: 1 knows nothing.
+
+    NaN where all images are that mean.
+    """
+    with torch.no_grad():
+        back = torch.cat([network(part) for part in torch.split(images, ROWS)]).double()
+    whole = (images.double() - network.mean.double()).square().sum()
+    return float((back - images.double()).square().sum() / whole)
