@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from bench.records import Record, json_schema, read_all
+from bench.records import Kind, Record, json_schema, read_all
 from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, rows
 from leaderboard.budget import budget_plot
 from leaderboard.columns import Column, columns
@@ -26,6 +26,7 @@ from leaderboard.slugs import digest, slugs
 MANIFEST = "files.json"
 PLANES: tuple[Plane, ...] = ("reid-auc", "guesswork")
 FIRST_ORDER = "reid-auc"
+PICTURED: tuple[Kind, ...] = ("sets", "decoding")
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,14 @@ class Intake:
         folders: Cell to data-set name.
         limited: How many records were made with --limit.
         broken: The names of files that are no records.
-        pictures: PNG files beside decoding records of data that may be shared, by cell.
+        pictures: PNG files beside records of data that may be shared, by cell and kind of evaluator.
     """
 
     records: tuple[Record, ...]
     folders: Mapping[str, str]
     limited: int
     broken: tuple[str, ...]
-    pictures: Mapping[str, bytes] = field(default_factory=dict)
+    pictures: Mapping[tuple[str, Kind], bytes] = field(default_factory=dict)
 
 
 def intake(results: Path) -> Intake:
@@ -59,9 +60,9 @@ def intake(results: Path) -> Intake:
             accepted.append(found)
             folders[found.cell] = path.parent.parent.name
             picture = path.with_suffix(".png")
-            shown = found.kind == "decoding" and found.status == "ok" and picture.is_file()
+            shown = found.kind in PICTURED and found.status == "ok" and picture.is_file()
             if shown and found.dataset is not None and found.dataset.shareable:
-                pictures[found.cell] = picture.read_bytes()
+                pictures[found.cell, found.kind] = picture.read_bytes()
     return Intake(tuple(accepted), folders, limited, tuple(sorted(broken)), pictures)
 
 
@@ -93,8 +94,8 @@ def render(taken: Intake) -> dict[str, str | bytes]:
     env = _environment()
     figures, drawn = _pictures(parts, sorted(stems))
     files: dict[str, str | bytes] = {**drawn}
-    decoded = {cell: f"figures/decoded-{digest(cell)}.png" for cell in taken.pictures}
-    files |= {decoded[cell]: picture for cell, picture in taken.pictures.items()}
+    pictured = {(cell, kind): f"figures/{kind}-{digest(cell)}.png" for cell, kind in taken.pictures}
+    files |= {pictured[place]: picture for place, picture in taken.pictures.items()}
     common = {
         "columns": shown,
         "stems": stems,
@@ -115,7 +116,7 @@ def render(taken: Intake) -> dict[str, str | bytes]:
     for method, stem in stems.items():
         mine = [row for row in board if row.method == method]
         files[f"methods/{stem}.html"] = env.get_template("method.html").render(
-            **common, root="../", method=method, rows=mine, sections=sections(mine), decoded=decoded
+            **common, root="../", method=method, rows=mine, sections=sections(mine), pictured=pictured
         )
     static = resources.files("leaderboard") / "static"
     for name in ("board.css", "board.js"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from made_records import auc, claim, dataset, guesswork, record, score, utility
 
-from bench.records import Record, dumps, json_schema
+from bench.records import Kind, Record, dumps, json_schema
 from bench.spec import parse
 from leaderboard.board import rows
 from leaderboard.pages import build, command
@@ -220,15 +220,19 @@ def test_attacks_are_named_without_the_prefix_of_their_evaluator(write: Write, t
 
 
 @pytest.mark.parametrize("shareable", [True, False])
-def test_a_picture_is_shown_of_data_that_may_be_shared_only(tmp_path: Path, shareable: bool) -> None:
+@pytest.mark.parametrize("kind", ["sets", "decoding"])
+def test_a_picture_is_shown_of_data_that_may_be_shared_only(tmp_path: Path, shareable: bool, kind: Kind) -> None:
     data = dataset(shareable=shareable)
     folder = tmp_path / "cells" / "synth-cxr" / "one"
     folder.mkdir(parents=True)
-    made = record("identity", "decoding", kind="decoding", dataset=data, cell="synth-cxr/one")
-    (folder / "decoding.json").write_text(dumps(made))
-    (folder / "decoding.png").write_bytes(b"a picture")
+    made = record("identity", kind, kind=kind, dataset=data, cell="synth-cxr/one")
+    (folder / f"{kind}.json").write_text(dumps(made))
+    (folder / f"{kind}.png").write_bytes(b"a picture")
     build(tmp_path, tmp_path / "site")
     assert [path.read_bytes() for path in tmp_path.glob("site/figures/*.png")] == [b"a picture"] * shareable
+    page = (tmp_path / "site" / "methods" / "identity.html").read_text(encoding="utf-8")
+    sources = re.findall(r'<img src="\.\./(figures/[^"]*\.png)" [^>]*alt="[^"]+"', page)
+    assert [(tmp_path / "site" / source).read_bytes() for source in sources] == [b"a picture"] * shareable
 
 
 def test_claimed_derived_and_shown_bounds_stand_side_by_side(write: Write, tmp_path: Path) -> None:
