@@ -1,0 +1,208 @@
+"""The conditional invertible network of CADP: coupling blocks that read a condition, built from FrEIA's modules.
+
+Source: Tölle et al., Content-aware differential privacy with conditional invertible neural networks (2022), section 4
+and appendix A; Ardizzone et al., Guided image generation with conditional INNs (2019). Images go through levels of
+downsampling, each followed by couplings of a convolutional subnetwork, and as flat vectors through couplings of a
+linear one; tables only through the latter. A random permutation stands after every coupling.
+
+Differences from the paper: rows are standardised by the public ones (one mean and deviation a channel, or a column),
+and the input noise of training is in those units. Permutations come from torch: FrEIA's own reseed numpy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from bench.nets.flow import Flow
+from bench.types import NotApplicable
+
+Coupling = Literal["gin", "glow"]
+Downsampling = Literal["haar", "i-revnet"]
+FIRST_WEIGHT = 0.03
+SMALLEST_SIDE = 7
+
+
+@dataclass(frozen=True)
+class CINNSizes:
+    """Sizes of the network.
+
+    Args:
+        coupling: "glow" scales and shifts; "gin" does so with the volume kept.
+        downsampling: Four pixels become four channels, by a wavelet or as they are.
+        levels: How often an image is downsampled; None: while no side falls below 7 pixels, but once at least (28
+            pixels: 2 levels, 128 pixels: 4).
+        blocks: Couplings a level.
+        width: Channels of their subnetworks: three 3 x 3 convolutions.
+        flat_blocks: Couplings of flat vectors.
+        flat_width: Width of their subnetworks: three linear layers.
+        clamp: A coupling scales by at most exp(clamp).
+        noise: Standard deviation of Gaussian noise on standardised rows, while training.
+    """
+
+    coupling: Coupling
+    downsampling: Downsampling
+    levels: int | None
+    blocks: int
+    width: int
+    flat_blocks: int
+    flat_width: int
+    clamp: float
+    noise: float
+
+
+class Shuffle(nn.Module):
+    """A random order of the channels or elements, drawn on construction; called like FrEIA's modules."""
+
+    order: Tensor
+    back: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        order = torch.randperm(channels)
+        self.register_buffer("order", order)
+        self.register_buffer("back", order.argsort())
+
+    def forward(self, x: tuple[Tensor], c: list[Tensor], rev: bool = False) -> tuple[tuple[Tensor], float]:
+        """The rows (n, channels, ...) of a tuple in that order, or back; the log determinant is 0."""
+        return (x[0][:, self.back if rev else self.order],), 0.0
+
+
+class CINN(Flow):
+    """A flow for images (c, h, w) or table rows (d,) under a condition of k numbers, 0 for none.
+
+    Args:
+        shape: Of one row.
+        conditions: k.
+        sizes: As above.
+
+    Raises:
+        NotApplicable: The levels do not divide the image, or a table has a single column.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, shape: tuple[int, ...], conditions: int, sizes: CINNSizes) -> None:
+        super().__init__()
+        self.shape, self.conditions, self.noise = shape, conditions, sizes.noise
+        per_channel = (shape[0], *(1 for _ in shape[1:]))
+        self.register_buffer("mean", torch.zeros(per_channel))
+        self.register_buffer("std", torch.ones(per_channel))
+        stack = partial(_couplings, coupling=sizes.coupling, conditions=conditions, clamp=sizes.clamp)
+        self.spatial = nn.ModuleList()
+        if len(shape) == 3:
+            now = shape
+            for _ in range(levels_of(shape, sizes.levels)):
+                down = _downsampling(sizes.downsampling, now)
+                now = (4 * now[0], now[1] // 2, now[2] // 2)
+                self.spatial.extend((down, *stack(now, blocks=sizes.blocks, width=sizes.width)))
+            self.inner = now
+        elif shape[0] < 2:
+            raise NotApplicable(
+                f"couplings transform some elements by others: needs at least 2 columns, got {shape[0]}"
+            )
+        flat = (math.prod(shape),)
+        self.flat = nn.ModuleList(stack(flat, blocks=sizes.flat_blocks, width=sizes.flat_width))
+
+    def standardise_by(self, samples: Tensor) -> None:
+        """Take mean and standard deviation of each channel or column from rows (n, ...); constant ones keep theirs."""
+        axes = (0, 2, 3) if samples.ndim == 4 else (0,)
+        std, mean = torch.std_mean(samples.double(), dim=axes, correction=0, keepdim=True)
+        self.mean.copy_(mean[0])
+        self.std.copy_(torch.where(std > 0, std, 1.0)[0])
+
+    def encode(self, samples: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """See `Flow.encode`. Raises ValueError for rows or conditions of another shape."""
+        if tuple(samples.shape[1:]) != self.shape:
+            raise ValueError(f"this flow reads rows of shape {self.shape}, got {tuple(samples.shape[1:])}")
+        told = self._told(condition, len(samples))
+        rows = (samples - self.mean) / self.std
+        if self.training:
+            rows = rows + self.noise * torch.randn_like(rows)
+        log_det = -self.std.log().expand(self.shape).sum().expand(len(rows))
+        for module in self.spatial:
+            (rows,), change = module((rows,), c=_spread(told, rows))
+            log_det = log_det + change
+        rows = rows.flatten(1)
+        for module in self.flat:
+            (rows,), change = module((rows,), c=told)
+            log_det = log_det + change
+        return rows, log_det
+
+    def decode(self, latent: Tensor, condition: Tensor | None = None) -> Tensor:
+        """See `Flow.decode`. Raises ValueError for conditions of another shape."""
+        told = self._told(condition, len(latent))
+        rows = latent
+        for module in reversed(self.flat):
+            (rows,), _ = module((rows,), c=told, rev=True)
+        if self.spatial:
+            rows = rows.reshape(-1, *self.inner)
+        for module in reversed(self.spatial):
+            (rows,), _ = module((rows,), c=_spread(told, rows), rev=True)
+        return rows * self.std + self.mean
+
+    def _told(self, condition: Tensor | None, rows: int) -> list[Tensor]:
+        found = (rows, 0) if condition is None else tuple(condition.shape)
+        if found != (rows, self.conditions):
+            raise ValueError(f"this flow reads conditions of shape {(rows, self.conditions)}, got {found}")
+        return [] if condition is None or not self.conditions else [condition]
+
+
+def levels_of(shape: tuple[int, ...], levels: int | None) -> int:
+    """How often an image (c, h, w) is downsampled; NotApplicable where it cannot be halved so often."""
+    side, possible = min(shape[1:]), 0
+    while all(length % 2 ** (possible + 1) == 0 for length in shape[1:]):
+        possible += 1
+    if levels is None:
+        levels = max(1, sum(side >= SMALLEST_SIDE * 2**level for level in range(1, possible + 1)))
+    if levels > possible:
+        raise NotApplicable(
+            f"{levels} levels halve both sides of an image {levels} times: {shape[1]}x{shape[2]} can be halved "
+            f"{possible} times; set levels to at most that, or prepare the images at another size"
+        )
+    return levels
+
+
+def _downsampling(kind: Downsampling, shape: tuple[int, ...]) -> nn.Module:
+    from FrEIA.modules import HaarDownsampling, IRevNetDownsampling  # takes a second: only where one is built
+
+    module: nn.Module = (HaarDownsampling if kind == "haar" else IRevNetDownsampling)([shape])
+    return module
+
+
+def _couplings(
+    shape: tuple[int, ...], *, coupling: Coupling, conditions: int, clamp: float, blocks: int, width: int
+) -> list[nn.Module]:
+    from FrEIA.modules import GINCouplingBlock, GLOWCouplingBlock
+
+    block = {"gin": GINCouplingBlock, "glow": GLOWCouplingBlock}[coupling]
+    read = [(conditions, *shape[1:])] if conditions else []
+    subnet = partial(_subnet, spatial=len(shape) == 3, width=width)
+    found: list[nn.Module] = []
+    for _ in range(blocks):
+        found += [block([shape], dims_c=read, subnet_constructor=subnet, clamp=clamp), Shuffle(shape[0])]
+    return found
+
+
+def _subnet(inputs: int, outputs: int, *, spatial: bool, width: int) -> nn.Sequential:
+    """Three layers whose last one starts at zero, so that a coupling starts as the identity."""
+
+    def layer(one: int, other: int) -> nn.Module:
+        return nn.Conv2d(one, other, 3, padding=1) if spatial else nn.Linear(one, other)
+
+    network = nn.Sequential(layer(inputs, width), nn.ReLU(), layer(width, width), nn.ReLU(), layer(width, outputs))
+    for number, part in enumerate(network):
+        for weight in part.parameters():
+            nn.init.normal_(weight, std=FIRST_WEIGHT if number < 4 else 0.0)
+    return network
+
+
+def _spread(condition: list[Tensor], rows: Tensor) -> list[Tensor]:
+    """The condition (n, k) at every pixel of rows (n, c, h, w)."""
+    return [part[:, :, None, None].expand(-1, -1, *rows.shape[2:]) for part in condition]

@@ -1,0 +1,288 @@
+"""CADP: Laplace noise on the latent of a conditional invertible network, at an L1 norm that every latent is brought to.
+
+Source: Tölle et al., Content-aware differential privacy with conditional invertible neural networks (2022), Algorithm 1
+and appendix A, and the authors' code. The network is in `bench.nets.cinn`, the mechanism in `methods.cadp_mechanism`.
+
+What the paper gets wrong:
+- Two vectors of L1 norm s differ by up to 2 s, so that noise of scale s / epsilon gives 2 epsilon. Variant `paper` adds
+  it and derives 2 epsilon; `corrected` adds 2 s / epsilon.
+- The authors' code divides all rows of a batch by the largest column sum of their absolute values (a matrix norm).
+  Every column then has L1 norm at most s, the batch of width d at most d s, so that changing one row moves the batch,
+  all of it, by at most 2 d s: variant `official-code` derives 2 d epsilon, which a batch of one row attains (latents of
+  equal elements, all r against all -r).
+- s = min(epsilon / 2, 4) makes the noise of `paper` 1 / 2 (of `corrected` 1) for every epsilon up to 8: epsilon moves
+  the norm, not the noise. As |z|_1 is near d, a norm of s leaves about s / d of a latent: what is released is a sample
+  of the flow under the row's condition, not the row.
+- Theorem 1 needs neither volume preservation nor similar distances in image and latent: decoding is post-processing.
+
+Differences from the paper:
+- The flow is trained on public rows only (nine tenths of the people; the others judge it), the paper's on private ones.
+- The paper has GIN couplings on MNIST, its code Glow ones: here Glow is for images, GIN for tables unless told.
+- Exclusive classes are one-hot; any other finding has two numbers, yes and no. Zeros stand for what is unknown, and
+  are seen in training: a tenth of the rows goes without condition, and a tenth of findings that are not exclusive.
+- The paper's epochs are unknown: ours are steps, the rate falls to a tenth after each third of them.
+- Released numbers are not clamped to [0, 1]: that would be post-processing and hide the latent from Eve.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+
+from bench.nets.cinn import CINN, CINNSizes, Coupling, Downsampling
+from bench.nets.flow_training import FlowCourse, hold_out, train_flow
+from bench.nets.seeded import seeded
+from bench.noise import content_seed, laplace
+from bench.seeds import derive, generator
+from bench.types import Dataset, Key, Method, Parameter, PrivacyClaim, Release, Scheme, State, paired
+from methods.cadp_conditions import Conditions, conditions_of
+from methods.cadp_mechanism import NormedLatent
+
+Variant = Literal["paper", "corrected", "official-code"]
+NOISE: Mapping[str, tuple[str, float]] = {  # derivation, and derived over claimed epsilon (over d in the official code)
+    "paper": ("noise s / epsilon; derived: two latents of L1 norm s differ by up to 2 s", 2.0),
+    "corrected": ("noise 2 s / epsilon, for two latents of L1 norm s differ by up to 2 s", 1.0),
+    "official-code": (
+        "noise s / epsilon, but the norm is that of a batch's matrix; derived: a batch of rows of width d then has L1 "
+        "norm at most d s, so that a changed row moves it by up to 2 d s",
+        2.0,
+    ),
+}
+KNOWN: Mapping[str, tuple[str, ...]] = {
+    "variant": tuple(NOISE),
+    "coupling": ("gin", "glow"),
+    "downsampling": ("haar", "i-revnet"),
+}
+NUMBERS = frozenset({"sizes", "findings", "values", "judged"})  # what a state holds beside the flow's weights
+LARGEST_SENSITIVITY = 4.0
+HELD_OUT = 0.1
+UNKNOWN = 0.1
+WARM_UP = 100
+WEIGHT_DECAY = 1e-8
+MILESTONES = (1 / 3, 2 / 3)
+IMAGE_CLAMP, TABLE_CLAMP = 1.5, 2.0
+IMAGE_NOISE, TABLE_NOISE = 0.15, 0.02
+
+
+@dataclass(frozen=True)
+class CADP(Method):
+    """Samples of a conditional flow near the row's latent, under Laplace noise.
+
+    Args:
+        epsilon: What the paper claims for one row.
+        variant: "paper", "corrected" or "official-code" as above.
+        sensitivity: The L1 norm s; None stands for min(epsilon / 2, 4).
+        batch: Rows that share a norm in the official code.
+        condition: "labels", or columns of a table, counted from 0 and joined by +: they are released as they are.
+        coupling: "gin" or "glow"; None: Glow for images, GIN for tables.
+        downsampling, levels, blocks, width, flat_blocks, flat_width: Of the flow; see `bench.nets.cinn`.
+        input_noise: While training, in standard deviations; None: 0.15 for images, 0.02 for tables.
+        steps, train_batch, learning_rate: Of training.
+    """
+
+    name: ClassVar[str] = "cadp"
+    source: ClassVar[str] = "Tölle et al. 2022 (CADP), Algorithm 1, and the authors' code"
+    claims: ClassVar[str] = "epsilon-differential privacy per image or record, given its labels"
+    uses_labels: ClassVar[bool] = True
+    unlearned: ClassVar[frozenset[str]] = frozenset({"epsilon", "variant", "sensitivity", "batch"})
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
+        "smoke": {"blocks": 1, "width": 8, "flat_blocks": 1, "flat_width": 16, "steps": 6, "train_batch": 16},
+        "first-look": {"blocks": 2, "width": 16, "flat_blocks": 4, "flat_width": 128, "steps": 300},
+        "quick": {"blocks": 2, "width": 16, "flat_blocks": 8, "flat_width": 256, "steps": 1500},
+        "standard": {"steps": 20_000, "train_batch": 128},
+        "paper": {"steps": 50_000, "train_batch": 512, "learning_rate": 3e-4, "flat_width": 1024},
+    }
+
+    epsilon: float = 1.0
+    variant: Variant = "corrected"
+    sensitivity: float | None = None
+    batch: int = 512
+    condition: str = "labels"
+    coupling: Coupling | None = None
+    downsampling: Downsampling = "haar"
+    levels: int | None = None
+    blocks: int = 4
+    width: int = 128
+    flat_blocks: int = 4
+    flat_width: int = 392
+    input_noise: float | None = None
+    steps: int = 1500
+    train_batch: int = 64
+    learning_rate: float = 1e-3
+
+    def __post_init__(self) -> None:
+        for what, known in KNOWN.items():
+            if getattr(self, what) not in known and not (what == "coupling" and self.coupling is None):
+                raise ValueError(f"{what} must be one of {', '.join(known)}; got {getattr(self, what)!r}")
+        for what in ("epsilon", "sensitivity", "learning_rate"):
+            number = getattr(self, what)
+            if number is not None and not (number > 0 and math.isfinite(number)):
+                raise ValueError(f"{what} must be positive and finite, got {number}")
+        for what in ("batch", "levels", "blocks", "width", "flat_blocks", "flat_width", "steps", "train_batch"):
+            if getattr(self, what) is not None and getattr(self, what) < 1:
+                raise ValueError(f"{what} must be at least 1, got {getattr(self, what)}")
+        if self.input_noise is not None and not self.input_noise >= 0:
+            raise ValueError(f"input_noise must be at least 0, got {self.input_noise}")
+        if self.condition != "labels" and not all(part.isdecimal() for part in self.condition.split("+")):
+            raise ValueError(f'condition must be "labels" or columns as in "1" or "1+3", got {self.condition!r}')
+
+    def fit(self, public: Dataset, seed: int) -> CADPScheme:
+        """Train the flow. Raises NotApplicable for sides that the levels do not divide, and columns that do not fit.
+
+        Raises FlowDiverged where training fails.
+        """
+        conditions = conditions_of(public, self.condition)
+        rows, device = conditions.rows(public.samples), public.samples.device
+        training, held = hold_out(public, HELD_OUT, derive(seed, "held out"))
+        with seeded(derive(seed, "flow")):
+            flow = self._flow(tuple(rows.shape[1:]), conditions)
+        flow.to(device).standardise_by(rows[training])
+        known = conditions.read(public.samples, public.labels, public.findings)
+        told = None if known is None else known[training]
+        if told is not None and not conditions.exclusive and not len(conditions.values):
+            chance = torch.rand(told.shape, generator=generator(derive(seed, "unknown"), device), device=device)
+            told = told * (chance >= UNKNOWN)
+        course = FlowCourse(
+            steps=self.steps,
+            batch=self.train_batch,
+            learning_rate=self.learning_rate,
+            warm_up=min(WARM_UP, self.steps // 10),
+            milestones=MILESTONES,
+            weight_decay=WEIGHT_DECAY,
+            noise=0.0,  # the flow adds its own, in standard deviations
+            condition_dropout=0.0 if len(conditions.values) else UNKNOWN,
+        )
+        judge = (rows[held], None if known is None else known[held])
+        fit = train_flow(flow, rows[training], told, course, held_out=judge, seed=derive(seed, "train"))
+        bits = math.nan if fit.bits_per_dim is None else fit.bits_per_dim
+        numbers = {
+            "sizes": torch.tensor((conditions.exclusive, *rows.shape[1:]), device=device),
+            "findings": torch.tensor(list(json.dumps(conditions.findings).encode()), dtype=torch.uint8, device=device),
+            "values": conditions.values,
+            "judged": torch.tensor(
+                (len(training), len(held), fit.nats_per_dim, bits), dtype=torch.float64, device=device
+            ),
+        }
+        return self.load({**flow.state_dict(), **numbers})
+
+    def load(self, state: State) -> CADPScheme:
+        """The scheme that `CADPScheme.state` described, with the norm and the noise of this method."""
+        exclusive, *shape = (int(number) for number in state["sizes"])
+        findings = tuple(json.loads(bytes(state["findings"].tolist())))
+        conditions = Conditions(findings, bool(exclusive), state["values"])
+        with seeded(0):
+            flow = self._flow(tuple(shape), conditions).to(state["sizes"].device)
+        flow.load_state_dict({name: tensor for name, tensor in state.items() if name not in NUMBERS})
+        norm = min(self.epsilon / 2, LARGEST_SENSITIVITY) if self.sensitivity is None else self.sensitivity
+        mechanism = NormedLatent(
+            flow.eval().requires_grad_(False),
+            conditions,
+            norm=norm,
+            noise_scale=norm / self.epsilon * (2 if self.variant == "corrected" else 1),
+            rowwise=self.variant != "official-code",
+            batch=self.batch,
+        )
+        return CADPScheme(dict(state), mechanism, self.variant, self.epsilon)
+
+    def _flow(self, shape: tuple[int, ...], conditions: Conditions) -> CINN:
+        image = len(shape) == 3
+        noise = IMAGE_NOISE if image else TABLE_NOISE
+        sizes = CINNSizes(
+            coupling=self.coupling or ("glow" if image else "gin"),
+            downsampling=self.downsampling,
+            levels=self.levels,
+            blocks=self.blocks,
+            width=self.width,
+            flat_blocks=self.flat_blocks,
+            flat_width=self.flat_width,
+            clamp=IMAGE_CLAMP if image else TABLE_CLAMP,
+            noise=noise if self.input_noise is None else self.input_noise,
+        )
+        return CINN(shape, conditions.width, sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class CADPScheme(Scheme):
+    """A trained flow, as its state, and its noise."""
+
+    learned: State
+    noise: NormedLatent
+    variant: Variant
+    epsilon: float
+
+    def sample_key(self, seed: int) -> CADPKey:
+        """A key with a noise stream of its own."""
+        return CADPKey(self, derive(seed, "cadp-key"))
+
+    def load_key(self, state: State) -> CADPKey:
+        """The key that `CADPKey.state` described."""
+        return CADPKey(self, int(state["seed"]))
+
+    def state(self) -> State:
+        """The flow's weights, its sizes, what it is conditioned on, and how it did on held-out rows."""
+        return self.learned
+
+    def claim(self) -> PrivacyClaim:
+        """The paper's epsilon, and the bound that follows from norm and noise."""
+        columns = sorted({int(column) for column in self.noise.conditions.values[:, 0]})
+        outside = f"columns {columns} (counted from 0)" if columns else "labels"
+        noise, factor = NOISE[self.variant]
+        return PrivacyClaim(
+            unit="image" if len(self.noise.flow.shape) == 3 else "record",
+            epsilon=self.epsilon,
+            delta=0.0,
+            assumptions=(
+                f"Any two rows with the same {outside} count as neighbours: {outside} are released as they are. Each "
+                "row is released once, the flow comes from public rows only, and the noise is real-valued (the "
+                "rounding of floating-point numbers is ignored)."
+            ),
+            basis=f"CADP paper, Theorem 1 and Algorithm 1, {noise}",
+            derived=self.epsilon * factor * (1 if self.noise.rowwise else self.noise.width),
+        )
+
+    def mechanism(self) -> NormedLatent:
+        """Latents of norm s with Laplace noise."""
+        return self.noise
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """Norm and noise, how well the flow models held-out public rows, and what it was trained on."""
+        training, held, nats, bits = self.learned["judged"].tolist()
+        fit = ("nats per dimension", nats) if math.isnan(bits) else ("bits per dimension", bits)
+        return {
+            "sensitivity s": self.noise.norm,
+            "noise scale b": self.noise.noise_scale,
+            "public rows trained on": int(training),
+            "held-out public rows": int(held),
+            fit[0]: round(fit[1], 4),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class CADPKey(Key):
+    """The seed of a noise stream; the key, the rows and their condition choose the stream of a release."""
+
+    scheme: CADPScheme
+    seed: int
+
+    def release(self, private: Dataset) -> Release:
+        """Rows with fresh noise each, labels as they are. The same rows get the same noise again, any others new noise.
+
+        New rows reach Bob's model as they are, as in the paper.
+        """
+        noise = self.scheme.noise
+        code = noise.locate(private)
+        condition = noise.conditions.read(private.samples, private.labels, private.findings)
+        seed = content_seed(self.seed, "release", private.samples)
+        if condition is not None:
+            seed = content_seed(seed, "condition", condition)
+        blurred = code + noise.noise_scale * laplace(code.shape, generator(seed, code.device))
+        return paired(noise.rebuild(blurred, private), private.labels)
+
+    def state(self) -> State:
+        """The seed, a single int64."""
+        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}

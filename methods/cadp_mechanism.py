@@ -1,0 +1,123 @@
+"""CADP's mechanism: latents brought to an L1 norm, and Laplace noise.
+
+Source: Tölle et al., Content-aware differential privacy (2022), Algorithm 1. Every latent z becomes s z / |z|_1: though
+the paper calls it a clip, it divides, and lengthens short vectors too. The authors' code divides all rows of a batch by
+one number, the matrix norm of order 1: the largest column sum of absolute values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from bench.mechanism import Mechanism
+from bench.nets.cinn import CINN
+from bench.nets.flow import decoded, encoded
+from bench.types import Dataset, NotApplicable, Release
+from methods.cadp_conditions import Conditions
+
+SHORTEST = 1e-30  # a latent of zeros stays one
+ORDINARY = 64  # rows of which two far apart are looked for
+
+
+@dataclass(frozen=True, eq=False)
+class NormedLatent(Mechanism):
+    """Laplace noise on latents of L1 norm s.
+
+    Args:
+        flow: In evaluation mode.
+        conditions: What it is conditioned on.
+        norm: The L1 norm s.
+        noise_scale: Laplace scale b of every element.
+        batch: Rows that are divided by one number, the norm of their matrix, where not `rowwise`.
+        rowwise: Divide every row by its own norm.
+    """
+
+    flow: CINN
+    conditions: Conditions
+    norm: float
+    noise_scale: float
+    batch: int
+    rowwise: bool = True
+
+    @property
+    def width(self) -> int:
+        """Elements d of a latent."""
+        return math.prod(self.flow.shape)
+
+    @property
+    def scale(self) -> Tensor:
+        """(d,) float64, the same for every element."""
+        return torch.full((self.width,), self.noise_scale, dtype=torch.float64, device=self.flow.mean.device)
+
+    def locate(self, data: Dataset) -> Tensor:
+        """(n, d) float64: normed latents. Without rowwise they depend on the order of the rows."""
+        return self.normed(self._latent(data.samples, self.conditions.read(data.samples, data.labels, data.findings)))
+
+    def observe(self, release: Release, findings: tuple[str, ...] | None = None) -> Tensor:
+        """(m, d) float64: the noisy latents of released rows.
+
+        Args:
+            release: With its labels, where the flow is conditioned on them.
+            findings: Names of the released labels' columns; None stands for the public ones.
+
+        Raises:
+            NotApplicable: There are other labels than the public ones, and nobody said which.
+        """
+        named = self.conditions.findings if findings is None else findings
+        if release.labels is not None and not len(self.conditions.values) and release.labels.shape[1] != len(named):
+            raise NotApplicable(
+                f"the flow is conditioned on labels: expected {len(named)} columns ({', '.join(named)}), the release "
+                f"has {release.labels.shape[1]}"
+            )
+        return self._latent(release.samples, self.conditions.read(release.samples, release.labels, named))
+
+    def rebuild(self, code: Tensor, data: Dataset) -> Tensor:
+        """Rows (n, ...) float32 of codes (n, d), under the conditions of `data`'s rows."""
+        condition = self.conditions.read(data.samples, data.labels, data.findings)
+        return self.conditions.join(decoded(self.flow, code.float(), condition), data.samples)
+
+    def normed(self, latent: Tensor) -> Tensor:
+        """Latents (n, d) float64 at norm s, row by row or batch by batch."""
+        if self.rowwise:
+            return self.norm * latent / latent.abs().sum(dim=1, keepdim=True).clamp_min(SHORTEST)
+        parts = torch.split(latent, self.batch)
+        return torch.cat([self.norm * part / part.abs().sum(dim=0).amax().clamp_min(SHORTEST) for part in parts])
+
+    def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
+        """Rows whose latents are opposite: along one element, or in all of them where a batch's norm allows it.
+
+        They are what the flow decodes there, with labels and without: rows of real numbers, not all in [0, 1]. Last
+        come the two of some rows of `like` with the same condition whose codes lie farthest apart.
+        """
+        labels, device = like.labels, like.samples.device
+        usual = 0 if labels is None else int(labels.isfinite().all(dim=1).int().argmax())
+        row = like.take(torch.tensor([usual], device=device))
+        unknown = row if row.labels is None else replace(row, labels=torch.full_like(row.labels, torch.nan))
+        ends = torch.eye(self.width, device=device)[[0, self.width // 2]]
+        ends = ends if self.rowwise else torch.ones_like(ends[:1])
+        opposite = [
+            (self._decoded(along, at), self._decoded(-along, at))
+            for at, along in [*((row, end[None]) for end in ends), (unknown, ends[:1])]
+        ]
+        return [*opposite, self._far_apart(like, row)]
+
+    def _decoded(self, latent: Tensor, like: Dataset) -> Dataset:
+        return replace(like, samples=self.rebuild(latent, like))
+
+    def _far_apart(self, like: Dataset, row: Dataset) -> tuple[Dataset, Dataset]:
+        conditions = [self.conditions.read(part.samples, part.labels, part.findings) for part in (like, row)]
+        same = like.samples.new_ones(len(like), dtype=torch.bool)
+        if conditions[0] is not None and conditions[1] is not None:
+            same = (conditions[0] == conditions[1]).all(dim=1)
+        rows = [like.take(number[None]) for number in same.nonzero()[:ORDINARY, 0]]
+        codes = torch.cat([self.locate(part) for part in rows])  # each alone, for a batch shares its norm
+        first, second = divmod(int(torch.cdist(codes, codes, p=1).argmax()), len(rows))
+        return rows[first], rows[second]
+
+    def _latent(self, samples: Tensor, condition: Tensor | None) -> Tensor:
+        return encoded(self.flow, self.conditions.rows(samples), condition).double()
