@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
@@ -13,11 +14,14 @@ from torch import Tensor
 from bench.audit import ONE_BY_ONE, Game, audit, choose
 from bench.audit_inputs import input_pairs
 from bench.cli import main
+from bench.conformance.outcome import sample_data
 from bench.mechanism import Mechanism
 from bench.noise import laplace
 from bench.records import Record, read_all
+from bench.registry import build
 from bench.seeds import generator
-from bench.types import Dataset, Key, NotApplicable, PrivacyClaim, Release, Scheme, State, paired
+from bench.spec import parse
+from bench.types import Dataset, Key, Method, NotApplicable, PrivacyClaim, Release, Scheme, State, paired
 from metrics.empirical_epsilon import EmpiricalEpsilon
 
 Locate = Callable[[Tensor], Tensor]
@@ -157,6 +161,29 @@ def test_a_norm_over_the_batch_bounds_no_row() -> None:
     assert EmpiricalEpsilon()(evidence).value > 2 * epsilon
     assert game.copies == 1
     assert rule.statistic.name == "likelihood ratio"
+
+
+@pytest.fixture(scope="module")
+def learned() -> State:
+    return cadp("paper").fit(sample_data("table"), 0).state()
+
+
+def cadp(variant: str) -> Method:
+    return cast(Method, build("methods", parse(f"cadp[epsilon=1,variant={variant}]"), "smoke"))
+
+
+@pytest.mark.parametrize(
+    ("variant", "trials", "violated"), [("paper", 2000, True), ("corrected", 2000, False), ("official-code", 120, True)]
+)
+def test_cadp_keeps_its_claim_only_when_corrected(variant: str, trials: int, violated: bool, learned: State) -> None:
+    scheme = cadp(variant).load(learned)
+    stated = scheme.claim()
+    assert stated is not None
+    _, evidence, _ = audit(scheme, stated, sample_data("table"), trials=trials, seed=0)
+    bound = EmpiricalEpsilon()(evidence).value
+    assert (bound > stated.epsilon) == violated
+    assert stated.derived is not None
+    assert bound <= stated.derived
 
 
 @pytest.mark.parametrize("known", [True, False])
