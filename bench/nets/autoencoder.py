@@ -4,7 +4,7 @@ Source: Yala et al., Syfer (2022), appendix D. Encoder: convolutions (3x3, strid
 batch normalisation, then average pooling. Decoder: as many transposed convolutions. Trained by mean squared error.
 
 Differences from the paper:
-- It does not say how many channels a layer has: they double from an eighth of the code's width up to that width.
+- It does not say how many channels a layer has: they double from a sixteenth of the code's width up to that width.
 - Six layers bring its 64 pixels down to one; other sizes take as many as that needs. Pooling then has nothing to do.
 - The decoder's last layer has neither activation nor batch normalisation, which an image's pixels would not survive,
   and begins at the mean image.
@@ -47,7 +47,7 @@ class Autoencoder(nn.Module):
         while sizes[-1] != (1, 1) or len(sizes) == 1:
             sizes.append(((sizes[-1][0] + 1) // 2, (sizes[-1][1] + 1) // 2))
         depth = len(sizes) - 1
-        channels = [c, *(max(1, min(width, width * 2**step // 8)) for step in range(depth - 1)), width]
+        channels = [c, *(max(1, min(width, width * 2**step // 16)) for step in range(depth - 1)), width]
         down = [_convolution(*channels[step : step + 2]) for step in range(depth)]
         up = [
             _transposed(channels[step + 1], channels[step], sizes[step], last=step == 0)
@@ -83,7 +83,7 @@ def _convolution(entering: int, leaving: int) -> nn.Module:
 
 def _transposed(entering: int, leaving: int, size: tuple[int, int], *, last: bool) -> nn.Module:
     """To `size`: stride 2 makes 2n - 1 of n, and one more where the side is even."""
-    more = tuple(1 - side % 2 for side in size)
+    more = (1 - size[0] % 2, 1 - size[1] % 2)
     layer = nn.ConvTranspose2d(entering, leaving, 3, stride=2, padding=1, output_padding=more)
     return layer if last else nn.Sequential(layer, nn.LeakyReLU(0.2), nn.BatchNorm2d(leaving))
 
@@ -133,7 +133,7 @@ def train_autoencoder(network: Autoencoder, images: Tensor, course: Reconstructi
             back = network(batch)
         loss = (back.float() - batch).square().mean()
         optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         nn.utils.clip_grad_norm_(network.parameters(), LONGEST_GRADIENT)
         optimiser.step()
         if (step + 1) % max(1, course.steps // 20) == 0 or step + 1 == course.steps:
@@ -146,12 +146,23 @@ def train_autoencoder(network: Autoencoder, images: Tensor, course: Reconstructi
     network.eval().requires_grad_(False)
 
 
+def encoded(network: Autoencoder, images: Tensor) -> Tensor:
+    """Codes (n, width) of any number of images (n, c, h, w), without gradients; float64."""
+    with torch.no_grad():
+        return torch.cat([network.encode(part) for part in torch.split(images, ROWS)]).double()
+
+
+def decoded(network: Autoencoder, codes: Tensor) -> Tensor:
+    """Images (n, c, h, w) of any number of codes (n, width), without gradients; float32."""
+    with torch.no_grad():
+        return torch.cat([network.decode(part.float()) for part in torch.split(codes, ROWS)]).contiguous()
+
+
 def unexplained(network: Autoencoder, images: Tensor) -> float:
     """Share of the variance of images (n, c, h, w) about the training mean that reconstructions miss: 1 knows nothing.
 
     NaN where all images are that mean.
     """
-    with torch.no_grad():
-        back = torch.cat([network(part) for part in torch.split(images, ROWS)]).double()
+    back = decoded(network, encoded(network, images)).double()
     whole = (images.double() - network.mean.double()).square().sum()
     return float((back - images.double()).square().sum() / whole)

@@ -1,0 +1,272 @@
+"""DP-Image: Laplace noise on the code of an autoencoder; what is released is the decoded image.
+
+Source: Liu et al., DP-Image (2021), as in Yala et al., Syfer (2022), section 5 and appendix D (scales 1, 2, 5). The
+network and what the paper leaves open about it are in `bench.nets.autoencoder`.
+
+Differences from the paper:
+- The unit of the noise scale b is unstated; here it is the code as it is. Batch normalisation, the encoder's last step,
+  gives every element a standard deviation near one on the public images, which is what makes 1, 2 and 5 meaningful;
+  the fitted one is in the notes. The optional clip and its sensitivity are in the same unit.
+- The code is unbounded, so that no finite epsilon holds for the paper's mechanism, and none is claimed. With `clip`,
+  every element is first clipped to its public mean plus or minus `clip` public standard deviations: two codes differ by
+  at most 2 clip sum(std) in L1, and epsilon is that over b. No image may reach two opposite corners of these bounds,
+  so the true loss may be smaller.
+- Labels are released as they are, outside the claim.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from bench.mechanism import Mechanism
+from bench.nets.autoencoder import (
+    Autoencoder,
+    ReconstructionCourse,
+    decoded,
+    encoded,
+    train_autoencoder,
+    unexplained,
+)
+from bench.nets.classifier import fast_precision
+from bench.nets.flow_training import hold_out
+from bench.nets.seeded import seeded
+from bench.noise import content_seed, laplace
+from bench.seeds import derive, generator
+from bench.types import Dataset, Key, Method, NotApplicable, Parameter, PrivacyClaim, Release, Scheme, State, paired
+
+DEFAULT_SCALE = 1.0
+HELD_OUT = 0.1
+
+
+@dataclass(frozen=True)
+class DPImage(Method):
+    """Noise in an autoencoder's code, by scale or by epsilon: at most one of the two; with neither, the scale is 1.
+
+    Args:
+        scale: The noise's scale b in units of the code (about public standard deviations).
+        clip: Bound of every element of the code in public standard deviations about its public mean; None for no bound.
+        epsilon: Bound for one whole image, which needs a clip: b = 2 clip sum(std) / epsilon.
+        width: Numbers a code.
+        steps, batch, learning_rate: Of the autoencoder's training.
+    """
+
+    name: ClassVar[str] = "dp-image"
+    source: ClassVar[str] = "Liu et al. 2021 (DP-Image), as in Yala et al. 2022 (Syfer), section 5 and appendix D"
+    claims: ClassVar[str] = "none without a clip; with one, epsilon-differential privacy per image: 2 clip sum(std) / b"
+    unlearned: ClassVar[frozenset[str]] = frozenset({"scale", "clip", "epsilon"})
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
+        "smoke": {"width": 32, "steps": 20, "batch": 16},
+        "first-look": {"steps": 600},
+        "quick": {"steps": 2_000},
+        "standard": {"steps": 20_000, "batch": 64},
+        "paper": {"steps": 100_000, "batch": 128},
+    }
+
+    scale: float | None = None
+    clip: float | None = None
+    epsilon: float | None = None
+    width: int = 256
+    steps: int = 2_000
+    batch: int = 32
+    learning_rate: float = 1e-2
+
+    def __post_init__(self) -> None:
+        if self.scale is not None and self.epsilon is not None:
+            raise ValueError(f"give scale or epsilon, not both: got scale {self.scale} and epsilon {self.epsilon}")
+        for what, number in (("scale", self.scale), ("clip", self.clip), ("epsilon", self.epsilon)):
+            if number is not None and not (number > 0 and math.isfinite(number)):
+                raise ValueError(f"{what} must be positive and finite, got {number}")
+        if self.epsilon is not None and self.clip is None:
+            raise ValueError("epsilon bounds nothing without a clip: give a clip too, or a scale in its place")
+        if self.width < 1:
+            raise ValueError(f"width must be at least 1, got {self.width}")
+        self._course(torch.device("cpu"))
+        if self.scale is None and self.epsilon is None:
+            object.__setattr__(self, "scale", DEFAULT_SCALE)
+
+    def fit(self, public: Dataset, seed: int) -> DPImageScheme:
+        """An autoencoder of the public images, judged on held-out people.
+
+        Raises NotApplicable for tables, and where too few images are left to train or to judge on.
+        """
+        samples = public.samples
+        if samples.ndim != 4:
+            raise NotApplicable(f"dp-image codes images: {public.name} is a table")
+        learned, held = hold_out(public, HELD_OUT, derive(seed, "held out"))
+        if len(learned) < 2:
+            raise NotApplicable(f"dp-image needs 2 public images beside the held-out people's, got {len(learned)}")
+        c, h, w = samples.shape[1:]
+        with seeded(derive(seed, "autoencoder"), samples.device):
+            network = Autoencoder((c, h, w), self.width)
+        network.to(samples.device)
+        train_autoencoder(network, samples[learned], self._course(samples.device), derive(seed, "training"))
+        std, mean = torch.std_mean(encoded(network, samples[learned]), dim=0, correction=0)
+        missed = unexplained(network, samples[held])
+        return self.load(
+            {
+                **{f"network.{name}": tensor.contiguous() for name, tensor in network.state_dict().items()},
+                "shape": torch.tensor((c, h, w), device=samples.device),
+                "code mean": mean,
+                "code std": std,
+                "held out": torch.tensor([missed, len(held)], dtype=torch.float64, device=samples.device),
+            }
+        )
+
+    def load(self, state: State) -> DPImageScheme:
+        """The scheme that `DPImageScheme.state` described, with this method's noise."""
+        c, h, w = (int(side) for side in state["shape"])
+        with seeded(0):
+            network = Autoencoder((c, h, w), len(state["code std"])).to(state["shape"].device)
+        network.load_state_dict(
+            {name.removeprefix("network."): part for name, part in state.items() if name.startswith("network.")}
+        )
+        network.eval().requires_grad_(False)
+        sensitivity = math.inf if self.clip is None else 2 * self.clip * float(state["code std"].sum())
+        scale = sensitivity / self.epsilon if self.epsilon is not None else self.scale
+        assert scale is not None
+        return DPImageScheme(dict(state), network, scale, self.clip, sensitivity)
+
+    def _course(self, device: torch.device) -> ReconstructionCourse:
+        return ReconstructionCourse(self.steps, self.batch, self.learning_rate, fast_precision(device))
+
+
+@dataclass(frozen=True, eq=False)
+class DPImageScheme(Scheme):
+    """An autoencoder, and the noise.
+
+    Args:
+        learned: What `state` gives: `network.*` the weights, `shape` (c, h, w) int64; float64: `code mean`, `code std`
+            (d,) of public training images, and `held out`: share of variance unexplained and rows.
+        network: In evaluation mode.
+        scale: The noise's scale b in units of the code.
+        clip: As in `DPImage`.
+        sensitivity: The most that two codes can differ by in L1; infinity without a clip.
+    """
+
+    learned: State
+    network: Autoencoder
+    scale: float
+    clip: float | None
+    sensitivity: float
+
+    def sample_key(self, seed: int) -> DPImageKey:
+        """A key with a noise stream of its own."""
+        return DPImageKey(self, derive(seed, "dp-image-key"))
+
+    def load_key(self, state: State) -> DPImageKey:
+        """The key that `DPImageKey.state` described."""
+        return DPImageKey(self, int(state["seed"]))
+
+    def state(self) -> State:
+        """Weights, and what is known of the codes of public images."""
+        return self.learned
+
+    def encode(self, samples: Tensor) -> Tensor:
+        """Codes (n, d) of images (n, c, h, w), float64, clipped if the scheme clips. Raises ValueError for others."""
+        shape = tuple(int(side) for side in self.learned["shape"])
+        if tuple(samples.shape[1:]) != shape:
+            raise ValueError(f"this scheme encodes images of shape {shape}, got {tuple(samples.shape[1:])}")
+        codes = encoded(self.network, samples)
+        if self.clip is None:
+            return codes
+        mean, reach = self.learned["code mean"], self.clip * self.learned["code std"]
+        return torch.maximum(torch.minimum(codes, mean + reach), mean - reach)
+
+    def mechanism(self) -> DPImageMechanism:
+        """Laplace noise on the code."""
+        return DPImageMechanism(self)
+
+    def notes(self) -> Mapping[str, int | float]:
+        """The noise, the spread of the code that it drowns, and how much of an image the code holds."""
+        std, (missed, rows) = self.learned["code std"], self.learned["held out"].tolist()
+        found = {
+            "noise scale": self.scale,
+            "code deviation, mean": float(std.mean()),
+            "code deviation, least": float(std.min()),
+            "code deviation, greatest": float(std.max()),
+            "held-out variance unexplained": missed,
+            "held-out rows": int(rows),
+            "L1 sensitivity": self.sensitivity,
+        }
+        return {name: number for name, number in found.items() if math.isfinite(number)}
+
+    def claim(self) -> PrivacyClaim:
+        """epsilon = L1 sensitivity of the clipped code / scale for one whole image; infinity without a clip."""
+        if self.clip is None:
+            assumptions = "The code is not clipped, so that no bound on the difference of two codes is known."
+            basis = "The paper states a scale and no epsilon; none follows for an unbounded code."
+        else:
+            assumptions = (
+                "Any two images count as neighbours, the autoencoder has seen public images only, each image is "
+                "released once, labels are outside the claim, and the noise is real-valued (the rounding of "
+                "floating-point numbers is ignored)."
+            )
+            basis = (
+                f"Laplace mechanism: L1 sensitivity of the clipped code 2 * clip * sum(std) = {self.sensitivity:.6g}, "
+                f"scale {self.scale:.6g}; decoding is post-processing."
+            )
+        return PrivacyClaim("image", self.sensitivity / self.scale, 0.0, assumptions, basis)
+
+
+@dataclass(frozen=True, eq=False)
+class DPImageMechanism(Mechanism):
+    """The noisy code is decoded, so that it can be read only nearly: by encoding the released image again."""
+
+    exact = False
+
+    scheme: DPImageScheme
+
+    @property
+    def scale(self) -> Tensor:
+        """(d,) float64: the same for every element."""
+        return torch.full_like(self.scheme.learned["code std"], self.scheme.scale)
+
+    def locate(self, data: Dataset) -> Tensor:
+        """(n, d) float64: codes, clipped if the scheme clips."""
+        return self.scheme.encode(data.samples)
+
+    def observe(self, release: Release) -> Tensor:
+        """(m, d) float64: unclipped codes of the released images, near the noisy ones."""
+        return encoded(self.scheme.network, release.samples)
+
+    def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
+        """The row of `like` furthest from the mean in code space, and the row furthest from that one.
+
+        The worst case, two images at opposite corners of the clip, is not known to exist.
+        """
+        codes = self.locate(like)
+        first = torch.cdist(codes, codes.mean(dim=0, keepdim=True), p=1).argmax(dim=0)
+        second = torch.cdist(codes, codes[first], p=1).argmax(dim=0)
+        one = like.take(first)
+        return ((one, replace(one, samples=like.samples[second])),)
+
+
+@dataclass(frozen=True, eq=False)
+class DPImageKey(Key):
+    """The seed of a noise stream; the key, the kind of call and the rows together choose the stream of a call."""
+
+    scheme: DPImageScheme
+    seed: int
+
+    def release(self, private: Dataset) -> Release:
+        """Decoded noisy codes (n, c, h, w). The same rows get the same noise again, any others new noise."""
+        return paired(self._blur(private.samples, "release"), private.labels)
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Decoded noisy codes, never with the noise of the release. Raises ValueError for images of another shape."""
+        return self._blur(samples, "query")
+
+    def state(self) -> State:
+        """The seed, a single int64."""
+        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+
+    def _blur(self, samples: Tensor, call: str) -> Tensor:
+        codes = self.scheme.encode(samples)
+        source = generator(content_seed(self.seed, call, samples), samples.device)
+        return decoded(self.scheme.network, codes + self.scheme.scale * laplace(codes.shape, source))
