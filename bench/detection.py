@@ -1,7 +1,8 @@
 """The detection evaluator: abnormal or normal, by densities of raw public images, in raw and in released images.
 
 Source: the DP-GLOW paper, sections 5 and 7.3. A row is abnormal where any finding is present, normal where none is as
-far as its labels are known; of exclusive classes one must be called normal.
+far as its labels are known (those that balancing withholds are nearly all "no"); of exclusive classes one must be
+called normal.
 
 Released pixels may be in other units than raw ones, far from where a density has learned anything. Whoever reads the
 release knows the scheme: he releases the public rows under a key of his own, takes the line that gives their released
@@ -33,13 +34,16 @@ from bench.types import Attack, Dataset, NotApplicable, Scheme
 from bench.workbench import MINIMUM_CASES, Workbench
 
 HELD_OUT = 0.1  # share of the public rows
+SIZES = {"smoke": (1, 8), "first-look": (4, 32), "quick": (4, 32), "standard": (8, 64), "paper": (32, 512)}
+"""Depth and width of the flows by preset; at first-look, twice of both learned the normal images by heart."""
 NORMAL = ("normal", "no finding")
 
 
 def run_detection(bench: Workbench, attack: Attack | None) -> Measurement:
     """Score the released private rows under the first key, and the raw ones, by two densities of public rows."""
+    if bench.private.samples.ndim != 4:
+        raise NotApplicable("detection reads images, and these rows are a table's")
     truth = abnormal(bench.private)
-    ratio, details = _ratio(bench)
     scheme = bench.scheme()
     sealed = bench.sealed(scheme, 0)
     raw, released = bench.private.samples, sealed.release.samples
@@ -48,14 +52,13 @@ def run_detection(bench: Workbench, attack: Attack | None) -> Measurement:
             f"densities of raw images read nothing else: raw rows are {tuple(raw.shape[1:])}, "
             f"released ones {tuple(released.shape[1:])}"
         )
+    rows, order = originals(sealed.links, len(released), bench.method.name).sort()
+    ratio, details = _ratio(bench)
     start = time.perf_counter()
-    rows = originals(sealed.links, len(released), bench.method.name)
     stage("detect")
-    seen = _in_units(released, _own_release(bench, scheme), bench.public.samples)
-    evidence = DetectionEvidence(
-        _evidence(bench, ratio, seen, truth, rows), _evidence(bench, ratio, raw, truth, torch.arange(len(raw)))
-    )
-    details |= {"abnormal": int((truth == 1).sum()), "normal": int((truth == 0).sum())}
+    seen = _in_units(released[order], _own_release(bench, scheme), bench.public.samples)
+    every = torch.arange(len(raw), device=raw.device)
+    evidence = DetectionEvidence(_evidence(bench, ratio, seen, truth, rows), _evidence(bench, ratio, raw, truth, every))
     return Measurement({"": evidence}, details, {"detection": time.perf_counter() - start}, {})
 
 
@@ -88,10 +91,9 @@ def abnormal(data: Dataset) -> Tensor:
 def _ratio(bench: Workbench) -> tuple[LikelihoodRatio, dict[str, JsonValue]]:
     """The two densities, from the store or fresh, and what the record says of them."""
     public = bench.public
-    if public.samples.ndim != 4:
-        raise NotApplicable("detection reads images, and these rows are a table's")
     normal = abnormal(public) == 0
-    plan, seed = RatioPlan(steps=bench.preset.flow_steps), bench.seed("detection")
+    depth, width = SIZES[bench.cell.data.preset]
+    plan, seed = RatioPlan(steps=bench.preset.flow_steps, depth=depth, width=width), bench.seed("detection")
     stage("train densities")
 
     def make() -> Artefact:
@@ -129,7 +131,6 @@ def _evidence(
     bench: Workbench, ratio: LikelihoodRatio, samples: Tensor, truth: Tensor, rows: Tensor
 ) -> UtilityEvidence:
     """Scores of samples (m, c, h, w) that were made from the given private rows (m,)."""
-    rows = rows.to(truth.device)
     scores = ratio.abnormality(samples, bench.seed("dequantise"))[:, None].float().cpu()
     subjects = None if bench.private.subjects is None else bench.private.subjects[rows].cpu()
     return UtilityEvidence([scores], truth[rows, None].cpu(), subjects, ("abnormal",), bench.seed("detection"))

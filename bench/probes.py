@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import cast
 
 import torch
@@ -25,6 +26,7 @@ from torch import Tensor
 
 from bench.bob import BobPlan, train_bob
 from bench.contract import check
+from bench.detectors import detector
 from bench.evidence import ProbeEvidence, UtilityEvidence
 from bench.measurement import Measurement
 from bench.nets.flow_training import hold_out
@@ -32,7 +34,10 @@ from bench.originals import originals
 from bench.pictures import SHOWN, draw
 from bench.progress import stage
 from bench.seeds import derive, generator
+from bench.source_hash import modules_hash
+from bench.store import Artefact
 from bench.types import Attack, Dataset, Key, NotApplicable, Release
+from bench.utility import summary
 from bench.workbench import Workbench
 from metrics.resampling import half_samples
 
@@ -99,9 +104,17 @@ def run_probes(bench: Workbench, attack: Attack | None) -> Measurement:
         dealt = [deal(part, mark, seed) for part, seed in zip([learning] * OWN_KEYS + [choosing], seeds, strict=False)]
         dealt.append(deal(bench.private, mark, seeds[-1]))
         sent = bench.untouched(bench.method.name, partial(_send, bench, dealt, [*own, bench.key(scheme, 0)]))
-        for ending, parts, found in (("", sent, released), (", raw image", dealt, original)):
-            stage(f"detect {name}{ending}")
-            found[name], details[f"{name}{ending}"] = _detect(bench, parts, name)
+        plan = BobPlan(epochs=bench.preset.probe_epochs, width=bench.preset.bob_width)
+        stage(f"detect {name}")
+        shown = _detect(bench, sent, name, plan)
+        stage(f"detect {name}, raw image")
+        inputs = {"probe": name, "plan": cast(JsonValue, asdict(plan)), "code": modules_hash(Path(__file__))}
+        hidden = detector(bench, inputs, partial(_detect, bench, dealt, name, plan))
+        released[name], original[name] = (
+            _evidence(bench, sent[-1], shown, name),
+            _evidence(bench, dealt[-1], hidden, name),
+        )
+        details |= {name: dict(shown.notes), f"{name}, raw image": dict(hidden.notes)}
         strips += _strips(bench.private, dealt[-1], sent[-1])
     evidence = ProbeEvidence(released, original)
     seconds = {"probes": time.perf_counter() - start}
@@ -122,20 +135,23 @@ def _send(bench: Workbench, dealt: Sequence[Marked], keys: Sequence[Key]) -> lis
     return found
 
 
-def _detect(bench: Workbench, parts: Sequence[Marked], name: str) -> tuple[UtilityEvidence, JsonValue]:
-    """Scores of the last part by the detector that was trained on the first ones and chosen on the last but one."""
+def _detect(bench: Workbench, parts: Sequence[Marked], name: str, plan: BobPlan) -> Artefact:
+    """Scores (m, 1) of the last part by the detector that learned from the first ones and was chosen by the last but
+    one, with what Bob says of it.
+    """
     *learned, chosen, judged = parts
-    samples, carried = (torch.cat(each) for each in zip(*((p.rows.samples, p.carried) for p in learned), strict=True))
-    plan = BobPlan(epochs=bench.preset.probe_epochs, width=bench.preset.bob_width)
-    bob = train_bob(
-        Release(samples, carried, None), chosen.rows.samples, chosen.carried,
-        exclusive=False, plan=plan, seed=bench.seed("probe detector", name),
-    )  # fmt: skip
-    scores = bob.predict(judged.rows.samples).float().cpu()
+    samples = torch.cat([part.rows.samples for part in learned])
+    release = Release(samples, torch.cat([part.carried for part in learned]), None)
+    seed = bench.seed("probe detector", name)
+    bob = train_bob(release, chosen.rows.samples, chosen.carried, exclusive=False, plan=plan, seed=seed)
+    return Artefact({"scores": bob.predict(judged.rows.samples).float().cpu()}, summary(bob))
+
+
+def _evidence(bench: Workbench, judged: Marked, found: Artefact, name: str) -> UtilityEvidence:
     subjects = None if judged.rows.subjects is None else judged.rows.subjects.cpu()
-    evidence = UtilityEvidence([scores], judged.carried.cpu(), subjects, (name,), bench.seed("probe", name))
-    trials = [cast(JsonValue, asdict(trial)) for trial in bob.trials]
-    return evidence, {"architecture": bob.architecture, "dev_auc": bob.dev_auc, "trials": trials}
+    return UtilityEvidence(
+        [found.tensors["scores"]], judged.carried.cpu(), subjects, (name,), bench.seed("probe", name)
+    )
 
 
 def _strips(raw: Dataset, dealt: Marked, sent: Marked) -> list[Tensor]:

@@ -4,12 +4,14 @@ Source: the DP-GLOW paper, section 5 and equation 25, after Shibata et al.: log 
 log p(x) + a constant, with a Glow trained on normal images (M0) and one on normal and abnormal ones (M1).
 
 Differences from the paper: the flows are smaller, and M1 is trained for this alone (theirs also carries the noise). The
-mixture of M1 is that of the public rows. Scored images are rounded to 8 bits, as images are stored, and get the
-uniform noise that the flows were trained with.
+mixture of M1 is that of the public rows. A flow goes through its images a limited number of times: M0 has fewer of
+them, and what it learns by heart only says which images it has seen. Scored images are rounded to 8 bits, as images are
+stored, and get the uniform noise that the flows were trained with.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -29,18 +31,25 @@ class RatioPlan:
     """Size and training of the two flows.
 
     Args:
-        steps: Training steps of each.
+        steps: Most training steps of each.
         depth: Flow steps a level.
         width: Channels inside a coupling's network.
+        passes: Most times that a flow sees an image.
         batch: Images a training step.
         learning_rate: Peak rate.
     """
 
     steps: int
-    depth: int = 8
-    width: int = 64
+    depth: int
+    width: int
+    passes: int = 100
     batch: int = 32
     learning_rate: float = 1e-3
+
+    def course(self, images: int) -> FlowCourse:
+        """How a flow is trained on so many images."""
+        steps = min(self.steps, math.ceil(self.passes * images / self.batch))
+        return FlowCourse(steps=steps, batch=self.batch, learning_rate=self.learning_rate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +95,18 @@ def train_ratio(
         FlowDiverged: Training failed.
         NotApplicable: Sides that cannot be halved.
     """
-    course = FlowCourse(steps=plan.steps, batch=plan.batch, learning_rate=plan.learning_rate)
     flows, fits = {}, {}
     for name, rows in (("normal", normal), ("mixture", torch.ones_like(normal))):
         with seeded(derive(seed, name), samples.device):
             flows[name] = _flow(samples, plan)
-        held = samples[rows & held_out], None
+        learned, held = samples[rows & ~held_out], samples[rows & held_out]
         fits[name] = train_flow(
-            flows[name], samples[rows & ~held_out], None, course, held_out=held, seed=derive(seed, name, "train")
+            flows[name],
+            learned,
+            None,
+            plan.course(len(learned)),
+            held_out=(held, None),
+            seed=derive(seed, name, "train"),
         )
     return LikelihoodRatio(**flows), fits
 
