@@ -157,12 +157,12 @@ def _copies(scheme: Scheme, mechanism: Mechanism | None, row: Dataset, seed: int
 def choose(game: Game, mechanism: Mechanism | None, pairs: Sequence[Pair], *, trials: int, delta: float) -> Rule:
     """The test with the largest lower bound on `trials` releases of each input in all, shared out among the pairs.
 
-    Half of a pair's share (as far as memory allows) goes into learning its discriminant, the rest into thresholds.
+    A quarter of a pair's share (as far as memory allows) goes into learning its discriminant, the rest into thresholds.
     """
     best: tuple[float, Rule] | None = None
     for number, pair in enumerate(pairs):
-        share = max(4, trials // len(pairs))
-        learned = min(share // 2, MOST_LEARNED, max(2, LEARNED // pair.first.samples.numel()))
+        share = max(8, trials // len(pairs))
+        learned = min(share // 4, MOST_LEARNED, max(2, LEARNED // pair.first.samples.numel()))
         statistics = [linear_discriminant(game, pair, learned, f"learn {number}")]
         if mechanism is not None:
             statistics.insert(0, likelihood_ratio(mechanism, pair))

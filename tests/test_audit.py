@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -209,7 +209,7 @@ def test_single_releases_are_limited() -> None:
 
 
 def test_what_is_learned_from_noise_shows_nothing() -> None:
-    # 25 releases of 200 numbers each are always told apart by those that a discriminant was learned from.
+    # A dozen releases of 200 numbers each are always told apart by those that a discriminant was learned from.
     d, repeats = 200, 60
     scheme = Noisy(lambda samples: 0 * samples, 1.0, d)
     flagged = sum(shown(scheme, 0.01, table(d), trials=200, seed=seed) > 0.01 for seed in range(repeats))
@@ -292,6 +292,15 @@ def test_columns_that_no_witnesses_differ_in_are_outside_the_claim() -> None:
     scheme = Noisy(inside, 1.0, 3, pairs=opposite(torch.tensor([1.0, 0.0, 1.0])))
     for pair in input_pairs(scheme.mechanism(), claim(1.0), table(3)):
         assert torch.equal(pair.first.samples != pair.second.samples, torch.tensor([[True, False, True]]))
+
+
+def test_a_pair_that_is_a_witness_already_is_played_once() -> None:
+    dark, bright = (
+        replace(images().take(torch.tensor([1])), samples=torch.full((1, 1, 4, 4), end)) for end in (0.0, 1.0)
+    )
+    scheme = Noisy(inside, 1.0, 16, pairs=[(dark, bright)])
+    names = [pair.name for pair in input_pairs(scheme.mechanism(), claim(1.0, unit="image"), images())]
+    assert names == ["witness 1", "public rows far apart"]
 
 
 def test_rows_that_are_dropped_cannot_be_audited() -> None:
