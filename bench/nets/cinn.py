@@ -5,8 +5,11 @@ and appendix A; Ardizzone et al., Guided image generation with conditional INNs 
 downsampling, each followed by couplings of a convolutional subnetwork, and as flat vectors through couplings of a
 linear one; tables only through the latter. A random permutation stands after every coupling.
 
-Differences from the paper: rows are standardised by the public ones (one mean and deviation a channel, or a column),
-and the input noise of training is in those units. Permutations come from torch: FrEIA's own reseed numpy.
+Differences from the paper:
+- Rows are standardised by the public ones (one mean and deviation a channel, or a column), and the input noise of
+  training is in those units.
+- The condition enters ten times as large: among hundreds of inputs its few numbers are otherwise learned late.
+- Permutations come from torch: FrEIA's own reseed numpy.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from bench.types import NotApplicable
 Coupling = Literal["gin", "glow"]
 Downsampling = Literal["haar", "i-revnet"]
 FIRST_WEIGHT = 0.03
+CONDITION_GAIN = 10.0
 SMALLEST_SIDE = 7
 
 
@@ -151,7 +155,7 @@ class CINN(Flow):
         found = (rows, 0) if condition is None else tuple(condition.shape)
         if found != (rows, self.conditions):
             raise ValueError(f"this flow reads conditions of shape {(rows, self.conditions)}, got {found}")
-        return [] if condition is None or not self.conditions else [condition]
+        return [] if condition is None or not self.conditions else [CONDITION_GAIN * condition]
 
 
 def levels_of(shape: tuple[int, ...], levels: int | None) -> int:
