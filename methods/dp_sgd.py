@@ -52,7 +52,7 @@ class DPSGD(Method):
         epsilon, delta: The budget. None takes for delta 1 / (10 n) of n training rows, 1e-5 at most.
         epochs: Expected passes over the private rows.
         batch: Expected rows a step; None takes a quarter of them.
-        learning_rate: Peak rate.
+        learning_rate: Peak rate; None takes the root of epsilon n / 24,000 for n training rows, 2 at most.
         clip_norm: Largest L2 norm of a row's gradient.
         width: Channels of the network's convolution.
         pretrain: Passes over the public rows before, in which the features are learned without noise.
@@ -70,7 +70,7 @@ class DPSGD(Method):
     delta: float | None = None
     epochs: int = 20
     batch: int | None = None
-    learning_rate: float = 0.25
+    learning_rate: float | None = None
     clip_norm: float = 1.0
     width: int = 16
     pretrain: int = 0

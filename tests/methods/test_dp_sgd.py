@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from scipy.stats import norm
+from torch import Tensor, nn
+
+from bench.nets.private_cnn import private_cnn
+from bench.nets.private_training import PrivateCourse, account, calibrate, row_losses, train_privately
+from bench.types import Dataset, NotApplicable
+from methods.dp_sgd import DPSGD
+
+NAN = float("nan")
+COURSE = PrivateCourse(epsilon=8.0, delta=1e-5, epochs=1, batch=10_000, learning_rate=0.5, clip_norm=0.7)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Networks this small only lose time to a second thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def data(n: int = 240, seed: int = 0, *, table: bool = False, exclusive: bool = False) -> Dataset:
+    """Rows whose second half (columns, or pixels) is higher where the label is 1; two classes or a finding."""
+    source = torch.Generator().manual_seed(seed)
+    samples = torch.randn((n, 6) if table else (n, 1, 8, 8), generator=source)
+    yes = torch.arange(n) % 2 == 1
+    samples[yes, ..., samples.shape[-1] // 2 :] += 1.5
+    labels = torch.stack((~yes, yes), dim=1).float() if exclusive else yes.float()[:, None]
+    return Dataset("made", samples, labels, None, ("no", "yes") if exclusive else ("yes",), exclusive, True)
+
+
+def network(findings: int = 2) -> nn.Sequential:
+    torch.manual_seed(0)
+    return private_cnn((1, 8, 8), findings, width=4)
+
+
+def weights(net: nn.Module) -> Tensor:
+    return torch.cat([weight.detach().flatten() for weight in net.parameters()])
+
+
+def one_step(rows: Tensor, labels: Tensor, *, exclusive: bool) -> tuple[Tensor, float]:
+    """The step that one batch of all rows makes, in units of the sum of their gradients; and the epsilon spent."""
+    net = network(labels.shape[1])
+    before = weights(net)
+    spent = train_privately(net, rows, labels, COURSE, exclusive=exclusive, seed=3)
+    return (before - weights(net)) * len(rows) / 0.5, spent
+
+
+@pytest.mark.parametrize(("epsilon", "steps"), [(0.2, 1), (1.0, 40), (10.0, 5)])
+def test_the_noise_keeps_the_budget_of_the_gaussian_mechanism_and_wastes_little(epsilon: float, steps: int) -> None:
+    multiplier = calibrate(epsilon, 1e-5, share=1.0, steps=steps)
+    mu = (
+        math.sqrt(steps) / multiplier
+    )  # all rows in every step: one Gaussian mechanism (Balle and Wang 2018, theorem 8)
+    for bound, holds in ((epsilon, True), (0.95 * epsilon, False)):
+        delta = norm.cdf(mu / 2 - bound / mu) - math.exp(bound) * norm.cdf(-mu / 2 - bound / mu)
+        assert (delta <= 1e-5) == holds
+
+
+def test_sampling_rows_spends_less_than_taking_them_all() -> None:
+    whole, part = (account(4.0, 1e-5, share=share, steps=20, error=0.01) for share in (1.0, 0.25))
+    assert part < whole / 2
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_no_row_moves_the_sum_of_gradients_by_more_than_the_clip(exclusive: bool) -> None:
+    rows = data(24, exclusive=True)
+    labels = rows.labels
+    assert labels is not None
+    if not exclusive:
+        labels = labels.clone()
+        labels[3, 0], labels[5, 1] = NAN, NAN
+    without = labels.clone()
+    without[3] = NAN  # a row of which nothing is known counts for nothing: as if it were not there
+    moved = [one_step(rows.samples, each, exclusive=exclusive)[0] for each in (labels, without)]
+    # The first gradient of a zero head is long, as its features are: it is cut to the clip.
+    assert float(torch.linalg.vector_norm(moved[0] - moved[1])) == pytest.approx(COURSE.clip_norm, rel=1e-3)
+
+
+def test_without_labels_the_step_is_the_calibrated_noise_alone() -> None:
+    step, spent = one_step(data(24).samples, torch.full((24, 2), NAN), exclusive=False)
+    assert 0.95 * COURSE.epsilon < spent <= COURSE.epsilon
+    expected = COURSE.clip_norm * calibrate(COURSE.epsilon, 1e-5, share=1.0, steps=1)
+    # The mean square of d normal numbers has relative deviation root(2 / d): five of them.
+    assert float(step.square().mean()) == pytest.approx(expected**2, rel=5 * math.sqrt(2 / len(step)))
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_a_rows_loss_is_its_own(exclusive: bool) -> None:
+    logits = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+    labels = torch.eye(3).repeat(2, 1)
+    labels[1], labels[2, 0] = NAN, NAN
+    alone = torch.cat([row_losses(logits[[row]], labels[[row]], exclusive=exclusive) for row in range(6)])
+    assert torch.equal(row_losses(logits, labels, exclusive=exclusive), alone)
+    assert alone[1] == 0
+    log = logits.double().log_softmax(dim=1) if exclusive else nn.functional.logsigmoid(logits.double())
+    rest = 0 if exclusive else nn.functional.logsigmoid(-logits.double())[0, 1:].sum()
+    assert float(alone[0]) == pytest.approx(-float(log[0, 0] + rest) / (1 if exclusive else 3), rel=1e-5)
+
+
+@pytest.mark.parametrize(("table", "exclusive"), [(False, True), (True, False)])
+def test_an_easy_task_is_learned_with_a_budget(table: bool, exclusive: bool) -> None:
+    private, test = (data(n, seed, table=table, exclusive=exclusive) for n, seed in ((240, 1), (400, 2)))
+    assert private.labels is not None
+    private.labels[:20] = NAN
+    key = DPSGD(epsilon=8.0, width=4, epochs=6).fit(data(100, 3, table=table), 0).sample_key(0)
+    scores = key.classifier(private)(test.samples)
+    assert scores.shape == (400, len(test.findings))
+    right = ((scores[:, -1] > (scores[:, 0] if exclusive else 0)) == (torch.arange(400) % 2 == 1)).double().mean()
+    assert right > 0.8  # chance is a half, with deviation .025
+
+
+def test_same_seed_same_classifier_and_another_key_another_one() -> None:
+    private, method = data(60, 1), DPSGD(width=4, epochs=1, batch=60)
+    scheme = method.fit(data(60, 2), 0)
+    key = scheme.sample_key(1)
+    before = torch.random.get_rng_state()
+    scores = key.classifier(private)(private.samples)
+    assert torch.equal(before, torch.random.get_rng_state())
+    again = method.load(scheme.state()).load_key(key.state())
+    assert torch.equal(again.classifier(private)(private.samples), scores)
+    assert not torch.equal(scheme.sample_key(2).classifier(private)(private.samples), scores)
+
+
+def test_batches_that_draw_no_row_are_noise_alone() -> None:
+    scores = DPSGD(width=4, epochs=1, batch=1).fit(data(20), 0).sample_key(0).classifier(data(20))(data(20).samples)
+    assert scores.isfinite().all()
+
+
+def test_features_can_be_learned_on_public_rows_first() -> None:
+    public = data(64, 2)
+    method = DPSGD(width=4, pretrain=1, epochs=1)
+    state = method.fit(public, 0).state()
+    assert any(name.startswith("features.") for name in state)
+    private = data(40, 1)
+    scores = [
+        DPSGD(width=4, epochs=1).load(learned).sample_key(0).classifier(private)(private.samples)
+        for learned in (state, {"mean": state["mean"], "std": state["std"]})
+    ]
+    assert not torch.equal(scores[0], scores[1])
+    with pytest.raises(NotApplicable, match="table"):
+        method.fit(data(20, table=True), 0)
+    with pytest.raises(NotApplicable, match="needs public labels"):
+        method.fit(replace(public, labels=None), 0)
+
+
+def test_nothing_is_released() -> None:
+    key = DPSGD(width=4).fit(data(20), 0).sample_key(0)
+    with pytest.raises(NotApplicable, match="nothing is released"):
+        key.release(data(20))
+    with pytest.raises(NotApplicable, match="no labels"):
+        key.classifier(replace(data(20), labels=None))
+
+
+def test_the_claim_names_the_budget_and_its_unit() -> None:
+    image, table = (DPSGD(epsilon=0.2).fit(data(20, table=table), 0).claim() for table in (False, True))
+    assert (image.unit, image.epsilon, image.delta, image.derived) == ("image", 0.2, 1e-5, None)
+    assert table.unit == "record"
+    assert "PRV" in image.basis
+    assert DPSGD(delta=1e-3).fit(data(20), 0).claim().delta == 1e-3
+
+
+def test_a_delta_that_would_allow_to_publish_a_row_is_refused() -> None:
+    with pytest.raises(ValueError, match="below 1 / n"):
+        DPSGD(delta=0.05, width=4).fit(data(20), 0).sample_key(0).classifier(data(20))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be positive"),
+        ({"clip_norm": math.inf}, "clip_norm must be positive and finite"),
+        ({"delta": 1.0}, "delta must lie between"),
+        ({"epochs": 0}, "epochs and batch"),
+        ({"width": 6}, "multiple of 4"),
+        ({"pretrain": -1}, "pretrain must be"),
+    ],
+)
+def test_senseless_parameters_are_refused(wrong: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DPSGD(**wrong)  # type: ignore[arg-type]
