@@ -11,7 +11,7 @@ Differences:
 - Rows are standardised by the public rows. The last network is taken: nothing is chosen on private or control rows.
 - A row's loss is the mean over its own known labels. Rows without any are left out; how many rows are left is taken to
   be public, as Poisson sampling and every noise calibration take it.
-- `pretrain` learns the features on the public rows first, which the paper's own tables for CIFAR-10 do as well.
+- `pretrain` learns the features on the public rows first, as the paper does for CIFAR-10, and goes on from there.
 - The noise comes from a seeded generator, so that a run can be repeated: not for production, where nobody may know the
   seed and the generator must be cryptographic (Opacus' secure mode).
 """
