@@ -30,6 +30,7 @@ Downsampling = Literal["haar", "i-revnet"]
 FIRST_WEIGHT = 0.03
 CONDITION_GAIN = 10.0
 SMALLEST_SIDE = 7
+WIDEST = 8  # flat subnetworks, in elements of a row
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class CINNSizes:
         blocks: Couplings a level.
         width: Channels of their subnetworks: three 3 x 3 convolutions.
         flat_blocks: Couplings of flat vectors.
-        flat_width: Width of their subnetworks: three linear layers.
+        flat_width: Width of their subnetworks, three linear layers; at most 8 times the elements of a row.
         clamp: A coupling scales by at most exp(clamp).
         noise: Standard deviation of Gaussian noise on standardised rows, while training.
     """
@@ -112,7 +113,8 @@ class CINN(Flow):
                 f"couplings transform some elements by others: needs at least 2 columns, got {shape[0]}"
             )
         flat = (math.prod(shape),)
-        self.flat = nn.ModuleList(stack(flat, blocks=sizes.flat_blocks, width=sizes.flat_width))
+        width = min(sizes.flat_width, WIDEST * flat[0])
+        self.flat = nn.ModuleList(stack(flat, blocks=sizes.flat_blocks, width=width))
 
     def standardise_by(self, samples: Tensor) -> None:
         """Take mean and standard deviation of each channel or column from rows (n, ...); constant ones keep theirs."""
