@@ -25,14 +25,7 @@ import torch
 from torch import Tensor
 
 from bench.mechanism import Mechanism
-from bench.nets.autoencoder import (
-    Autoencoder,
-    ReconstructionCourse,
-    decoded,
-    encoded,
-    train_autoencoder,
-    unexplained,
-)
+from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, decoded, encoded, train_autoencoder, unexplained
 from bench.nets.classifier import fast_precision
 from bench.nets.flow_training import hold_out
 from bench.nets.seeded import seeded
@@ -107,25 +100,18 @@ class DPImage(Method):
         network.to(samples.device)
         train_autoencoder(network, samples[learned], self._course(samples.device), derive(seed, "training"))
         std, mean = torch.std_mean(encoded(network, samples[learned]), dim=0, correction=0)
-        missed = unexplained(network, samples[held])
-        return self.load(
-            {
-                **{f"network.{name}": tensor.contiguous() for name, tensor in network.state_dict().items()},
-                "shape": torch.tensor((c, h, w), device=samples.device),
-                "code mean": mean,
-                "code std": std,
-                "held out": torch.tensor([missed, len(held)], dtype=torch.float64, device=samples.device),
-            }
-        )
+        judged = torch.tensor([unexplained(network, samples[held]), len(held)], dtype=torch.float64)
+        weights = {f"network.{name}": tensor.contiguous() for name, tensor in network.state_dict().items()}
+        known = {"shape": torch.tensor((c, h, w)), "code mean": mean, "code std": std, "held out": judged}
+        return self.load(weights | {name: part.to(samples.device) for name, part in known.items()})
 
     def load(self, state: State) -> DPImageScheme:
         """The scheme that `DPImageScheme.state` described, with this method's noise."""
         c, h, w = (int(side) for side in state["shape"])
         with seeded(0):
             network = Autoencoder((c, h, w), len(state["code std"])).to(state["shape"].device)
-        network.load_state_dict(
-            {name.removeprefix("network."): part for name, part in state.items() if name.startswith("network.")}
-        )
+        weights = {name: part for name, part in state.items() if name.startswith("network.")}
+        network.load_state_dict({name.removeprefix("network."): part for name, part in weights.items()})
         network.eval().requires_grad_(False)
         sensitivity = math.inf if self.clip is None else 2 * self.clip * float(state["code std"].sum())
         scale = sensitivity / self.epsilon if self.epsilon is not None else self.scale
