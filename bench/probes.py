@@ -70,10 +70,17 @@ PROBES: Mapping[str, Mark] = {"block marker": paint_block, "flip": flip}
 
 @dataclass(frozen=True, eq=False)
 class Marked:
-    """Rows, raw or released, and which of them carry the mark: (n, 1) float32 of 0 and 1."""
+    """Rows, raw or released, some of which carry the mark.
+
+    Args:
+        rows: The rows, with the labels and people of their raw ones.
+        carried: (n, 1) float32: 1 with the mark, 0 without.
+        origin: (n,) int64: the raw row of each.
+    """
 
     rows: Dataset
     carried: Tensor
+    origin: Tensor
 
 
 def deal(data: Dataset, mark: Mark, seed: int) -> Marked:
@@ -83,7 +90,7 @@ def deal(data: Dataset, mark: Mark, seed: int) -> Marked:
     samples, carried = data.samples.clone(), data.samples.new_zeros(len(data), 1)
     samples[chosen] = mark(samples[chosen], derive(seed, "mark"))
     carried[chosen] = 1
-    return Marked(replace(data, samples=samples), carried)
+    return Marked(replace(data, samples=samples), carried, torch.arange(len(data), device=samples.device))
 
 
 def run_probes(bench: Workbench, attack: Attack | None) -> Measurement:
@@ -130,8 +137,8 @@ def _send(bench: Workbench, dealt: Sequence[Marked], keys: Sequence[Key]) -> lis
         check(release, part.rows)
         if release.samples.ndim != 4:
             raise NotApplicable(f"probes look at images, and {bench.method.name} releases vectors")
-        rows = originals(release.links, len(release), bench.method.name)
-        found.append(Marked(replace(part.rows.take(rows), samples=release.samples), part.carried[rows]))
+        rows, order = originals(release.links, len(release), bench.method.name).sort()
+        found.append(Marked(replace(part.rows.take(rows), samples=release.samples[order]), part.carried[rows], rows))
     return found
 
 
@@ -156,8 +163,9 @@ def _evidence(bench: Workbench, judged: Marked, found: Artefact, name: str) -> U
 
 def _strips(raw: Dataset, dealt: Marked, sent: Marked) -> list[Tensor]:
     """The first marked images as they were, marked, and released."""
-    shown = dealt.carried[:, 0].nonzero()[:SHOWN, 0]
-    return [raw.samples[shown], dealt.rows.samples[shown], sent.rows.samples[shown]]
+    shown = sent.carried[:, 0].nonzero()[:SHOWN, 0]
+    origin = sent.origin[shown]
+    return [raw.samples[origin], dealt.rows.samples[origin], sent.rows.samples[shown]]
 
 
 def _knowledge(bench: Workbench, learning: Dataset, choosing: Dataset) -> dict[str, str]:

@@ -10,10 +10,11 @@ import torch
 
 from bench.cell import Cell, DataChoice, Place
 from bench.evidence import ProbeEvidence
-from bench.probes import PROBES, deal, flip, paint_block, run_probes
+from bench.probes import PROBES, _send, deal, flip, paint_block, run_probes
 from bench.spec import parse
-from bench.types import Dataset, NotApplicable
+from bench.types import Dataset, NotApplicable, Release
 from bench.workbench import Workbench
+from methods.identity import IdentityKey
 from metrics.probe_auc import ProbeAUC
 
 
@@ -67,6 +68,22 @@ def test_half_of_the_people_carry_the_mark_in_all_their_images_and_the_others_in
     assert len(data.subjects[changed].unique()) == 10
     assert not set(data.subjects[changed].tolist()) & set(data.subjects[~changed].tolist())
     assert torch.equal(deal(data, PROBES[name], 5).rows.samples, dealt.rows.samples)
+
+
+class Reversing(IdentityKey):
+    """Releases the rows from the last to the first."""
+
+    def release(self, private: Dataset) -> Release:
+        rows = torch.arange(len(private))
+        return Release(private.samples.flip(0), None, torch.stack((rows, rows.flip(0)), dim=1))
+
+
+def test_rows_released_in_another_order_stay_with_their_marks(tmp_path: Path) -> None:
+    dealt = deal(images(30), paint_block, 5)
+    (sent,) = _send(workbench("identity", tmp_path), [dealt], [Reversing()])
+    assert torch.equal(sent.rows.samples, dealt.rows.samples)
+    assert torch.equal(sent.carried, dealt.carried)
+    assert torch.equal(sent.origin, torch.arange(30))
 
 
 def test_identity_shows_what_raw_images_show_and_noise_shows_nothing(tmp_path: Path) -> None:
