@@ -9,6 +9,7 @@ Differences from the paper:
 - Rows are standardised by the public ones (one mean and deviation a channel, or a column), and the input noise of
   training is in those units.
 - The condition enters ten times as large: among hundreds of inputs its few numbers are otherwise learned late.
+- All arithmetic is float32, also on accelerators: in bfloat16 a trained flow inverts to 0.05 only, in float32 to 1e-6.
 - Permutations come from torch: FrEIA's own reseed numpy.
 """
 
