@@ -8,8 +8,8 @@ other beforehand. The score is the log odds of the posterior, normalised over th
 Where the noisy code cannot be read off the release (`Mechanism.exact` is False), or the scheme adds no noise that it
 states, the density is measured instead: Eve releases the candidates under keys of her own and fits a linear Gaussian
 channel between descriptions of raw and of released rows (`bench.nets.channel`), judged on keys it was not fitted to.
-A row is described by its principal components, and by its code where the scheme has one. A record says which density
-ran.
+A released row is described by its principal components, a raw row by its code where the scheme has one, and by its
+principal components where not. A record says which density ran.
 
 - All candidates are located together, for schemes in which a row's code depends on the others.
 - Released labels reach the scheme under the names of the public findings, unknown where they have no such column.
@@ -76,12 +76,10 @@ class Likelihood(Attack):
 
     def _measure(self, view: View, mechanism: Mechanism | None, seed: int) -> MeasuredAttacker:
         simulated = [self._simulate(view, derive(seed, "simulated", number)) for number in range(self.keys)]
-        raw, released = (
-            Description(mechanism, axes(_pixels(rows), self.axes))
-            for rows in (simulated[0][0].samples, simulated[0][1].samples)
-        )
-        channel = measure([Simulated(raw.of_raw(rows), released.of_released(made)) for rows, made in simulated])
-        return MeasuredAttacker(channel, raw.of_raw(view.candidates) @ channel.a, released, self.keys)
+        rows, made = simulated[0]
+        ways = Description(mechanism, axes(_pixels(rows.samples), self.axes), axes(_pixels(made.samples), self.axes))
+        channel = measure([Simulated(ways.of_raw(rows), ways.of_released(made)) for rows, made in simulated])
+        return MeasuredAttacker(channel, ways.of_raw(view.candidates) @ channel.a, ways, self.keys)
 
     def _simulate(self, view: View, seed: int) -> tuple[Dataset, Release]:
         """Some candidates and their release under a key of Eve's own, row by row."""
@@ -98,22 +96,20 @@ class Likelihood(Attack):
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """Numbers that describe a row: its components along `axes` (d, q), and its code where there is a mechanism."""
+    """Numbers that describe a row: its components along axes (d, q), or its code where there is a mechanism."""
 
     mechanism: Mechanism | None
-    axes: Tensor
+    raw: Tensor
+    released: Tensor
 
     def of_raw(self, data: Dataset) -> Tensor:
         """(n, q) float64, centred over the set."""
-        return self._of(data.samples, None if self.mechanism is None else self.mechanism.locate(data))
+        found = _pixels(data.samples) @ self.raw if self.mechanism is None else self.mechanism.locate(data).double()
+        return found - found.mean(dim=0)
 
     def of_released(self, release: Release) -> Tensor:
         """(m, r) float64, centred over the set."""
-        return self._of(release.samples, None if self.mechanism is None else self.mechanism.observe(release))
-
-    def _of(self, samples: Tensor, code: Tensor | None) -> Tensor:
-        found = _pixels(samples) @ self.axes
-        found = found if code is None else torch.cat((found, code.double()), dim=1)
+        found = _pixels(release.samples) @ self.released
         return found - found.mean(dim=0)
 
 
@@ -154,16 +150,16 @@ class StatedAttacker(Attacker):
 
 @dataclass(frozen=True, eq=False)
 class MeasuredAttacker(Attacker):
-    """The channel, what it expects of the candidates (n, width), and how released rows are described."""
+    """The channel, what it expects of the candidates (n, width), how rows are described, and simulated keys."""
 
     channel: Channel
     expected: Tensor
-    released: Description
+    ways: Description
     keys: int
 
     def score(self, sealed: Release) -> PosteriorScores:
         """Log odds under the measured density."""
-        found = self.released.of_released(sealed) @ self.channel.b
+        found = self.ways.of_released(sealed) @ self.channel.b
         return PosteriorScores(
             lambda rows, cols: -pair_distances(self.expected[rows], found[cols], 2), (len(self.expected), len(found))
         )

@@ -69,16 +69,14 @@ def measure(simulated: Sequence[Simulated]) -> Channel:
     if len(simulated) < FEWEST:
         raise ValueError(f"a channel is measured on at least {FEWEST} simulated releases, got {len(simulated)}")
     quarter = len(simulated) // 4
-    fitted, spread, held = simulated[: -2 * quarter], simulated[-2 * quarter : -quarter], simulated[-quarter:]
-    u, o = (torch.cat([getattr(part, side) for part in fitted]) for side in ("raw", "released"))
-    values, basis = torch.linalg.eigh(u.T @ u)
-    along, size = basis.T @ (u.T @ o), values.mean().clamp_min(torch.finfo(torch.float64).tiny) if len(values) else 1.0
-    own = o.square().mean(dim=0)
-    floor = (SMALLEST**2 * own.mean()).clamp_min(torch.finfo(torch.float64).tiny) if len(own) else own.sum()
+    fitted, held = simulated[:-quarter], simulated[-quarter:]
+    whole, *halves = (_Regression.on(parts) for parts in (fitted, fitted[1::2], fitted[::2]))
+    own = torch.cat([part.released for part in fitted]).square().mean(dim=0)
+    floor = float(own.sum()) / max(len(own), 1) * SMALLEST**2 + torch.finfo(torch.float64).tiny
     best: Channel | None = None
     for ridge in RIDGES:
-        weights = basis @ (along / (values.clamp_min(0) + ridge * size)[:, None])
-        left = torch.cat([part.released - part.raw @ weights for part in spread])
+        weights, crossed = whole.weights(ridge), [half.weights(ridge) for half in halves]
+        left = torch.cat([part.released - part.raw @ crossed[place % 2] for place, part in enumerate(fitted)])
         covariance = left.T @ left / len(left)
         diagonal = covariance.diagonal().clamp_min(floor).diag()
         for shrinkage in SHRINKAGES:
@@ -96,6 +94,26 @@ def measure(simulated: Sequence[Simulated]) -> Channel:
                 best = Channel(a * root, b * root, float(loss), chance, ridge, shrinkage, FACTORS[int(factor)])
     assert best is not None
     return best
+
+
+@dataclass(frozen=True, eq=False)
+class _Regression:
+    """Ridge regression for any ridge: eigenvalues (q,) and axes (q, q) of the raw rows, and the released along them."""
+
+    values: Tensor
+    basis: Tensor
+    along: Tensor
+
+    @classmethod
+    def on(cls, parts: Sequence[Simulated]) -> _Regression:
+        u, o = torch.cat([part.raw for part in parts]), torch.cat([part.released for part in parts])
+        values, basis = torch.linalg.eigh(u.T @ u)
+        return cls(values.clamp_min(0), basis, basis.T @ (u.T @ o))
+
+    def weights(self, ridge: float) -> Tensor:
+        """(q, r) for a ridge in units of the mean eigenvalue."""
+        size = float(self.values.sum()) / max(len(self.values), 1) + torch.finfo(torch.float64).tiny
+        return self.basis @ (self.along / (self.values + ridge * size)[:, None])
 
 
 def _losses(a: Tensor, b: Tensor) -> Tensor:
