@@ -1,6 +1,6 @@
 """DP-GLOW: Laplace noise on the latent of a Glow that was trained on public images.
 
-Source: DP-GLOW (in the project's papers), section 4, and Kingma and Dhariwal (2018) for the network, which is in
+Source: the DP-GLOW paper, section 4, and Kingma and Dhariwal (2018) for the network, which is in
 `bench.nets.glow`. An image is encoded; every latent element is clipped to centre +- alpha / 2 of its public range
 (Eqs. 5, 7, 8), gets Laplace noise of scale range * H * W / epsilon (Eqs. 2-4), is clipped again (Eq. 6) and decoded.
 
