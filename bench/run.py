@@ -196,6 +196,7 @@ class _Scheduler:
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )  # fmt: skip
         path = record_path(self.place, cell, evaluator)
+        path.with_suffix(".png").unlink(missing_ok=True)
         if result.picture is not None and data is not None and data.shareable:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.with_suffix(".png").write_bytes(result.picture)

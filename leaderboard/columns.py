@@ -135,6 +135,21 @@ COLUMNS: tuple[Column, ...] = (
         "raw rows themselves were released.",
     ),
     Column(
+        "marginal-distance", "Marginals differ", "tables", "Released set", "lower", 3,
+        "The Kolmogorov-Smirnov distance between original and released values, the mean over columns of a table.",
+        "what two draws from one set of people give",
+    ),
+    Column(
+        "correlation-distance", "Correlations differ", "tables", "Released set", "lower", 3,
+        "The mean absolute difference of correlations between columns, original against released.",
+        "what two draws from one set of people give",
+    ),
+    Column(
+        "column-r2", "Column R²", "tables", "Released set", "higher", 3,
+        "How well a ridge regression of each column on the others, trained on released rows, predicts raw rows of "
+        "other people: the mean over columns.",
+    ),
+    Column(
         "empirical-epsilon", "Shown ε ≥", "audit", FORMAL_GROUP, "lower", None,
         "A lower bound on the true ε that an audit has shown, with the confidence stated beside it: the method was "
         "asked many times to release one of two inputs, and a test told them apart this well.",

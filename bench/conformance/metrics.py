@@ -10,19 +10,24 @@ import torch
 from bench import registry
 from bench.conformance.outcome import PRESET, ROWS, Skip, require
 from bench.evidence import (
+    AuditEvidence,
     DecodingEvidence,
+    DetectionEvidence,
     Evidence,
     LearningEvidence,
     PairEvidence,
     PairLevel,
+    ProbeEvidence,
     SetEvidence,
+    TableEvidence,
     TimingEvidence,
+    TransferEvidence,
     UtilityEvidence,
     evidence_type,
 )
 from bench.seeds import generator
 from bench.spec import PluginSpec
-from bench.types import Metric
+from bench.types import Metric, PrivacyClaim
 from metrics.pairs import PairCounts
 from metrics.patients import patient_links
 from metrics.resampling import half_samples
@@ -56,13 +61,29 @@ def _evidence(kind: type) -> Iterator[Evidence]:
         own = [_counts(n, key) for key in range(2)]
         images = PairLevel(counts, links, own, sets)
         yield PairEvidence((n, n), images, PairLevel(counts, people.links, own, sets), samples, 1, primary=images)
-    elif kind in (UtilityEvidence, LearningEvidence):
+    elif kind in (UtilityEvidence, LearningEvidence, TransferEvidence, DetectionEvidence, ProbeEvidence):
         scores = [torch.rand(ROWS, 2, generator=random) for _ in range(2)]
         labels = torch.stack((torch.arange(ROWS) % 2, torch.arange(ROWS) // 2 % 2), dim=1).to(torch.float32)
         labels[0] = torch.nan
         many = UtilityEvidence(scores, labels, subjects, ("first", "second"), 1)
         one = UtilityEvidence(scores[:1], labels, None, ("first", "second"), 1)
-        yield from (many, one) if kind is UtilityEvidence else (LearningEvidence({0.25: one, 0.5: one}),)
+        classes = torch.nn.functional.one_hot(torch.arange(ROWS) % 2, 2).float()
+        exclusive = UtilityEvidence(scores[:1], classes, subjects, ("first", "second"), 1)
+        single = UtilityEvidence([scores[0][:, :1]], classes[:, :1], subjects, ("first",), 1)
+        found: dict[type, tuple[Evidence, ...]] = {
+            UtilityEvidence: (many, one),
+            LearningEvidence: (LearningEvidence({0.25: one, 0.5: one}),),
+            TransferEvidence: (TransferEvidence({"p/o": exclusive}),),
+            DetectionEvidence: (DetectionEvidence(single, single),),
+            ProbeEvidence: (ProbeEvidence({"mark": single}, {"mark": single}),),
+        }
+        yield from found[kind]
+    elif kind is TableEvidence:
+        rows = torch.rand(ROWS, 3, generator=random)
+        yield TableEvidence(rows, rows + 0.1, torch.rand(ROWS, 3, generator=random), ("a", "b", "c"), 1)
+    elif kind is AuditEvidence:
+        claim = PrivacyClaim("image", 1.0, 0.0, "none", "an example")
+        yield from (AuditEvidence(claim, 100, *counts, 0.95) for counts in ((90, 0), (50, 50), (0, 100)))
     elif kind is DecodingEvidence:
         raw = torch.rand(ROWS, 1, 8, 8, generator=random)
         yield DecodingEvidence(raw, (raw + 0.1).clamp(0, 1), raw.mean(dim=0), subjects, 1)
