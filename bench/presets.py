@@ -22,7 +22,7 @@ class Preset:
         weight_decays, dropouts: What Bob tries, every pair of them once an architecture.
         fractions: Parts of the release that Bob trains on for a learning curve.
         decoder_steps: Training steps of a key-holder's decoder.
-        probe_epochs: Passes over the public rows when the detector of a probe is trained.
+        probe_epochs: Passes over the public rows, under each of several keys, when the detector of a probe is trained.
         flow_steps: Training steps of each density model of a likelihood-ratio detector.
         trials: Releases of each of two inputs in an audit, half of them to choose the test by.
         repeats: Timed repeats of a release.
