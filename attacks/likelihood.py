@@ -13,8 +13,9 @@ principal components where not. A record says which density ran.
 
 - All candidates are located together, for schemes in which a row's code depends on the others.
 - Released labels reach the scheme under the names of the public findings, unknown where they have no such column.
-- Released labels are what a conditional scheme conditions on. Whether they agree with a candidate's is not held for or
-  against it: labels are outside the claims.
+- Where samples depend on labels, so that Eve is given them, and a release of her own shows that labels are released as
+  they are, a candidate with other labels than the released row's cannot be the one: its density falls by `OTHER`. With
+  labels=false she does not look, and the scores show what the noise alone leaves; the pixels tell the label anyway.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ from bench.nets.posterior import PosteriorScores
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
 
+OTHER = 1e6
+"""Nats that a candidate with other labels is less likely by: more than noise makes up for, and still finite."""
+
 
 @dataclass(frozen=True)
 class Likelihood(Attack):
@@ -42,6 +46,7 @@ class Likelihood(Attack):
         keys: Releases that Eve simulates where the density has to be measured.
         rows: Candidates in each of them, at most.
         axes: Principal components that describe a row, at most.
+        labels: Rule out candidates by their labels where the view has them and the density is stated.
     """
 
     name: ClassVar[str] = "likelihood"
@@ -59,6 +64,7 @@ class Likelihood(Attack):
     keys: int = 16
     rows: int = 1024
     axes: int = 256
+    labels: bool = True
 
     def __post_init__(self) -> None:
         if self.keys < FEWEST:
@@ -71,8 +77,16 @@ class Likelihood(Attack):
         mechanism = view.scheme.mechanism()
         if mechanism is not None and mechanism.exact and bool((mechanism.scale > 0).any()):
             names = view.candidates.findings, view.public.findings
-            return StatedAttacker(mechanism, mechanism.locate(view.candidates), *names)
+            kept = self.labels and self._keeps_labels(view, derive(seed, "labels"))
+            labels = view.candidates.labels if kept else None
+            return StatedAttacker(mechanism, mechanism.locate(view.candidates), *names, labels)
         return self._measure(view, mechanism, seed)
+
+    def _keeps_labels(self, view: View, seed: int) -> bool:
+        if view.candidates.labels is None:
+            return False
+        rows, made = self._simulate(view, seed)
+        return made.labels is not None and torch.equal(_known(rows.labels), _known(made.labels))
 
     def _measure(self, view: View, mechanism: Mechanism | None, seed: int) -> MeasuredAttacker:
         simulated = [self._simulate(view, derive(seed, "simulated", number)) for number in range(self.keys)]
@@ -113,26 +127,40 @@ class Description:
         return found - found.mean(dim=0)
 
 
+def _known(labels: Tensor | None) -> Tensor:
+    """Labels (n, k) with unknown ones as a value of their own; (0, 0) for none."""
+    return torch.zeros(0, 0) if labels is None else labels.nan_to_num(-1)
+
+
 def _pixels(samples: Tensor) -> Tensor:
     return samples.flatten(1).double()
 
 
 @dataclass(frozen=True, eq=False)
 class StatedAttacker(Attacker):
-    """The mechanism, the candidates' codes (n, d), and the names of released and of public findings."""
+    """The mechanism, the candidates' codes (n, d), the names of released and of public findings, and their labels.
+
+    Labels (n, k) are those that released ones have to agree with; None where they need not.
+    """
 
     mechanism: Mechanism
     located: Tensor
     findings: tuple[str, ...]
     public: tuple[str, ...]
+    labels: Tensor | None = None
 
     def score(self, sealed: Release) -> PosteriorScores:
         """Log odds under the stated density."""
         observed = self.mechanism.observe(self._named(sealed))
-        return PosteriorScores(
-            lambda rows, cols: self.mechanism.log_density(self.located[rows], observed[cols]),
-            (len(self.located), len(observed)),
-        )
+        raw, released = _known(self.labels), _known(sealed.labels)
+
+        def density(rows: slice, cols: slice) -> Tensor:
+            found = self.mechanism.log_density(self.located[rows], observed[cols])
+            if self.labels is None or sealed.labels is None:
+                return found
+            return found - OTHER * (raw[rows, None] != released[cols]).any(dim=2)
+
+        return PosteriorScores(density, (len(self.located), len(observed)))
 
     def _named(self, sealed: Release) -> Release:
         if sealed.labels is None or self.findings == self.public or sealed.labels.shape[1] != len(self.findings):
@@ -145,7 +173,7 @@ class StatedAttacker(Attacker):
 
     def notes(self) -> Mapping[str, int | float | str]:
         """That the density is the scheme's own."""
-        return {"density": "stated"}
+        return {"density": "stated"} | ({} if self.labels is None else {"labels": "must agree"})
 
 
 @dataclass(frozen=True, eq=False)

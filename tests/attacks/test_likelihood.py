@@ -192,6 +192,21 @@ def test_released_labels_keep_their_names():
     assert seen["labels"].nan_to_num(-1).tolist() == [[0, -1, 1]] * 4
 
 
+@pytest.mark.parametrize("labels", [True, False])
+def test_a_candidate_with_other_labels_is_ruled_out_where_eve_knows_them(labels):
+    known = torch.arange(120).remainder(4).float()[:, None]
+    private = replace(rows(120, 1, 8, 8), labels=known, findings=("one",))
+    scheme = DPSimple(scale=1000.0).fit(private, 0)
+    attacker = Likelihood(labels=labels).fit(View(private, scheme, private, private), 0)
+    sealed = seal(scheme.sample_key(7).release(private), 5)
+    found = attacker.score(sealed.release).block(slice(None), slice(None))
+    agree = known == sealed.release.labels.T
+    assert bool((found[agree].min() > found[~agree].max()) == labels)
+    assert ("labels" in attacker.notes()) == labels
+    hidden = replace(private, labels=None)
+    assert "labels" not in SMALL.fit(View(private, scheme, hidden, hidden), 0).notes()
+
+
 def test_mixed_rows_are_learned_from_the_row_they_were_made_for():
     private = rows(60, 3, 8, 8)
     private = replace(private, labels=torch.ones(60, 1), findings=("one",))
