@@ -13,9 +13,10 @@ principal components where not. A record says which density ran.
 
 - All candidates are located together, for schemes in which a row's code depends on the others.
 - Released labels reach the scheme under the names of the public findings, unknown where they have no such column.
-- Where samples depend on labels, so that Eve is given them, and a release of her own shows that labels are released as
-  they are, a candidate with other labels than the released row's cannot be the one: its density falls by `OTHER`. With
-  labels=false she does not look, and the scores show what the noise alone leaves; the pixels tell the label anyway.
+- Labels are outside every claim and released by all methods alike, so that the scores show what the noise leaves. With
+  labels=true, where samples depend on labels (so that Eve is given them) and a release of her own shows that they are
+  released as they are, a candidate with other labels than the released row's is ruled out: its density falls by
+  `OTHER`.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Likelihood(Attack):
     keys: int = 16
     rows: int = 1024
     axes: int = 256
-    labels: bool = True
+    labels: bool = False
 
     def __post_init__(self) -> None:
         if self.keys < FEWEST:

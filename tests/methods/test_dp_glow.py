@@ -120,19 +120,18 @@ def test_an_image_that_lies_outside_the_training_range_is_clipped_into_it(fitted
 
 
 @pytest.mark.parametrize("per_pixel", [1.0, 10.0, 100.0])
-def test_what_is_observed_stays_within_the_fence_and_on_it_where_the_clip_stopped_it(fitted, per_pixel):
+def test_what_is_observed_stays_within_the_fence_and_tells_where_the_clip_stopped_it(fitted, per_pixel):
     made = scheme(fitted, epsilon_per_pixel=per_pixel)
     mechanism = made.mechanism()
     low, high = mechanism.fence
     located, observed = codes(made, images(seed=5))
     assert bool(((observed >= low) & (observed <= high)).all())
-    on = (observed == low) | (observed == high)
+    on = mechanism.stopped(observed)
     # P(stopped) = (exp(-distance to low) + exp(-distance to high)) / 2 for each element, in scales.
     tails = 0.5 * (torch.exp(-(located - low) / mechanism.scale) + torch.exp(-(high - located) / mechanism.scale))
     spread = float((tails * (1 - tails)).sum().sqrt())
-    # Elements within a thousandth of the clip's width of the fence count as stopped too.
-    near = 1e-3 * float(((high - low) / mechanism.scale).mean()) * on.numel()
-    assert abs(float(on.sum() - tails.sum())) < 5 * spread + near
+    # Within a thousandth of the scale of the fence counts as stopped too: at most a thousandth of the elements.
+    assert abs(float(on.sum() - tails.sum())) < 5 * spread + 1e-3 * on.numel()
 
 
 def test_without_noise_a_release_is_the_decoded_clip_or_the_image_itself(fitted):

@@ -35,7 +35,7 @@ CHOICES = (
     "mosaic[epsilon=10]",
     "cadp[variant=corrected]",
     "cadp[variant=official-code]",
-    "dp-glow[variant=corrected,epsilon_per_pixel=10]",
+    "dp-glow[variant=corrected]",
 )
 PUBLIC = {"images": rows(48, 1, 32, 32), "table": rows(48, 8)}
 
