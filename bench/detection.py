@@ -24,7 +24,7 @@ from bench.contract import check
 from bench.detectors import detector
 from bench.evidence import DetectionEvidence, UtilityEvidence
 from bench.measurement import Measurement
-from bench.nets.flow_training import hold_out
+from bench.nets.hold_out import hold_out
 from bench.nets.likelihood_ratio import LikelihoodRatio, RatioPlan, load_ratio, train_ratio
 from bench.originals import originals
 from bench.progress import stage

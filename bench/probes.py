@@ -29,7 +29,7 @@ from bench.contract import check
 from bench.detectors import detector
 from bench.evidence import ProbeEvidence, UtilityEvidence
 from bench.measurement import Measurement
-from bench.nets.flow_training import hold_out
+from bench.nets.hold_out import hold_out
 from bench.originals import originals
 from bench.pictures import SHOWN, draw
 from bench.progress import stage

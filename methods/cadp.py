@@ -28,7 +28,8 @@ from typing import ClassVar
 import torch
 
 from bench.nets.cinn import CINN, CINNSizes, Coupling, Downsampling
-from bench.nets.flow_training import FlowCourse, hold_out, train_flow
+from bench.nets.flow_training import FlowCourse, train_flow
+from bench.nets.hold_out import hold_out
 from bench.nets.seeded import seeded
 from bench.noise import content_seed, laplace
 from bench.seeds import derive, generator

@@ -38,8 +38,9 @@ from torch import Tensor
 from bench.mechanism import Mechanism
 from bench.nets.classifier import fast_precision
 from bench.nets.flow import decoded, encoded
-from bench.nets.flow_training import FlowCourse, hold_out, train_flow
+from bench.nets.flow_training import FlowCourse, train_flow
 from bench.nets.glow import Glow, most_levels, usual_levels
+from bench.nets.hold_out import hold_out
 from bench.nets.seeded import seeded
 from bench.noise import content_seed, laplace
 from bench.seeds import derive, generator

@@ -27,7 +27,7 @@ from torch import Tensor
 from bench.mechanism import Mechanism
 from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, decoded, encoded, train_autoencoder, unexplained
 from bench.nets.classifier import fast_precision
-from bench.nets.flow_training import hold_out
+from bench.nets.hold_out import hold_out
 from bench.nets.seeded import seeded
 from bench.noise import content_seed, laplace
 from bench.seeds import derive, generator

@@ -19,7 +19,6 @@ from bench.nets.flow import Flow, log_densities
 from bench.nets.seeded import seeded
 from bench.progress import report
 from bench.seeds import derive, generator
-from bench.types import Dataset, NotApplicable
 
 ADAM_EPSILON = 1e-6
 INITIAL_ROWS = 256
@@ -96,23 +95,6 @@ class FlowFit:
     rows: int
     nats_per_dim: float
     bits_per_dim: float | None
-
-
-def hold_out(public: Dataset, share: float, seed: int) -> tuple[Tensor, Tensor]:
-    """Training rows and held-out rows (int64 indices, ascending): about `share` of them, no person on both sides.
-
-    Raises:
-        NotApplicable: There are fewer than two people (rows where nobody knows the people).
-    """
-    rows = torch.arange(len(public), device=public.samples.device)
-    people = rows if public.subjects is None else public.subjects
-    _, member, sizes = torch.unique(people, return_inverse=True, return_counts=True)
-    if len(sizes) < 2:
-        raise NotApplicable(f"a flow is judged on held-out people: {public.name} has {len(sizes)}, needs at least 2")
-    order = torch.randperm(len(sizes), generator=generator(seed)).to(rows.device)
-    count = int((sizes[order].cumsum(0) <= share * len(rows)).sum())
-    held = torch.isin(member, order[: min(max(1, count), len(sizes) - 1)])
-    return rows[~held], rows[held]
 
 
 def train_flow(

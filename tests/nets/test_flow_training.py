@@ -5,8 +5,7 @@ import torch
 from torch import nn
 
 from bench.nets.flow import CHUNK, Flow, decoded, encoded, log_densities
-from bench.nets.flow_training import EXPLOSION, FlowCourse, FlowDiverged, hold_out, train_flow
-from bench.types import Dataset, NotApplicable
+from bench.nets.flow_training import EXPLOSION, FlowCourse, FlowDiverged, train_flow
 
 
 class Affine(Flow):
@@ -31,11 +30,6 @@ class Affine(Flow):
 
 def normal(n, d, seed=0):
     return 3 * torch.randn(n, d, generator=torch.Generator().manual_seed(seed)) + 1
-
-
-def people(sizes):
-    subjects = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
-    return Dataset("made", torch.zeros(len(subjects), 2), None, subjects, (), False, True)
 
 
 def test_training_finds_the_density_that_the_rows_come_from():
@@ -158,23 +152,6 @@ def test_the_rate_warms_up_and_then_falls():
 def test_senseless_courses_are_refused(choice, message):
     with pytest.raises(ValueError, match=message):
         FlowCourse(**{"steps": 1, "batch": 1, "learning_rate": 1.0, **choice})
-
-
-def test_held_out_people_have_no_row_in_training():
-    data = people([3, 1, 4, 1, 5, 9, 2, 6] * 10)
-    training, held = hold_out(data, 0.2, 0)
-    assert torch.equal(torch.cat((training, held)).sort().values, torch.arange(len(data)))
-    assert not set(data.subjects[training].tolist()) & set(data.subjects[held].tolist())
-    assert 0.2 * len(data) - 9 < len(held) <= 0.2 * len(data)
-    assert not torch.equal(held, hold_out(data, 0.2, 1)[1])
-
-
-def test_both_sides_of_a_hold_out_have_somebody():
-    for share in (0.0, 1.0):
-        training, held = hold_out(people([5, 5]), share, 0)
-        assert len(training) == len(held) == 5
-    with pytest.raises(NotApplicable, match="made has 1, needs at least 2"):
-        hold_out(people([5]), 0.1, 0)
 
 
 def test_chunks_are_put_together_in_order():

@@ -1,0 +1,28 @@
+"""Rows held out of training to judge by: whole people, so that nobody stands on both sides."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from bench.seeds import generator
+from bench.types import Dataset, NotApplicable
+
+
+def hold_out(public: Dataset, share: float, seed: int) -> tuple[Tensor, Tensor]:
+    """Training rows and held-out rows (int64 indices, ascending): about `share` of them, no person on both sides.
+
+    Raises:
+        NotApplicable: There are fewer than two people (rows where nobody knows the people).
+    """
+    rows = torch.arange(len(public), device=public.samples.device)
+    people = rows if public.subjects is None else public.subjects
+    _, member, sizes = torch.unique(people, return_inverse=True, return_counts=True)
+    if len(sizes) < 2:
+        raise NotApplicable(
+            f"rows of other people are held out to judge by: {public.name} has {len(sizes)}, needs at least 2"
+        )
+    order = torch.randperm(len(sizes), generator=generator(seed)).to(rows.device)
+    count = int((sizes[order].cumsum(0) <= share * len(rows)).sum())
+    held = torch.isin(member, order[: min(max(1, count), len(sizes) - 1)])
+    return rows[~held], rows[held]
