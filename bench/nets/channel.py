@@ -1,10 +1,11 @@
 """A linear Gaussian channel from raw to released rows, measured on releases that Eve makes herself.
 
 Of a raw row's description u and its released row's description o it is assumed that o = W u + e, e normal with one
-covariance S for all rows; both are centred over their set. W is a ridge regression on the first half of the simulated
-releases, S what is left on the next quarter, and the last quarter chooses what the data cannot give directly: the
-ridge, how far S is shrunk to its diagonal, and a factor on the log density (a density that is only roughly right is
-too sure of itself), all by the mean log posterior of the true candidate. So nothing is judged on keys it was fitted to.
+covariance S for all rows; both are centred over their set. W is a ridge regression on three quarters of the simulated
+releases, S what the regression on every other one of them leaves on those between. The last quarter chooses what the
+data cannot give directly: the ridge, how far S is shrunk to its diagonal, and a factor on the log density (a density
+that is only roughly right is too sure of itself), all by the mean log posterior of the true candidate. So nothing is
+judged on keys it was fitted to, but for these three numbers.
 """
 
 from __future__ import annotations
