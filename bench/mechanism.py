@@ -46,7 +46,11 @@ class Mechanism(ABC):
 
     @abstractmethod
     def observe(self, release: Release) -> Tensor:
-        """(m, d) float64: the noisy codes that released rows show, in units of the code."""
+        """(m, d) float64: the noisy codes that released rows show, in units of the code.
+
+        Labels of the release, where there are any, have the public findings as columns, NaN where nothing is known:
+        whoever asks brings those of other findings into that form first, by name.
+        """
 
     def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
         """Pairs of inputs, one row each, whose codes lie as far apart as the mechanism lets them; none by default.

@@ -82,18 +82,14 @@ class NormedLatent(Mechanism):
         """(n, d) float64: normed latents. Without rowwise they depend on the order of the rows."""
         return self.normed(self._latent(data.samples, self.conditions.read(data.samples, data.labels, data.findings)))
 
-    def observe(self, release: Release, findings: tuple[str, ...] | None = None) -> Tensor:
-        """(m, d) float64: the noisy latents of released rows.
-
-        Args:
-            release: With its labels, where the flow is conditioned on them.
-            findings: Names of the released labels' columns; None stands for the public ones.
+    def observe(self, release: Release) -> Tensor:
+        """(m, d) float64: the noisy latents of released rows, under the condition that their labels give.
 
         Raises:
-            NotApplicable: There are other labels than the public ones, and nobody said which.
+            NotApplicable: The labels' columns are not the public findings.
         """
-        named = self.conditions.findings if findings is None else findings
-        if release.labels is not None and not len(self.conditions.values) and release.labels.shape[1] != len(named):
+        named = self.conditions.findings
+        if named and release.labels is not None and release.labels.shape[1] != len(named):
             raise NotApplicable(
                 f"the flow is conditioned on labels: expected {len(named)} columns ({', '.join(named)}), the release "
                 f"has {release.labels.shape[1]}"

@@ -150,14 +150,22 @@ def test_labels_find_their_findings_by_name(state):
     assert torch.equal(mechanism.locate(strange), mechanism.locate(replace(data, labels=None)))
 
 
-def test_released_labels_that_are_not_the_public_ones_need_their_names(state):
+def test_released_labels_are_read_under_the_public_findings(state):
     scheme, data = loaded(state), images(6)
     only = replace(data, labels=data.labels[:, 1:], findings=("second",))
     release, mechanism = scheme.sample_key(1).release(only), scheme.mechanism()
     with pytest.raises(NotApplicable, match=r"expected 2 columns \(first, second\), the release has 1"):
         mechanism.observe(release)
-    seen = mechanism.observe(release, ("second",)) - mechanism.locate(only)
+    named = torch.cat((torch.full_like(only.labels, torch.nan), only.labels), dim=1)
+    seen = mechanism.observe(replace(release, labels=named)) - mechanism.locate(only)
     assert float((seen / mechanism.scale).abs().mean()) == pytest.approx(1.0, abs=0.3)  # 384 sizes of mean 1: 6 sd
+
+
+def test_labels_say_nothing_to_a_flow_without_public_ones():
+    scheme, data = CADP(**SMALL).fit(images(labels=False), 0), images(6)
+    mechanism, release = scheme.mechanism(), scheme.sample_key(1).release(data)
+    assert release.labels is not None
+    assert torch.equal(mechanism.observe(release), mechanism.observe(replace(release, labels=None)))
 
 
 def test_unknown_is_neither_yes_nor_no(state):
