@@ -181,7 +181,7 @@ class DPSimpleKey(Key):
         return paired(self._blur(private.samples, "release"), private.labels)
 
     def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
-        """Standardised rows with fresh noise, never that of the release."""
+        """Standardised rows with fresh noise, never that of the release. Raises ValueError for another shape."""
         return self._blur(samples, "query")
 
     def state(self) -> State:
@@ -189,5 +189,8 @@ class DPSimpleKey(Key):
         return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
 
     def _blur(self, samples: Tensor, call: str) -> Tensor:
+        shape = tuple(self.scheme.learned["low"].shape)
+        if tuple(samples.shape[1:]) != shape:  # broadcast, a grey image would have one noise for three channels
+            raise ValueError(f"this scheme standardises rows of shape {shape}, got {tuple(samples.shape[1:])}")
         source = generator(content_seed(self.seed, call, samples), samples.device)
         return self.scheme.standardise(samples).add_(laplace(samples.shape, source), alpha=self.scheme.scale)

@@ -62,6 +62,15 @@ def test_epsilon_scale_and_clip_are_not_learned():
         assert fitted.notes() == loaded.notes()
 
 
+@pytest.mark.parametrize(("public", "shape"), [((40, 3, 8, 8), (2, 1, 8, 8)), ((40, 6), (2, 1))])
+def test_noise_is_never_spread_over_rows_of_another_shape(public, shape):
+    key, private = DPSimple().fit(rows(*public), 0).sample_key(1), rows(*shape)
+    with pytest.raises(ValueError, match="standardises rows of shape"):
+        key.release(private)
+    with pytest.raises(ValueError, match="standardises rows of shape"):
+        key.query(private.samples)
+
+
 @pytest.mark.parametrize("shape", [(40, 1, 8, 8), (40, 3, 5, 7), (40, 6)])
 def test_witnesses_attain_epsilon(shape):
     public = rows(*shape)
