@@ -115,9 +115,10 @@ class DPGlow(Method):
             object.__setattr__(self, "epsilon_per_pixel", DEFAULT_PER_PIXEL)
 
     def fit(self, public: Dataset, seed: int) -> DPGlowScheme:
-        """Train the flow and take the ranges of its latents. Raises NotApplicable for tables and sides it cannot halve.
+        """Train the flow and take the ranges of its latents.
 
-        Raises FlowDiverged where training fails.
+        Raises NotApplicable for tables, sides it cannot halve and images that are all the same; FlowDiverged where
+        training fails.
         """
         samples = public.samples
         if samples.ndim != 4:
@@ -137,9 +138,16 @@ class DPGlow(Method):
             flow.to(device), samples[training], None, course, held_out=(samples[held], None), seed=derive(seed, "train")
         )
         ranges = [torch.aminmax(encoded(flow, rows), dim=0) for rows in torch.split(samples[training], ROWS)]
+        low = torch.stack([part.min for part in ranges]).amin(dim=0)
+        high = torch.stack([part.max for part in ranges]).amax(dim=0)
+        if not bool((high > low).any()):
+            raise NotApplicable(
+                f"dp-glow takes the ranges of public latents: the {len(training)} images of {public.name} that it "
+                "trains on are all the same"
+            )
         numbers = {
-            "low": torch.stack([part.min for part in ranges]).amin(dim=0),
-            "high": torch.stack([part.max for part in ranges]).amax(dim=0),
+            "low": low,
+            "high": high,
             "sizes": torch.tensor((c, h, w, levels, self.depth, self.width), device=device),
             "held-out": torch.tensor((fit.rows, fit.nats_per_dim, fit.bits_per_dim), device=device),
         }

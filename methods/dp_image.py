@@ -86,7 +86,8 @@ class DPImage(Method):
     def fit(self, public: Dataset, seed: int) -> DPImageScheme:
         """An autoencoder of the public images, judged on held-out people.
 
-        Raises NotApplicable for tables, and where too few images are left to train or to judge on.
+        Raises NotApplicable for tables, where too few images are left to train or to judge on, and where all of them
+        are the same.
         """
         samples = public.samples
         if samples.ndim != 4:
@@ -100,6 +101,8 @@ class DPImage(Method):
         network.to(samples.device)
         train_autoencoder(network, samples[learned], self._course(samples.device), derive(seed, "training"))
         std, mean = torch.std_mean(encoded(network, samples[learned]), dim=0, correction=0)
+        if not bool((std > 0).any()):
+            raise NotApplicable(f"dp-image needs codes that vary: the images of {public.name} are all the same")
         judged = torch.tensor([unexplained(network, samples[held]), len(held)], dtype=torch.float64)
         weights = {f"network.{name}": tensor.contiguous() for name, tensor in network.state_dict().items()}
         known = {"shape": torch.tensor((c, h, w)), "code mean": mean, "code std": std, "held out": judged}

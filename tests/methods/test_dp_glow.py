@@ -214,6 +214,9 @@ def test_tables_and_sides_that_cannot_be_halved_are_not_applicable():
         DPGlow(**SMALL).fit(Dataset("made", torch.rand(9, 3), None, None, (), False, True), 0)
     with pytest.raises(NotApplicable, match=r"3 times, and 28x28 allow it 2 times: lower levels, or choose --size"):
         DPGlow(**SMALL, levels=3).fit(images(n=4, shape=(1, 28, 28)), 0)
+    for alike in (torch.full((20, 1, 8, 8), 0.5), torch.rand(2, 1, 8, 8)):  # of two, one is held out
+        with pytest.raises(NotApplicable, match=r"the (18|1) images of made that it trains on are all the same"):
+            DPGlow(**SMALL).fit(Dataset("made", alike, None, None, (), False, True), 0)
     with pytest.raises(NotApplicable, match="1 times, and 7x7 allow it 0 times"):
         DPGlow(**SMALL).fit(images(n=4, shape=(1, 7, 7)), 0)
 

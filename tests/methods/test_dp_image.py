@@ -141,6 +141,8 @@ def test_a_key_survives_its_state_and_inputs_stay_untouched():
 def test_tables_and_too_few_images_are_not_applicable():
     with pytest.raises(NotApplicable, match="made is a table"):
         DPImage().fit(Dataset("made", torch.rand(5, 3), None, None, (), False, True), 0)
+    with pytest.raises(NotApplicable, match="the images of made are all the same"):
+        DPImage(**TINY).fit(Dataset("made", torch.full((20, 1, 8, 8), 0.5), None, None, (), False, True), 0)
     with pytest.raises(NotApplicable, match="needs 2 public images beside the held-out people's, got 1"):
         DPImage(**TINY).fit(Dataset("made", torch.rand(2, 1, 8, 8), None, None, (), False, True), 0)
 
