@@ -17,14 +17,13 @@ Differences from the paper:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from bench.mechanism import Mechanism
 from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, decoded, encoded, train_autoencoder, unexplained
 from bench.nets.classifier import fast_precision
 from bench.nets.hold_out import hold_out
@@ -32,6 +31,7 @@ from bench.nets.seeded import seeded
 from bench.noise import content_seed, laplace
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Parameter, PrivacyClaim, Release, Scheme, State, paired
+from methods.dp_image_mechanism import NoisyCode
 
 DEFAULT_SCALE = 1.0
 HELD_OUT = 0.1
@@ -115,11 +115,12 @@ class DPImage(Method):
             network = Autoencoder((c, h, w), len(state["code std"])).to(state["shape"].device)
         weights = {name: part for name, part in state.items() if name.startswith("network.")}
         network.load_state_dict({name.removeprefix("network."): part for name, part in weights.items()})
-        network.eval().requires_grad_(False)
         sensitivity = math.inf if self.clip is None else 2 * self.clip * float(state["code std"].sum())
         scale = sensitivity / self.epsilon if self.epsilon is not None else self.scale
         assert scale is not None
-        return DPImageScheme(dict(state), network, scale, self.clip, sensitivity)
+        reach = None if self.clip is None else self.clip * state["code std"]
+        noise = NoisyCode(network.eval().requires_grad_(False), (c, h, w), state["code mean"], reach, scale)
+        return DPImageScheme(dict(state), noise, sensitivity)
 
     def _course(self, device: torch.device) -> ReconstructionCourse:
         return ReconstructionCourse(self.steps, self.batch, self.learning_rate, fast_precision(device))
@@ -132,16 +133,12 @@ class DPImageScheme(Scheme):
     Args:
         learned: What `state` gives: `network.*` the weights, `shape` (c, h, w) int64; float64: `code mean`, `code std`
             (d,) of public training images, and `held out`: share of variance unexplained and rows.
-        network: In evaluation mode.
-        scale: The noise's scale b in units of the code.
-        clip: As in `DPImage`.
+        noise: Of the code.
         sensitivity: The most that two codes can differ by in L1; infinity without a clip.
     """
 
     learned: State
-    network: Autoencoder
-    scale: float
-    clip: float | None
+    noise: NoisyCode
     sensitivity: float
 
     def sample_key(self, seed: int) -> DPImageKey:
@@ -156,26 +153,15 @@ class DPImageScheme(Scheme):
         """Weights, and what is known of the codes of public images."""
         return self.learned
 
-    def encode(self, samples: Tensor) -> Tensor:
-        """Codes (n, d) of images (n, c, h, w), float64, clipped if the scheme clips. Raises ValueError for others."""
-        shape = tuple(int(side) for side in self.learned["shape"])
-        if tuple(samples.shape[1:]) != shape:
-            raise ValueError(f"this scheme encodes images of shape {shape}, got {tuple(samples.shape[1:])}")
-        codes = encoded(self.network, samples)
-        if self.clip is None:
-            return codes
-        mean, reach = self.learned["code mean"], self.clip * self.learned["code std"]
-        return torch.maximum(torch.minimum(codes, mean + reach), mean - reach)
-
-    def mechanism(self) -> DPImageMechanism:
+    def mechanism(self) -> NoisyCode:
         """Laplace noise on the code."""
-        return DPImageMechanism(self)
+        return self.noise
 
     def notes(self) -> Mapping[str, int | float]:
         """The noise, the spread of the code that it drowns, and how much of an image the code holds."""
         std, (missed, rows) = self.learned["code std"], self.learned["held out"].tolist()
         found = {
-            "noise scale": self.scale,
+            "noise scale": self.noise.noise_scale,
             "code deviation, mean": float(std.mean()),
             "code deviation, least": float(std.min()),
             "code deviation, greatest": float(std.max()),
@@ -187,7 +173,8 @@ class DPImageScheme(Scheme):
 
     def claim(self) -> PrivacyClaim:
         """epsilon = L1 sensitivity of the clipped code / scale for one whole image; infinity without a clip."""
-        if self.clip is None:
+        scale = self.noise.noise_scale
+        if self.noise.reach is None:
             assumptions = "The code is not clipped, so that no bound on the difference of two codes is known."
             basis = "The paper states a scale and no epsilon; none follows for an unbounded code."
         else:
@@ -198,42 +185,9 @@ class DPImageScheme(Scheme):
             )
             basis = (
                 f"Laplace mechanism: L1 sensitivity of the clipped code 2 * clip * sum(std) = {self.sensitivity:.6g}, "
-                f"scale {self.scale:.6g}; decoding is post-processing."
+                f"scale {scale:.6g}; decoding is post-processing."
             )
-        return PrivacyClaim("image", self.sensitivity / self.scale, 0.0, assumptions, basis)
-
-
-@dataclass(frozen=True, eq=False)
-class DPImageMechanism(Mechanism):
-    """The noisy code is decoded, so that it can be read only nearly: by encoding the released image again."""
-
-    exact = False
-
-    scheme: DPImageScheme
-
-    @property
-    def scale(self) -> Tensor:
-        """(d,) float64: the same for every element."""
-        return torch.full_like(self.scheme.learned["code std"], self.scheme.scale)
-
-    def locate(self, data: Dataset) -> Tensor:
-        """(n, d) float64: codes, clipped if the scheme clips."""
-        return self.scheme.encode(data.samples)
-
-    def observe(self, release: Release) -> Tensor:
-        """(m, d) float64: unclipped codes of the released images, near the noisy ones."""
-        return encoded(self.scheme.network, release.samples)
-
-    def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
-        """The row of `like` furthest from the mean in code space, and the row furthest from that one.
-
-        The worst case, two images at opposite corners of the clip, is not known to exist.
-        """
-        codes = self.locate(like)
-        first = torch.cdist(codes, codes.mean(dim=0, keepdim=True), p=1).argmax(dim=0)
-        second = torch.cdist(codes, codes[first], p=1).argmax(dim=0)
-        one = like.take(first)
-        return ((one, replace(one, samples=like.samples[second])),)
+        return PrivacyClaim("image", self.sensitivity / scale, 0.0, assumptions, basis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +210,7 @@ class DPImageKey(Key):
         return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
 
     def _blur(self, samples: Tensor, call: str) -> Tensor:
-        codes = self.scheme.encode(samples)
+        noise = self.scheme.noise
+        codes = noise.encode(samples)
         source = generator(content_seed(self.seed, call, samples), samples.device)
-        return decoded(self.scheme.network, codes + self.scheme.scale * laplace(codes.shape, source))
+        return decoded(noise.network, codes + noise.noise_scale * laplace(codes.shape, source))

@@ -30,22 +30,24 @@ def loaded(**choices):
 def test_a_release_is_the_decoded_noisy_code():
     private, scheme = images(200, seed=1), loaded(scale=2.0)
     key, mechanism = scheme.sample_key(1), scheme.mechanism()
-    clean, noisy = decoded(scheme.network, scheme.encode(private.samples)), key.release(private).samples
+    clean, noisy = decoded(scheme.noise.network, scheme.noise.encode(private.samples)), key.release(private).samples
     assert noisy.shape == private.samples.shape
     assert not torch.allclose(noisy, clean, atol=1e-2)
     quiet = loaded(scale=1e-6).sample_key(1).release(private).samples
     assert torch.allclose(quiet, clean, atol=1e-4)
-    assert torch.equal(mechanism.locate(private), scheme.encode(private.samples))
+    assert torch.equal(mechanism.locate(private), scheme.noise.encode(private.samples))
 
 
 @pytest.mark.parametrize("call", ["release", "query"])
 def test_what_is_added_to_the_code_is_laplace_noise_of_the_stated_scale(call, monkeypatch):
     scheme, private = loaded(scale=3.0), images(300, seed=1)
     codes = []
-    monkeypatch.setattr(scheme.network, "decode", lambda part: codes.append(part) or torch.zeros(len(part), 1, 12, 9))
+    monkeypatch.setattr(
+        scheme.noise.network, "decode", lambda part: codes.append(part) or torch.zeros(len(part), 1, 12, 9)
+    )
     key = scheme.sample_key(1)
     key.release(private) if call == "release" else key.query(private.samples)
-    noise = ((torch.cat(codes).double() - scheme.encode(private.samples)) / 3.0).flatten().numpy()
+    noise = ((torch.cat(codes).double() - scheme.noise.encode(private.samples)) / 3.0).flatten().numpy()
     assert kstest(noise, "laplace").pvalue > 1e-9
     assert kstest(1.5 * noise, "laplace").pvalue < 1e-6  # the test can tell a wrong scale
 
@@ -71,17 +73,17 @@ def test_a_clip_makes_epsilon_finite_and_no_image_exceeds_it():
     assert scheme.claim().epsilon == pytest.approx(sensitivity / 5)
     assert scheme.notes()["L1 sensitivity"] == pytest.approx(sensitivity)
     extremes = torch.cat((images(30, seed=2).samples, 100 * torch.randn(30, 1, 12, 9), torch.zeros(1, 1, 12, 9)))
-    codes = scheme.encode(extremes)
+    codes = scheme.noise.encode(extremes)
     assert float(torch.cdist(codes, codes, p=1).max()) <= sensitivity * (1 + 1e-9)
-    free = loaded(scale=5.0).encode(extremes)
+    free = loaded(scale=5.0).noise.encode(extremes)
     assert float(torch.cdist(free, free, p=1).max()) > sensitivity  # the clip is what bounds them
 
 
 def test_epsilon_sets_the_scale():
     scheme = loaded(epsilon=10.0, clip=2.0)
-    assert scheme.scale == pytest.approx(4 * float(learned()["code std"].sum()) / 10)
+    assert scheme.noise.noise_scale == pytest.approx(4 * float(learned()["code std"].sum()) / 10)
     assert scheme.claim().epsilon == pytest.approx(10.0)
-    assert loaded().scale == 1.0
+    assert loaded().noise.noise_scale == 1.0
 
 
 @pytest.mark.parametrize("choices", [{"scale": 2.0}, {"scale": 5.0, "clip": 1.0}, {"epsilon": 3.0, "clip": 1.0}])

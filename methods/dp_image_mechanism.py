@@ -1,0 +1,65 @@
+"""The noise of DP-Image: Laplace noise on the code of an autoencoder. Sources as in `methods.dp_image`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from bench.mechanism import Mechanism
+from bench.nets.autoencoder import Autoencoder, encoded
+from bench.types import Dataset, Release
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCode(Mechanism):
+    """The noisy code is decoded, so that it can be read only nearly: by encoding the released image again.
+
+    Args:
+        network: In evaluation mode.
+        shape: (c, h, w) of the images that it codes.
+        mean: (d,) float64, the public mean of the code.
+        reach: (d,) float64, how far the clip lets a code lie from the mean; None without a clip.
+        noise_scale: Laplace scale b of every element.
+    """
+
+    exact = False
+
+    network: Autoencoder
+    shape: tuple[int, int, int]
+    mean: Tensor
+    reach: Tensor | None
+    noise_scale: float
+
+    @property
+    def scale(self) -> Tensor:
+        """(d,) float64: the same for every element."""
+        return torch.full_like(self.mean, self.noise_scale)
+
+    def encode(self, samples: Tensor) -> Tensor:
+        """Codes (n, d) float64 of images (n, c, h, w), clipped if there is a clip. Raises ValueError for others."""
+        if tuple(samples.shape[1:]) != self.shape:
+            raise ValueError(f"this scheme encodes images of shape {self.shape}, got {tuple(samples.shape[1:])}")
+        codes = encoded(self.network, samples)
+        return codes if self.reach is None else codes.clamp(self.mean - self.reach, self.mean + self.reach)
+
+    def locate(self, data: Dataset) -> Tensor:
+        """(n, d) float64: codes, clipped if there is a clip."""
+        return self.encode(data.samples)
+
+    def observe(self, release: Release) -> Tensor:
+        """(m, d) float64: unclipped codes of the released images, near the noisy ones."""
+        return encoded(self.network, release.samples)
+
+    def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
+        """The row of `like` furthest from the mean in code space, and the row furthest from that one.
+
+        The worst case, two images at opposite corners of the clip, is not known to exist.
+        """
+        codes = self.locate(like)
+        first = torch.cdist(codes, codes.mean(dim=0, keepdim=True), p=1).argmax(dim=0)
+        second = torch.cdist(codes, codes[first], p=1).argmax(dim=0)
+        one = like.take(first)
+        return ((one, replace(one, samples=like.samples[second])),)
