@@ -1,3 +1,5 @@
+from functools import cache
+
 import pytest
 import torch
 
@@ -34,6 +36,7 @@ def stirred(shape, seed=0, **sizes):
     return flow.eval()
 
 
+@cache
 def trained(precision="float32", steps=120):
     images = smooth(160, (1, 16, 16))
     with seeded(0):
