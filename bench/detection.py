@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import cast
 
 import torch
@@ -28,7 +29,7 @@ from bench.nets.hold_out import hold_out
 from bench.nets.likelihood_ratio import LikelihoodRatio, RatioPlan, load_ratio, train_ratio
 from bench.originals import originals
 from bench.progress import stage
-from bench.source_hash import source_hash
+from bench.source_hash import modules_hash
 from bench.store import Artefact
 from bench.types import Attack, Dataset, NotApplicable, Scheme
 from bench.workbench import MINIMUM_CASES, Workbench
@@ -106,7 +107,7 @@ def _ratio(bench: Workbench) -> tuple[LikelihoodRatio, dict[str, JsonValue]]:
         notes = {name: cast(JsonValue, asdict(fit)) for name, fit in fits.items()}
         return Artefact(ratio.state(), {**notes, "seconds": time.perf_counter() - start})
 
-    code = source_hash(LikelihoodRatio)
+    code = modules_hash(Path(__file__))  # which rows are normal and held out is said here
     made = detector(bench, {"plan": cast(JsonValue, asdict(plan)), "code": code}, make)
     return load_ratio(made.tensors, public.samples, plan), {"densities": dict(made.notes)}
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from bench import detection, source_hash
 from bench.cell import Cell, DataChoice, Place
 from bench.detection import _in_units, abnormal, run_detection
 from bench.evidence import DetectionEvidence
@@ -121,6 +122,19 @@ def test_identity_is_detected_as_raw_images_are_in_other_units_too_and_noise_is_
     assert abs(DetectionAUC()(none).value - 0.5) < 0.22
     # The densities are trained once for all methods.
     assert len(list((tmp_path / "results" / "artefacts" / "detectors").glob("*/manifest.json"))) == 1
+
+
+def test_densities_are_trained_anew_where_this_module_calls_other_rows_normal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = workbench("identity", tmp_path)
+    bench = replace(bench, preset=replace(bench.preset, flow_steps=1))
+    detect(bench)
+    hashed = source_hash.modules_hash
+    own = Path(detection.__file__)
+    monkeypatch.setattr(detection, "modules_hash", lambda start: f"another {hashed(start)}" if start == own else "")
+    detect(bench)
+    assert len(list((tmp_path / "results" / "artefacts" / "detectors").glob("*/manifest.json"))) == 2
 
 
 def test_tables_and_mixed_rows_are_not_applicable(tmp_path: Path) -> None:
