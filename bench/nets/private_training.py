@@ -21,6 +21,8 @@ from bench.progress import report
 from bench.seeds import derive, generator
 
 MOST_DELTA = 1e-5
+EPSILONS = (0.01, 500.0)
+"""Below, the accountant's grid takes gigabytes; above, its exponentials overflow and the search never ends."""
 TOLERANCE = 0.01  # of epsilon: how far below the target the calibration may stay
 SHARE = 0.25
 MOMENTUM = 0.9
@@ -34,7 +36,8 @@ class PrivateCourse:
     """How a classifier is trained privately.
 
     Args:
-        epsilon, delta: The budget. None takes for delta 1 / (10 n) of n rows, `MOST_DELTA` at most.
+        epsilon, delta: The budget, epsilon within `EPSILONS`. None takes for delta 1 / (10 n) of n rows, `MOST_DELTA`
+            at most.
         epochs: Expected passes over the rows.
         batch: Expected rows a step; None takes a `SHARE` of them.
         learning_rate: Peak rate; None takes the root of epsilon n / 24,000, 2 at most.
@@ -49,11 +52,9 @@ class PrivateCourse:
     clip_norm: float
 
     def __post_init__(self) -> None:
-        for what, number in (
-            ("epsilon", self.epsilon),
-            ("learning_rate", self.learning_rate),
-            ("clip_norm", self.clip_norm),
-        ):
+        if not EPSILONS[0] <= self.epsilon <= EPSILONS[1]:
+            raise ValueError(f"epsilon must lie between {EPSILONS[0]:g} and {EPSILONS[1]:g}, got {self.epsilon}")
+        for what, number in (("learning_rate", self.learning_rate), ("clip_norm", self.clip_norm)):
             if number is not None and not (number > 0 and math.isfinite(number)):
                 raise ValueError(f"{what} must be positive and finite, got {number}")
         if self.delta is not None and not 0 < self.delta < 1:

@@ -54,7 +54,7 @@ def one_step(rows: Tensor, labels: Tensor, *, exclusive: bool) -> tuple[Tensor, 
     return (before - weights(net)) * len(rows) / 0.5, spent
 
 
-@pytest.mark.parametrize(("epsilon", "steps"), [(0.2, 1), (1.0, 40), (10.0, 5)])
+@pytest.mark.parametrize(("epsilon", "steps"), [(0.2, 1), (1.0, 40), (10.0, 5), (500.0, 5)])
 def test_the_noise_keeps_the_budget_of_the_gaussian_mechanism_and_wastes_little(epsilon: float, steps: int) -> None:
     multiplier = calibrate(epsilon, 1e-5, share=1.0, steps=steps)
     mu = (
@@ -176,7 +176,9 @@ def test_a_delta_that_would_allow_to_publish_a_row_is_refused() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon must be positive"),
+        ({"epsilon": 1e-3}, "epsilon must lie between 0.01 and 500"),
+        ({"epsilon": 1e3}, "epsilon must lie between 0.01 and 500"),
+        ({"epsilon": math.nan}, "epsilon must lie between"),
         ({"clip_norm": math.inf}, "clip_norm must be positive and finite"),
         ({"delta": 1.0}, "delta must lie between"),
         ({"epochs": 0}, "epochs and batch"),
