@@ -37,6 +37,8 @@ def visible(strip: Tensor) -> Tensor:
     black to white. Any other is cut at black and white.
     """
     strip = strip[:, :3] if strip.shape[1] >= 3 else strip[:, :1]
+    if not len(strip):
+        return strip
     low, high = _range(strip)
     if low < -MARGIN or high > 1 + MARGIN:
         strip = (strip - low) / max(high - low, 1e-12)

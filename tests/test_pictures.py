@@ -54,6 +54,10 @@ def test_an_image_of_one_level_far_out_of_range_can_be_shown() -> None:
     assert visible(torch.full((2, 1, 4, 4), 7.0)).isfinite().all()
 
 
+def test_of_no_image_nothing_is_shown() -> None:
+    assert visible(torch.zeros(0, 5, 4, 4)).shape == (0, 3, 4, 4)
+
+
 def test_of_many_channels_the_first_three_are_shown() -> None:
     many = torch.rand(2, 5, 4, 4, generator=torch.Generator().manual_seed(0))
     assert torch.equal(visible(many), many[:, :3])
