@@ -58,7 +58,9 @@ def main(options: argparse.Namespace) -> int:
         picture = _tables(shown, column_names(bench), heading)
     else:
         raise UsageError("--rows chooses images, and a table is shown whole: leave it out")
-    out.touch(mode=0o666 if bench.record.shareable else 0o600)
+    out.touch()
+    if not bench.record.shareable:  # before anything is in it, and also where the file was there
+        out.chmod(0o600)
     out.write_bytes(picture)
     print(f"Picture: {out.resolve()}")
     return 0
