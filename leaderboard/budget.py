@@ -1,6 +1,7 @@
 """Utility against the privacy budget as a picture: what a method keeps at each ε, as in both DP papers' results.
 
-The x axis is the derived ε of a whole image, so that methods whose papers count differently stand on one axis.
+The x axis is the derived ε of a whole released row, so that methods whose papers count differently stand on one axis;
+claims about single pixels, which do not compare with those, are left out.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def curves(rows: Sequence[Row], metric: str) -> tuple[list[Curve], dict[str, Sco
         found = row.entries[metric].score if metric in row.entries else None
         if found is None:
             continue
-        if row.claim is not None and row.claim.derived is not None:
+        if row.claim is not None and row.claim.derived is not None and row.claim.unit != "pixel":
             fixed = {name: value for name, value in row.parameters.items() if name not in BUDGETS}
             key = json.dumps([fixed, row.preset, row.seed], sort_keys=True)
             families.setdefault((row.method, key), []).append(row)
@@ -121,4 +122,5 @@ def _telling(row: Row, rows: Sequence[Row]) -> str:
         if name not in BUDGETS and any(other.parameters.get(name) != value for other in twins)
     ]
     told += [row.preset] * any(other.preset != row.preset for other in twins)
+    told += [f"seed {row.seed}"] * any(other.seed != row.seed for other in twins)
     return " ".join([row.method, *told])

@@ -36,6 +36,24 @@ def test_rows_without_a_finite_bound_have_no_place_on_the_axis() -> None:
     assert budget_plot(board, ["cadp", "dp-image"], "light") is None
 
 
+def test_bounds_for_single_pixels_have_no_place_among_those_for_images() -> None:
+    pixel = claim(1.0).model_copy(update={"unit": "pixel"})
+    found = [
+        record("mosaic", "utility", {"utility-auc": utility(0.7)}, kind="utility", claim=pixel,
+               parameters={"epsilon": epsilon})
+        for epsilon in (1.0, 2.0)
+    ]  # fmt: skip
+    assert curves(rows(found), "utility-auc")[0] == []
+
+
+def test_curves_of_two_seeds_are_told_apart() -> None:
+    found = [
+        point("cadp", epsilon, 0.7).model_copy(update={"seed": seed, "cell": f"{epsilon} {seed}"})
+        for epsilon in (1.0, 2.0) for seed in (0, 1)
+    ]  # fmt: skip
+    assert [curve.label for curve in curves(rows(found), "utility-auc")[0]] == ["cadp seed 0", "cadp seed 1"]
+
+
 @pytest.mark.parametrize("name", ["$\\frac{", "<script>alert(1)</script>--", "x" * 300, "_hidden"])
 def test_any_method_name_gives_a_well_formed_picture_with_the_same_bytes(name: str) -> None:
     board = rows([point(name, 1.0, 0.6), point(name, 4.0, 0.7)])
