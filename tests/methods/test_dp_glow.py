@@ -119,6 +119,15 @@ def test_an_image_that_lies_outside_the_training_range_is_clipped_into_it(fitted
     assert bool(((located >= low) & (located <= high)).all())
 
 
+@pytest.mark.parametrize("call", ["release", "query"])
+def test_what_leaves_is_clipped_again(fitted, call):
+    made, private = scheme(fitted, epsilon_per_pixel=1.0), images(seed=5)
+    key, (low, high) = made.sample_key(1), made.mechanism().fence
+    sent = key.release(private).samples if call == "release" else key.query(private.samples)
+    latent = encoded(fitted.noise.flow, sent)  # as it left, before anybody who observes it clips
+    assert bool(((latent > low - 0.01 * (high - low)) & (latent < high + 0.01 * (high - low))).all())
+
+
 @pytest.mark.parametrize("per_pixel", [1.0, 10.0, 100.0])
 def test_what_is_observed_stays_within_the_fence_and_tells_where_the_clip_stopped_it(fitted, per_pixel):
     made = scheme(fitted, epsilon_per_pixel=per_pixel)
@@ -204,8 +213,9 @@ def test_ranges_are_those_of_the_training_images_alone():
 
 def test_colour_images_count_every_channel():
     public = images(shape=(3, 8, 8))
-    made = DPGlow(**SMALL, epsilon_per_pixel=10.0).fit(public, 0)
+    made = DPGlow(**SMALL, epsilon_per_pixel=10.0, variant="corrected").fit(public, 0)
     assert made.claim().epsilon == 10.0 * 3 * 64
+    assert made.claim().derived == pytest.approx(10.0 * 3 * 64)
     assert made.sample_key(1).release(public).samples.shape == public.samples.shape
 
 
