@@ -72,7 +72,7 @@ def test_a_trained_flow_inverts_to_a_ten_thousandth_in_float32_and_has_learned()
 
 
 def test_training_in_bfloat16_is_judged_in_float32_and_costs_no_bits():
-    half, whole = trained("bfloat16")[1], trained("float32")[1]
+    half, whole = trained("bfloat16")[1], trained()[1]
     assert half.bits_per_dim != whole.bits_per_dim  # bfloat16 was in use
     assert half.bits_per_dim == pytest.approx(whole.bits_per_dim, abs=0.05)
     flow, image = stirred((1, 8, 8)), smooth(1, (1, 8, 8))
