@@ -36,6 +36,14 @@ def test_the_same_sigma_blurs_a_larger_image_by_more_pixels():
     assert spreads == pytest.approx([2.0, 4.0], rel=0.01)
 
 
+@pytest.mark.parametrize("shape", [(16, 64), (64, 16)])
+def test_the_longer_side_is_what_sigma_refers_to(shape):
+    data = images(1, 1, *shape)
+    data.samples.zero_()[..., shape[0] // 2, shape[1] // 2] = 1
+    along = key(data, sigma=2.0).query(data.samples)[0, 0].sum(dim=shape.index(16)).double()
+    assert float((along * (torch.arange(64) - 32) ** 2).sum()) == pytest.approx(4.0, rel=0.01)
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 28, 28), (2, 1, 9, 40), (2, 1, 1, 1)])
 def test_any_size_keeps_its_shape_and_range(shape):
     data = images(*shape)

@@ -46,24 +46,33 @@ def learned(method: Method, kind: str) -> State:
     return method.fit(PUBLIC[kind], 0).state()
 
 
+def check_noise(method: Method, scheme: Scheme, public: Dataset) -> None:
+    private, other = (rows(*public.samples.shape, seed=seed) for seed in (1, 2))
+    for seed in range(3):
+        noise = draw_noise(scheme, private, other, labelled=method.uses_labels, seed=seed)
+        queries = type(scheme.sample_key(0)).query is not Key.query
+        assert len(noise) == (4 if queries else 3)
+        check_density(noise)
+        check_reuse(noise)
+
+
 @pytest.mark.parametrize("text", [*registry.entries("methods"), *CHOICES])
 def test_stated_noise_is_what_is_added(text: str) -> None:
     method = cast(Method, registry.build("methods", parse(text), "smoke"))
     skipped = []
     for kind, public in PUBLIC.items():
         try:
-            scheme = method.load(learned(to_fit(method), kind))
-            private, other = (rows(*public.samples.shape, seed=seed) for seed in (1, 2))
-            for seed in range(3):
-                noise = draw_noise(scheme, private, other, labelled=method.uses_labels, seed=seed)
-                queries = type(scheme.sample_key(0)).query is not Key.query
-                assert len(noise) == (4 if queries else 3)
-                check_density(noise)
-                check_reuse(noise)
+            check_noise(method, method.load(learned(to_fit(method), kind)), public)
         except (Skip, NotApplicable) as reason:
             skipped.append(str(reason))
     if len(skipped) == len(PUBLIC):
         pytest.skip("; ".join(skipped))
+
+
+@pytest.mark.parametrize("text", ["dp-simple", "mosaic[cell=3,epsilon=10]", "cadp", "dp-glow"])
+def test_every_channel_of_a_colour_image_has_noise_of_its_own(text: str) -> None:
+    method, public = cast(Method, registry.build("methods", parse(text), "smoke")), rows(48, 3, 8, 12)
+    check_noise(method, method.fit(public, 0), public)
 
 
 @dataclass(frozen=True, eq=False)
