@@ -13,6 +13,7 @@ import torch
 from bench.evidence import DecodingEvidence
 from bench.measurement import Measurement
 from bench.nets.decoder import train_decoder
+from bench.originals import originals
 from bench.pictures import SHOWN, draw
 from bench.progress import stage
 from bench.types import Attack, NotApplicable
@@ -23,14 +24,12 @@ def run_decoding(bench: Workbench, attack: Attack | None) -> Measurement:
     """Train a decoder on the private rows under the first key, and decode test rows as that key queries them."""
     scheme = bench.scheme()
     sealed, key = bench.sealed(scheme, 0), bench.key(scheme, 0)
-    links = sealed.links
-    if links is None or len(links) != len(sealed.release) or len(torch.unique(links[:, 1])) != len(links):
-        raise NotApplicable(f"{bench.method.name} does not release one row a raw row, so nothing is there to decode")
+    rows, order = originals(sealed.links, len(sealed.release), bench.method.name).sort()
     if bench.private.samples.ndim != 4 or sealed.release.samples.ndim != 4:
         raise NotApplicable("decoding is shown for images that are released as images")
     start = time.perf_counter()
     stage("train decoder")
-    raw, released = bench.private.samples[links[:, 0]], sealed.release.samples[links[:, 1]]
+    raw, released = bench.private.samples[rows], sealed.release.samples[order]
     network = train_decoder(released, raw, steps=bench.preset.decoder_steps, seed=bench.seed("decoder"))
     stage("decode")
     labels = bench.test.labels if bench.method.uses_labels else None

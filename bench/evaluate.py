@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
-import torch
 from pydantic import JsonValue
 from torch import Tensor
 
@@ -37,6 +36,7 @@ from bench.evidence import (
 )
 from bench.machine import hardware
 from bench.measurement import Measurement
+from bench.originals import originals
 from bench.pictures import before_and_after
 from bench.probes import run_probes
 from bench.progress import stage
@@ -164,10 +164,10 @@ def _people(sealed: Sealed, subjects: Tensor | None) -> Tensor | None:
     """Who stands in each released row, where every row has exactly one raw row behind it."""
     if subjects is None or sealed.links is None:
         return None
-    links = sealed.links.cpu()
-    if len(links) != len(sealed.release) or len(torch.unique(links[:, 1])) != len(links):
+    try:
+        return subjects[originals(sealed.links.cpu(), len(sealed.release), "the method")]
+    except NotApplicable:
         return None
-    return subjects[links[torch.argsort(links[:, 1]), 0]]
 
 
 def run_throughput(bench: Workbench, attack: Attack | None) -> Measurement:

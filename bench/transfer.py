@@ -14,7 +14,6 @@ import time
 from dataclasses import replace
 from typing import cast
 
-import torch
 from pydantic import JsonValue
 from torch import Tensor
 
@@ -22,6 +21,7 @@ from bench.bob import train_bob
 from bench.contract import check
 from bench.evidence import TransferEvidence, UtilityEvidence
 from bench.measurement import Measurement
+from bench.originals import originals
 from bench.progress import stage
 from bench.types import Attack, Dataset, Key, NotApplicable, Release
 from bench.utility import check_labels, evidence_of, plan_of, published_predictions, queried, released_labels, summary
@@ -97,10 +97,8 @@ def _released(bench: Workbench, key: Key, data: Dataset) -> Dataset | str:
     shown = data if bench.method.uses_labels else replace(data, labels=None)
     try:
         release = bench.untouched(bench.method.name, lambda: key.release(shown))
+        check(release, shown)
+        rows, order = originals(release.links, len(release), bench.method.name).sort()
     except NotApplicable as reason:
         return str(reason)
-    check(release, shown)
-    links = release.links
-    if links is None or len(links) != len(release) or len(torch.unique(links[:, 1])) != len(links):
-        return f"{bench.method.name} does not release one row a raw row, so released rows have no true label"
-    return replace(data.take(links[:, 0]), samples=release.samples[links[:, 1]])
+    return replace(data.take(rows), samples=release.samples[order])
