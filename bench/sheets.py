@@ -143,5 +143,5 @@ def _histogram(axes: Axes, original: Rows, releases: Sequence[Rows], column: int
 
 def _png(figure: Figure) -> bytes:
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", metadata={"Software": None})
+    figure.savefig(stream, format="png", metadata={"Software": None}, bbox_inches="tight")
     return stream.getvalue()
