@@ -32,6 +32,7 @@ from bench.progress import stage
 from bench.source_hash import modules_hash
 from bench.store import Artefact
 from bench.types import Attack, Dataset, NotApplicable, Scheme
+from bench.utility import label_note
 from bench.workbench import MINIMUM_CASES, Workbench
 
 HELD_OUT = 0.1  # share of the public rows
@@ -60,7 +61,7 @@ def run_detection(bench: Workbench, attack: Attack | None) -> Measurement:
     seen = _in_units(released[order], _own_release(bench, scheme), bench.public.samples)
     every = torch.arange(len(raw), device=raw.device)
     evidence = DetectionEvidence(_evidence(bench, ratio, seen, truth, rows), _evidence(bench, ratio, raw, truth, every))
-    return Measurement({"": evidence}, details, {"detection": time.perf_counter() - start}, {})
+    return Measurement({"": evidence}, details | label_note(bench), {"detection": time.perf_counter() - start}, {})
 
 
 def abnormal(data: Dataset) -> Tensor:

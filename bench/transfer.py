@@ -24,12 +24,17 @@ from bench.measurement import Measurement
 from bench.originals import originals
 from bench.progress import stage
 from bench.types import Attack, Dataset, Key, NotApplicable, Release
-from bench.utility import check_labels, evidence_of, plan_of, published_predictions, queried, released_labels, summary
-from bench.workbench import Workbench
-
-LABELLED = (
-    "released rows depend on their labels, those of test rows too: o/p and p/p tell what the label put into the image"
+from bench.utility import (
+    check_labels,
+    evidence_of,
+    label_note,
+    plan_of,
+    published_predictions,
+    queried,
+    released_labels,
+    summary,
 )
+from bench.workbench import Workbench
 
 
 def run_transfer(bench: Workbench, attack: Attack | None) -> Measurement:
@@ -67,8 +72,8 @@ def run_transfer(bench: Workbench, attack: Attack | None) -> Measurement:
                 found, bobs[trained] = _learn(bench, key, rows, fitting, coded=trained == "p")
                 routes |= found
         details |= {"bob": bobs, "left out": left_out}
-        if bench.method.uses_labels and not isinstance(tests["p"], str):
-            details["note"] = LABELLED
+        if not isinstance(tests["p"], str):
+            details |= label_note(bench)
     return Measurement({"": TransferEvidence(routes)}, details, {"transfer": time.perf_counter() - start}, {})
 
 

@@ -19,6 +19,8 @@ from bench.progress import stage
 from bench.types import Attack, Dataset, Key, NotApplicable, Release
 from bench.workbench import Workbench
 
+LABELLED = "released rows and queries depend on their true labels: figures on such rows tell what the label put in"
+
 
 def run_utility(bench: Workbench, attack: Attack | None) -> Measurement:
     """Bob trains on the release under each key, chooses on held-out data, and predicts the test rows."""
@@ -37,7 +39,8 @@ def run_utility(bench: Workbench, attack: Attack | None) -> Measurement:
         predictions.append(scores)
         bobs.append(summary(bob))
     evidence = evidence_of(bench, predictions, bench.test)
-    return Measurement({"": evidence}, {"bob": cast(JsonValue, bobs)}, {"utility": time.perf_counter() - start}, {})
+    details = {"bob": cast(JsonValue, bobs), **label_note(bench)}
+    return Measurement({"": evidence}, details, {"utility": time.perf_counter() - start}, {})
 
 
 def run_learning_curve(bench: Workbench, attack: Attack | None) -> Measurement:
@@ -58,7 +61,7 @@ def run_learning_curve(bench: Workbench, attack: Attack | None) -> Measurement:
         curve[fraction] = evidence_of(bench, [scores], bench.test)
         bobs.append({"fraction": fraction, **summary(bob)})
     seconds = {"utility": time.perf_counter() - start}
-    return Measurement({"": LearningEvidence(curve)}, {"bob": cast(JsonValue, bobs)}, seconds, {})
+    return Measurement({"": LearningEvidence(curve)}, {"bob": cast(JsonValue, bobs), **label_note(bench)}, seconds, {})
 
 
 def published_predictions(bench: Workbench, key: Key) -> Tensor | None:
@@ -74,6 +77,11 @@ def check_labels(bench: Workbench) -> None:
         raise NotApplicable("no finding has enough cases in every split to train and score a classifier")
     if bench.control.labels is None:
         raise NotApplicable("the data set has no labels")
+
+
+def label_note(bench: Workbench) -> dict[str, JsonValue]:
+    """What a record must say where released rows and queries are made with their labels; else nothing."""
+    return {"note": LABELLED} if bench.method.uses_labels else {}
 
 
 def released_labels(bench: Workbench, release: Release) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, cast
@@ -11,13 +12,14 @@ import torch
 from torch import Tensor
 
 from bench.cell import Cell, DataChoice
+from bench.measurement import Measurement
 from bench.presets import PRESETS
 from bench.records import DatasetRecord
 from bench.spec import parse
 from bench.store import Store
 from bench.transfer import run_transfer
 from bench.types import Classifier, Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
-from bench.utility import run_utility
+from bench.utility import run_learning_curve, run_utility
 from bench.workbench import Workbench
 from metrics.utility_auc import auc
 
@@ -166,7 +168,16 @@ def test_only_methods_that_declare_it_see_the_labels_of_released_test_rows(bench
     SEEN.clear()
     found = run_transfer(replace(bench, method=MadeWithLabels(), store=Store(bench.store.root / "other")), None)
     assert not any(labels is None for labels in SEEN)
-    assert "depend on their labels" in str(found.details["note"])
+    assert "depend on their true labels" in str(found.details["note"])
+
+
+@pytest.mark.parametrize("evaluator", [run_utility, run_learning_curve])
+def test_utility_of_rows_made_with_their_labels_says_so(
+    bench: Workbench, evaluator: Callable[[Workbench, None], Measurement]
+) -> None:
+    assert "note" not in evaluator(bench, None).details
+    found = evaluator(replace(bench, method=MadeWithLabels(), store=Store(bench.store.root / "other")), None)
+    assert "depend on their true labels" in str(found.details["note"])
 
 
 def test_rows_of_another_shape_are_not_tested_on(bench: Workbench) -> None:
