@@ -125,7 +125,7 @@ def test_a_table_is_drawn_column_by_column(tmp_path: Path, monkeypatch: pytest.M
     assert "other units" in seen["heading"]
     assert torch.allclose(standardised.samples.mean(dim=0), seen["original"].samples.double().mean(dim=0))
     with Image.open(tmp_path / "a.png") as picture:
-        assert picture.width == 1500
+        assert picture.width >= 1500  # as wide as its labels need
 
 
 def test_data_under_an_agreement_are_drawn_on_request_only_for_their_owner(
