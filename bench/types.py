@@ -242,7 +242,8 @@ class View:
         public: The public data set, with labels.
         scheme: The fitted scheme; she may draw her own keys from it.
         candidates: The raw rows she tries to find in the release (worst case: exactly the released people), in
-            another order than their owner's. Labels only for attacks that ask for them; subjects never.
+            another order than their owner's. Labels only for attacks that ask for them, and where released samples
+            depend on them; subjects never.
         control: Rows of the same kind that are known not to be in the release.
     """
 
