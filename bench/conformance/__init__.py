@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 
 import torch
 
@@ -52,6 +52,9 @@ def _describes_itself(group: registry.Group) -> Check:
         for preset, values in getattr(cls, "presets", {}).items():
             unknown = sorted(values.keys() - names)
             require(not unknown, f"preset {preset!r} sets parameters that do not exist: {unknown}")
+        usual = {field.name for field in fields(cls) if field.default is not MISSING}
+        unknown = sorted(getattr(cls, "unlearned", frozenset()) - usual)
+        require(not unknown, f"unlearned names what is no parameter with a default: {unknown}")
 
     return work
 

@@ -94,3 +94,34 @@ def test_the_contract_catches(tmp_path: Path, how: str, check: str) -> None:
     file.write_text(BAD)
     results = {result.check: result for result in conform("methods", f"{file}:Bad[how={how}]", CPU)}
     assert results[check].status == "failed", results[check]
+
+
+LEARNS = '''
+class LearntScheme(BadScheme):
+    def state(self):
+        return {"place": torch.tensor(self.how == "place")}
+
+@dataclass(frozen=True)
+class Learns(Bad):
+    """Learns from a parameter that it calls unlearned, or calls so what is none."""
+    unlearned: ClassVar[frozenset[str]] = frozenset({"how"})
+    def fit(self, public, seed):
+        return LearntScheme(self.how)
+    def load(self, state):
+        return LearntScheme("place" if state["place"] else "identity")
+
+@dataclass(frozen=True)
+class Names(Bad):
+    """Calls unlearned what is no parameter."""
+    unlearned: ClassVar[frozenset[str]] = frozenset({"where"})
+'''
+
+
+@pytest.mark.parametrize(("method", "check"), [("Learns[how=place]", "saves and loads"), ("Names", "describes itself")])
+def test_the_contract_catches_parameters_that_are_wrongly_called_unlearned(
+    tmp_path: Path, method: str, check: str
+) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text(BAD + LEARNS)
+    results = {result.check: result for result in conform("methods", f"{file}:{method}", CPU)}
+    assert results[check].status == "failed", results[check]
