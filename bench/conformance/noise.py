@@ -132,7 +132,8 @@ def check_reuse(noise: Mapping[str, Tensor]) -> None:
                 f"are independent ({named})",
             )
         most, sizes = int(binom.isf(level, count, NEAR)), numbers.abs()
-        repeats = max(int(((sizes[i] - sizes[:i]).abs() < NEAR).sum(dim=1).amax()) for i in range(1, len(sizes)))
+        found = (int(((sizes[i] - sizes[:i]).abs() < NEAR).sum(dim=1).amax()) for i in range(1, len(sizes)))
+        repeats = max(found, default=0)  # a single element has no other
         require(
             repeats <= most,
             f"noise is used again: {repeats} of {count} numbers are the same in two {what}, at most {most} if they are "

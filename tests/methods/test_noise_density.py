@@ -75,6 +75,14 @@ def test_every_channel_of_a_colour_image_has_noise_of_its_own(text: str) -> None
     check_noise(method, method.fit(public, 0), public)
 
 
+def test_noise_of_a_single_number_can_be_checked() -> None:
+    method, public = (
+        cast(Method, registry.build("methods", parse("mosaic[cell=8,epsilon=1]"), "smoke")),
+        rows(48, 1, 8, 8),
+    )
+    check_noise(method, method.fit(public, 0), public)
+
+
 @dataclass(frozen=True, eq=False)
 class Plain(Mechanism):
     """States noise of scale SCALE on the numbers of a row, which a fence may bound."""
