@@ -12,6 +12,8 @@ from bench.types import Dataset, NotApplicable
 def hold_out(public: Dataset, share: float, seed: int) -> tuple[Tensor, Tensor]:
     """Training rows and held-out rows (int64 indices, ascending): about `share` of them, no person on both sides.
 
+    Somebody stands on either side: where the first person drawn has more rows than the share, more are held out.
+
     Raises:
         NotApplicable: There are fewer than two people (rows where nobody knows the people).
     """
