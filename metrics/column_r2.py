@@ -74,12 +74,14 @@ class ColumnR2(Metric[TableEvidence]):
         whole = (test - test.mean(dim=0)).square()[:, varies]
         values = 1 - lost.sum(dim=0) / whole.sum(dim=0)
         sums = bootstrap_sums(torch.cat((lost, whole), dim=1), None, DRAWS, seed=derive(evidence.seed, "column-r2"))
-        drawn = 1 - sums[:, : len(values)] / sums[:, len(values) :].clamp_min(1e-300)
+        # Of few test rows a draw may hold only such as lie at their mean, which R^2 says nothing of.
+        spread = sums[:, len(values) :]
+        drawn = 1 - sums[:, : len(values)] / torch.where(spread > 0, spread, torch.nan)
         names = [name for name, kept in zip(evidence.columns, varies.tolist(), strict=True) if kept]
         parts = {name: _score(values[k : k + 1], drawn[:, k : k + 1], len(test)) for k, name in enumerate(names)}
         return replace(_score(values, drawn, len(test)), parts=parts)
 
 
 def _score(values: Tensor, drawn: Tensor, rows: int) -> Score:
-    low, high = torch.quantile(drawn.mean(dim=1), LEVELS).tolist()
+    low, high = torch.nanquantile(drawn.mean(dim=1), LEVELS).tolist()
     return Score(float(values.mean()), low, high, rows, null=0.0, note="95 % bootstrap over test rows")

@@ -180,6 +180,13 @@ def test_the_interval_of_r2_is_about_the_test_rows() -> None:
     assert sum(low <= truth <= high for low, high in found) >= binom.ppf(0.001, 30, 0.95)
 
 
+def test_r2_of_few_test_rows_has_an_interval_of_ordinary_numbers() -> None:
+    test = torch.tensor([[0.0, 1.0], [1.0, 3.0], [2.0, 2.0]])  # one draw in 27 holds the mean of a column alone
+    score = ColumnR2()(TableEvidence(table(50, 0)[:, :2], table(50, 1)[:, :2], test, ("a", "b"), 0))
+    low, high = interval(score)
+    assert -1000 < low <= score.value <= high <= 1
+
+
 def test_what_cannot_be_compared_is_not_applicable() -> None:
     flat = torch.ones(20, 4)
     with pytest.raises(NotApplicable, match="two columns that vary"):
