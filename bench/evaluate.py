@@ -5,6 +5,7 @@ Every evaluator sees the same sealed releases. Attacks are handed Eve's view; li
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -96,7 +97,7 @@ def fit_task(argument: object) -> Fitted:
     cell, place = cast(tuple[Cell, Place], argument)
     start = time.perf_counter()
     scheme = Workbench.open(cell, place).scheme()
-    return Fitted(claim_record(scheme.claim()), dict(scheme.notes()), time.perf_counter() - start)
+    return Fitted(claim_record(scheme.claim()), _printable(scheme.notes()), time.perf_counter() - start)
 
 
 def evaluate_task(argument: object) -> Evaluation:
@@ -119,8 +120,22 @@ def evaluate_task(argument: object) -> Evaluation:
             broken[metric.name] = f"{type(error).__name__}: {error}"
     seconds = {"open": opened, **found.seconds, "total": time.perf_counter() - start}
     return Evaluation(
-        scores, without, broken, found.threat_model, found.details, seconds, hardware(bench.device), found.picture
-    )
+        scores, without, broken, found.threat_model, _printable(found.details), seconds, hardware(bench.device),
+        found.picture,
+    )  # fmt: skip
+
+
+def _printable(notes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The same with numbers that are not finite as text: records hold none, and one note must not cost a record."""
+
+    def plain(value: JsonValue) -> JsonValue:
+        if isinstance(value, dict):
+            return {name: plain(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [plain(inner) for inner in value]
+        return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+    return {name: plain(value) for name, value in notes.items()}
 
 
 def _judge(metric: Metric[Evidence], evidence: Mapping[str, Evidence]) -> Score:

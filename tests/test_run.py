@@ -117,7 +117,7 @@ class ClaimsScheme(Scheme):
     def claim(self):
         return PrivacyClaim("image", self.epsilon, 0.0, "none", "a test", derived=2 * self.epsilon)
     def notes(self):
-        return {"size": int(self.learned["learned"])}
+        return {"size": int(self.learned["learned"]), "bits": float("nan")}
 '''
 SMALL = ["--dataset", "digits", "--preset", "smoke", "--no-site", "--jobs", "1"]
 
@@ -139,6 +139,7 @@ def test_methods_that_differ_in_what_is_not_learned_share_one_fit(tmp_path: Path
     found = [record for _, record in read_all(tmp_path / "r") if isinstance(record, Record)]
     told = sorted((record.claim.epsilon, record.claim.derived, record.scheme["size"]) for record in found)  # type: ignore[union-attr]
     assert told == [(1, 2, 1), (3, 6, 1), (3, 6, 2)]
+    assert {record.scheme["bits"] for record in found} == {"nan"}  # records hold no such number, and none was lost
 
 
 def bench(results: Path, *arguments: str) -> int:
