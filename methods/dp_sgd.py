@@ -10,7 +10,8 @@ Differences:
 - Momentum, and a rate that rises and falls again: see `bench.nets.private_training`.
 - Rows are standardised by the public rows. The last network is taken: nothing is chosen on private or control rows.
 - A row's loss is the mean over its own known labels. Rows without any are left out; how many rows are left is taken to
-  be public, as Poisson sampling and every noise calibration take it.
+  be public, as Poisson sampling and every noise calibration take it. Which labels are withheld is decided before: where
+  they are balanced, as in this benchmark, that depends on the labels of other rows, and is outside the guarantee.
 - `pretrain` learns the features on the public rows first, as the paper does for CIFAR-10, and goes on from there.
 - The noise comes from a seeded generator, so that a run can be repeated: not for production, where nobody may know the
   seed and the generator must be cryptographic (Opacus' secure mode).
@@ -143,7 +144,8 @@ class DPSGDScheme(Scheme):
             delta=MOST_DELTA if method.delta is None else method.delta,
             assumptions=(
                 "Neighbours differ by one row more or less; the classifier is published once a key; the number of rows "
-                "is public; the noise is real-valued and its generator's seed secret."
+                "is public; which labels are withheld beforehand (balancing) is outside the claim; the noise is "
+                "real-valued and its generator's seed secret."
             ),
             basis=(
                 "Abadi et al. 2016, Algorithm 1: Poisson-sampled Gaussian mechanism, its noise calibrated to epsilon "

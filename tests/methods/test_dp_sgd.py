@@ -165,6 +165,7 @@ def test_the_claim_names_the_budget_and_its_unit() -> None:
     assert (image.unit, image.epsilon, image.delta, image.derived) == ("image", 0.2, 1e-5, None)
     assert table.unit == "record"
     assert "PRV" in image.basis
+    assert "balancing" in image.assumptions
     assert DPSGD(delta=1e-3).fit(data(20), 0).claim().delta == 1e-3
 
 
