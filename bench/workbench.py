@@ -194,8 +194,12 @@ class Workbench:
         return sorted(found, key=lambda part: -len(part.private))[: self.preset.label_tasks]
 
     def key(self, scheme: Scheme, number: int) -> Key:
-        """The data owner's key of that number."""
-        return scheme.sample_key(self.seed("key", number))
+        """The data owner's key of that number. Another method, or other parameters, get others.
+
+        Under one seed, two amounts of noise would be multiples of each other, and cancel between their releases.
+        """
+        method = (self.method.name, sorted(parameters(self.method).items()))
+        return scheme.sample_key(self.seed("key", repr(method), number))
 
     def sealed(self, scheme: Scheme, number: int) -> Sealed:
         """The private rows released under that key, checked, shuffled and stripped of their links."""

@@ -16,6 +16,7 @@ from bench.cell import Cell, DataChoice
 from bench.contract import ContractError
 from bench.evaluate import _judge
 from bench.evidence import PairEvidence
+from bench.mechanism import Mechanism
 from bench.nets.cosine import CosineScores
 from bench.presets import PRESETS
 from bench.records import RARE, DatasetRecord
@@ -38,6 +39,7 @@ from bench.types import (
     paired,
 )
 from bench.workbench import Workbench
+from methods.dp_simple import DPSimple
 from methods.identity import Identity
 from metrics.guesswork import Guesswork, PatientGuesswork
 from metrics.pairs import engine
@@ -298,3 +300,15 @@ def test_the_level_of_people_is_held_against_exchanged_people(bench: Callable[..
     assert score.null is not None
     assert score.p is not None
     assert score.value < score.null
+
+
+def test_two_amounts_of_noise_under_one_seed_do_not_cancel_between_releases(bench: Callable[..., Workbench]) -> None:
+    made = [replace(bench(None), method=DPSimple(scale=scale)) for scale in (10.0, 20.0)]
+    noise = []
+    for one in made:
+        scheme = one.scheme()
+        mechanism = cast(Mechanism, scheme.mechanism())
+        release = one.key(scheme, 0).release(one.private)
+        noise.append(mechanism.noise(mechanism.locate(one.private), mechanism.observe(release)).flatten())
+    # Of n independent pairs the correlation has deviation 1 / sqrt(n): 4.5 of them are 7 in a million.
+    assert abs(float(torch.corrcoef(torch.stack(noise))[0, 1])) < 4.5 / len(noise[0]) ** 0.5
