@@ -56,9 +56,9 @@ def curves(rows: Sequence[Row], metric: str) -> tuple[list[Curve], dict[str, Sco
     made = []
     for (method, _), members in families.items():
         if len(members) >= FEWEST:
-            points = sorted((_budget(row), json.dumps(row.parameters, sort_keys=True), row) for row in members)
-            scores = tuple(score for *_, row in points if (score := row.entries[metric].score) is not None)
-            made.append(Curve(method, _telling(members[0], rows), tuple(x for x, *_ in points), scores))
+            points = sorted(members, key=_budget)  # rows stand in an order of their own where budgets are the same
+            scores = tuple(score for row in points if (score := row.entries[metric].score) is not None)
+            made.append(Curve(method, _telling(members[0], rows), tuple(map(_budget, points)), scores))
     return sorted(made, key=lambda curve: curve.label), levels
 
 

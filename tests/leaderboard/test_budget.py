@@ -46,6 +46,13 @@ def test_bounds_for_single_pixels_have_no_place_among_those_for_images() -> None
     assert curves(rows(found), "utility-auc")[0] == []
 
 
+def test_one_budget_measured_twice_has_two_points() -> None:
+    found = [point("cadp", 1.0, value).model_copy(update={"cell": f"on device {value}"}) for value in (0.6, 0.7)]
+    (curve,), _ = curves(rows(found), "utility-auc")
+    assert curve.budgets == (1.0, 1.0)
+    assert sorted(score.value for score in curve.figures) == [0.6, 0.7]
+
+
 def test_curves_of_two_seeds_are_told_apart() -> None:
     found = [
         point("cadp", epsilon, 0.7).model_copy(update={"seed": seed, "cell": f"{epsilon} {seed}"})
