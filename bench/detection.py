@@ -1,8 +1,8 @@
 """The detection evaluator: abnormal or normal, by densities of raw public images, in raw and in released images.
 
 Source: the DP-GLOW paper, sections 5 and 7.3. A row is abnormal where any finding is present, normal where none is as
-far as its labels are known (those that balancing withholds are nearly all "no"); of exclusive classes one must be
-called normal.
+far as its labels are known (balancing withholds labels, nearly all "no" where findings are rare; of a common one among
+several, a withheld "yes" may count as normal); of exclusive classes one must be called normal.
 
 Released pixels may be in other units than raw ones, far from where a density has learned anything. Whoever reads the
 release knows the scheme: he releases the public rows under a key of his own, takes the line that gives their released
