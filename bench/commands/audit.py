@@ -1,4 +1,4 @@
-"""`bench audit`: `bench run` with the audit alone, and below its table one of claims and what was shown of them."""
+"""`bench audit`: `bench run` with the audit alone, and a table of claims and what was shown of them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Mapping
 
 from rich.table import Table
 
-from bench.cell import Cell, DataChoice
-from bench.commands import run
+from bench.cell import Cell, DataChoice, Place
+from bench.commands.run import perform
 from bench.display import to_stdout
 from bench.evidence import AuditEvidence
-from bench.options import place, run_spec
-from bench.plan import recall_data, standing, work
+from bench.plan import RunSpec, recall_data, standing, work
 from bench.records import Record, ScoreRecord, score_record
+from bench.run import Summary
 from bench.types import PrivacyClaim
 from leaderboard.board import epsilon_text
 from leaderboard.claims import METRIC, verdict
@@ -24,22 +24,22 @@ from metrics.empirical_epsilon import EmpiricalEpsilon
 
 def main(options: argparse.Namespace) -> int:
     """Audit what is not audited yet; 1 if anything failed or a claim is violated."""
-    code = run.main(options)
-    if options.dry_run:
-        return code
-    spec, where = run_spec(options), place(options)
-    by_data: dict[DataChoice, dict[Cell, Record]] = {}
-    for cell, planned in work(spec).items():
-        found = standing(where, cell, planned[0], recall_data(where, cell.data)).record
-        if found is not None:
-            by_data.setdefault(cell.data, {})[cell] = found
     violated = False
-    for choice, records in by_data.items():
-        table = _table(choice, options.confidence)
-        for cell, record in records.items():
-            violated |= _add(table, cell, record, options.confidence)
-        to_stdout().print(table)
-    return code or int(violated)
+
+    def show(spec: RunSpec, summary: Summary, where: Place) -> None:
+        nonlocal violated
+        by_data: dict[DataChoice, dict[Cell, Record]] = {}
+        for cell, planned in work(spec).items():
+            found = standing(where, cell, planned[0], recall_data(where, cell.data)).record
+            if found is not None:
+                by_data.setdefault(cell.data, {})[cell] = found
+        for choice, records in by_data.items():
+            table = _table(choice, options.confidence)
+            for cell, record in records.items():
+                violated |= _add(table, cell, record, options.confidence)
+            to_stdout().print(table)
+
+    return perform(options, show) or int(violated)
 
 
 def _table(choice: DataChoice, confidence: float) -> Table:

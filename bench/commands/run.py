@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 
 from rich.table import Table
 
@@ -27,6 +28,11 @@ ON_REQUEST = ("learning-curve", "transfer", "detection", "decoding", "probes", "
 
 def main(options: argparse.Namespace) -> int:
     """Run what is missing; 1 if anything failed."""
+    return perform(options, lambda spec, summary, where: _print_table(summary, where))
+
+
+def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place], None]) -> int:
+    """Run what is missing, `show` it, and build the pages; 1 if anything failed. A dry run shows the plan alone."""
     spec, where = run_spec(options), place(options)
     if options.dry_run:
         return _dry_run(spec, where)
@@ -39,7 +45,7 @@ def main(options: argparse.Namespace) -> int:
         if engine() == "torch":
             display.message("pair scores are counted by torch, which is slower: numba is not installed")
         summary = run(spec, where, display)
-    _print_table(summary, where)
+    show(spec, summary, where)
     if not options.no_site and any(record.limit is None for record in summary.records):
         print(f"Page:    {build(where.results, site(options)).as_uri()}")
     return _conclude(summary, where, time.perf_counter() - start)
