@@ -7,11 +7,14 @@ same rows: who published both releases would publish their difference, in which 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from bench.seeds import derive
+from bench.seeds import derive, generator
+from bench.types import Dataset, Key, Release, State, paired
 
 
 def content_seed(seed: int, purpose: str, samples: Tensor) -> int:
@@ -32,3 +35,33 @@ def laplace(shape: torch.Size | tuple[int, ...], source: torch.Generator) -> Ten
     """
     up, down = (torch.empty(shape, device=source.device).exponential_(generator=source) for _ in range(2))
     return up - down
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseKey(Key):
+    """The key of a method that adds noise to every row: the seed of a noise stream.
+
+    The key, the kind of call and the rows together choose the stream of a call.
+
+    Args:
+        blur: Makes released rows of raw rows (n, ...), with noise from the generator.
+        seed: Below 2^63.
+    """
+
+    blur: Callable[[Tensor, torch.Generator], Tensor]
+    seed: int
+
+    def release(self, private: Dataset) -> Release:
+        """Rows with fresh noise each. The same rows get the same noise again, any others new noise."""
+        return paired(self._call(private.samples, "release"), private.labels)
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Rows with fresh noise, never that of the release. Raises ValueError for rows of another shape."""
+        return self._call(samples, "query")
+
+    def state(self) -> State:
+        """The seed, a single int64."""
+        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+
+    def _call(self, samples: Tensor, call: str) -> Tensor:
+        return self.blur(samples, generator(content_seed(self.seed, call, samples), samples.device))

@@ -42,9 +42,9 @@ from bench.nets.flow_training import FlowCourse, train_flow
 from bench.nets.glow import Glow, most_levels, usual_levels
 from bench.nets.hold_out import hold_out
 from bench.nets.seeded import seeded
-from bench.noise import content_seed, laplace
-from bench.seeds import derive, generator
-from bench.types import Dataset, Key, Method, NotApplicable, Parameter, PrivacyClaim, Release, Scheme, State, paired
+from bench.noise import NoiseKey, laplace
+from bench.seeds import derive
+from bench.types import Dataset, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
 from methods.dp_glow_mechanism import ClippedLatent
 
 Variant = Literal["paper", "corrected", "clip-only", "no-clip"]
@@ -181,17 +181,29 @@ class DPGlowScheme(Scheme):
     variant: Variant
     epsilon: float | None
 
-    def sample_key(self, seed: int) -> DPGlowKey:
+    def sample_key(self, seed: int) -> NoiseKey:
         """A key with a noise stream of its own."""
-        return DPGlowKey(self, derive(seed, "dp-glow-key"))
+        return NoiseKey(self.blur, derive(seed, "dp-glow-key"))
 
-    def load_key(self, state: State) -> DPGlowKey:
-        """The key that `DPGlowKey.state` described."""
-        return DPGlowKey(self, int(state["seed"]))
+    def load_key(self, state: State) -> NoiseKey:
+        """The key that `NoiseKey.state` described."""
+        return NoiseKey(self.blur, int(state["seed"]))
 
     def state(self) -> State:
         """The flow's weights, the ranges of its latents, its sizes, and how it did on held-out images."""
         return self.learned
+
+    def blur(self, samples: Tensor, source: torch.Generator) -> Tensor:
+        """Images (n, c, h, w) of clipped noisy latents. Raises ValueError for images of another shape."""
+        noise, flow = self.noise, self.noise.flow
+        if tuple(samples.shape[1:]) != flow.shape:
+            raise ValueError(f"this flow is for images of shape {flow.shape}, got {tuple(samples.shape[1:])}")
+        code = encoded(flow, samples).double()
+        if self.variant != "no-clip":
+            code = noise.clip(code)
+        if self.epsilon is not None:
+            code = noise.clip(code + noise.scale * laplace(code.shape, source))
+        return decoded(flow, code.float())
 
     def claim(self) -> PrivacyClaim:
         """The paper's epsilon, and sum of (clip's width / scale) over the latent, which bounds it; infinity if none."""
@@ -236,35 +248,3 @@ class DPGlowScheme(Scheme):
                 float(self.noise.scale.sum() / self.noise.half.sum() / 2), 6
             )
         return told
-
-
-@dataclass(frozen=True, eq=False)
-class DPGlowKey(Key):
-    """The seed of a noise stream; the key, the kind of call and the rows together choose the stream of a call."""
-
-    scheme: DPGlowScheme
-    seed: int
-
-    def release(self, private: Dataset) -> Release:
-        """Images with fresh noise each. The same rows get the same noise again, any others new noise."""
-        return paired(self._blur(private.samples, "release"), private.labels)
-
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
-        """Images with fresh noise, never that of the release. Raises ValueError for images of another shape."""
-        return self._blur(samples, "query")
-
-    def state(self) -> State:
-        """The seed, a single int64."""
-        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
-
-    def _blur(self, samples: Tensor, call: str) -> Tensor:
-        noise, flow = self.scheme.noise, self.scheme.noise.flow
-        if tuple(samples.shape[1:]) != flow.shape:
-            raise ValueError(f"this flow is for images of shape {flow.shape}, got {tuple(samples.shape[1:])}")
-        code = encoded(flow, samples).double()
-        if self.scheme.variant != "no-clip":
-            code = noise.clip(code)
-        if self.scheme.epsilon is not None:
-            source = generator(content_seed(self.seed, call, samples), samples.device)
-            code = noise.clip(code + noise.scale * laplace(code.shape, source))
-        return decoded(flow, code.float())

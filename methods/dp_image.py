@@ -28,9 +28,9 @@ from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, decoded, e
 from bench.nets.classifier import fast_precision
 from bench.nets.hold_out import hold_out
 from bench.nets.seeded import seeded
-from bench.noise import content_seed, laplace
-from bench.seeds import derive, generator
-from bench.types import Dataset, Key, Method, NotApplicable, Parameter, PrivacyClaim, Release, Scheme, State, paired
+from bench.noise import NoiseKey, laplace
+from bench.seeds import derive
+from bench.types import Dataset, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
 from methods.dp_image_mechanism import NoisyCode
 
 DEFAULT_SCALE = 1.0
@@ -141,13 +141,13 @@ class DPImageScheme(Scheme):
     noise: NoisyCode
     sensitivity: float
 
-    def sample_key(self, seed: int) -> DPImageKey:
+    def sample_key(self, seed: int) -> NoiseKey:
         """A key with a noise stream of its own."""
-        return DPImageKey(self, derive(seed, "dp-image-key"))
+        return NoiseKey(self.blur, derive(seed, "dp-image-key"))
 
-    def load_key(self, state: State) -> DPImageKey:
-        """The key that `DPImageKey.state` described."""
-        return DPImageKey(self, int(state["seed"]))
+    def load_key(self, state: State) -> NoiseKey:
+        """The key that `NoiseKey.state` described."""
+        return NoiseKey(self.blur, int(state["seed"]))
 
     def state(self) -> State:
         """Weights, and what is known of the codes of public images."""
@@ -171,6 +171,11 @@ class DPImageScheme(Scheme):
         }
         return {name: number for name, number in found.items() if math.isfinite(number)}
 
+    def blur(self, samples: Tensor, source: torch.Generator) -> Tensor:
+        """Decoded noisy codes (n, c, h, w). Raises ValueError for images of another shape."""
+        codes = self.noise.encode(samples)
+        return decoded(self.noise.network, codes + self.noise.noise_scale * laplace(codes.shape, source))
+
     def claim(self) -> PrivacyClaim:
         """epsilon = L1 sensitivity of the clipped code / scale for one whole image; infinity without a clip."""
         scale = self.noise.noise_scale
@@ -188,29 +193,3 @@ class DPImageScheme(Scheme):
                 f"scale {scale:.6g}; decoding is post-processing."
             )
         return PrivacyClaim("image", self.sensitivity / scale, 0.0, assumptions, basis)
-
-
-@dataclass(frozen=True, eq=False)
-class DPImageKey(Key):
-    """The seed of a noise stream; the key, the kind of call and the rows together choose the stream of a call."""
-
-    scheme: DPImageScheme
-    seed: int
-
-    def release(self, private: Dataset) -> Release:
-        """Decoded noisy codes (n, c, h, w). The same rows get the same noise again, any others new noise."""
-        return paired(self._blur(private.samples, "release"), private.labels)
-
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
-        """Decoded noisy codes, never with the noise of the release. Raises ValueError for images of another shape."""
-        return self._blur(samples, "query")
-
-    def state(self) -> State:
-        """The seed, a single int64."""
-        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
-
-    def _blur(self, samples: Tensor, call: str) -> Tensor:
-        noise = self.scheme.noise
-        codes = noise.encode(samples)
-        source = generator(content_seed(self.seed, call, samples), samples.device)
-        return decoded(noise.network, codes + noise.noise_scale * laplace(codes.shape, source))

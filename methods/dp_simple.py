@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from bench.mechanism import Mechanism
-from bench.noise import content_seed, laplace
-from bench.seeds import derive, generator
-from bench.types import Dataset, Key, Method, NotApplicable, PrivacyClaim, Release, Scheme, State, paired
+from bench.noise import NoiseKey, laplace
+from bench.seeds import derive
+from bench.types import Dataset, Method, NotApplicable, PrivacyClaim, Release, Scheme, State
 
 DEFAULT_SCALE = 10.0
 
@@ -97,13 +97,13 @@ class DPSimpleScheme(Scheme):
     sensitivity: float
     clip: bool
 
-    def sample_key(self, seed: int) -> DPSimpleKey:
+    def sample_key(self, seed: int) -> NoiseKey:
         """A key with a noise stream of its own."""
-        return DPSimpleKey(self, derive(seed, "dp-simple-key"))
+        return NoiseKey(self.blur, derive(seed, "dp-simple-key"))
 
-    def load_key(self, state: State) -> DPSimpleKey:
-        """The key that `DPSimpleKey.state` described."""
-        return DPSimpleKey(self, int(state["seed"]))
+    def load_key(self, state: State) -> NoiseKey:
+        """The key that `NoiseKey.state` described."""
+        return NoiseKey(self.blur, int(state["seed"]))
 
     def state(self) -> State:
         """The public statistics."""
@@ -122,6 +122,13 @@ class DPSimpleScheme(Scheme):
     def notes(self) -> Mapping[str, float]:
         """Scale and sensitivity, in standardised units."""
         return {"noise scale": self.scale, "L1 sensitivity": self.sensitivity}
+
+    def blur(self, samples: Tensor, source: torch.Generator) -> Tensor:
+        """Standardised rows with noise. Raises ValueError for rows of another shape."""
+        shape = tuple(self.learned["low"].shape)
+        if tuple(samples.shape[1:]) != shape:  # broadcast, a grey image would have one noise for three channels
+            raise ValueError(f"this scheme standardises rows of shape {shape}, got {tuple(samples.shape[1:])}")
+        return self.standardise(samples).add_(laplace(samples.shape, source), alpha=self.scale)
 
     def claim(self) -> PrivacyClaim:
         """epsilon = L1 sensitivity / scale for one whole row; infinity without a clip."""
@@ -167,30 +174,3 @@ class DPSimpleMechanism(Mechanism):
         row = like.take(torch.zeros(1, dtype=torch.int64, device=like.samples.device))
         low, high = (self.scheme.learned[end][None].to(like.samples) for end in ("low", "high"))
         return ((replace(row, samples=low), replace(row, samples=high)),)
-
-
-@dataclass(frozen=True, eq=False)
-class DPSimpleKey(Key):
-    """The seed of a noise stream; the key, the kind of call and the rows together choose the stream of a call."""
-
-    scheme: DPSimpleScheme
-    seed: int
-
-    def release(self, private: Dataset) -> Release:
-        """Standardised rows with fresh noise each. The same rows get the same noise again, any others new noise."""
-        return paired(self._blur(private.samples, "release"), private.labels)
-
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
-        """Standardised rows with fresh noise, never that of the release. Raises ValueError for another shape."""
-        return self._blur(samples, "query")
-
-    def state(self) -> State:
-        """The seed, a single int64."""
-        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
-
-    def _blur(self, samples: Tensor, call: str) -> Tensor:
-        shape = tuple(self.scheme.learned["low"].shape)
-        if tuple(samples.shape[1:]) != shape:  # broadcast, a grey image would have one noise for three channels
-            raise ValueError(f"this scheme standardises rows of shape {shape}, got {tuple(samples.shape[1:])}")
-        source = generator(content_seed(self.seed, call, samples), samples.device)
-        return self.scheme.standardise(samples).add_(laplace(samples.shape, source), alpha=self.scheme.scale)
