@@ -147,6 +147,16 @@ def ordered(board: Iterable[Row], metric: str) -> list[Row]:
     return sorted(board, key=place)
 
 
+def telling(row: Row, board: Iterable[Row]) -> dict[str, JsonValue]:
+    """The parameters by which a row differs from others of its method."""
+    twins = [other.parameters for other in board if other.method == row.method]
+    return {
+        name: value
+        for name, value in sorted(row.parameters.items())
+        if any(other.get(name) != value for other in twins)
+    }
+
+
 def label(record: Record) -> str:
     """Method and parameters as the command line takes them: dp-simple[scale=20]."""
     parameters = parameters_text(record.method.parameters)

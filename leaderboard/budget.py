@@ -14,8 +14,8 @@ import seaborn
 from matplotlib.lines import Line2D
 
 from bench.records import ScoreRecord
-from leaderboard.board import Row
-from leaderboard.figures import THEMES, Version, canvas, colours, shortened
+from leaderboard.board import Row, telling
+from leaderboard.figures import THEMES, Version, canvas, colours, name_of, shortened
 
 METRICS = ("transfer-accuracy", "utility-auc", "detection-auc")  # the first that the rows have is drawn
 LINES = ("-", "--", ":", "-.")
@@ -58,7 +58,8 @@ def curves(rows: Sequence[Row], metric: str) -> tuple[list[Curve], dict[str, Sco
         if len(members) >= FEWEST:
             points = sorted(members, key=_budget)  # rows stand in an order of their own where budgets are the same
             scores = tuple(score for row in points if (score := row.entries[metric].score) is not None)
-            made.append(Curve(method, _telling(members[0], rows), tuple(map(_budget, points)), scores))
+            told = {name: value for name, value in telling(members[0], rows).items() if name not in BUDGETS}
+            made.append(Curve(method, name_of(members[0], told, rows), tuple(map(_budget, points)), scores))
     return sorted(made, key=lambda curve: curve.label), levels
 
 
@@ -111,16 +112,3 @@ def _budget(row: Row) -> float:
     assert row.claim is not None
     assert row.claim.derived is not None
     return row.claim.derived
-
-
-def _telling(row: Row, rows: Sequence[Row]) -> str:
-    """The method, and by which fixed parameters it differs from its other rows."""
-    twins = [other for other in rows if other.method == row.method]
-    told = [
-        f"{name}={value}"
-        for name, value in sorted(row.parameters.items())
-        if name not in BUDGETS and any(other.parameters.get(name) != value for other in twins)
-    ]
-    told += [row.preset] * any(other.preset != row.preset for other in twins)
-    told += [f"seed {row.seed}"] * any(other.seed != row.seed for other in twins)
-    return " ".join([row.method, *told])

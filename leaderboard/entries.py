@@ -107,6 +107,8 @@ def entry(records: Sequence[Record], column: Column, certified: Collection[str] 
 
 def _gap(record: Record, metric: str) -> Gap | None:
     """Why `record` has no figure for `metric`; None where it has one, or was never asked for one."""
+    if record.inputs and f"metric {metric}" not in record.inputs:
+        return None
     if record.status != "ok":
         return Gap(record.evaluator, record.status, record.not_applicable.get(metric) or reason(record))
     if metric in record.not_applicable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,9 +17,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
+from pydantic import JsonValue
 
 from bench.records import ScoreRecord
-from leaderboard.board import Row
+from leaderboard.board import Row, telling
 
 Plane = Literal["reid-auc", "guesswork"]
 Version = Literal["light", "dark"]
@@ -79,16 +80,17 @@ def points(rows: Sequence[Row], metric: str) -> list[Point]:
     for row in rows:
         utility, privacy = row.entries["utility-auc"].score, row.entries[metric].score
         if utility is not None and privacy is not None:
-            twins = [other for other in rows if other.method == row.method]
-            telling = [
-                f"{name}={value}"
-                for name, value in sorted(row.parameters.items())
-                if any(other.parameters.get(name) != value for other in twins)
-            ]
-            telling += [row.preset] * any(other.preset != row.preset for other in twins)
-            telling += [f"seed {row.seed}"] * any(other.seed != row.seed for other in twins)
-            found.append(Point(shortened(" ".join([row.method, *telling])), row.method, utility, privacy))
+            found.append(Point(shortened(name_of(row, telling(row, rows), rows)), row.method, utility, privacy))
     return found
+
+
+def name_of(row: Row, parameters: Mapping[str, JsonValue], rows: Sequence[Row]) -> str:
+    """A row's method with these parameters, and with preset and seed where others of its method have another."""
+    twins = [other for other in rows if other.method == row.method]
+    told = [f"{parameter}={value}" for parameter, value in parameters.items()]
+    told += [row.preset] * any(other.preset != row.preset for other in twins)
+    told += [f"seed {row.seed}"] * any(other.seed != row.seed for other in twins)
+    return " ".join([row.method, *told])
 
 
 def plane(rows: Sequence[Row], metric: Plane, methods: Sequence[str], theme: Version) -> str | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench.records import Kind, Record, json_schema, read_all
-from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, rows
+from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, rows, telling
 from leaderboard.budget import budget_plot
 from leaderboard.columns import Column, columns
 from leaderboard.downloads import flat, results_csv, results_json
@@ -151,7 +151,7 @@ def _environment() -> Environment:
         "short": short,
     }
     env.globals |= {"words": WORDS, "number": number, "interval": interval, "reason": reason, "command": command}
-    env.globals |= {"epsilon_text": epsilon_text}
+    env.globals |= {"epsilon_text": epsilon_text, "telling": telling}
     env.globals |= {"used": _used, "shared_null": _shared_null, "missing": missing}
     return env
 

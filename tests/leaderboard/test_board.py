@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from made_records import auc, claim, dataset, record, utility
 
-from leaderboard.board import missing, ordered, rows
+from leaderboard.board import missing, ordered, rows, telling
 from leaderboard.sections import sections
 
 
@@ -80,3 +80,15 @@ def test_a_cell_that_never_read_its_data_joins_the_data_set_of_its_folder() -> N
     assert [len(part.rows) for part in sections(rows([record("a"), broken], {"x": "synth-cxr"}))] == [2]
     alone = sections(rows([broken], {"x": "mimic"}))
     assert [(part.title, part.data) for part in alone] == [("mimic", None)]
+
+
+def test_rows_of_a_method_are_told_apart_by_what_differs() -> None:
+    board = rows([record(parameters={"scale": scale, "clip": True}) for scale in (1.0, 2.0)])
+    assert [telling(row, board) for row in board] == [{"scale": 1.0}, {"scale": 2.0}]
+    assert telling(board[0], board[:1]) == {}
+
+
+def test_a_metric_that_nobody_asked_for_is_not_run_rather_than_not_applicable() -> None:
+    made = record(status="not-applicable", reason="nothing is released", inputs={"metric guesswork": "c0de"})
+    entries = rows([made])[0].entries
+    assert (entries["guesswork"].status, entries["patient-guesswork"].status) == ("not-applicable", "not-run")
