@@ -27,7 +27,7 @@ from bench.evidence import DetectionEvidence, UtilityEvidence
 from bench.measurement import Measurement
 from bench.nets.hold_out import hold_out
 from bench.nets.likelihood_ratio import LikelihoodRatio, RatioPlan, load_ratio, train_ratio
-from bench.originals import originals
+from bench.originals import in_order
 from bench.progress import stage
 from bench.source_hash import modules_hash
 from bench.store import Artefact
@@ -48,17 +48,17 @@ def run_detection(bench: Workbench, attack: Attack | None) -> Measurement:
     truth = abnormal(bench.private)
     scheme = bench.scheme()
     sealed = bench.sealed(scheme, 0)
-    raw, released = bench.private.samples, sealed.release.samples
-    if released.shape[1:] != raw.shape[1:]:
+    raw, shape = bench.private.samples, sealed.release.samples.shape
+    if shape[1:] != raw.shape[1:]:
         raise NotApplicable(
             f"densities of raw images read nothing else: raw rows are {tuple(raw.shape[1:])}, "
-            f"released ones {tuple(released.shape[1:])}"
+            f"released ones {tuple(shape[1:])}"
         )
-    rows, order = originals(sealed.links, len(released), bench.method.name).sort()
+    released, rows = in_order(sealed.release, sealed.links, bench.private, bench.method.name)
     ratio, details = _ratio(bench)
     start = time.perf_counter()
     stage("detect")
-    seen = _in_units(released[order], _own_release(bench, scheme), bench.public.samples)
+    seen = _in_units(released.samples, _own_release(bench, scheme), bench.public.samples)
     every = torch.arange(len(raw), device=raw.device)
     evidence = DetectionEvidence(_evidence(bench, ratio, seen, truth, rows), _evidence(bench, ratio, raw, truth, every))
     return Measurement({"": evidence}, details | label_note(bench), {"detection": time.perf_counter() - start}, {})

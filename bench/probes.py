@@ -30,7 +30,7 @@ from bench.detectors import detector
 from bench.evidence import ProbeEvidence, UtilityEvidence
 from bench.measurement import Measurement
 from bench.nets.hold_out import hold_out
-from bench.originals import originals
+from bench.originals import in_order
 from bench.pictures import SHOWN, draw
 from bench.progress import stage
 from bench.seeds import derive, generator
@@ -137,8 +137,8 @@ def _send(bench: Workbench, dealt: Sequence[Marked], keys: Sequence[Key]) -> lis
         check(release, part.rows)
         if release.samples.ndim != 4:
             raise NotApplicable(f"probes look at images, and {bench.method.name} releases vectors")
-        rows, order = originals(release.links, len(release), bench.method.name).sort()
-        found.append(Marked(replace(part.rows.take(rows), samples=release.samples[order]), part.carried[rows], rows))
+        shown, rows = in_order(release, release.links, part.rows, bench.method.name)
+        found.append(Marked(shown, part.carried[rows], rows))
     return found
 
 

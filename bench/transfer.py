@@ -21,7 +21,7 @@ from bench.bob import train_bob
 from bench.contract import check
 from bench.evidence import TransferEvidence, UtilityEvidence
 from bench.measurement import Measurement
-from bench.originals import originals
+from bench.originals import in_order
 from bench.progress import stage
 from bench.types import Attack, Dataset, Key, NotApplicable, Release
 from bench.utility import (
@@ -103,7 +103,6 @@ def _released(bench: Workbench, key: Key, data: Dataset) -> Dataset | str:
     try:
         release = bench.untouched(bench.method.name, lambda: key.release(shown))
         check(release, shown)
-        rows, order = originals(release.links, len(release), bench.method.name).sort()
+        return in_order(release, release.links, data, bench.method.name)[0]
     except NotApplicable as reason:
         return str(reason)
-    return replace(data.take(rows), samples=release.samples[order])
