@@ -51,6 +51,9 @@ class DataChoice:
         size: Side in pixels; None stands for the data set's own.
         skip_corrupt: Leave unreadable images out.
         preset, seed, limit: They size and draw the splits.
+        features: The extractor that turns images into the rows that methods get; None leaves rows as they are.
+        scored_in: The extractor through which linear probes and figures on sets see raw and released images; None
+            leaves them as they are.
     """
 
     dataset: PluginSpec
@@ -60,6 +63,8 @@ class DataChoice:
     preset: str
     seed: int
     limit: int | None
+    features: PluginSpec | None = None
+    scored_in: PluginSpec | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,9 @@ class Cell:
     @property
     def folder(self) -> str:
         """Where its records lie below `cells/`: readable, and unique through a short hash of the whole cell."""
-        whole = hashlib.sha256(repr(self).encode()).hexdigest()[:8]
+        # Without what was not asked for, so that results of earlier versions stay where they are.
+        asked = repr(self).replace(", features=None", "").replace(", scored_in=None", "")
+        whole = hashlib.sha256(asked.encode()).hexdigest()[:8]
         name = f"{slug(self.method.shown)}--{self.data.preset}-seed{self.data.seed}--{whole}"
         dataset = self.data.dataset
         # An argument that never enters a record (a path) stays out of the folder's name, which does.
@@ -96,7 +103,7 @@ class Evaluator:
     @property
     def name(self) -> str:
         """File name of its record, without the ending."""
-        return self.kind if self.attack is None else f"attack-{slug(self.attack.shown)}"
+        return self.kind if self.attack is None else f"{self.kind}-{slug(self.attack.shown)}"
 
     def build(self, preset: str) -> Attack | None:
         """The attack, sized for the preset."""
@@ -144,7 +151,9 @@ def fit_inputs(cell: Cell, data: DatasetRecord) -> dict[str, JsonValue]:
 
 def _method_inputs(cell: Cell, data: DatasetRecord, built: Method) -> dict[str, JsonValue]:
     method = plugin_record("methods", cell.method, built)
+    features = {} if data.features is None else {"features": data.features.fingerprint}
     return {
+        **features,
         "protocol": PROTOCOL,
         "method": method.name,
         "method parameters": method.parameters,
@@ -177,12 +186,14 @@ def evaluator_inputs(cell: Cell, data: DatasetRecord, evaluator: Evaluator) -> d
         }
     else:
         attacking = {}
+    scored_in = {} if data.scored_in is None else {"scored in": data.scored_in.fingerprint}
     metrics = {f"metric {name}": source_hash(registry.load("metrics", name)) for name in sorted(evaluator.metrics)}
     preset = cast(dict[str, JsonValue], json.loads(json.dumps(asdict(PRESETS[cell.data.preset]))))
     del preset["timeout"]
     return {
         **_method_inputs(cell, data, cell.build()),
         **attacking,
+        **scored_in,
         **metrics,
         "preset": preset,
         "evaluator": evaluator.name,

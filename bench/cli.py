@@ -18,7 +18,7 @@ VERBS = {
     "audit": "try to refute what methods claim of differential privacy",
     "show": "draw raw rows beside their released forms, a column a method, as one PNG",
     "status": "say what is done, missing, failed or out of date, and why",
-    "list": "list plug-ins: methods, attacks, data sets, metrics",
+    "list": "list plug-ins: methods, attacks, data sets, metrics, feature extractors",
     "info": "show a plug-in's parameters, paper, claim and requirements",
     "check": "run the contract suite over a plug-in",
     "data": "list, describe, prepare or verify data sets",
@@ -63,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
     _audit(made["audit"])
     _show(made["show"])
     _place(made["status"])
-    made["list"].add_argument("group", nargs="?", choices=("methods", "attacks", "datasets", "metrics"))
+    made["list"].add_argument("group", nargs="?", choices=("methods", "attacks", "datasets", "metrics", "features"))
     made["info"].add_argument("name", help="a plug-in's name or FILE.py:CLASS")
     made["info"].add_argument("--preset", choices=PRESET_NAMES, default="quick")
     made["check"].add_argument("name", nargs="+", help="plug-ins' names or FILE.py:CLASS")
@@ -141,6 +141,12 @@ def _cells(what: argparse._ArgumentGroup) -> None:
     what.add_argument("--dataset", action="append", metavar="NAME", help="a data set (default: synth-cxr)")
     what.add_argument("--seed", type=int, action="append", metavar="N", help="a seed; one cell each (default: 0)")
     what.add_argument("--public", metavar="NAME", help="public data set in place of the one the data set names")
+    space = what.add_mutually_exclusive_group()
+    space.add_argument("--features", metavar="NAME",
+                       help="turn images into vectors first: pixels, eigenspace, public-cnn, timm:MODEL")  # fmt: skip
+    space.add_argument("--scored-in", metavar="NAME",
+                       help="methods get images; linear probes and figures on sets read them so")  # fmt: skip
+    what.add_argument("--weights", metavar="FILE", help="weights of the extractor, as safetensors or a state dict")
     _sources(what)
 
 

@@ -89,7 +89,7 @@ def seal(release: Release, seed: int) -> Sealed:
         place = torch.empty_like(order)
         place[order] = torch.arange(len(order), device=order.device)
         links = torch.stack((links[:, 0], place[links[:, 1]]), dim=1)
-    return Sealed(Release(release.samples[order], labels, None), links, release.primary)
+    return Sealed(Release(release.samples[order], labels, None, generator=release.generator), links, release.primary)
 
 
 def _kind(value: object) -> str:

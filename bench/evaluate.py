@@ -165,8 +165,8 @@ def run_sets(bench: Workbench, attack: Attack | None) -> Measurement:
     sealed = bench.sealed(bench.scheme(), 0)
     subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
     evidence = SetEvidence(
-        original=bench.private.samples.cpu(),
-        released=sealed.release.samples.cpu(),
+        original=bench.vectors(bench.private.samples).cpu(),
+        released=bench.vectors(sealed.release.samples).cpu(),
         subjects=subjects,
         released_subjects=_people(sealed, subjects),
         seed=bench.seed("sets"),

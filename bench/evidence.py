@@ -131,6 +131,53 @@ class ProbeEvidence:
 
 
 @dataclass(frozen=True, eq=False)
+class LinearProbeEvidence:
+    """Predictions of linear probes for test rows, clean and with Gaussian noise on them.
+
+    Args:
+        by_noise: By the noise's standard deviation, in standard deviations of the original rows (0 is clean):
+            predictions, one (n, k) a seed; every seed has a key, a probe and noise of its own.
+    """
+
+    by_noise: Mapping[float, UtilityEvidence]
+
+
+@dataclass(frozen=True, eq=False)
+class MembershipEvidence:
+    """One membership attack against one method.
+
+    Args:
+        scores: By key, (n,) float64 on the CPU: higher is likelier a member.
+        members: (n,) bool: whether the candidate was in the private data.
+        subjects: (n,) int64 or None. A person is wholly among the members or wholly outside.
+        seed: For the bootstrap and the null distribution.
+    """
+
+    scores: Sequence[Tensor]
+    members: Tensor
+    subjects: Tensor | None
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class AnonymityEvidence:
+    """Among how many raw rows each one hides.
+
+    Args:
+        single: (n,) int64: how many raw rows share the released form of row i, itself included.
+        intersected: The same among the rows that share its form in a second release too, made of the same rows with
+            other people joining and leaving.
+        subjects: (n,) int64 or None.
+        seed: For the bootstrap.
+    """
+
+    single: Tensor
+    intersected: Tensor
+    subjects: Tensor | None
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
 class TableEvidence:
     """A table before and after.
 
@@ -197,6 +244,9 @@ class SetEvidence:
         subjects: (n,) int64 of the original rows, or None.
         released_subjects: (m,) int64 of the released rows where every one has one person behind it, else None.
         seed: For the bootstrap.
+        labels, released_labels: (n, k) and (m, k) as in `Release`, in the real classes; None where there are none.
+        findings: The k names.
+        exclusive: Whether each row has exactly one of the k classes.
     """
 
     original: Tensor
@@ -204,6 +254,10 @@ class SetEvidence:
     subjects: Tensor | None
     released_subjects: Tensor | None
     seed: int
+    labels: Tensor | None = None
+    released_labels: Tensor | None = None
+    findings: tuple[str, ...] = ()
+    exclusive: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +270,10 @@ class TimingEvidence:
 
 Evidence = (
     PairEvidence
+    | MembershipEvidence
+    | AnonymityEvidence
     | UtilityEvidence
+    | LinearProbeEvidence
     | LearningEvidence
     | TransferEvidence
     | DetectionEvidence

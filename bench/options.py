@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, Self, cast
 
 import platformdirs
 import psutil
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from bench import registry
 from bench.cell import Place
@@ -52,6 +53,17 @@ class _Options(BaseModel):
     controls: bool | None = None
     overwrite: Overwrite = "failed"
     keep_releases: bool = False
+    features: str | None = None
+    scored_in: str | None = None
+    weights: str | None = None
+
+    @model_validator(mode="after")
+    def _one_space(self) -> Self:
+        if self.features and self.scored_in:
+            raise ValueError("features already decides what rows are scored in: leave scored_in out")
+        if self.weights and not (self.features or self.scored_in):
+            raise ValueError("weights are those of an extractor: name it with --features or --scored-in")
+        return self
 
 
 def place(options: argparse.Namespace) -> Place:
@@ -92,6 +104,8 @@ def run_spec(options: argparse.Namespace) -> RunSpec:
         first = error.errors()[0]
         raise UsageError(
             f"option {'.'.join(map(str, first['loc']))}: {first['msg']}, got {first['input']!r}"
+            if first["loc"]
+            else first["msg"].removeprefix("Value error, ")
         ) from error
     device = choose_device(chosen.device).type
     # Two jobs of one thread do more than one job of two (1.3 times in training); a GPU is best left to one.
@@ -115,7 +129,17 @@ def run_spec(options: argparse.Namespace) -> RunSpec:
         controls=chosen.attacks == "all" if chosen.controls is None else chosen.controls,
         overwrite=chosen.overwrite,
         keep_releases=chosen.keep_releases,
+        features=_extractor(chosen.features, chosen.weights),
+        scored_in=_extractor(chosen.scored_in, chosen.weights),
     )
+
+
+def _extractor(written: str | None, weights: str | None) -> PluginSpec | None:
+    """The extractor as written, with the file of its weights where that is an option of its own."""
+    if written is None:
+        return None
+    spec = parse(written)
+    return spec if weights is None else replace(spec, parameters=(*spec.parameters, ("weights", weights)))
 
 
 def _suite(name: str) -> Path:

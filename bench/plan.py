@@ -14,13 +14,14 @@ from bench import registry
 from bench.cell import Cell, DataChoice, Evaluator, Place, evaluator_inputs
 from bench.evaluate import EVIDENCE
 from bench.evidence import evidence_type
-from bench.records import DatasetRecord, Record, RecordError, loads
+from bench.records import ROLES, DatasetRecord, Kind, Record, RecordError, loads
 from bench.spec import PluginSpec, UsageError, parse
 from bench.store import content_key, write_atomically
-from bench.types import Method
+from bench.types import Attack, Method, Role
 
 Overwrite = Literal["never", "failed", "always"]
 State = Literal["done", "failed", "stale", "missing"]
+SCORED: Mapping[Kind, Literal["pairs", "membership"]] = {"attack": "pairs", "membership": "membership"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class RunSpec:
     Args:
         methods, datasets, attacks: Plug-ins as written.
         metrics: Metric names.
-        public, size, skip_corrupt, preset, limit: As in `DataChoice`.
+        public, size, skip_corrupt, preset, limit, features, scored_in: As in `DataChoice`.
         seeds: One cell each.
         device: "cpu" or "cuda".
         jobs: Worker processes at a time.
@@ -58,6 +59,8 @@ class RunSpec:
     controls: bool
     overwrite: Overwrite
     keep_releases: bool
+    features: PluginSpec | None = None
+    scored_in: PluginSpec | None = None
 
 
 @dataclass(frozen=True)
@@ -77,10 +80,16 @@ def cells(spec: RunSpec) -> list[Cell]:
     """Every cell of a run, plug-ins written in one way only; wrong names and values show before any work."""
     found = []
     public = None if spec.public is None else registry.canonical("datasets", spec.public, spec.preset)
+    readers = [
+        None if each is None else registry.canonical("features", each, spec.preset)
+        for each in (spec.features, spec.scored_in)
+    ]
     for dataset in (registry.canonical("datasets", each, spec.preset) for each in spec.datasets):
         for method in spec.methods:
             for seed in spec.seeds:
-                choice = DataChoice(dataset, public, spec.size, spec.skip_corrupt, spec.preset, seed, spec.limit)
+                choice = DataChoice(
+                    dataset, public, spec.size, spec.skip_corrupt, spec.preset, seed, spec.limit, *readers
+                )
                 found.append(Cell(registry.canonical("methods", method, spec.preset), choice, spec.device))
     return list(dict.fromkeys(found))
 
@@ -88,13 +97,13 @@ def cells(spec: RunSpec) -> list[Cell]:
 def evaluators(attacks: Sequence[PluginSpec], metrics: Sequence[str], preset: str) -> list[Evaluator]:
     """One evaluator an attack, and one for each other kind of evidence that a metric needs."""
     found = []
+    chosen = dict.fromkeys(registry.canonical("attacks", attack, preset) for attack in attacks)
     for kind, evidence in EVIDENCE.items():
         wanted = tuple(name for name in metrics if evidence_type(registry.load("metrics", name)) is evidence)
         if not wanted:
             continue
-        if kind == "attack":
-            for attack in dict.fromkeys(registry.canonical("attacks", attack, preset) for attack in attacks):
-                found.append(Evaluator(kind, attack, wanted))
+        if kind in SCORED:
+            found += [Evaluator(kind, attack, wanted) for attack in chosen if _scores(attack) == SCORED[kind]]
         else:
             found.append(Evaluator(kind, None, wanted))
     if not found:
@@ -104,21 +113,26 @@ def evaluators(attacks: Sequence[PluginSpec], metrics: Sequence[str], preset: st
     return found
 
 
+def _scores(attack: PluginSpec) -> str:
+    return cast("type[Attack]", registry.load("attacks", attack.name)).scores
+
+
 def work(spec: RunSpec) -> dict[Cell, list[Evaluator]]:
     """Every cell of a run with its evaluators: those asked for, then the controls of the attacks."""
     asked = evaluators(spec.attacks, spec.metrics, spec.preset)
     found = dict.fromkeys(cells(spec), asked)
-    attacking = [evaluator for evaluator in asked if evaluator.kind == "attack"]
-    if spec.controls and attacking:
-        for cell in cells(replace(spec, methods=controls())):
-            found.setdefault(cell, attacking)
+    for kind, roles in ROLES.items():
+        attacking = [evaluator for evaluator in asked if evaluator.kind == kind]
+        if spec.controls and attacking:
+            for cell in cells(replace(spec, methods=controls(roles))):
+                found[cell] = list(dict.fromkeys([*found.get(cell, []), *attacking]))
     return found
 
 
-def controls() -> tuple[PluginSpec, ...]:
-    """The reference methods: the one that hides nothing and the one that keeps nothing."""
+def controls(roles: tuple[Role, Role]) -> tuple[PluginSpec, ...]:
+    """The reference methods of those roles."""
     methods = (cast("type[Method]", registry.load("methods", name)) for name in registry.working("methods"))
-    return tuple(PluginSpec(method.name) for method in methods if vars(method).get("role") is not None)
+    return tuple(PluginSpec(method.name) for method in methods if vars(method).get("role") in roles)
 
 
 def record_path(place: Place, cell: Cell, evaluator: Evaluator) -> Path:
@@ -206,6 +220,7 @@ def write_plan(place: Place, cell: Cell, planned: Sequence[Evaluator]) -> None:
         "method": str(cell.method), "dataset": str(data.dataset), "public": data.public and str(data.public),
         "size": data.size, "skip_corrupt": data.skip_corrupt, "preset": data.preset, "seed": data.seed,
         "limit": data.limit, "device": cell.device,
+        "features": data.features and str(data.features), "scored_in": data.scored_in and str(data.scored_in),
         "evaluators": [
             {"kind": each.kind, "attack": each.attack and str(each.attack), "metrics": list(each.metrics)}
             for each in {each.name: each for each in [*known, *planned]}.values()
@@ -218,10 +233,12 @@ def write_plan(place: Place, cell: Cell, planned: Sequence[Evaluator]) -> None:
 def read_plan(path: Path) -> tuple[Cell, list[Evaluator]]:
     """The cell and evaluators that `write_plan` noted."""
     found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    public, features, scored_in = (
+        parse(found[name]) if found.get(name) else None for name in ("public", "features", "scored_in")
+    )
     choice = DataChoice(
-        dataset=parse(found["dataset"]), public=parse(found["public"]) if found["public"] else None,
-        size=found["size"], skip_corrupt=found["skip_corrupt"], preset=found["preset"], seed=found["seed"],
-        limit=found["limit"],
+        dataset=parse(found["dataset"]), public=public, size=found["size"], skip_corrupt=found["skip_corrupt"],
+        preset=found["preset"], seed=found["seed"], limit=found["limit"], features=features, scored_in=scored_in,
     )  # fmt: skip
     planned = [
         Evaluator(each["kind"], parse(each["attack"]) if each["attack"] else None, tuple(each["metrics"]))

@@ -16,11 +16,16 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 from bench.types import PrivacyClaim, Role, Score
 
 SCHEMA = 1
+ROLES: Mapping[Kind, tuple[Role, Role]] = {
+    "attack": ("hides nothing", "keeps nothing"),
+    "membership": ("remembers its rows", "forgets its rows"),
+}
+"""The reference methods that an attack is held against: what it must find, and what it must not."""
 RARE = 0.001  # what chance does in one of a thousand measurements is no finding
 Status = Literal["ok", "not-applicable", "failed", "timed-out"]
 Kind = Literal[
-    "attack", "utility", "learning-curve", "transfer", "detection", "decoding", "sets", "tables", "probes", "audit",
-    "throughput",
+    "attack", "membership", "anonymity", "utility", "linear-probe", "learning-curve", "transfer", "detection",
+    "decoding", "sets", "tables", "probes", "audit", "throughput",
 ]  # fmt: skip
 
 
@@ -79,6 +84,20 @@ class ClaimRecord(_Part):
         )
 
 
+class FeatureRecord(_Part):
+    """An extractor as it ran, and a fingerprint of what it gave for the rows of the data set."""
+
+    name: str
+    parameters: dict[str, JsonValue]
+    source: str
+    code: str
+    origin: str
+    stamp: str = Field(description="what else the features depend on: a hash of the weights, or nothing")
+    dimensions: int
+    fingerprint: str = Field(description="over the feature vectors of all splits; equal vectors, equal fingerprint")
+    notes: dict[str, JsonValue] = {}
+
+
 class DatasetRecord(_Part):
     """What was scored: counts and fingerprints, never pixels, paths or identifiers."""
 
@@ -94,6 +113,10 @@ class DatasetRecord(_Part):
     shareable: bool
     skipped: int = Field(description="corrupt images left out on request")
     notes: list[str]
+    features: FeatureRecord | None = Field(default=None, description="what turned the images into the rows scored here")
+    scored_in: FeatureRecord | None = Field(
+        default=None, description="what read raw and released images for the linear probe and the figures on sets"
+    )
 
 
 class Record(_Part):

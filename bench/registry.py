@@ -12,11 +12,12 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Literal, get_type_hints
 
+from bench.features.extractor import Extractor
 from bench.spec import PluginSpec, UsageError, construct, did_you_mean, holds_plugin, parameters, parse, text
 from bench.types import Attack, Method, Metric, Parameter
 
-Group = Literal["methods", "attacks", "datasets", "metrics"]
-GROUPS: tuple[Group, ...] = ("methods", "attacks", "datasets", "metrics")
+Group = Literal["methods", "attacks", "datasets", "metrics", "features"]
+GROUPS: tuple[Group, ...] = ("methods", "attacks", "datasets", "metrics", "features")
 HOME = "veil-bench"
 
 
@@ -180,8 +181,9 @@ def _from_file(name: str) -> type:
 def _kind(group: Group) -> type:
     from bench.data.source import Source  # only needed here, and it brings numpy
 
-    return {"methods": Method, "attacks": Attack, "datasets": Source, "metrics": Metric}[group]
+    return {"methods": Method, "attacks": Attack, "datasets": Source, "metrics": Metric, "features": Extractor}[group]
 
 
 def _one(group: Group) -> str:
-    return {"methods": "method", "attacks": "attack", "datasets": "data set", "metrics": "metric"}[group]
+    names = {"datasets": "data set", "features": "feature extractor"}
+    return names.get(group, group.removesuffix("s"))

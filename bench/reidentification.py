@@ -74,7 +74,7 @@ def _attack_once(
     n = len(bench.private)
     order = torch.randperm(n, generator=generator(bench.seed("candidates")))
     candidates = bench.private.take(order.to(bench.private.samples.device))
-    labelled = attack.uses_labels or bench.method.uses_labels
+    labelled = attack.uses_labels or bench.method.uses_labels or bench.method.needs_labels
     hidden = replace(candidates, subjects=None, labels=candidates.labels if labelled else None)
     watched = replace(bench, private=candidates)
     view = View(bench.public, scheme, hidden, replace(bench.control, subjects=None))
@@ -188,6 +188,6 @@ def _knowledge(bench: Workbench, attack: Attack, parts: dict[str, Workbench]) ->
         "labels": "raw and released labels"
         if attack.uses_labels
         else "raw and released labels, for the released samples depend on them"
-        if bench.method.uses_labels
+        if bench.method.uses_labels or bench.method.needs_labels
         else "none",
     }

@@ -15,12 +15,13 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
+    from bench.generator import Generator
     from bench.mechanism import Mechanism
 
 Parameter = int | float | str | bool | None
 State = Mapping[str, Tensor]
 Classifier = Callable[[Tensor], Tensor]  # raw rows (n, ...) to scores (n, k), higher is likelier
-Role = Literal["hides nothing", "keeps nothing"]
+Role = Literal["hides nothing", "keeps nothing", "remembers its rows", "forgets its rows"]
 E = TypeVar("E", contravariant=True)
 
 
@@ -92,12 +93,15 @@ class Release:
             None where no raw row stands in a released row (generative methods).
         primary: (p,) bool beside the links, where several raw rows are mixed into one: the row that the released one
             was made for. None where a released row has no such row, or only one.
+        generator: What is published beside the rows, or in their place (then the rows are one draw from it); None where
+            nothing is.
     """
 
     samples: Tensor
     labels: Tensor | None
     links: Tensor | None
     primary: Tensor | None = None
+    generator: Generator | None = None
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -179,6 +183,10 @@ class Scheme(ABC):
     def load_key(self, state: State) -> Key:
         """The key that `Key.state` described."""
 
+    def load_generator(self, state: State) -> Generator:
+        """The generator that `Generator.state` described, for methods that publish one."""
+        raise NotApplicable(f"{type(self).__name__} publishes no generator")
+
     def state(self) -> State:
         """Everything learned, as tensors: `Method.load(state)` gives an equal scheme. Default: nothing was learned."""
         return {}
@@ -213,16 +221,19 @@ class Method(Plugin):
     """An obfuscation method: fits what is public, then hands out keys.
 
     `uses_labels` says that released samples depend on labels (conditional flows); only then does `Key.query` see any.
-    Attackers then see the labels too, for without them they could not simulate a release.
-    `claims` is its formal guarantee in a sentence; the figure for given data is `Scheme.claim`. `role` marks the two
-    reference methods that every attack is held against. `unlearned` names parameters that only `load` reads: what `fit`
-    learns is shared by methods that differ in these alone (the harness fits with them at their defaults).
+    `needs_labels` says that only the release does (rows grouped or modelled class by class). Attackers of both see the
+    labels too, for without them they could not simulate a release.
+    `claims` is its formal guarantee in a sentence; the figure for given data is `Scheme.claim`. `role` marks the
+    reference methods that every attack is held against (two for pairs, two for membership). `unlearned` names
+    parameters that only `load` reads: what `fit` learns is shared by methods that differ in these alone (the harness
+    fits with them at their defaults).
     """
 
     claims: ClassVar[str] = "no formal guarantee"
     role: ClassVar[Role | None] = None
 
     uses_labels: ClassVar[bool] = False
+    needs_labels: ClassVar[bool] = False
     unlearned: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
@@ -243,8 +254,9 @@ class View:
         scheme: The fitted scheme; she may draw her own keys from it.
         candidates: The raw rows she tries to find in the release (worst case: exactly the released people), in
             another order than their owner's. Labels only for attacks that ask for them, and where released samples
-            depend on them; subjects never.
-        control: Rows of the same kind that are known not to be in the release.
+            depend on them; subjects never. For membership attacks, which always get labels: the released rows among
+            as many others as there are, in random order.
+        control: Rows of the same kind that are known not to be in the release, and not among the candidates.
     """
 
     public: Dataset
@@ -279,7 +291,7 @@ class Attacker(ABC):  # noqa: B024  (an attacker overrides whichever of the two 
         raise NotApplicable(f"{type(self).__name__} does not score pairs")
 
     def membership(self, sealed: Release) -> Tensor:
-        """(n,) scores, higher means likelier that the candidate was in the private data."""
+        """(n,) float32 or float64 on any device, higher means likelier that the candidate was in the private data."""
         raise NotApplicable(f"{type(self).__name__} does not score membership")
 
     def notes(self) -> Mapping[str, int | float | str]:
@@ -290,9 +302,11 @@ class Attacker(ABC):  # noqa: B024  (an attacker overrides whichever of the two 
 class Attack(Plugin):
     """An attack: fits on Eve's view, then scores releases under keys it has never seen.
 
-    `knowledge` says in a sentence what Eve is assumed to know; `uses_labels` asks for raw and released labels.
+    `scores` says which of the two an attacker gives; `knowledge` in a sentence what Eve is assumed to know;
+    `uses_labels` asks for raw and released labels (membership attacks always get them).
     """
 
+    scores: ClassVar[Literal["pairs", "membership"]] = "pairs"
     knowledge: ClassVar[str]
     uses_labels: ClassVar[bool] = False
 

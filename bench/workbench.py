@@ -9,6 +9,7 @@ from functools import partial
 from typing import Self, TypeVar, cast
 
 import torch
+from torch import Tensor
 
 from bench import registry
 from bench.cell import Cell, DataChoice, Place, fit_inputs, release_inputs, to_fit
@@ -211,11 +212,14 @@ class Workbench:
             release = self.untouched(self.method.name, lambda: key.release(self.private))
             check(release, self.private)
             done = seal(release, self.seed("seal", number))
+            generator = done.release.generator
+            published = {} if generator is None else generator.state()
             tensors = {
                 "samples": done.release.samples,
                 "labels": done.release.labels,
                 "links": done.links,
                 "primary": done.primary,
+                **{f"generator.{name}": tensor for name, tensor in published.items()},
             }
             present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
             return Artefact(present, {"seconds": time.perf_counter() - start})
@@ -225,7 +229,22 @@ class Workbench:
         else:
             artefact = make()  # used once
         found = {name: tensor.to(self.device) for name, tensor in artefact.tensors.items()}
-        return Sealed(Release(found["samples"], found.get("labels"), None), found.get("links"), found.get("primary"))
+        published = {
+            name.removeprefix("generator."): tensor for name, tensor in found.items() if name.startswith("generator.")
+        }
+        generator = scheme.load_generator(published) if published else None
+        release = Release(found["samples"], found.get("labels"), None, generator=generator)
+        return Sealed(release, found.get("links"), found.get("primary"))
+
+    def vectors(self, samples: Tensor) -> Tensor:
+        """Rows (n, ...) as vectors (n, d) float32, for evaluators that work on those.
+
+        Images are read by the extractor of `DataChoice.scored_in`; without one, they are flattened.
+
+        Raises:
+            NotApplicable: Released rows of another shape than the images that the extractor reads.
+        """
+        return samples.flatten(1)
 
     def untouched(self, who: str, work: Callable[[], T]) -> T:
         """What `work` gives, after making sure that it did not write into the data of this cell."""

@@ -11,8 +11,12 @@ from bench.records import Kind, Record
 ATTACK_GROUP = "Privacy by image: weakest figure over the attacks that count"
 PATIENT_GROUP = "Privacy by patient: weakest figure"
 FORMAL_GROUP = "Formal privacy"
+MEMBERSHIP_GROUP = "Membership: weakest figure over the attacks that count"
 GROUPS: dict[Kind, str] = {
     "utility": "Utility",
+    "linear-probe": "Utility",
+    "membership": MEMBERSHIP_GROUP,
+    "anonymity": "Released set",
     "learning-curve": "Utility",
     "transfer": "Utility",
     "detection": "Utility",
@@ -172,5 +176,13 @@ def columns(records: Iterable[Record]) -> tuple[Column, ...]:
                 found[name] = Column(name, title, record.kind, GROUPS[record.kind], score.better, None, "")
             elif found[name].better != score.better:
                 found[name] = replace(found[name], better=score.better)
-    order = [ATTACK_GROUP, PATIENT_GROUP, GROUPS["attack"], GROUPS["sets"], GROUPS["throughput"], FORMAL_GROUP]
+    order = [
+        ATTACK_GROUP,
+        PATIENT_GROUP,
+        MEMBERSHIP_GROUP,
+        GROUPS["attack"],
+        GROUPS["sets"],
+        GROUPS["throughput"],
+        FORMAL_GROUP,
+    ]
     return tuple(sorted(found.values(), key=lambda column: ([GROUPS["utility"], *order]).index(column.group)))

@@ -10,7 +10,7 @@ import pytest
 from bench.cli import main, parser
 from bench.options import run_spec
 from bench.plan import controls, work
-from bench.records import Record, read_all
+from bench.records import ROLES, Record, read_all
 
 ARGUMENTS = ["run", "--method", "dp-simple", "--dataset", "digits", "--preset", "smoke"]
 
@@ -22,7 +22,7 @@ def spec(*more: str) -> dict[str, list[str]]:
 
 
 def test_the_references_are_one_method_of_either_role() -> None:
-    assert sorted(str(found) for found in controls()) == ["identity", "noise"]
+    assert sorted(str(found) for found in controls(ROLES["attack"])) == ["identity", "noise"]
 
 
 def test_all_attacks_come_with_their_controls() -> None:

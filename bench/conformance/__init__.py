@@ -39,6 +39,7 @@ def _describes_itself(group: registry.Group) -> Check:
         "attacks": ("name", "source", "knowledge"),
         "datasets": ("name", "title", "source", "public", "origin", "licence", "obtain"),
         "metrics": ("name", "unit", "better", "source"),
+        "features": ("name", "source"),
     }[group]
 
     def work(spec: PluginSpec, device: torch.device) -> None:
@@ -64,4 +65,5 @@ _SUITES: Mapping[registry.Group, Mapping[str, Check]] = {
     "attacks": attacks.CHECKS,
     "metrics": metrics.CHECKS,
     "datasets": datasets.CHECKS,
+    "features": {},
 }

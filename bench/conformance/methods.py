@@ -115,12 +115,14 @@ def _links_name_the_row_that_changed(setting: _Setting) -> None:
 
 def _labels_stay_out_of_samples(spec: PluginSpec, device: torch.device) -> None:
     setting = _fit(spec, device)
-    if setting.method.uses_labels:
+    if setting.method.uses_labels or setting.method.needs_labels:
         raise Skip("it declares that samples depend on labels")
     key = setting.scheme.sample_key(1)
     flipped = replace(setting.private, labels=1 - cast(Tensor, setting.private.labels))
     same = torch.equal(key.release(setting.private).samples, key.release(flipped).samples)
-    require(same, "released samples change with the labels, but the method does not declare uses_labels")
+    require(
+        same, "released samples change with the labels, but the method declares neither uses_labels nor needs_labels"
+    )
 
 
 def _rows_do_not_see_their_place(spec: PluginSpec, device: torch.device) -> None:
