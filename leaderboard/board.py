@@ -19,7 +19,7 @@ from bench.records import ClaimRecord, DatasetRecord, Record, Status
 from leaderboard.claims import METRIC, Verdict, verdict
 from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, number, reason
-from leaderboard.panel import Panel, panel
+from leaderboard.panel import Panel, membership_panel, panel
 from leaderboard.reach import shipped, steps
 
 
@@ -34,8 +34,9 @@ class Row:
         preset, seed, cell: Which run.
         keys: How many keys the attacks were scored on; other evaluators may use fewer, as their records say.
         entries: One entry a metric, weakest over the attacks; keys are metric names in column order.
-        attacks: One set of entries an attack, by evaluator name; keys as in `entries`, attack metrics only.
-        panel: Which attacks count, and what may be said of the method.
+        attacks: One set of entries an attack that matches pairs, by evaluator name; keys as in `entries`.
+        panel: Which attacks that match pairs count, and what may be said of the method.
+        membership: The same of attacks that tell members.
         claim, claim_text: The formal claim, and it in words.
         audited: The claim beside what an audit has shown; None without a claim.
         device: What throughput was measured on; empty where unknown.
@@ -54,6 +55,7 @@ class Row:
     entries: Mapping[str, Entry]
     attacks: Mapping[str, Mapping[str, Entry]]
     panel: Panel
+    membership: Panel
     claim: ClaimRecord | None
     claim_text: str
     audited: Verdict | None
@@ -84,13 +86,13 @@ def rows(records: Iterable[Record], folders: Mapping[str, str] | None = None, po
     made = []
     for key in sorted(cells):
         mine = sorted(cells[key], key=lambda record: record.evaluator)
-        made.append(_row(key[0], mine, panel(mine, known, ladder), shown))
+        made.append(_row(key[0], mine, panel(mine, known, ladder), membership_panel(mine, known), shown))
     return made
 
 
-def _row(dataset: str, records: Sequence[Record], tried: Panel, shown: Sequence[Column]) -> Row:
+def _row(dataset: str, records: Sequence[Record], tried: Panel, told: Panel, shown: Sequence[Column]) -> Row:
     first = records[0]
-    certified = {member.evaluator for member in tried.members if member.certified}
+    certified = {member.evaluator for member in (*tried.members, *told.members) if member.certified}
     data = next((record.dataset for record in records if record.dataset), None)
     claim = next((record.claim for record in records if record.claim), None)
     attacks = [record for record in records if record.kind == "attack"]
@@ -104,7 +106,7 @@ def _row(dataset: str, records: Sequence[Record], tried: Panel, shown: Sequence[
         label=label(first),
         preset=first.preset,
         seed=first.seed,
-        keys=(attacks or records)[0].keys,
+        keys=(attacks or [record for record in records if record.kind == "membership"] or records)[0].keys,
         cell=first.cell,
         entries={column.name: entry(records, column, certified) for column in shown},
         attacks={
@@ -112,6 +114,7 @@ def _row(dataset: str, records: Sequence[Record], tried: Panel, shown: Sequence[
             for record in attacks
         },
         panel=tried,
+        membership=told,
         claim=claim,
         claim_text=claim_text(claim, reached=any(record.status == "ok" for record in records)),
         audited=None if claim is None else verdict(claim, audit.scores.get(METRIC) if audit else None),

@@ -68,6 +68,30 @@ COLUMNS: tuple[Column, ...] = (
         "0.5",
     ),
     Column(
+        "linear-probe-auc", "Linear probe AUC", "linear-probe", "Utility", "higher", 3,
+        "How well one linear layer, trained on released feature vectors, finds the findings in new images: area under "
+        "the ROC curve, the mean over findings and three seeds.",
+        "0.5",
+    ),
+    Column(
+        "noise-robust-auc", "AUC under noise", "linear-probe", "Utility", "higher", 3,
+        "The linear probe's AUC where Gaussian noise of 1, 2 and 3 standard deviations of the original rows is added "
+        "to test vectors: the mean of the three.",
+        "0.5",
+    ),
+    Column(
+        "membership-auc", "Membership AUC", "membership", MEMBERSHIP_GROUP, "lower", 3,
+        "The probability that Eve scores an image that was in the private data above one of the same kind that was "
+        "not; ties count half.",
+        "0.5",
+    ),
+    Column(
+        "membership-tpr", "Membership TPR at 1 % FPR", "membership", MEMBERSHIP_GROUP, "lower", 3,
+        "The share of the private images that Eve names where she is wrong about one in a hundred of the others; the "
+        "figure at one in a thousand stands beside it.",
+        "0.01",
+    ),
+    Column(
         "guesswork", "Guesswork", "attack", ATTACK_GROUP, "higher", None,
         "How many guesses Eve needs until the first correct pair of a raw and a released image, when she guesses from "
         "her best score downwards; ties are averaged. 1 means that her first guess is right.",
@@ -135,8 +159,19 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "nearest-neighbour-distance", "Nearest-neighbour distance", "sets", "Released set", "higher", None,
-        "The mean distance from a raw row to the nearest released row, standardised in the same way. 0 means that the "
-        "raw rows themselves were released.",
+        "The mean distance from a released row to the nearest original row, standardised in the same way: D(A, F) of "
+        "the CVAE paper. 0 means that every released row is an original one.",
+    ),
+    Column(
+        "class-shift", "Classes shift", "sets", "Released set", "lower", 3,
+        "How far the proportions of the classes in the release are from those of the original rows: half the sum of "
+        "their absolute differences.",
+        "what a random draw of so many rows gives",
+    ),
+    Column(
+        "anonymity-set", "Anonymity set", "anonymity", "Released set", "higher", None,
+        "Among how many images each one still hides after the owner has released twice, with some people gone and "
+        "others come: images that share their released form both times.",
     ),
     Column(
         "marginal-distance", "Marginals differ", "tables", "Released set", "lower", 3,

@@ -141,6 +141,15 @@ def beats_chance(score: ScoreRecord) -> bool:
     return score.p < RARE if score.p is not None else against_null(score) == "worse"
 
 
+def short(evaluator: str) -> str:
+    """An evaluator's name for people: the attack's own.
+
+    >>> short("attack-contrastive"), short("membership-lira"), short("utility")
+    ('contrastive', 'lira', 'utility')
+    """
+    return evaluator.removeprefix("attack-").removeprefix("membership-")
+
+
 def number(value: float, digits: int | None) -> str:
     """A figure in print: fixed decimals, or about three significant digits where `digits` is None.
 

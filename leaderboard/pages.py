@@ -17,7 +17,7 @@ from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_te
 from leaderboard.budget import budget_plot
 from leaderboard.columns import Column, columns
 from leaderboard.downloads import flat, results_csv, results_json
-from leaderboard.entries import WORDS, interval, number, reason
+from leaderboard.entries import WORDS, interval, number, reason, short
 from leaderboard.figures import Plane, Version, plane
 from leaderboard.reach import Rung
 from leaderboard.sections import Section, sections
@@ -26,6 +26,8 @@ from leaderboard.slugs import digest, slugs
 MANIFEST = "files.json"
 PLANES: tuple[Plane, ...] = ("reid-auc", "guesswork")
 FIRST_ORDER = "reid-auc"
+MAIN = frozenset({"utility-auc", "guesswork", "reid-auc", "top-1"})
+SILENT = frozenset({"not-run", "not-applicable"})  # the reasons stand below the table
 PICTURED: tuple[Kind, ...] = ("sets", "decoding")
 
 
@@ -152,23 +154,13 @@ def _environment() -> Environment:
     }
     env.globals |= {"words": WORDS, "number": number, "interval": interval, "reason": reason, "command": command}
     env.globals |= {"epsilon_text": epsilon_text, "telling": telling}
-    env.globals |= {"used": _used, "shared_null": _shared_null, "missing": missing}
+    env.globals |= {"used": used, "shared_null": _shared_null, "missing": missing}
     return env
 
 
-def short(evaluator: str) -> str:
-    """An evaluator's name for people: the attack's own.
-
-    >>> short("attack-contrastive"), short("utility")
-    ('contrastive', 'utility')
-    """
-    return evaluator.removeprefix("attack-")
-
-
-def _used(shown: Sequence[Column], some: Sequence[Row]) -> list[Column]:
-    """The columns for a table: the main ones always, others where any row has something to say."""
-    always = {"utility-auc", "guesswork", "reid-auc", "top-1"}
-    return [c for c in shown if c.name in always or any(row.entries[c.name].status != "not-run" for row in some)]
+def used(shown: Sequence[Column], some: Sequence[Row]) -> list[Column]:
+    """The columns for a table: the main ones always, others where any row has a figure, or should have one."""
+    return [c for c in shown if c.name in MAIN or any(row.entries[c.name].status not in SILENT for row in some)]
 
 
 def _shared_null(some: Sequence[Row], metric: str) -> str:

@@ -1,25 +1,32 @@
-"""The attack panel of one cell: which attacks count, the strongest of them, and what may be said of the method.
+"""The attack panels of one cell: which attacks count, the strongest of them, and what may be said of the method.
 
-An attack counts ("certified") where both of its controls hold on the same data, preset and seed: it finds nearly every
-row of the method that hides nothing, and sits at chance on the one that keeps nothing.
+An attack counts ("certified") where both of its controls hold on the same data, preset and seed. One that matches pairs
+finds nearly every row of the method that hides nothing, and sits at chance on the one that keeps nothing. One that
+tells members does better than chance on the method that remembers its rows, and sits at chance on the one that forgets
+them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import JsonValue
 
-from bench.records import RARE, Record, ScoreRecord
+from bench.records import RARE, ROLES, Kind, Record, ScoreRecord
 from bench.types import Role
-from leaderboard.entries import beats_chance, number
+from leaderboard.entries import beats_chance, number, short
 from leaderboard.reach import Rung, Step, reach, state, step
 
 FOUND_AUC, FOUND_GUESSES = 0.99, 1.5
-PAIRS = ("guesswork", "reid-auc", "top-1")
+CONTROLLED: Mapping[Kind, Mapping[str, tuple[str, int | None]]] = {
+    "attack": {"guesswork": ("guesswork", None), "reid-auc": ("ReID AUC", 3)},
+    "membership": {"membership-auc": ("AUC", 3)},
+}
+"""What a control needs of each kind, with title and decimals."""
+BESIDE: Mapping[Kind, tuple[str, ...]] = {"attack": ("top-1",), "membership": ("membership-tpr",)}
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,8 @@ class Member:
 
     Args:
         evaluator: Its record's name.
-        controls: Both, hiding nothing first.
-        rungs: Its reach, from the plainest encoder up.
+        controls: Both, the method on which it must find something first.
+        rungs: Its reach, from the plainest encoder up; none for attacks on membership.
     """
 
     evaluator: str
@@ -61,7 +68,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Panel:
-    """All attacks on one cell, the strongest certified one, and the verdict in words."""
+    """All attacks of one kind on one cell, the strongest certified one, and the verdict in words."""
 
     members: tuple[Member, ...]
     headline: str | None
@@ -73,14 +80,14 @@ class Panel:
 
 
 def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Sequence[Step]) -> Panel:
-    """The panel of one cell.
+    """The panel of the attacks that match pairs, for one cell.
 
     Args:
         records: The cell's own.
         pool: All records of the results, where the controls are looked for.
         ladder: Steps on the ladder: among them (`leaderboard.reach.steps`), and those that came with this version.
     """
-    attacks = [record for record in records if record.attack is not None]
+    attacks = [record for record in records if record.kind == "attack"]
     members = tuple(_member(record, pool, ladder) for record in attacks)
     certified = {member.evaluator for member in members if member.certified}
     scored = [record for record in attacks if record.evaluator in certified and "guesswork" in record.scores]
@@ -89,9 +96,34 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Sequence[St
     return Panel(members, None if strongest is None else strongest.evaluator, verdict)
 
 
-def dumps(made: Panel) -> str:
-    """The panel as JSON with sorted keys: every attack with its controls and reach, the headline and the verdict."""
-    members = {
+def membership_panel(records: Sequence[Record], pool: Sequence[Record]) -> Panel:
+    """The panel of the attacks that tell members; arguments as in `panel`."""
+    attacks = [record for record in records if record.kind == "membership"]
+    members = tuple(_member(record, pool, ()) for record in attacks)
+    certified = {member.evaluator for member in members if member.certified}
+    metric = "membership-auc"
+    scored = [record for record in attacks if record.evaluator in certified and metric in record.scores]
+    if not scored:
+        why = (
+            "no membership attack with a figure whose controls ran and hold" if attacks else "no membership attack ran"
+        )
+        return Panel(members, None, why)
+    strongest = min(scored, key=lambda each: (not beats_chance(each.scores[metric]), -each.scores[metric].value))
+    name, score = _name(strongest), strongest.scores[metric]
+    # The strongest of several attacks is looked at, so chance has as many tries.
+    tries = score.model_copy(update={"p": None if score.p is None else min(1.0, score.p * len(scored))})
+    told = f"members told by {name}: AUC {number(score.value, 3)}"
+    return Panel(members, strongest.evaluator, told if beats_chance(tries) else "members not told by these attacks")
+
+
+def dumps(pairs: Panel, membership: Panel) -> str:
+    """Both panels as JSON with sorted keys: every attack with its controls and reach, the headlines and verdicts."""
+    content = {**_content(pairs), "membership": _content(membership)}
+    return json.dumps(content, indent=2, sort_keys=True) + "\n"
+
+
+def _content(made: Panel) -> dict[str, JsonValue]:
+    members: dict[str, JsonValue] = {
         member.evaluator: {
             "standing": member.standing,
             "controls": {
@@ -101,8 +133,7 @@ def dumps(made: Panel) -> str:
         }
         for member in made.members
     }
-    content = {"attacks": members, "headline": made.headline, "verdict": made.verdict}
-    return json.dumps(content, indent=2, sort_keys=True) + "\n"
+    return {"attacks": members, "headline": made.headline, "verdict": made.verdict}
 
 
 def _strength(record: Record) -> tuple[bool, float, float]:
@@ -114,23 +145,29 @@ def _strength(record: Record) -> tuple[bool, float, float]:
 def _member(record: Record, pool: Sequence[Record], ladder: Sequence[Step]) -> Member:
     assert record.attack is not None
     dataset = record.dataset.name if record.dataset else ""
-    controls = tuple(_control(record, role, pool) for role in ("hides nothing", "keeps nothing"))
-    return Member(record.evaluator, controls, tuple(reach(record.attack, record.preset, dataset, ladder)))
+    controls = tuple(_control(record, role, pool) for role in ROLES[record.kind])
+    rungs = reach(record.attack, record.preset, dataset, ladder) if record.kind == "attack" else ()
+    return Member(record.evaluator, controls, tuple(rungs))
 
 
-def _control(record: Record, role: Literal["hides nothing", "keeps nothing"], pool: Sequence[Record]) -> Control:
+def _control(record: Record, role: Role, pool: Sequence[Record]) -> Control:
     fitting = [other for other in pool if other.method.role == role and _comparable(record, other)]
     found = min(fitting, key=lambda other: (other.status != "ok", _device(other) != _device(record)), default=None)
-    scores = {} if found is None else {name: found.scores[name] for name in PAIRS if name in found.scores}
-    if found is None or not {"guesswork", "reid-auc"} <= scores.keys():
-        why = "never ran" if found is None else (found.reason or "without guesswork or ReID AUC")
+    needed = CONTROLLED[record.kind]
+    looked_at = (*needed, *BESIDE[record.kind])
+    scores = {} if found is None else {name: found.scores[name] for name in looked_at if name in found.scores}
+    if found is None or not needed.keys() <= scores.keys():
+        without = f"without {' or '.join(title for title, _ in needed.values())}"
+        why = "never ran" if found is None else (found.reason or without)
         return Control(role, "not run" if found is None or found.status == "ok" else "fails", why)
     if role == "hides nothing":
         holds = scores["guesswork"].value <= FOUND_GUESSES and scores["reid-auc"].value >= FOUND_AUC
+    elif role == "remembers its rows":
+        holds = beats_chance(scores["membership-auc"])
     else:
         holds = all(_at_chance(score) for score in scores.values())
-    figures = f"guesswork {number(scores['guesswork'].value, None)}, ReID AUC {number(scores['reid-auc'].value, 3)}"
-    return Control(role, "holds" if holds else "fails", figures)
+    figures = (f"{title} {number(scores[name].value, digits)}" for name, (title, digits) in needed.items())
+    return Control(role, "holds" if holds else "fails", ", ".join(figures))
 
 
 def _device(record: Record) -> JsonValue:
@@ -148,12 +185,12 @@ def _comparable(a: Record, b: Record) -> bool:
     """Whether two records hold the same attack on the same data at the same size."""
     if a.attack is None or b.attack is None or a.dataset is None or b.dataset is None:
         return False
-    same_attack = (a.attack.name, a.attack.parameters, a.attack.code) == (
-        b.attack.name, b.attack.parameters, b.attack.code,
+    same_attack = (a.kind, a.attack.name, a.attack.parameters, a.attack.code) == (
+        b.kind, b.attack.name, b.attack.parameters, b.attack.code,
     )  # fmt: skip
     same_data = all(
         getattr(a.dataset, name) == getattr(b.dataset, name)
-        for name in ("name", "parameters", "fingerprint", "public_fingerprint", "rows")
+        for name in ("name", "parameters", "fingerprint", "public_fingerprint", "rows", "features")
     )
     return same_attack and same_data and (a.preset, a.seed, a.limit) == (b.preset, b.seed, b.limit)
 
@@ -189,7 +226,7 @@ def _breaks(record: Record) -> bool:
 
 
 def _name(record: Record) -> str:
-    return record.evaluator.removeprefix("attack-")
+    return short(record.evaluator)
 
 
 def _on(rung: Rung, record: Record) -> bool:

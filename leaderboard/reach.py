@@ -64,7 +64,7 @@ class Rung:
 
 def step(record: Record) -> Step | None:
     """The step that an attack's record stands for; None for other records and those without data."""
-    if record.attack is None or record.dataset is None:
+    if record.kind != "attack" or record.attack is None or record.dataset is None:
         return None
     return Step(
         attack=record.attack, method=record.method, status=record.status, preset=record.preset, seed=record.seed,

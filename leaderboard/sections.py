@@ -58,7 +58,8 @@ def _identity(row: Row) -> tuple[str, ...]:
     if row.data is None:
         return (row.dataset, "")
     data = row.data
-    prints = (data.fingerprint, data.public, data.public_fingerprint)
+    readers = tuple("" if reader is None else reader.fingerprint for reader in (data.features, data.scored_in))
+    prints = (data.fingerprint, data.public, data.public_fingerprint, *readers)
     return (row.dataset, json.dumps(data.parameters, sort_keys=True), *prints)
 
 

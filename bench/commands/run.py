@@ -17,13 +17,16 @@ from bench.records import Record, read_all
 from bench.run import Summary, run
 from bench.store import write_atomically
 from leaderboard.board import Row, rows
-from leaderboard.entries import Entry
-from leaderboard.pages import build
+from leaderboard.entries import Entry, short
+from leaderboard.pages import build, used
 from leaderboard.panel import dumps
 from metrics.pairs import engine
 
-_COLUMNS = ("utility-auc", "guesswork", "reid-auc", "top-1", "nearest-neighbour-distance", "throughput")
-ON_REQUEST = ("learning-curve", "transfer", "detection", "decoding", "probes", "tables", "audit")
+_COLUMNS = (
+    "utility-auc", "linear-probe-auc", "guesswork", "reid-auc", "top-1", "membership-auc", "nearest-neighbour-distance",
+    "throughput",
+)  # fmt: skip
+ON_REQUEST = ("learning-curve", "transfer", "detection", "decoding", "probes", "tables", "anonymity", "audit")
 
 
 def main(options: argparse.Namespace) -> int:
@@ -57,9 +60,9 @@ def _print_table(summary: Summary, where: Place) -> None:
     pool = [found for _, found in read_all(where.results) if isinstance(found, Record)]
     board = rows(shown, {record.cell: record.cell.partition("/")[0] for record in shown}, pool)
     # Panels speak of every attack that is on record; controls that ran now change those of other cells too.
-    panels = {row.cell: row.panel for row in (*board, *rows(pool))}
+    panels = {row.cell: (row.panel, row.membership) for row in (*board, *rows(pool))}
     for cell, made in panels.items():
-        write_atomically(where.results / "panels" / f"{cell}.json", dumps(made))
+        write_atomically(where.results / "panels" / f"{cell}.json", dumps(*made))
     console = to_stdout()
     for dataset in dict.fromkeys(row.dataset for row in board):
         part = [row for row in board if row.dataset == dataset]
@@ -67,7 +70,7 @@ def _print_table(summary: Summary, where: Place) -> None:
         table.add_column("method", no_wrap=True)
         asked = [name for name, entry in part[0].entries.items() if entry.column.kind in ON_REQUEST]
         columns = [part[0].entries[name].column for name in (*_COLUMNS, *asked) if name in part[0].entries]
-        columns = [column for column in columns if any(row.entries[column.name].status != "not-run" for row in part)]
+        columns = used(columns, part)
         for column in columns:
             table.add_column(f"{column.title} {column.arrow}", justify="right", overflow="fold")
         for row in part:
@@ -79,8 +82,8 @@ def _print_table(summary: Summary, where: Place) -> None:
         )
         console.print(table)
         for row in part:
-            if panels[row.cell].members:
-                console.print(f"{row.label}: {panels[row.cell].verdict}")
+            if said := "; ".join(made.verdict for made in panels[row.cell] if made.members):
+                console.print(f"{row.label}: {said}")
         if limits := {record.limit for record in summary.records if record.limit is not None}:
             console.print(f"Run with --limit {min(limits)}: not for a leaderboard.")
 
@@ -104,8 +107,8 @@ def _text(entry: Entry) -> str:
     lines = [entry.text, entry.interval]
     if entry.against_null == "inside":
         lines.append("= chance")
-    if entry.by.startswith("attack-"):
-        lines.append(entry.by.removeprefix("attack-") + ("" if entry.certified else " ?"))
+    if short(entry.by) != entry.by:
+        lines.append(short(entry.by) + ("" if entry.certified else " ?"))
     return "\n".join(lines)
 
 

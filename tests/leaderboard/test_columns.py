@@ -6,9 +6,9 @@ from leaderboard.columns import COLUMNS, columns
 
 
 def test_an_unknown_metric_gets_a_column_with_the_direction_of_its_record() -> None:
-    found = columns([record(scores={"membership-auc": score(0.6, better="lower")})])
-    new = next(column for column in found if column.name == "membership-auc")
-    assert (new.title, new.kind, new.arrow) == ("Membership auc", "attack", "↓")
+    found = columns([record(scores={"new-auc": score(0.6, better="lower")})])
+    new = next(column for column in found if column.name == "new-auc")
+    assert (new.title, new.kind, new.arrow) == ("New auc", "attack", "↓")
     assert len(found) == len(COLUMNS) + 1
 
 

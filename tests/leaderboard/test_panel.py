@@ -11,7 +11,7 @@ from bench.commands.run import _print_table
 from bench.records import PluginRecord, Record
 from bench.run import Summary
 from leaderboard.board import rows
-from leaderboard.panel import dumps, panel
+from leaderboard.panel import dumps, membership_panel, panel
 from leaderboard.reach import Step, rungs, step
 from tests.leaderboard.made_records import guesswork, plugin, record, score
 
@@ -183,7 +183,9 @@ def test_the_strongest_of_several_attacks_has_to_beat_chance_by_more() -> None:
 
 def test_the_panel_as_json_holds_controls_reach_and_verdict() -> None:
     mine = [record("syfer", scores=pairs(80, 0.51, 0.4))]
-    found = json.loads(dumps(panel(mine, [*mine, *holding()], [on_ladder("identity", 1, 0.0)])))
+    found = json.loads(
+        dumps(panel(mine, [*mine, *holding()], [on_ladder("identity", 1, 0.0)]), membership_panel(mine, mine))
+    )
     assert found["attacks"]["contrastive"]["controls"]["keeps nothing"]["state"] == "holds"
     assert found["attacks"]["contrastive"]["reach"]["identity"] == "broken"
     assert set(found["attacks"]["contrastive"]["reach"]) == set(rungs())

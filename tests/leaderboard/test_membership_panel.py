@@ -1,0 +1,76 @@
+"""Which attacks on membership count, and what the board says of members."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench.records import Record, ScoreRecord
+from leaderboard.board import rows
+from leaderboard.panel import dumps, membership_panel, panel
+from leaderboard.reach import step
+from tests.leaderboard.made_records import plugin, record, score
+
+
+def told(value: float, p: float) -> dict[str, ScoreRecord]:
+    return {"membership-auc": score(value, value - 0.05, value + 0.05, null=0.5, null_low=0.45, null_high=0.55, p=p)}
+
+
+def attacking(method: str, value: float, p: float, attack: str = "dcr", role: str | None = None) -> Record:
+    made = record(method, f"membership-{attack}", told(value, p), kind="membership", attack=plugin(attack, {}))
+    return made.model_copy(update={"method": made.method.model_copy(update={"role": role})})
+
+
+def controls(attack: str = "dcr", caught: float = 0.9, quiet: float = 0.5) -> list[Record]:
+    return [
+        attacking("over-fitted-cvae", caught, 0.0 if caught > 0.6 else 0.4, attack, "remembers its rows"),
+        attacking("constant", quiet, 0.6 if quiet < 0.6 else 0.0, attack, "forgets its rows"),
+    ]
+
+
+def test_an_attack_counts_that_catches_the_over_fitted_and_not_the_constant_generator() -> None:
+    mine = [attacking("cvae", 0.7, 0.0)]
+    found = membership_panel(mine, [*mine, *controls()])
+    assert found.members[0].standing == "certified"
+    assert found.verdict == "members told by dcr: AUC 0.700"
+    assert found.headline == "membership-dcr"
+
+
+@pytest.mark.parametrize(
+    ("pool", "standing"),
+    [
+        ([], "controls not run"),
+        (controls()[:1], "controls not run"),
+        (controls(caught=0.52), "not certified"),
+        (controls(quiet=0.7), "not certified"),
+    ],
+)
+def test_an_attack_does_not_count_where_a_control_fails_or_never_ran(pool: list[Record], standing: str) -> None:
+    mine = [attacking("cvae", 0.7, 0.0)]
+    found = membership_panel(mine, [*mine, *pool])
+    assert found.members[0].standing == standing
+    assert found.verdict.startswith("no membership attack with a figure whose controls")
+
+
+def test_no_more_than_chance_gives_is_no_finding_and_many_attacks_are_many_tries() -> None:
+    mine = [attacking("cvae", 0.56, 0.0006, attack) for attack in ("dcr", "lira")]
+    pool = [*controls("dcr"), *controls("lira")]
+    assert membership_panel(mine, [*mine, *pool]).verdict == "members not told by these attacks"
+    assert membership_panel(mine[:1], [*mine, *pool]).verdict == "members told by dcr: AUC 0.560"
+
+
+def test_a_row_shows_the_strongest_attack_that_counts_and_leaves_the_pair_panel_empty() -> None:
+    mine = [attacking("cvae", 0.9, 0.0, "unsound"), attacking("cvae", 0.7, 0.0)]
+    pool = [*mine, *controls(), *controls("unsound", quiet=0.7)]
+    row = next(row for row in rows(pool) if row.method == "cvae")
+    assert (row.entries["membership-auc"].by, row.entries["membership-auc"].certified) == ("membership-dcr", True)
+    assert (row.panel.members, row.attacks, row.keys) == ((), {}, 2)
+
+
+def test_membership_is_no_step_on_the_ladder_and_is_written_beside_the_pairs() -> None:
+    mine = [attacking("cvae", 0.7, 0.0)]
+    assert step(mine[0]) is None
+    written = json.loads(dumps(panel(mine, mine, []), membership_panel(mine, [*mine, *controls()])))
+    assert written["attacks"] == {}
+    assert set(written["membership"]["attacks"]) == {"membership-dcr"}
