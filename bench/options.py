@@ -115,7 +115,7 @@ def run_spec(options: argparse.Namespace) -> RunSpec:
         methods=_specs(chosen.methods),
         datasets=_specs(chosen.datasets),
         attacks=_attacks(chosen.attacks),
-        metrics=_metrics(chosen.metrics),
+        metrics=_metrics(chosen.metrics, in_feature_space=bool(chosen.features or chosen.scored_in)),
         public=None if chosen.public is None else parse(chosen.public),
         size=chosen.size,
         skip_corrupt=chosen.skip_corrupt,
@@ -183,11 +183,13 @@ def _attacks(given: Sequence[Written] | Literal["all", "none"]) -> tuple[PluginS
     return _specs(given)
 
 
-def _metrics(given: Sequence[str] | None) -> tuple[str, ...]:
+def _metrics(given: Sequence[str] | None, *, in_feature_space: bool) -> tuple[str, ...]:
     if given is None:
-        names = registry.working("metrics")
+        known = {
+            name: cast("type[Metric[object]]", registry.load("metrics", name)) for name in registry.working("metrics")
+        }
         return tuple(
-            name for name in names if not cast("type[Metric[object]]", registry.load("metrics", name)).on_request
+            name for name, cls in known.items() if not cls.on_request or (cls.for_features and in_feature_space)
         )
     for name in given:
         registry.build("metrics", parse(name), "quick")

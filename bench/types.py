@@ -344,7 +344,8 @@ class Score:
 class Metric(ABC, Generic[E]):
     """Turns evidence of one kind into a Score. `better` says which direction the data owner wants.
 
-    `on_request` metrics, which cost much, are computed only where they are named.
+    `on_request` metrics, which cost much, are computed only where they are named; those that are `for_features` also
+    where rows are scored in a feature space.
     """
 
     name: ClassVar[str]
@@ -352,6 +353,7 @@ class Metric(ABC, Generic[E]):
     better: ClassVar[Literal["higher", "lower"]]
     source: ClassVar[str]
     on_request: ClassVar[bool] = False
+    for_features: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, evidence: E) -> Score:
