@@ -1,4 +1,4 @@
-"""D(A, F): how far the original rows are from their nearest released row (CVAE paper)."""
+"""D(A, F): how far the released rows are from their nearest original row (CVAE paper, equation 1)."""
 
 from __future__ import annotations
 
@@ -106,16 +106,17 @@ def _measure(a: Tensor, b: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class NearestNeighbourDistance(Metric[SetEvidence]):
-    """Mean distance of an original row to the nearest released row, in standard deviations of the original set."""
+    """Mean distance of a released row to the nearest original row, in standard deviations of the original set."""
 
     name: ClassVar[str] = "nearest-neighbour-distance"
     unit: ClassVar[str] = "distance"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
-    source: ClassVar[str] = "CVAE paper, D(A, F); standardised by the original set"
+    source: ClassVar[str] = "CVAE paper, equation 1: D(A, F); standardised by the original set"
 
     def __call__(self, evidence: SetEvidence) -> Score:
-        """The mean over the original rows; the interval bootstraps the people behind them, the release held fixed.
+        """The mean over the released rows; the interval bootstraps the people behind them, the original held fixed.
 
+        Where nobody stands behind a single released row, its copies are drawn as one (centroids of k rows come k times).
         Where columns of the original hardly vary (`VARYING`), the figure without them is a part.
         """
         score = self._mean(evidence, floor=0.0)
@@ -124,9 +125,14 @@ class NearestNeighbourDistance(Metric[SetEvidence]):
         return replace(score, parts={"varying columns": self._mean(evidence, floor=VARYING)})
 
     def _mean(self, evidence: SetEvidence, *, floor: float) -> Score:
-        each = nearest(*standardise(evidence.original, evidence.released, floor=floor))
+        original, released = standardise(evidence.original, evidence.released, floor=floor)
+        each, drawn_together = nearest(released, original), evidence.released_subjects
+        note = "95 % bootstrap over people"
+        if drawn_together is None:
+            drawn_together = torch.unique(evidence.released.flatten(1), dim=0, return_inverse=True)[1]
+            note = "95 % bootstrap over distinct released rows"
         seed = derive(evidence.seed, "nearest-neighbour-distance")
         values = torch.stack((each, torch.ones_like(each)), dim=1)
-        drawn, rows = bootstrap_sums(values, evidence.subjects, DRAWS, seed=seed).T
+        drawn, rows = bootstrap_sums(values, drawn_together, DRAWS, seed=seed).T
         low, high = torch.quantile(drawn / rows, LEVELS).tolist()
-        return Score(float(each.mean()), low, high, len(each), note="95 % bootstrap over people")
+        return Score(float(each.mean()), low, high, len(each), note=note)

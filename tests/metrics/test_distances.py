@@ -113,6 +113,37 @@ def test_one_row_is_a_set() -> None:
     assert MaxDispersion()(SetEvidence(torch.ones(1, 3), torch.zeros(1, 3), None, None, 0)).value == 0.0
 
 
+def test_distances_are_those_of_released_rows_to_the_nearest_original() -> None:
+    # The original has mean 1 and deviation 1, so that distances on its scale are those of the numbers.
+    original, released = torch.tensor([[0.0], [2.0], [0.0], [2.0]]), torch.tensor([[0.0], [5.0], [3.0]])
+    score = NearestNeighbourDistance()(SetEvidence(original, released, None, None, 0))
+    assert score.value == pytest.approx((0 + 3 + 1) / 3)
+    assert score.n == 3
+    # A row far from all others is no figure of its own where nobody released it.
+    assert NearestNeighbourDistance()(SetEvidence(original, original[:2], None, None, 0)).value == 0.0
+
+
+def test_copies_of_a_released_row_are_drawn_as_one_and_rows_of_a_person_together() -> None:
+    original, few = rows(60, 3, 1).float(), rows(12, 3, 2).float()
+    metric = NearestNeighbourDistance()
+    once = metric(SetEvidence(original, few, None, None, 0))
+    often = metric(SetEvidence(original, few.repeat_interleave(5, dim=0), None, None, 0))
+    people = metric(
+        SetEvidence(original, few.repeat_interleave(5, dim=0), None, torch.arange(12).repeat_interleave(5), 0)
+    )
+    assert often.value == pytest.approx(once.value)
+    assert people.low is not None
+    assert people.high is not None
+    for score in (once, often):
+        assert score.low is not None
+        assert score.high is not None
+        assert score.high - score.low == pytest.approx(people.high - people.low, rel=0.2)
+    alone = metric(SetEvidence(original, few.repeat_interleave(5, dim=0), None, torch.arange(60), 0))
+    assert alone.low is not None
+    assert alone.high is not None
+    assert alone.high - alone.low < 0.6 * (people.high - people.low)  # 1 / sqrt(5) = 0.45
+
+
 def test_sets_in_different_spaces_do_not_compare() -> None:
     evidence = SetEvidence(torch.zeros(4, 2), torch.zeros(4, 3), None, None, 0)
     with pytest.raises(NotApplicable, match="one space"):
