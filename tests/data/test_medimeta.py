@@ -1,0 +1,190 @@
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+from bench.data.medimeta import MedIMeta
+from bench.data.prepare import prepare, verify
+from bench.data.source import DataError
+from bench.data.table import read_table
+
+N = 6
+SKIN = {
+    "Diagnosis": ("MULTICLASS_CLASSIFICATION", ("blue nevus", "melanoma", "lentigo"), [0, 1, 2, 0, 1, 2]),
+    "Diagnosis grouped": ("MULTICLASS_CLASSIFICATION", ("nevus", "melanoma"), [0, 1, 0, 0, 1, 0]),
+    "Blue Whitish Veil": ("BINARY_CLASSIFICATION", ("absent", "present"), [0, 0, 1, 1, 0, 0]),
+    "findings": ("MULTILABEL_CLASSIFICATION", ("streaks", "dots"), [[0, 1], [1, 1], [0, 0], [1, 0], [0, 0], [0, 1]]),
+    "score": ("REGRESSION", {"type": "integer", "interval": [0, 10]}, [1, 2, 3, 4, 5, 6]),
+}
+ORGANS = {"organ label": ("MULTICLASS_CLASSIFICATION", ("heart", "left lung", "liver"), [0, 1, 2, 0, 1, 2])}
+
+
+def write(
+    root: Path, part: str, tasks: Mapping[str, tuple[str, object, list]], *, channels: int, columns: Mapping[str, list]
+) -> Path:
+    """A set of six images as MedIMeta's writer lays it out."""
+    top = root / part
+    for folder in ("images", "task_labels", "splits", "original_splits"):
+        (top / folder).mkdir(parents=True)
+    described = []
+    for name, (target, labels, marks) in tasks.items():
+        np.save(top / "task_labels" / f"{name}.npy", marks)
+        numbered = dict(enumerate(labels)) if isinstance(labels, tuple) else labels
+        described.append({"task_name": name, "task_target": target, "labels": numbered})
+    info = {"id": part, "name": part, "tasks": described, "input_size": [channels, 224, 224], "total_num_samples": N,
+            "license": "Creative Commons (CC BY-SA 4.0)"}  # fmt: skip
+    (top / "info.yaml").write_text(yaml.safe_dump(info, sort_keys=False))
+    cells = {"filepath": [f"images/{row:06d}.tiff" for row in range(N)], "split": ["train"] * N, **columns}
+    lines = [",".join(cells), *(",".join(str(cells[name][row]) for name in cells) for row in range(N))]
+    (top / "annotations.csv").write_text("\n".join(lines) + "\n")
+    for row in range(N):
+        shape = (224, 224, 3) if channels == 3 else (224, 224)
+        pixels = np.random.default_rng(row).integers(0, 256, shape, dtype=np.uint8)
+        Image.fromarray(pixels).save(top / f"images/{row:06d}.tiff", compression=None)
+    return top
+
+
+@pytest.fixture
+def skin(tmp_path: Path) -> Path:
+    files = [f"release_v0/images/{row}.jpg" for row in range(N)]
+    return write(tmp_path / "MedIMeta", "skinl_derm", SKIN, channels=3, columns={"original_filepath": files})
+
+
+@pytest.fixture
+def organs(tmp_path: Path) -> Path:
+    volumes = [f"LITS Challenge/volume-{number}.nii" for number in (0, 0, 0, 1, 1, 1)]
+    return write(tmp_path / "MedIMeta", "organs_axial", ORGANS, channels=1, columns={"original_filepath": volumes})
+
+
+def test_default_task_of_skin_lesions_gives_colour_rows_of_exclusive_classes(skin: Path, tmp_path: Path) -> None:
+    prepared = prepare(MedIMeta(), roots=[tmp_path], cache=tmp_path / "cache")
+    verify(prepared)
+    assert prepared.samples.shape == (N, 3, 64, 64)
+    assert prepared.findings == ("nevus", "melanoma")
+    assert prepared.exclusive
+    assert prepared.labels.argmax(axis=1).tolist() == [0, 1, 0, 0, 1, 0]
+    assert prepared.subjects is None
+    assert prepared.name == "medimeta:skinl_derm[task=Diagnosis grouped]"
+    assert prepared.origin == "derm7pt"
+
+
+def test_rows_at_full_size_are_the_official_pixels_in_official_order(skin: Path, tmp_path: Path) -> None:
+    prepared = prepare(MedIMeta(), roots=[skin.parent], cache=tmp_path / "cache", size=224)
+    for row in range(N):
+        pixels = np.asarray(Image.open(skin / f"images/{row:06d}.tiff")).transpose(2, 0, 1)
+        np.testing.assert_array_equal(prepared.samples[row], pixels)
+
+
+def test_organs_of_one_volume_are_one_person_s(organs: Path, tmp_path: Path) -> None:
+    prepared = prepare(MedIMeta("organs_axial"), roots=[tmp_path], cache=tmp_path / "cache")
+    assert prepared.samples.shape[1:] == (1, 64, 64)
+    assert prepared.subjects is not None
+    assert prepared.subjects.tolist() == [0, 0, 0, 1, 1, 1]
+    assert prepared.origin == "lits"
+    assert "images cut from one original file count as one person's" in prepared.notes
+
+
+def test_patients_are_read_where_there_is_a_column_of_them(tmp_path: Path) -> None:
+    columns = {"original_filepath": ["a.png"] * N, "patient_id": [7, 7, 8, 8, "", ""]}
+    write(tmp_path, "organs_axial", ORGANS, channels=1, columns=columns)
+    assert MedIMeta("organs_axial").scan([tmp_path], 64).subjects == ["7", "7", "8", "8", "", ""]
+
+
+def test_task_of_two_classes_is_one_finding_and_a_multi_label_task_several(skin: Path, tmp_path: Path) -> None:
+    veil = MedIMeta(task="Blue Whitish Veil").scan([tmp_path], 64)
+    assert (veil.findings, veil.exclusive) == (("Blue Whitish Veil: present",), False)
+    assert veil.labels[:, 0].tolist() == [0, 0, 1, 1, 0, 0]
+    several = MedIMeta(task="findings").scan([tmp_path], 64)
+    assert (several.findings, several.exclusive) == (("streaks", "dots"), False)
+    assert several.labels.tolist() == SKIN["findings"][2]
+
+
+def test_labels_agree_with_the_annotations_that_the_set_s_own_writer_adds(tmp_path: Path) -> None:
+    columns = {"tasks/organ label": ORGANS["organ label"][2]}
+    top = write(tmp_path, "organs_axial", ORGANS, channels=1, columns=columns)
+    written = read_table(top / "annotations.csv", ("tasks/organ label",))["tasks/organ label"].astype(int)
+    scan = MedIMeta("organs_axial").scan([tmp_path], 64)
+    assert scan.labels.argmax(axis=1).tolist() == written.tolist()
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ("Diagnoses", r"no task 'Diagnoses'; write medimeta:skinl_derm\[task=NAME\] with one of Diagnosis, "),
+        ("score", "the task 'score' of skinl_derm is REGRESSION"),
+    ],
+)
+def test_unknown_and_unsuitable_tasks_are_refused(skin: Path, task: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        MedIMeta(task=task).scan([skin.parent], 64)
+
+
+@pytest.mark.parametrize("part", ["../skinl_derm", "", "Skin Lesions"])
+def test_part_that_is_no_name_is_refused(part: str) -> None:
+    with pytest.raises(ValueError, match="part must be the name of a set such as skinl_derm"):
+        MedIMeta(part)
+
+
+@pytest.mark.parametrize(
+    ("marks", "message"),
+    [
+        (np.array([0, 1, 2, 0, 1, 0]), "whole numbers from 0 to 1, found int64"),
+        (np.array([0, 1, -1, 0, 1, 0]), "whole numbers from 0 to 1, found int64"),
+        (np.array([0.0, 1, 0, 0, 1, 0]), "found float64"),
+        (np.array([[0, 1, 0, 0, 1, 0]]), r"found int64 of shape \(1, 6\)"),
+        (np.array([0, 1, 0]), r"expected 6 rows, .* found 6 in annotations\.csv and 3 labels"),
+        (np.array([{}], dtype=object), "allow_pickle"),
+    ],
+)
+def test_wrong_labels_are_refused_with_the_reason(skin: Path, marks: np.ndarray, message: str) -> None:
+    np.save(skin / "task_labels/Diagnosis grouped.npy", marks)
+    with pytest.raises(DataError, match=message):
+        MedIMeta().scan([skin.parent], 64)
+
+
+def test_partial_trees_are_refused_with_what_is_missing(skin: Path) -> None:
+    (skin / "images/000003.tiff").unlink()
+    with pytest.raises(DataError, match=r"1 of 6 images were not found in .*, first 000003\.tiff"):
+        MedIMeta().scan([skin.parent], 64)
+    (skin / "task_labels/Diagnosis grouped.npy").unlink()
+    with pytest.raises(DataError, match=r"expected .*Diagnosis grouped\.npy, found none"):
+        MedIMeta().scan([skin.parent], 64)
+    (skin / "annotations.csv").unlink()
+    with pytest.raises(DataError, match=r"annotations\.csv not found"):
+        MedIMeta().scan([skin.parent], 64)
+
+
+@pytest.mark.parametrize("file", ["info.yaml", "annotations.csv", "task_labels/Diagnosis grouped.npy"])
+def test_web_page_in_place_of_a_file_is_refused(skin: Path, file: str) -> None:
+    (skin / file).write_bytes(b"<!DOCTYPE html><html></html>")
+    with pytest.raises(DataError, match="found an HTML page"):
+        MedIMeta().scan([skin.parent], 64)
+
+
+@pytest.mark.parametrize(
+    "text", ["- a\n- b\n", "id: [", "id: organs_axial\ninput_size: [3]\ntasks: []\ntotal_num_samples: 6\n", "id: 1\n"]
+)
+def test_description_of_another_kind_or_set_is_refused(skin: Path, text: str) -> None:
+    (skin / "info.yaml").write_text(text)
+    with pytest.raises(DataError, match="not the description of a MedIMeta set"):
+        MedIMeta().scan([skin.parent], 64)
+
+
+def test_description_runs_no_code(skin: Path) -> None:
+    (skin / "info.yaml").write_text("id: !!python/object/apply:os.getcwd []\n")
+    with pytest.raises(DataError, match="not the description of a MedIMeta set"):
+        MedIMeta().scan([skin.parent], 64)
+
+
+def test_absent_set_says_where_to_get_it(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"(?s)expected organs_axial/info\.yaml in one of.*zenodo\.org/records/7884735"):
+        MedIMeta("organs_axial").scan([tmp_path], 64)
+
+
+def test_stamp_follows_changed_labels(skin: Path) -> None:
+    before = MedIMeta().stamp([skin.parent])
+    np.save(skin / "task_labels/Diagnosis grouped.npy", np.zeros(N + 1, dtype=np.int64))
+    assert MedIMeta().stamp([skin.parent]) != before
