@@ -1,0 +1,30 @@
+"""Checks of a generator's state, which may come from a stranger's file: names, shapes, kinds and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+import torch
+
+from bench.types import State
+
+
+def check_names(state: State, names: Set[str]) -> None:
+    """Raise ValueError unless `state` has exactly those tensors."""
+    if missing := sorted(names - state.keys()):
+        raise ValueError(f"a generator's state needs {', '.join(missing)}: got {', '.join(sorted(state)) or 'nothing'}")
+    if unknown := sorted(state.keys() - names):
+        raise ValueError(f"a generator's state holds {', '.join(unknown)}: expected only {', '.join(sorted(names))}")
+
+
+def check_tensors(
+    state: State, shapes: Mapping[str, tuple[int, ...]], *, dtype: torch.dtype = torch.float32, finite: bool = True
+) -> None:
+    """Raise ValueError unless each tensor of `shapes` has its shape and `dtype`, and numbers that are finite."""
+    for name, shape in shapes.items():
+        tensor = state[name]
+        if tuple(tensor.shape) != shape or tensor.dtype != dtype:
+            raise ValueError(f"{name} must be {dtype} of shape {shape}, got {tensor.dtype} {tuple(tensor.shape)}")
+        bad = int((~tensor.isfinite()).sum())
+        if finite and bad:
+            raise ValueError(f"{name} must be finite: {bad} of its {tensor.numel()} numbers are not")

@@ -1,0 +1,229 @@
+"""CVAE: synthetic feature vectors, drawn from a conditional variational autoencoder of the private ones.
+
+Source: Di Salvo et al., Privacy-preserving datasets by capturing feature distributions with conditional VAEs (2024),
+and the authors' code. The network and its two formulas are in `bench.nets.cvae`, its training in
+`bench.nets.cvae_training`, what is published in `methods.cvae_decoder`. Vectors only: images come to it through
+`--features`. Nothing is learned from public rows. A released row has no raw row behind it, so that there are no links.
+
+Differences from the paper:
+- The paper's "100" units of the encoder are mean and log variance of a latent of 50, as in the code.
+- `variant="official-code"` trains with the code's divergence, whose prior is N(0, 1/2), and multiplies N(0, I) by
+  `variance` itself, as the code does: a `variance` of v gives the latents v^2, which is 2 v^2 of the prior's variance
+  (.5, 1 and 1.5 of the paper are then .5, 2 and 4.5 times it). With "corrected" the prior is N(0, I), and `variance` is
+  what it says.
+- Classes are the patterns of labels, withheld ones a value like any other; for exclusive classes, the paper's.
+- Held-out rows for early stopping are whole people among the private ones, not a split of their own. They decide when
+  training ends, and so count as rows that the release was made of. People who alone show a class are learned from;
+  where that holds out nobody, the learned rows themselves are judged by.
+- A stored set (`publish="set"`) has the exact class counts of the private rows, as in the code; the decoder
+  (`publish="decoder"`, the paper's online form) draws classes by the published proportions, as does the set of the same
+  size that is released beside it.
+- Columns that are constant stay so; the code divides by zero.
+
+Columns are scaled to [0, 1] by the least and greatest private number of each, which the decoder publishes and a stored
+set approaches: two people's numbers a column are given away, whatever else is hidden.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from bench.label_mix import LabelMix
+from bench.nets.cvae import ConditionalVAE, Formula
+from bench.nets.cvae_training import CVAECourse, train_cvae
+from bench.nets.hold_out import hold_out
+from bench.nets.seeded import seeded
+from bench.seeds import derive, generator
+from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Role, Scheme, State
+from methods.cvae_decoder import Decoder
+
+
+@dataclass(frozen=True)
+class CVAE(Method):
+    """Feature vectors drawn from a conditional variational autoencoder trained on the private ones.
+
+    Args:
+        variance: Of the latents that rows are drawn from; 1 is the prior's, less draws nearer to the class's prototype.
+            Under `official-code` what standard normal latents are multiplied by.
+        variant: The formulas of Kingma and Welling, or those of the authors' code.
+        publish: The drawn set, with exact class counts; or the decoder, beside a set drawn from it.
+        latent, hidden: Numbers of a latent, and width of the hidden layers.
+        beta: Weight of the divergence beside the squared error.
+        epochs, batch, learning_rate, patience: As in `bench.nets.cvae_training.CVAECourse`.
+        held_out: Share of the private rows, whole people, by which training is stopped, above 0 and below 1; they count
+            as rows that the release was made of. Nobody is held out where `patience` is None.
+    """
+
+    name: ClassVar[str] = "cvae"
+    source: ClassVar[str] = "Di Salvo et al. 2024, conditional VAE on feature vectors, and the authors' code"
+    claims: ClassVar[str] = "no formal guarantee; the least and greatest private number of every feature are given away"
+    needs_labels: ClassVar[bool] = True
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"epochs": 20}}
+
+    variance: float = 1.0
+    variant: Formula = "corrected"
+    publish: Literal["set", "decoder"] = "set"
+    latent: int = 50
+    hidden: int = 256
+    beta: float = 0.1
+    epochs: int = 1000
+    batch: int = 512
+    learning_rate: float = 1e-3
+    patience: int | None = 15
+    held_out: float = 0.1
+
+    def __post_init__(self) -> None:
+        self.course()
+        for what in ("latent", "hidden"):
+            if getattr(self, what) < 1:
+                raise ValueError(f"{what} must be at least 1, got {getattr(self, what)}")
+        if not (self.variance >= 0 and math.isfinite(self.variance)):
+            raise ValueError(f"variance must be at least 0 and finite, got {self.variance}")
+        if not 0 < self.held_out < 1:
+            raise ValueError(f"held_out must be above 0 and below 1, got {self.held_out}")
+        if self.publish not in ("set", "decoder"):
+            raise ValueError(f"publish must be set or decoder, got {self.publish!r}")
+
+    def course(self) -> CVAECourse:
+        """How the network is trained."""
+        return CVAECourse(self.variant, self.beta, self.epochs, self.batch, self.learning_rate, self.patience)
+
+    def fit(self, public: Dataset, seed: int) -> CVAEScheme:
+        """Nothing to learn. Raises NotApplicable for images."""
+        _require_vectors(public)
+        return CVAEScheme(self)
+
+    def load(self, state: State) -> CVAEScheme:
+        """The scheme, which has no state."""
+        return CVAEScheme(self)
+
+    def centres(self, network: ConditionalVAE, rows: Tensor, number: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+        """About which latents are drawn (q, latent), and the class (q,) of each: the origin, for every class."""
+        return rows.new_zeros(classes, self.latent), torch.arange(classes, device=rows.device)
+
+
+@dataclass(frozen=True)
+class OverfittedCVAE(CVAE):
+    """A conditional autoencoder without divergence or early stopping, whose release is its training rows decoded.
+
+    Attacks on membership are held against it: it must be caught. Without a divergence the latents of the rows are no
+    N(0, I), and draws from that fall between them; so it draws from the latents of its training rows (the aggregate
+    posterior), `variance` about each, and gives near copies of them. The decoder publishes those latents.
+    """
+
+    name: ClassVar[str] = "over-fitted-cvae"
+    source: ClassVar[str] = "reference row: a conditional VAE with beta = 0, trained to the end on all rows"
+    role: ClassVar[Role | None] = "remembers its rows"
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {}
+
+    variance: float = 0.0
+    beta: float = 0.0
+    epochs: int = 1000
+    patience: int | None = None
+
+    def centres(self, network: ConditionalVAE, rows: Tensor, number: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+        """The latent means (n, latent) of the rows (n, d) it learned from, and their classes (n,)."""
+        return network.encode(rows, one_hot(number, classes).to(rows.dtype))[0], number
+
+
+@dataclass(frozen=True)
+class CVAEScheme(Scheme):
+    """The parameters: there is nothing else that all owners share."""
+
+    method: CVAE
+
+    def sample_key(self, seed: int) -> CVAEKey:
+        """A key with random numbers of its own."""
+        return CVAEKey(self.method, derive(seed, "cvae-key"))
+
+    def load_key(self, state: State) -> CVAEKey:
+        """The key that `CVAEKey.state` described."""
+        return CVAEKey(self.method, int(state["seed"]))
+
+    def load_generator(self, state: State) -> Decoder:
+        """The decoder that `Decoder.state` described.
+
+        Raises:
+            ValueError: Names, shapes, kinds or numbers of no decoder with this method's widths.
+        """
+        return Decoder.load(state, hidden=self.method.hidden, latent=self.method.latent)
+
+
+@dataclass(frozen=True)
+class CVAEKey(Key):
+    """A seed, of which the network's start, the held-out people, the batches and all draws come."""
+
+    method: CVAE
+    seed: int
+
+    def release(self, private: Dataset) -> Release:
+        """As many synthetic rows (n, d) as there are private ones, with labels, in random order.
+
+        Raises:
+            NotApplicable: Images; or all rows are one person's, and nobody can be held out.
+            ValueError: Fewer than two rows, or features that are not finite.
+            FloatingPointError: Training diverged.
+        """
+        decoder, number = self.train(private)
+        if self.method.publish == "decoder":
+            drawn = decoder.sample(len(private), derive(self.seed, "release"))
+            return Release(drawn.samples, drawn.labels, None, generator=decoder)
+        order = torch.randperm(len(number), generator=generator(derive(self.seed, "order"))).to(number.device)
+        return decoder.rows(number[order], derive(self.seed, "release"))
+
+    def train(self, private: Dataset) -> tuple[Decoder, Tensor]:
+        """The decoder, and the class (n,) int64 of each private row; errors as `release`."""
+        method, samples = self.method, private.samples
+        _require_vectors(private)
+        if len(samples) < 2:
+            raise ValueError(f"{method.name} needs at least 2 rows to learn from, got {len(samples)}")
+        bad = int((~samples.isfinite()).any(dim=1).sum())
+        if bad:
+            raise ValueError(f"features must be finite: {bad} of {len(samples)} rows of {private.name} are not")
+        mix, number = LabelMix.of(private.labels, samples)
+        learned, judged = self._parts(private, number)
+        minimum, maximum = samples[learned].aminmax(dim=0)
+        extent = maximum - minimum
+        rows = (samples - minimum) / torch.where(extent > 0, extent, 1)
+        d, c = samples.shape[1], len(mix.classes)
+        with seeded(derive(self.seed, "network"), samples.device):
+            network = ConditionalVAE(d, c, hidden=method.hidden, latent=method.latent).to(samples.device)
+        condition = one_hot(number, c).to(rows.dtype)
+        train_cvae(
+            network, rows[learned], condition[learned], method.course(), judged=(rows[judged], condition[judged]),
+            seed=derive(self.seed, "training"),
+        )  # fmt: skip
+        centres = method.centres(network, rows[learned], number[learned], c)
+        official = method.variant == "official-code"
+        deviation = method.variance if official else math.sqrt(method.variance)
+        return Decoder(network.decoder, mix, minimum, extent, deviation, *centres), number
+
+    def state(self) -> State:
+        """The seed, a single int64."""
+        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+
+    def _parts(self, private: Dataset, number: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows (int64 indices) to learn from, and other people's to judge by; each class is learned."""
+        rows = torch.arange(len(private), device=number.device)
+        if self.method.patience is None:
+            return rows, rows
+        learned, held = hold_out(private, self.method.held_out, derive(self.seed, "held out"))
+        people = rows if private.subjects is None else private.subjects
+        lacking = held[~torch.isin(number[held], number[learned])]
+        back = torch.isin(people[held], people[lacking])
+        learned, held = torch.cat((learned, held[back])), held[~back]
+        return learned, held if len(held) else learned
+
+
+def _require_vectors(data: Dataset) -> None:
+    if data.samples.ndim != 2:
+        raise NotApplicable(
+            f"cvae learns from feature vectors, and {data.name} is images: choose --features (pixels, eigenspace, ...)"
+        )
