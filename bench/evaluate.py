@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
+import torch
 from pydantic import JsonValue
 from torch import Tensor
 
@@ -27,6 +28,7 @@ from bench.evidence import (
     DetectionEvidence,
     Evidence,
     LearningEvidence,
+    MembershipEvidence,
     PairEvidence,
     ProbeEvidence,
     SetEvidence,
@@ -37,6 +39,7 @@ from bench.evidence import (
 )
 from bench.machine import hardware
 from bench.measurement import Measurement
+from bench.membership import run_membership
 from bench.originals import originals
 from bench.pictures import before_and_after
 from bench.probes import run_probes
@@ -87,9 +90,9 @@ class Task:
 
 
 def open_task(argument: object) -> DatasetRecord:
-    """Prepare and split the data of a (DataChoice, Place, workers) and describe them."""
-    choice, place, workers = cast(tuple[DataChoice, Place, int], argument)
-    return open_data(choice, place, workers=workers)[1]
+    """Prepare and split the data of a (DataChoice, Place, device, workers) and describe them."""
+    choice, place, device, workers = cast(tuple[DataChoice, Place, str, int], argument)
+    return open_data(choice, place, torch.device(device), workers=workers)[1]
 
 
 def fit_task(argument: object) -> Fitted:
@@ -162,14 +165,20 @@ def _judge(metric: Metric[Evidence], evidence: Mapping[str, Evidence]) -> Score:
 
 def run_sets(bench: Workbench, attack: Attack | None) -> Measurement:
     """The released rows under the first key beside the raw ones, as sets."""
-    sealed = bench.sealed(bench.scheme(), 0)
+    scheme = bench.scheme()
+    sealed = bench.sealed(scheme, 0)
     subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
+    labels, released_labels = bench.private.labels, sealed.release.labels
     evidence = SetEvidence(
         original=bench.vectors(bench.private.samples).cpu(),
         released=bench.vectors(sealed.release.samples).cpu(),
         subjects=subjects,
         released_subjects=_people(sealed, subjects),
         seed=bench.seed("sets"),
+        labels=None if labels is None else labels.cpu(),
+        released_labels=None if released_labels is None else bench.key(scheme, 0).decode(released_labels).cpu(),
+        findings=bench.private.findings,
+        exclusive=bench.private.exclusive,
     )
     picture = before_and_after(bench.private.samples, sealed) if bench.record.shareable else None
     return Measurement({"": evidence}, {}, {}, {}, picture)
@@ -203,6 +212,7 @@ def run_throughput(bench: Workbench, attack: Attack | None) -> Measurement:
 
 EVALUATORS: Mapping[Kind, Callable[[Workbench, Attack | None], Measurement]] = {
     "attack": run_attack,
+    "membership": run_membership,
     "utility": run_utility,
     "learning-curve": run_learning_curve,
     "transfer": run_transfer,
@@ -216,6 +226,7 @@ EVALUATORS: Mapping[Kind, Callable[[Workbench, Attack | None], Measurement]] = {
 }
 EVIDENCE: Mapping[Kind, type[Evidence]] = {
     "attack": PairEvidence,
+    "membership": MembershipEvidence,
     "utility": UtilityEvidence,
     "learning-curve": LearningEvidence,
     "transfer": TransferEvidence,

@@ -79,7 +79,7 @@ class _Scheduler:
         for choice, part in by_data.items():
             name = f"{choice.dataset} seed {choice.seed}"
             log = self.place.results / "logs" / f"data-{slug(choice.dataset.name)}.log"
-            argument = (choice, self.place, max(1, (os.cpu_count() or 1) // self.spec.jobs))
+            argument = (choice, self.place, self.spec.device, max(1, (os.cpu_count() or 1) // self.spec.jobs))
             job = Job(f"data {name}", open_task, argument, DATA_SECONDS, log)
             self._submit(job, partial(self._opened, choice, part))
 
@@ -215,7 +215,8 @@ class _Scheduler:
 def _keys(kind: Kind, preset: Preset) -> int:
     """Under how many keys an evaluator of that kind looks at releases."""
     several: dict[Kind, int] = {
-        "attack": preset.keys, "utility": preset.utility_keys, "throughput": preset.repeats,
+        "attack": preset.keys, "membership": preset.keys, "utility": preset.utility_keys,
+        "throughput": preset.repeats,
     }  # fmt: skip
     return several.get(kind, 1)
 

@@ -15,6 +15,7 @@ from bench.evidence import (
     DetectionEvidence,
     Evidence,
     LearningEvidence,
+    MembershipEvidence,
     PairEvidence,
     PairLevel,
     ProbeEvidence,
@@ -78,6 +79,11 @@ def _evidence(kind: type) -> Iterator[Evidence]:
             ProbeEvidence: (ProbeEvidence({"mark": single}, {"mark": single}),),
         }
         yield from found[kind]
+    elif kind is MembershipEvidence:
+        members = subjects % 4 != 0
+        yield MembershipEvidence([torch.rand(ROWS, generator=random).double() for _ in range(2)], members, subjects, 1)
+        yield MembershipEvidence([torch.zeros(ROWS, dtype=torch.float64)], members, None, 1)
+        yield MembershipEvidence([members.double()], members, subjects, 1)
     elif kind is TableEvidence:
         rows = torch.rand(ROWS, 3, generator=random)
         yield TableEvidence(rows, rows + 0.1, torch.rand(ROWS, 3, generator=random), ("a", "b", "c"), 1)
