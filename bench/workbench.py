@@ -9,6 +9,7 @@ from functools import partial
 from typing import Self, TypeVar, cast
 
 import torch
+from pydantic import JsonValue
 from torch import Tensor
 
 from bench import registry
@@ -16,6 +17,7 @@ from bench.cell import Cell, DataChoice, Place, fit_inputs, release_inputs, to_f
 from bench.contract import ContractError, Sealed, check, fingerprint, seal
 from bench.data.prepare import Prepared, prepare
 from bench.data.source import DataError, Source
+from bench.features.space import Space, digest, open_space, read_splits
 from bench.presets import PRESETS, Preset
 from bench.progress import report, stage
 from bench.records import DatasetRecord
@@ -29,8 +31,14 @@ MINIMUM_CASES = 5
 T = TypeVar("T")
 
 
-def open_data(choice: DataChoice, place: Place, *, workers: int = 0) -> tuple[Splits, DatasetRecord]:
-    """The splits of a data choice, prepared on first use, and what a record says about them."""
+def open_data(
+    choice: DataChoice, place: Place, device: torch.device, *, workers: int = 0
+) -> tuple[Splits, DatasetRecord, Space | None]:
+    """The splits of a data choice, prepared on first use, and what a record says about them.
+
+    Where the choice has `features`, the splits hold those; `device` is what images are read on. The space is that of
+    `scored_in`, None without one.
+    """
     preset = PRESETS[choice.preset]
     source, private = _prepared(choice.dataset, choice, place, workers)
     public_spec = choice.public or parse(source.public)
@@ -64,7 +72,33 @@ def open_data(choice: DataChoice, place: Place, *, workers: int = 0) -> tuple[Sp
         skipped=private.skipped + (public.skipped if public is not None else 0),
         notes=notes,
     )
-    return splits, record
+    if choice.features is None and choice.scored_in is None:
+        return splits, record, None
+    return _seen(choice, place, device, splits, record, private, public or private)
+
+
+def _seen(
+    choice: DataChoice, place: Place, device: torch.device, splits: Splits, record: DatasetRecord, private: Prepared,
+    public: Prepared,
+) -> tuple[Splits, DatasetRecord, Space | None]:  # fmt: skip
+    """The same through the extractor of the choice."""
+    written = choice.features or choice.scored_in
+    assert written is not None
+    if splits.private.samples.ndim != 4:
+        raise DataError(
+            f"{record.name} is a table: its rows are vectors already, so leave out --features and --scored-in"
+        )
+    rows: dict[str, JsonValue] = {"data": public.fingerprint, "rows": digest([torch.from_numpy(splits.rows["public"])])}
+    space = open_space(
+        written, splits.public.to(device), rows=rows, preset=choice.preset, seed=derive(choice.seed, "features"),
+        cache=place.cache,
+    )  # fmt: skip
+    if choice.features is None:
+        name = f"{record.name}, seen through {space.shown}"
+        return splits, record.model_copy(update={"name": name, "scored_in": space.record(splits.public.samples)}), space
+    splits, features = read_splits(space, splits, private=private, public=public, cache=place.cache)
+    changed = {"name": f"{record.name} as {space.shown}", "shape": [features.dimensions], "features": features}
+    return splits, record.model_copy(update=changed), None
 
 
 def _prepared(spec: PluginSpec, choice: DataChoice, place: Place, workers: int) -> tuple[Source, Prepared]:
@@ -124,7 +158,8 @@ def drop_releases(cell: Cell, data: DatasetRecord, place: Place) -> None:
 class Workbench:
     """One cell ready for its evaluators, all tensors on the cell's device.
 
-    `task` names the finding whose balanced rows `private` holds; None where it holds the whole private set.
+    `task` names the finding whose balanced rows `private` holds; None where it holds the whole private set. `space`
+    is that of `DataChoice.scored_in`; None without one.
     """
 
     cell: Cell
@@ -137,16 +172,17 @@ class Workbench:
     record: DatasetRecord
     store: Store
     task: str | None = None
+    space: Space | None = None
 
     @classmethod
     def open(cls, cell: Cell, place: Place) -> Self:
         """Load what the cell needs; the data are prepared if they are not yet."""
-        splits, record = open_data(cell.data, place)
         device = torch.device(cell.device)
+        splits, record, space = open_data(cell.data, place, device)
         return cls(
             cell=cell, preset=PRESETS[cell.data.preset], method=cell.build(),
             public=splits.public.to(device), private=splits.private.to(device), control=splits.control.to(device),
-            test=splits.test.to(device), record=record, store=Store(place.artefacts),
+            test=splits.test.to(device), record=record, store=Store(place.artefacts), space=space,
         )  # fmt: skip
 
     @property
@@ -244,7 +280,7 @@ class Workbench:
         Raises:
             NotApplicable: Released rows of another shape than the images that the extractor reads.
         """
-        return samples.flatten(1)
+        return samples.flatten(1) if self.space is None else torch.cat(list(self.space.read(samples)))
 
     def untouched(self, who: str, work: Callable[[], T]) -> T:
         """What `work` gives, after making sure that it did not write into the data of this cell."""

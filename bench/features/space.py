@@ -1,0 +1,159 @@
+"""A feature space: an extractor fitted for a choice of data, the rows seen through it, and what a record says of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import cast
+
+import torch
+from pydantic import JsonValue
+from torch import Tensor
+
+from bench import registry
+from bench.data.prepared import Prepared
+from bench.data.source import DataError
+from bench.features.cache import VectorCache
+from bench.features.extractor import Extractor, batches
+from bench.progress import stage
+from bench.records import FeatureRecord
+from bench.source_hash import plugin_hash
+from bench.spec import PluginSpec, parameters
+from bench.splits import Splits
+from bench.store import Artefact, Store, content_key
+from bench.types import Dataset, NotApplicable, State
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """A fitted extractor.
+
+    Args:
+        shown: As names of data sets show it, without what is confidential.
+        extractor: What was fitted.
+        state, notes: What it learned, and says of itself.
+        inputs: All that its vectors depend on beside the images.
+        origin: Where the plug-in comes from.
+        device: Where rows are read.
+    """
+
+    shown: str
+    extractor: Extractor
+    state: State
+    notes: Mapping[str, JsonValue]
+    inputs: Mapping[str, JsonValue]
+    origin: str
+    device: torch.device
+
+    def read(self, samples: Tensor) -> Iterator[Tensor]:
+        """Images (n, c, h, w), on any device, as vectors (b, d) float32, batch by batch.
+
+        Raises:
+            NotApplicable: Rows of another shape than it reads.
+            DataError: Vectors that are not finite.
+        """
+        state = {name: tensor.to(self.device) for name, tensor in self.state.items()}
+        return batches(self.extractor.load(state), samples, who=self.shown, device=self.device)
+
+    def record(self, samples: Tensor) -> FeatureRecord:
+        """What a record says of it where images (n, c, h, w) stay as they are: what its vectors depend on."""
+        return self.described(next(self.read(samples[:1])).shape[1], content_key(self.inputs), {})
+
+    def described(self, dimensions: int, fingerprint: str, notes: Mapping[str, JsonValue]) -> FeatureRecord:
+        """What a record says of it, with more notes."""
+        return FeatureRecord(
+            name=self.extractor.name, parameters=cast(dict[str, JsonValue], self.inputs["parameters"]),
+            source=self.extractor.source, code=str(self.inputs["code"]), origin=self.origin,
+            stamp=str(self.inputs["stamp"]), dimensions=dimensions, fingerprint=fingerprint,
+            notes={**self.notes, **notes},
+        )  # fmt: skip
+
+
+def open_space(
+    spec: PluginSpec, public: Dataset, *, rows: Mapping[str, JsonValue], preset: str, seed: int, cache: Path
+) -> Space:
+    """The extractor fitted on the public images, from the cache or fresh.
+
+    Args:
+        spec: The extractor.
+        public: The public images, on the device that rows are read on.
+        rows: What says which rows these are.
+        preset, seed: As in `DataChoice`.
+        cache: Folder of prepared data.
+
+    Raises:
+        DataError: The extractor cannot read such rows, or its weights cannot be had; the text says why.
+    """
+    extractor = cast(Extractor, registry.build("features", spec, preset))
+    device = public.samples.device
+    stage(f"fit {extractor.name}")
+    own: dict[str, JsonValue] = {
+        "extractor": extractor.name,
+        "parameters": {
+            name: value for name, value in parameters(extractor).items() if name not in extractor.confidential
+        },
+        "code": plugin_hash(extractor),
+        "stamp": extractor.stamp(),
+        "device": device.type,
+        "torch": version("torch"),
+    }
+
+    def fit() -> Artefact:
+        try:
+            fitted = extractor.fit(public, seed)
+        except NotApplicable as reason:
+            raise DataError(f"{spec.name} cannot be the space of {public.name}: {reason}") from reason
+        return Artefact(fitted.state(), dict(fitted.notes()))
+
+    store = Store(cache / "features")
+    found = store.ensure("extractors", {**own, "public": dict(rows), "seed": seed}, fit)
+    inputs = {**own, "state": digest([found.tensors[name] for name in sorted(found.tensors)])}
+    given = tuple((name, value) for name, value in spec.parameters if name not in extractor.confidential)
+    shown = replace(spec, parameters=given).shown
+    return Space(shown, extractor, found.tensors, found.notes, inputs, registry.origin("features", spec.name), device)
+
+
+def read_splits(
+    space: Space, splits: Splits, *, private: Prepared, public: Prepared, cache: Path
+) -> tuple[Splits, FeatureRecord]:
+    """The splits with vectors in place of images, on the CPU as they were.
+
+    Args:
+        space: The fitted extractor.
+        splits: Of images.
+        private, public: The prepared data that the rows come from.
+        cache: Folder of prepared data.
+
+    Raises:
+        DataError: The extractor gives numbers that are not finite.
+    """
+    stage(f"features {space.extractor.name}")
+    sources = {"public": public, "private": private, "control": private, "test": private}
+    parts: dict[str, Dataset] = {}
+    for name, prepared in sources.items():
+        part: Dataset = getattr(splits, name)
+        if space.extractor.cached:
+            key = content_key({**space.inputs, "data": prepared.fingerprint})
+            stored = VectorCache(cache / "features" / "vectors" / f"{space.extractor.name}-{key}", len(prepared))
+            vectors = stored.vectors(splits.rows[name], part.samples, space.read)
+        else:
+            vectors = torch.cat(list(space.read(part.samples))).cpu()
+        parts[name] = replace(part, name=f"{part.name} as {space.shown}", samples=vectors)
+    rows = parts["private"].samples
+    constant = int((rows.amax(dim=0) == rows.amin(dim=0)).sum())
+    seen = digest([part.samples for part in parts.values()])
+    record = space.described(rows.shape[1], seen, {"dimensions constant among private rows": constant})
+    return Splits(**parts, rows=splits.rows, public_removed=splits.public_removed), record
+
+
+def digest(tensors: list[Tensor]) -> str:
+    """64 hex digits over shapes, types and numbers."""
+    seen = hashlib.sha256()
+    for tensor in tensors:
+        array = tensor.detach().cpu().contiguous().numpy()
+        seen.update(f"{array.dtype.str}{array.shape}".encode())
+        seen.update(array.tobytes())
+    return seen.hexdigest()
