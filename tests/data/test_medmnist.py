@@ -61,6 +61,13 @@ def test_larger_size_reads_its_own_file_and_keeps_its_pixels(tmp_path: Path) -> 
     assert prepared.name == "medmnist:pneumoniamnist@64"
 
 
+def test_breast_ultrasound_at_224_pixels_is_one_finding(tmp_path: Path) -> None:
+    write(tmp_path / "breastmnist_224.npz", shape=(224, 224))
+    prepared = prepare(MedMNIST("breastmnist@224"), roots=[tmp_path], cache=tmp_path / "cache")
+    assert prepared.findings == ("normal, benign",)  # the official class 1; class 0 is malignant
+    assert prepared.samples.shape == (12, 1, 224, 224)
+
+
 def test_unofficial_checksum_and_counts_are_notes(tmp_path: Path) -> None:
     write(tmp_path / "pneumoniamnist.npz")
     notes = MedMNIST("pneumoniamnist").scan([tmp_path], None).notes
