@@ -28,6 +28,7 @@ from bench.evidence import (
     DetectionEvidence,
     Evidence,
     LearningEvidence,
+    LinearProbeEvidence,
     MembershipEvidence,
     PairEvidence,
     ProbeEvidence,
@@ -37,6 +38,7 @@ from bench.evidence import (
     TransferEvidence,
     UtilityEvidence,
 )
+from bench.linear_probe import run_linear_probe
 from bench.machine import hardware
 from bench.measurement import Measurement
 from bench.membership import run_membership
@@ -214,6 +216,7 @@ EVALUATORS: Mapping[Kind, Callable[[Workbench, Attack | None], Measurement]] = {
     "attack": run_attack,
     "membership": run_membership,
     "utility": run_utility,
+    "linear-probe": run_linear_probe,
     "learning-curve": run_learning_curve,
     "transfer": run_transfer,
     "detection": run_detection,
@@ -228,6 +231,7 @@ EVIDENCE: Mapping[Kind, type[Evidence]] = {
     "attack": PairEvidence,
     "membership": MembershipEvidence,
     "utility": UtilityEvidence,
+    "linear-probe": LinearProbeEvidence,
     "learning-curve": LearningEvidence,
     "transfer": TransferEvidence,
     "detection": DetectionEvidence,

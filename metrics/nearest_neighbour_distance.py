@@ -116,7 +116,7 @@ class NearestNeighbourDistance(Metric[SetEvidence]):
     def __call__(self, evidence: SetEvidence) -> Score:
         """The mean over the released rows; the interval bootstraps the people behind them, the original held fixed.
 
-        Where nobody stands behind a single released row, its copies are drawn as one (centroids of k rows come k times).
+        Where no one person stands behind a released row, its copies are drawn as one: centroids of k rows come k times.
         Where columns of the original hardly vary (`VARYING`), the figure without them is a part.
         """
         score = self._mean(evidence, floor=0.0)

@@ -15,6 +15,7 @@ from bench.evidence import (
     DetectionEvidence,
     Evidence,
     LearningEvidence,
+    LinearProbeEvidence,
     MembershipEvidence,
     PairEvidence,
     PairLevel,
@@ -62,7 +63,9 @@ def _evidence(kind: type) -> Iterator[Evidence]:
         own = [_counts(n, key) for key in range(2)]
         images = PairLevel(counts, links, own, sets)
         yield PairEvidence((n, n), images, PairLevel(counts, people.links, own, sets), samples, 1, primary=images)
-    elif kind in (UtilityEvidence, LearningEvidence, TransferEvidence, DetectionEvidence, ProbeEvidence):
+    elif kind in (
+        UtilityEvidence, LinearProbeEvidence, LearningEvidence, TransferEvidence, DetectionEvidence, ProbeEvidence,
+    ):  # fmt: skip
         scores = [torch.rand(ROWS, 2, generator=random) for _ in range(2)]
         labels = torch.stack((torch.arange(ROWS) % 2, torch.arange(ROWS) // 2 % 2), dim=1).to(torch.float32)
         labels[0] = torch.nan
@@ -73,6 +76,7 @@ def _evidence(kind: type) -> Iterator[Evidence]:
         single = UtilityEvidence([scores[0][:, :1]], classes[:, :1], subjects, ("first",), 1)
         found: dict[type, tuple[Evidence, ...]] = {
             UtilityEvidence: (many, one),
+            LinearProbeEvidence: (LinearProbeEvidence({0.0: many, 1.0: many}), LinearProbeEvidence({0.0: one, 2.0: one})),
             LearningEvidence: (LearningEvidence({0.25: one, 0.5: one}),),
             TransferEvidence: (TransferEvidence({"p/o": exclusive}),),
             DetectionEvidence: (DetectionEvidence(single, single),),
@@ -97,6 +101,9 @@ def _evidence(kind: type) -> Iterator[Evidence]:
         rows = torch.rand(ROWS, 8, generator=random)
         yield SetEvidence(rows, rows.flip(0).clone(), subjects, subjects.flip(0), 1)
         yield SetEvidence(rows, torch.zeros(5, 8), None, None, 1)
+        labels = torch.stack((torch.arange(ROWS) % 2, torch.arange(ROWS) // 2 % 2), dim=1).to(torch.float32)
+        labels[0] = torch.nan
+        yield SetEvidence(rows, rows[:5], subjects, None, 1, labels, labels[:5], ("first", "second"))
     elif kind is TimingEvidence:
         yield TimingEvidence(100, (0.5, 0.4, 0.6))
     else:

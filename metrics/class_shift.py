@@ -1,0 +1,95 @@
+"""Class shift: how far the classes' shares of the released rows move from those of the original rows.
+
+Source: CVAE paper, section 4.2, which replicates "the same exact class proportions of the original dataset"; as the
+total variation distance. A class of 13 among 2,064 rows hardly moves that distance: its own part shows its loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.evidence import SetEvidence
+from bench.label_classes import label_classes
+from bench.nets.classifier import labelled
+from bench.seeds import derive, generator
+from bench.types import Metric, NotApplicable, Score
+from metrics.resampling import LEVELS
+
+DRAWS = 999
+
+
+def shares(labels: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Each label's mean over the rows where it is known, (k,) float64; soft labels count by their size.
+
+    Args:
+        labels: (n, k), NaN where unknown or withheld.
+        weights: (n,) how often each row counts; None stands for once.
+    """
+    known = ~labels.isnan()
+    times = torch.ones(len(labels), dtype=torch.float64) if weights is None else weights.to(torch.float64)
+    return (times @ labels.nan_to_num().to(torch.float64)) / (times @ known.to(torch.float64))
+
+
+@dataclass(frozen=True)
+class ClassShift(Metric[SetEvidence]):
+    """Total variation distance between the classes' shares of the released and of the original rows."""
+
+    name: ClassVar[str] = "class-shift"
+    unit: ClassVar[str] = "share of rows"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "CVAE paper, section 4.2: class proportions; total variation distance"
+    on_request: ClassVar[bool] = True
+    for_features: ClassVar[bool] = True
+
+    def __call__(self, evidence: SetEvidence) -> Score:
+        """The distance; the parts are each class's released share minus its original one.
+
+        Both sets are counted whole, so that there is no interval. Chance is a draw of as many rows from the original's
+        (`p` is two-sided: exact copies of the proportions are closer than chance). Rows with no known label, and
+        labels that are unknown or withheld, count for nothing on either side.
+
+        Raises:
+            NotApplicable: One of the sets has no labels, or a finding of which none is known.
+        """
+        if evidence.labels is None or evidence.released_labels is None:
+            raise NotApplicable("class proportions need labels: the original or the released rows have none")
+        original, released = (part[labelled(part)] for part in (evidence.labels, evidence.released_labels))
+        if not len(original) or not len(released) or bool((original.isnan().all(0) | released.isnan().all(0)).any()):
+            raise NotApplicable("class proportions need rows with a known label of each finding on both sides")
+        expected, moved = shares(original), shares(released) - shares(original)
+        drawn = _chance(original, len(released), derive(evidence.seed, "class-shift")) - expected
+        drawn = drawn.nan_to_num()  # of a finding that is hardly ever known, a draw may hold nothing
+        parts = {
+            name: _score(moved[k], drawn[:, k], len(released), f"{float(expected[k]):.4g} of the original rows")
+            for k, name in enumerate(evidence.findings)
+        }
+        lost = [name for k, name in enumerate(evidence.findings) if expected[k] > 0 and moved[k] == -expected[k]]
+        note = "no interval, for both sets are counted whole; chance: as many rows drawn from the original"
+        note += f"; not released at all: {', '.join(lost)}" if lost else ""
+        value, null = (_distance(part, exclusive=evidence.exclusive) for part in (moved, drawn))
+        return replace(_score(value, null, len(released), note), parts=parts)
+
+
+def _distance(moved: Tensor, *, exclusive: bool) -> Tensor:
+    """For differences of shares (..., k), the distance (...,): between the classes' distributions; of findings, each of
+    which has the classes yes and no, the mean."""
+    return moved.abs().sum(dim=-1) / 2 if exclusive else moved.abs().mean(dim=-1)
+
+
+def _chance(original: Tensor, m: int, seed: int) -> Tensor:
+    """(DRAWS, k): the shares in m rows drawn from the original's labels (n, k)."""
+    number, classes = label_classes(original, len(original))
+    odds, random = torch.bincount(number).to(torch.float64), generator(seed)
+    draws = (torch.multinomial(odds, m, replacement=True, generator=random) for _ in range(DRAWS))
+    return torch.stack([shares(classes, torch.bincount(draw, minlength=len(classes))) for draw in draws])
+
+
+def _score(value: Tensor, null: Tensor, n: int, note: str) -> Score:
+    low, high = torch.quantile(null, LEVELS).tolist()
+    beyond = min(int((null >= value).sum()), int((null <= value).sum()))
+    p = min(1.0, 2 * (1 + beyond) / (1 + len(null)))
+    return Score(float(value), None, None, n, null=float(null.mean()), null_low=low, null_high=high, p=p, note=note)

@@ -1,0 +1,26 @@
+"""Linear-probe AUC: how well one layer, trained on released vectors, finds the findings in new ones (CVAE paper)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from bench.evidence import LinearProbeEvidence
+from bench.types import Metric, Score
+from metrics.utility_auc import UtilityAUC
+
+
+@dataclass(frozen=True)
+class LinearProbeAUC(Metric[LinearProbeEvidence]):
+    """Mean test AUC over the findings of a linear probe that was trained on the release."""
+
+    name: ClassVar[str] = "linear-probe-auc"
+    unit: ClassVar[str] = "AUC"
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    source: ClassVar[str] = "CVAE paper, section 4.2 and figure 2"
+    on_request: ClassVar[bool] = True
+    for_features: ClassVar[bool] = True
+
+    def __call__(self, evidence: LinearProbeEvidence) -> Score:
+        """`UtilityAUC` on test rows without noise: mean over findings and seeds, each finding as a part."""
+        return UtilityAUC()(evidence.by_noise[0.0])
