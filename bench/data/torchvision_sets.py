@@ -167,8 +167,8 @@ def _scan(
     if unknown or again or len(order) < 2:
         raise DataError(
             f"{source.name}: expected each image once, of one of two or more known classes; found {again} listed "
-            f"again, {len(unknown)} of unknown classes ({', '.join(sorted(set(unknown))[:5]) or 'none'}), {len(order)} known "
-            f"classes. {source.obtain}"
+            f"again, {len(unknown)} of unknown classes ({', '.join(sorted(set(unknown))[:5]) or 'none'}), {len(order)} "
+            f"known classes. {source.obtain}"
         )
     here = {path.relative_to(images).as_posix() for path in images.rglob("*.jpg")}
     missing = [name for name in listed if name not in here]
