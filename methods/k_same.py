@@ -1,0 +1,147 @@
+"""k-Same: every row becomes the mean of its cluster of at least k rows.
+
+Source: Newton et al., Preserving Privacy by De-identifying Face Images (2005), as Di Salvo et al., Privacy-preserving
+datasets by capturing feature distributions with Conditional VAEs (2024), compare with it: the authors' code for the
+clustering (`bench.nets.same_size_clusters`). Rows are images (pixels), tables, or the feature vectors that images were
+turned into; distances are Euclidean in their own units.
+
+What it gives: at least k raw rows share each released form. Whoever knows the clusters and no labels finds every raw
+row among k equal ones. At best she tries the k places of one cluster in turn for one raw row: guesswork (k + 1) / 2.
+Attacks that score equal rows equally do not get below (k^2 + 1) / (k + 1) (one cluster first, its k^2 pairs in any
+order), and get (n k + 1) / (n + 1), about k, where all clusters score alike. The ReID AUC of these is
+1 - (k - 1) / (2 (n - 1)), near 1 for any k: guesswork is the figure to read.
+
+What it does not: k-anonymity promises nothing about membership (a mean shows that rows like it were there), nor about
+what the rows of a cluster have in common (in `within-class`, their labels). In `paper`, rows of several classes share a
+cluster and each keeps its label: a row whose label no other row of its cluster has is found by it.
+
+Differences from the paper and its code:
+- `within-class`, the default, clusters the rows of a class (of equal labels, a withheld one being a value like any
+  other) by themselves and drops none: the last cluster of a class takes the fewer than k that are left over. `paper`
+  does what the code does: clusters across classes, and the last n % k rows are dropped.
+- Distances are exact to float64, and of equal ones the earlier row comes first; the code has float32 and leaves ties
+  open.
+- New rows reach Bob as they are, as in the code, which tests on raw rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from bench.label_classes import label_classes
+from bench.nets.same_size_clusters import same_size_clusters
+from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+
+Variant = Literal["within-class", "paper"]
+
+
+@dataclass(frozen=True)
+class KSame(Method):
+    """Means of clusters of k neighbours in place of the rows.
+
+    Args:
+        k: Rows a cluster: 2, 5, 10 and 15 in the paper.
+        variant: Clusters within classes, nothing dropped; or, as published, across classes without the last n % k rows.
+    """
+
+    name: ClassVar[str] = "k-same"
+    source: ClassVar[str] = "Newton et al. 2005 (k-Same), as in Di Salvo et al. 2024 (CVAE) and their code"
+    claims: ClassVar[str] = "k-anonymity (within-class); no differential privacy"
+    needs_labels: ClassVar[bool] = True
+
+    k: int = 5
+    variant: Variant = "within-class"
+
+    def __post_init__(self) -> None:
+        if self.k < 2:
+            raise ValueError(f"k must be at least 2, got {self.k}")
+        if self.variant not in get_args(Variant):
+            raise ValueError(f"variant must be one of {', '.join(get_args(Variant))}, got {self.variant}")
+
+    def fit(self, public: Dataset, seed: int) -> KSameScheme:
+        """Nothing to learn."""
+        return KSameScheme(self.k, self.variant)
+
+    def load(self, state: State) -> KSameScheme:
+        """The scheme, which has no state."""
+        return KSameScheme(self.k, self.variant)
+
+
+@dataclass(frozen=True)
+class KSameScheme(Scheme):
+    """All keys are the same; fields as in `KSame`."""
+
+    k: int
+    variant: Variant
+
+    def sample_key(self, seed: int) -> KSameKey:
+        """The key, whatever the seed."""
+        return KSameKey(self.k, self.variant)
+
+    def load_key(self, state: State) -> KSameKey:
+        """The key, which has no state."""
+        return KSameKey(self.k, self.variant)
+
+
+@dataclass(frozen=True)
+class KSameKey(Key):
+    """Nothing secret: whoever has the raw rows can make the release."""
+
+    k: int
+    variant: Variant
+
+    def release(self, private: Dataset) -> Release:
+        """Every row as its cluster's mean, with its own label.
+
+        Raises:
+            NotApplicable: A class (or, in `paper`, the whole) has fewer than k rows.
+            ValueError: A row is not finite.
+        """
+        n, k = len(private), self.k
+        if n < k:
+            raise NotApplicable(f"k-same needs at least k = {k} rows, got {n}: choose a smaller k")
+        if self.variant == "paper":
+            kept = slice(0, n - n % k)
+            labels = None if private.labels is None else private.labels[kept]
+            rows = private.samples[kept]
+            return paired(_means(rows, same_size_clusters(rows, k)), labels)
+        number, classes = label_classes(private.labels, n)
+        sizes = torch.bincount(number, minlength=len(classes)).tolist()
+        small = [c for c, size in enumerate(sizes) if size < k]
+        if small:
+            raise NotApplicable(
+                f"k-same makes clusters of at least k = {k} rows of one class, and {len(small)} of the {len(classes)} "
+                f"classes have fewer: {_named(private, classes[small[0]])} has {sizes[small[0]]}; choose a "
+                "smaller k, variant=paper (clusters across classes), or drop or merge such classes"
+            )
+        cluster, first = torch.empty_like(number), 0
+        for c in range(len(classes)):
+            rows = (number == c).nonzero()[:, 0]
+            cluster[rows] = first + same_size_clusters(private.samples[rows], k)
+            first = int(cluster[rows].amax()) + 1
+        return paired(_means(private.samples, cluster), private.labels)
+
+    def state(self) -> State:
+        """Empty."""
+        return {}
+
+
+def _means(samples: Tensor, cluster: Tensor) -> Tensor:
+    """Every row (n, ...) as the mean of its cluster, added up in float64."""
+    rows = samples.flatten(1).double()
+    counts = torch.bincount(cluster)
+    sums = torch.zeros(len(counts), rows.shape[1], dtype=torch.float64, device=rows.device)
+    means = sums.index_add_(0, cluster, rows) / counts[:, None]
+    return means.to(samples.dtype)[cluster].reshape(samples.shape)
+
+
+def _named(data: Dataset, values: Tensor) -> str:
+    """A class by the values of its labels (k,): of exclusive classes its name, else every finding's value."""
+    said = dict(zip(data.findings, values.tolist(), strict=True))
+    if data.exclusive and 1.0 in said.values():
+        return next(name for name, value in said.items() if value == 1.0)
+    return ", ".join(f"{name} unknown" if value != value else f"{name} = {value:g}" for name, value in said.items())
