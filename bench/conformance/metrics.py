@@ -76,7 +76,10 @@ def _evidence(kind: type) -> Iterator[Evidence]:
         single = UtilityEvidence([scores[0][:, :1]], classes[:, :1], subjects, ("first",), 1)
         found: dict[type, tuple[Evidence, ...]] = {
             UtilityEvidence: (many, one),
-            LinearProbeEvidence: (LinearProbeEvidence({0.0: many, 1.0: many}), LinearProbeEvidence({0.0: one, 2.0: one})),
+            LinearProbeEvidence: (
+                LinearProbeEvidence({0.0: many, 1.0: many}),
+                LinearProbeEvidence({0.0: one, 2.0: one}),
+            ),
             LearningEvidence: (LearningEvidence({0.25: one, 0.5: one}),),
             TransferEvidence: (TransferEvidence({"p/o": exclusive}),),
             DetectionEvidence: (DetectionEvidence(single, single),),
@@ -99,11 +102,11 @@ def _evidence(kind: type) -> Iterator[Evidence]:
         yield DecodingEvidence(raw, (raw + 0.1).clamp(0, 1), raw.mean(dim=0), subjects, 1)
     elif kind is SetEvidence:
         rows = torch.rand(ROWS, 8, generator=random)
-        yield SetEvidence(rows, rows.flip(0).clone(), subjects, subjects.flip(0), 1)
-        yield SetEvidence(rows, torch.zeros(5, 8), None, None, 1)
         labels = torch.stack((torch.arange(ROWS) % 2, torch.arange(ROWS) // 2 % 2), dim=1).to(torch.float32)
         labels[0] = torch.nan
-        yield SetEvidence(rows, rows[:5], subjects, None, 1, labels, labels[:5], ("first", "second"))
+        both = ("first", "second")
+        yield SetEvidence(rows, rows.flip(0).clone(), subjects, subjects.flip(0), 1, labels, labels.flip(0), both)
+        yield SetEvidence(rows, torch.zeros(5, 8), None, None, 1, labels, labels[:5], both)
     elif kind is TimingEvidence:
         yield TimingEvidence(100, (0.5, 0.4, 0.6))
     else:
