@@ -81,12 +81,11 @@ def train_probe(
     for what, (_, labels) in (("released", stored), ("validation", dev)):
         if not len(labelled(labels)):
             raise ValueError(f"a probe needs {what} rows with a label: every label of {len(labels)} rows is NaN")
-    rows, order = labelled(stored[1]), generator(seed)
-    stored = stored[0][rows], stored[1][rows]
     layer = nn.Linear(stored[0].shape[1], stored[1].shape[1])
     for weight in layer.parameters():
         nn.init.zeros_(weight)
     network = nn.Sequential(Standardise(stored[0]), layer).to(stored[0].device)
+    rows, order = labelled(stored[1]), generator(seed)
     optimiser = torch.optim.Adam(layer.parameters(), lr=LEARNING_RATE)
     plateau = ReduceLROnPlateau(optimiser, patience=PATIENCE, min_lr=LEAST_RATE)
     loss_of = label_loss(exclusive)
@@ -95,7 +94,7 @@ def train_probe(
     for epoch in range(1, EPOCHS + 1):
         network.train()
         if fresh is None:
-            shuffled = torch.randperm(len(stored[0]), generator=order).to(stored[0].device)
+            shuffled = rows[torch.randperm(len(rows), generator=order).to(rows.device)]
             vectors, labels = stored[0][shuffled], stored[1][shuffled]
         else:
             vectors, labels = fresh(epoch)
