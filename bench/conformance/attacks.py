@@ -1,19 +1,23 @@
-"""Checks of an attack, against a scheme that hides nothing."""
+"""Checks of an attack, against a scheme that hides nothing: of pairs on images, of membership on tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
 from torch import Tensor
 
 from bench import registry
-from bench.conformance.outcome import PRESET, ROWS, require, sample_data
+from bench.conformance.outcome import PRESET, ROWS, Skip, require, sample_data
 from bench.contract import fingerprint, seal
+from bench.evidence import MembershipEvidence
+from bench.membership import mixed
+from bench.records import RARE
 from bench.spec import PluginSpec
 from bench.types import Attack, Dataset, Key, Release, Scheme, View, paired
+from metrics.membership_auc import MembershipAUC
 
 
 class _PlainScheme(Scheme):
@@ -32,12 +36,36 @@ class _PlainKey(Key):
         return {}
 
 
-def _view(device: torch.device, attack: Attack) -> tuple[View, Release]:
+def _pairs(device: torch.device, spec: PluginSpec) -> tuple[Attack, View, Release]:
+    attack = _attack(spec)
+    if attack.scores != "pairs":
+        raise Skip("it scores membership, not pairs")
     private = sample_data(seed=2).to(device)
     candidates = replace(private, subjects=None, labels=private.labels if attack.uses_labels else None)
     public, control = sample_data(seed=1).to(device), replace(sample_data(seed=3), subjects=None).to(device)
     sealed = seal(_PlainKey().release(private), 5).release
-    return View(public, _PlainScheme(), candidates, control), sealed
+    return attack, View(public, _PlainScheme(), candidates, control), sealed
+
+
+@dataclass(frozen=True, eq=False)
+class _Membership:
+    """A membership attack with Eve's view, who is a member, and the members' release."""
+
+    attack: Attack
+    view: View
+    members: Tensor
+    sealed: Release
+
+
+def _membership(device: torch.device, spec: PluginSpec) -> _Membership:
+    attack = _attack(spec)
+    if attack.scores != "membership":
+        raise Skip("it scores pairs, not membership")
+    public, private, control, others = (sample_data("table", seed=seed).to(device) for seed in (1, 2, 3, 4))
+    candidates, members = mixed(private, others, 6)
+    sealed = seal(_PlainKey().release(private), 5).release
+    hidden = (replace(data, subjects=None) for data in (candidates, control))
+    return _Membership(attack, View(public, _PlainScheme(), *hidden), members, sealed)
 
 
 def _attack(spec: PluginSpec) -> Attack:
@@ -45,8 +73,7 @@ def _attack(spec: PluginSpec) -> Attack:
 
 
 def _scores_are_sound(spec: PluginSpec, device: torch.device) -> None:
-    attack = _attack(spec)
-    view, sealed = _view(device, attack)
+    attack, view, sealed = _pairs(device, spec)
     before = fingerprint(view.candidates), fingerprint(view.public), fingerprint(view.control)
     scores = attack.fit(view, 1).score(sealed)
     after = fingerprint(view.candidates), fingerprint(view.public), fingerprint(view.control)
@@ -59,13 +86,47 @@ def _scores_are_sound(spec: PluginSpec, device: torch.device) -> None:
 
 
 def _attack_repeats(spec: PluginSpec, device: torch.device) -> None:
-    attack = _attack(spec)
-    view, sealed = _view(device, attack)
+    attack, view, sealed = _pairs(device, spec)
     first, second = (attack.fit(view, 1).score(sealed).block(slice(0, ROWS), slice(0, ROWS)) for _ in range(2))
     require(torch.equal(first, second), "one seed gave two different sets of scores")
+
+
+def _membership_is_sound(spec: PluginSpec, device: torch.device) -> None:
+    case = _membership(device, spec)
+    watched = case.view.candidates, case.view.public, case.view.control
+    before = [fingerprint(data) for data in watched]
+    attacker = case.attack.fit(case.view, 1)
+    same = case.sealed.samples[:1].expand_as(case.sealed.samples).clone()
+    for sealed in (case.sealed, replace(case.sealed, samples=same)):
+        scores = attacker.membership(sealed)
+        require(tuple(scores.shape) == (2 * ROWS,), f"scores must have shape {(2 * ROWS,)}, got {tuple(scores.shape)}")
+        require(
+            scores.dtype in (torch.float32, torch.float64), f"scores must be float32 or float64, got {scores.dtype}"
+        )
+        require(bool(scores.isfinite().all()), "scores must be finite, also for a release of one row over and over")
+    require([fingerprint(data) for data in watched] == before, "the attack wrote into its view")
+
+
+def _membership_repeats(spec: PluginSpec, device: torch.device) -> None:
+    case = _membership(device, spec)
+    first, second = (case.attack.fit(case.view, 1).membership(case.sealed) for _ in range(2))
+    require(torch.equal(first, second), "one seed gave two different sets of scores")
+
+
+def _members_are_found(spec: PluginSpec, device: torch.device) -> None:
+    case = _membership(device, spec)
+    scores = case.attack.fit(case.view, 1).membership(case.sealed).double().cpu()
+    found = MembershipAUC()(MembershipEvidence([scores], case.members, None, 1))
+    require(
+        found.value > 0.5 and found.p is not None and found.p < RARE,
+        f"the members' own rows were released, and the attack does not tell them from others: AUC {found.value:.3f}",
+    )
 
 
 CHECKS: Mapping[str, Callable[[PluginSpec, torch.device], None]] = {
     "scores are sound": _scores_are_sound,
     "same seed, same bits": _attack_repeats,
+    "membership scores are sound": _membership_is_sound,
+    "same seed, same membership scores": _membership_repeats,
+    "members in plain sight are found": _members_are_found,
 }

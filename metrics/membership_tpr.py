@@ -1,0 +1,107 @@
+"""Membership TPR at low FPR: how many of the rows behind a release an attack is sure of (Carlini et al. 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.evidence import MembershipEvidence
+from bench.seeds import derive
+from bench.types import Metric, Score
+from metrics.membership_draws import People, Ranking, bootstrap, people_of
+from metrics.null import MEANS, two_sided
+from metrics.resampling import LEVELS
+
+RATES = {"1 %": 100, "0.1 %": 1000}
+
+
+def membership_tpr(ranking: Ranking, members: Tensor, others: Tensor, *, one_in: int) -> Tensor:
+    """Share of members above the threshold at which at most one other row in `one_in` is taken for a member.
+
+    Of t other rows, x = floor(t / one_in) may stand above the threshold, which is the score of the next one: the
+    highest of all where t is below `one_in`. Rows level with the threshold stay below it.
+
+    Args:
+        ranking: Of one key's scores.
+        members, others: (b, n) int64, how often each row counts as a member, and as none.
+        one_in: The inverse of the false-positive rate.
+
+    Returns:
+        (b,) float64.
+    """
+    allowed = others.sum(dim=1) // one_in
+    n, seen = len(ranking.order), 8 * (int(allowed.max()) + 1)
+    while True:  # the threshold lies near the top
+        order = ranking.order[:seen]
+        above = others.index_select(1, order).cumsum(dim=1)
+        if seen >= n or bool((above[:, -1] > allowed).all()):
+            break
+        seen *= 4
+    threshold = order[torch.searchsorted(above, allowed[:, None], right=True)[:, 0]]
+    higher = ranking.first[threshold]
+    found = members.index_select(1, ranking.order[: int(higher.max())]).cumsum(dim=1)
+    hits = torch.nn.functional.pad(found, (1, 0)).gather(1, higher[:, None])[:, 0]
+    return hits.double() / members.sum(dim=1).double()
+
+
+@dataclass(frozen=True)
+class MembershipTPR(Metric[MembershipEvidence]):
+    """Share of the rows behind a release that are found when one other row in 100 is taken for one of them."""
+
+    name: ClassVar[str] = "membership-tpr"
+    unit: ClassVar[str] = "share"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "Carlini et al. 2022, Membership inference attacks from first principles, section IV"
+
+    def __call__(self, evidence: MembershipEvidence) -> Score:
+        """Mean over keys at 1 %, with 1 % and 0.1 % as parts; the interval bootstraps people and keys.
+
+        Thresholds are drawn anew with the people. Simulated normal scores of 600 members and 200 others, or 300 and
+        1,000: 95 % of the intervals held the mean figure. Where no other row is allowed above the threshold, only 64 to
+        77 % would (the highest of a sample tells little about the next sample's highest), so that none is given.
+
+        Null and p: membership exchanged among people, as many members among them as there are, and every figure taken
+        anew. With x of t other rows allowed, chance gives (x + 1) / (t + 1) where scores are distinct, more than x / t.
+
+        Raises:
+            NotApplicable: There are no members, or no others.
+        """
+        people = people_of(evidence)
+        rankings = [Ranking.of(scores) for scores in evidence.scores]
+        nulls = _exchanged(rankings, people, derive(evidence.seed, "null"))
+        parts = {rate: _at(evidence, rankings, rate, nulls[rate]) for rate in RATES}
+        return replace(parts["1 %"], parts=parts)
+
+
+def _exchanged(rankings: list[Ranking], people: People, seed: int) -> dict[str, Tensor]:
+    """By rate, the mean over keys after each of `MEANS` exchanges."""
+    drawn: dict[str, list[Tensor]] = {rate: [] for rate in RATES}
+    for chosen in people.exchanged(MEANS, seed):
+        members = people.rows(chosen)
+        for rate, one_in in RATES.items():
+            by_key = [membership_tpr(ranking, members, 1 - members, one_in=one_in) for ranking in rankings]
+            drawn[rate].append(torch.stack(by_key).mean(dim=0))
+    return {rate: torch.cat(batches) for rate, batches in drawn.items()}
+
+
+def _at(evidence: MembershipEvidence, rankings: list[Ranking], rate: str, null: Tensor) -> Score:
+    figure = partial(membership_tpr, one_in=RATES[rate])
+    low: float | None
+    high: float | None
+    value, low, high = bootstrap(evidence, rankings, figure, seed=derive(evidence.seed, "bootstrap"))
+    others = int((~evidence.members).sum())
+    note = f"95 % bootstrap over people and {len(rankings)} keys; chance: people change sides"
+    if others < RATES[rate]:
+        low = high = None
+        note = (
+            f"coarse, and no interval: none of {others} others may stand above the threshold (it takes {RATES[rate]})"
+        )
+    null_low, null_high = torch.quantile(null, LEVELS).tolist()
+    return Score(
+        value, low, high, len(evidence.members),
+        null=float(null.mean()), null_low=null_low, null_high=null_high, p=two_sided(null, value), note=note,
+    )  # fmt: skip
