@@ -17,12 +17,14 @@ from pydantic import JsonValue
 from torch import Tensor
 
 from bench import registry
+from bench.anonymity import run_anonymity
 from bench.audit import run_audit
 from bench.cell import Cell, DataChoice, Evaluator, Place
 from bench.contract import Sealed
 from bench.decoding import run_decoding
 from bench.detection import run_detection
 from bench.evidence import (
+    AnonymityEvidence,
     AuditEvidence,
     DecodingEvidence,
     DetectionEvidence,
@@ -215,6 +217,7 @@ def run_throughput(bench: Workbench, attack: Attack | None) -> Measurement:
 EVALUATORS: Mapping[Kind, Callable[[Workbench, Attack | None], Measurement]] = {
     "attack": run_attack,
     "membership": run_membership,
+    "anonymity": run_anonymity,
     "utility": run_utility,
     "linear-probe": run_linear_probe,
     "learning-curve": run_learning_curve,
@@ -230,6 +233,7 @@ EVALUATORS: Mapping[Kind, Callable[[Workbench, Attack | None], Measurement]] = {
 EVIDENCE: Mapping[Kind, type[Evidence]] = {
     "attack": PairEvidence,
     "membership": MembershipEvidence,
+    "anonymity": AnonymityEvidence,
     "utility": UtilityEvidence,
     "linear-probe": LinearProbeEvidence,
     "learning-curve": LearningEvidence,

@@ -10,6 +10,7 @@ import torch
 from bench import registry
 from bench.conformance.outcome import PRESET, ROWS, Skip, require
 from bench.evidence import (
+    AnonymityEvidence,
     AuditEvidence,
     DecodingEvidence,
     DetectionEvidence,
@@ -107,6 +108,10 @@ def _evidence(kind: type) -> Iterator[Evidence]:
         both = ("first", "second")
         yield SetEvidence(rows, rows.flip(0).clone(), subjects, subjects.flip(0), 1, labels, labels.flip(0), both)
         yield SetEvidence(rows, torch.zeros(5, 8), None, None, 1, labels, labels[:5], both)
+    elif kind is AnonymityEvidence:
+        single = torch.full((ROWS,), 4)
+        yield AnonymityEvidence(single, 1 + torch.arange(ROWS) % 4, subjects, 1)
+        yield AnonymityEvidence(single, single, None, 1)
     elif kind is TimingEvidence:
         yield TimingEvidence(100, (0.5, 0.4, 0.6))
     else:

@@ -1,0 +1,57 @@
+"""Anonymity set: among how many raw rows one hides, to those who know which rows share a released form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.evidence import AnonymityEvidence
+from bench.seeds import derive
+from bench.types import Metric, Score
+from metrics.resampling import LEVELS, bootstrap_sums
+
+DRAWS = 1000
+
+
+@dataclass(frozen=True)
+class AnonymitySet(Metric[AnonymityEvidence]):
+    """Rows among which one still hides after two releases, so that guessing among them is right once in so many times.
+
+    That is 1 / mean(1 / size), the harmonic mean of the sizes: small sets weigh as much as they give away.
+    """
+
+    name: ClassVar[str] = "anonymity-set"
+    unit: ClassVar[str] = "rows"
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    source: ClassVar[str] = "Sweeney 2002 (k-anonymity); two releases: Ganta et al. 2008 (composition attacks)"
+    on_request: ClassVar[bool] = True
+
+    def __call__(self, evidence: AnonymityEvidence) -> Score:
+        """The figure after two releases; one release and two are parts, with the mean and the smallest size of each."""
+        sizes = {"one release": evidence.single, "two releases": evidence.intersected}
+        parts = {
+            name: _score(of, evidence.subjects, derive(evidence.seed, "anonymity set")) for name, of in sizes.items()
+        }
+        return replace(parts["two releases"], parts=parts)
+
+
+def _score(sizes: Tensor, subjects: Tensor | None, seed: int) -> Score:
+    """The harmonic mean of sizes (n,), with their mean and minimum as parts; people are drawn for the intervals."""
+    n = len(sizes)
+    values = torch.stack((torch.ones_like(sizes), sizes, sizes.double().reciprocal()), dim=1)
+    rows, total, chances = bootstrap_sums(values, subjects, DRAWS, seed=seed).T
+    low, high = torch.quantile(rows / chances, LEVELS).tolist()
+    mean_low, mean_high = torch.quantile(total / rows, LEVELS).tolist()
+    drawn = "95 % bootstrap over people"
+    parts = {
+        "mean": Score(float(sizes.double().mean()), mean_low, mean_high, n, note=drawn),
+        "minimum": Score(float(sizes.min()), None, None, n, note="the smallest set there is, counted"),
+    }
+    alone = float((sizes == 1).double().mean())
+    return Score(
+        n / float(values[:, 2].sum()), low, high, n, parts=parts,
+        note=f"{drawn}; {100 * alone:.3g} % of the rows are alone",
+    )  # fmt: skip
