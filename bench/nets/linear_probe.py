@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import skip_init
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from bench.nets.classifier import Standardise, label_loss, labelled, outputs
@@ -81,10 +82,10 @@ def train_probe(
     for what, (_, labels) in (("released", stored), ("validation", dev)):
         if not len(labelled(labels)):
             raise ValueError(f"a probe needs {what} rows with a label: every label of {len(labels)} rows is NaN")
-    layer = nn.Linear(stored[0].shape[1], stored[1].shape[1])
+    layer = skip_init(nn.Linear, stored[0].shape[1], stored[1].shape[1], device=stored[0].device)  # type: ignore[no-untyped-call]
     for weight in layer.parameters():
         nn.init.zeros_(weight)
-    network = nn.Sequential(Standardise(stored[0]), layer).to(stored[0].device)
+    network = nn.Sequential(Standardise(stored[0]), layer)
     rows, order = labelled(stored[1]), generator(seed)
     optimiser = torch.optim.Adam(layer.parameters(), lr=LEARNING_RATE)
     plateau = ReduceLROnPlateau(optimiser, patience=PATIENCE, min_lr=LEAST_RATE)
