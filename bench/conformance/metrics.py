@@ -109,9 +109,9 @@ def _evidence(kind: type) -> Iterator[Evidence]:
         yield SetEvidence(rows, rows.flip(0).clone(), subjects, subjects.flip(0), 1, labels, labels.flip(0), both)
         yield SetEvidence(rows, torch.zeros(5, 8), None, None, 1, labels, labels[:5], both)
     elif kind is AnonymityEvidence:
-        single = torch.full((ROWS,), 4)
-        yield AnonymityEvidence(single, 1 + torch.arange(ROWS) % 4, subjects, 1)
-        yield AnonymityEvidence(single, single, None, 1)
+        sizes = torch.full((ROWS,), 4)
+        yield AnonymityEvidence(sizes, 1 + torch.arange(ROWS) % 4, subjects, 1)
+        yield AnonymityEvidence(sizes, sizes, None, 1)
     elif kind is TimingEvidence:
         yield TimingEvidence(100, (0.5, 0.4, 0.6))
     else:
