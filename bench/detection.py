@@ -29,11 +29,12 @@ from bench.nets.hold_out import hold_out
 from bench.nets.likelihood_ratio import LikelihoodRatio, RatioPlan, load_ratio, train_ratio
 from bench.originals import in_order
 from bench.progress import stage
+from bench.scorable import MINIMUM_CASES
 from bench.source_hash import modules_hash
 from bench.store import Artefact
 from bench.types import Attack, Dataset, NotApplicable, Scheme
 from bench.utility import label_note
-from bench.workbench import MINIMUM_CASES, Workbench
+from bench.workbench import Workbench
 
 HELD_OUT = 0.1  # share of the public rows
 SIZES = {"smoke": (1, 8), "first-look": (4, 32), "quick": (4, 32), "standard": (8, 64), "paper": (32, 512)}

@@ -21,13 +21,13 @@ from bench.features.space import Space, digest, open_space, read_splits
 from bench.presets import PRESETS, Preset
 from bench.progress import report, stage
 from bench.records import DatasetRecord
+from bench.scorable import scorable
 from bench.seeds import derive
 from bench.spec import PluginSpec, parameters, parse
-from bench.splits import Splits, balance, balanced_rows, split
+from bench.splits import Splits, balanced_rows, split
 from bench.store import Artefact, Store
 from bench.types import Dataset, Key, Method, Release, Scheme
 
-MINIMUM_CASES = 5
 T = TypeVar("T")
 
 
@@ -53,7 +53,7 @@ def open_data(
     seed = derive(choice.seed, "data")
     limit = min((cap for cap in (preset.private, choice.limit) if cap is not None), default=None)
     splits = split(private, public, seed=seed, limit=limit, public_limit=preset.public)
-    splits, dropped = _scorable(splits, seed)
+    splits, dropped = scorable(splits, seed)
     notes = [*private.notes, *dropped]
     if splits.public_removed:
         notes.append(f"{splits.public_removed} public rows were left out because the private set holds the same image")
@@ -109,42 +109,6 @@ def _prepared(spec: PluginSpec, choice: DataChoice, place: Place, workers: int) 
         skip_corrupt=choice.skip_corrupt, report=partial(report, f"prepare {source.name}"),
     )  # fmt: skip
     return source, prepared
-
-
-def _scorable(splits: Splits, seed: int) -> tuple[Splits, list[str]]:
-    """Splits whose private-side findings have enough cases to train and score on, labels balanced as in Syfer."""
-    parts = (splits.private, splits.control, splits.test)
-    kept = [
-        k
-        for k in range(len(splits.private.findings))
-        if all(int((part.labels[:, k] == value).sum()) >= MINIMUM_CASES for part in parts for value in (0, 1)
-               if part.labels is not None)
-    ]  # fmt: skip
-    dropped = [name for k, name in enumerate(splits.private.findings) if k not in kept]
-    if dropped and not splits.private.exclusive:
-        splits = replace(
-            splits,
-            private=_columns(splits.private, kept), control=_columns(splits.control, kept),
-            test=_columns(splits.test, kept),
-        )  # fmt: skip
-        note = f"findings with fewer than {MINIMUM_CASES} cases on either side of a split are not scored: "
-        notes = [note + ", ".join(dropped)]
-    else:
-        notes = []
-    return replace(
-        splits,
-        private=_balanced(splits.private, derive(seed, "balance", "private")),
-        control=_balanced(splits.control, derive(seed, "balance", "control")),
-    ), notes
-
-
-def _columns(data: Dataset, kept: list[int]) -> Dataset:
-    labels = None if data.labels is None else data.labels[:, kept]
-    return replace(data, labels=labels, findings=tuple(data.findings[k] for k in kept))
-
-
-def _balanced(data: Dataset, seed: int) -> Dataset:
-    return data if data.labels is None else replace(data, labels=balance(data.labels, seed, exclusive=data.exclusive))
 
 
 def drop_releases(cell: Cell, data: DatasetRecord, place: Place) -> None:

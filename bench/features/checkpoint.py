@@ -1,0 +1,136 @@
+"""Weights from a file: read without running anything in it, and checked before they enter a network.
+
+The rule: apart from the classifier's head, which vectors do not need, the file must hold every tensor of the network in
+its shape, and no other. (The counts of batches that batch norm keeps are not looked at; evaluation does not read them.)
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from bench.data.decode import impostor
+from bench.data.source import DataError
+
+LISTED = 4
+UNREAD = "num_batches_tracked"
+REMEDY = "Fetch the file again, or name another with --weights"
+
+
+def read_checkpoint(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file by name, on the CPU: safetensors, or what torch.save wrote of tensors alone.
+
+    A state dict may lie within one under `state_dict` or `model`, and its names may start with `module.`.
+
+    Raises:
+        DataError: The file is something else, cut short, or holds code or other objects; the text gives its name only.
+    """
+    what = path.name
+    try:
+        with path.open("rb") as file:
+            head = file.read(9)
+        if wrong := impostor(path):
+            raise DataError(f"{what}: expected weights, found {wrong}. {REMEDY}")
+        if head[8:] == b"{":
+            return load_file(path)
+        if not head.startswith((b"PK", b"\x80")):
+            raise DataError(f"{what}: expected safetensors or a file of torch.save, found neither. {REMEDY}")
+        found: object = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise DataError(
+            f"{what}: it holds Python objects beside tensors, or is cut short; such objects could run code and are not "
+            "loaded. Convert it to safetensors where you trust it"
+        ) from error
+    except (OSError, SafetensorError, RuntimeError, EOFError, ValueError) as error:
+        reason = str(error).replace(str(path), what).partition("\n")[0]
+        raise DataError(f"{what}: unreadable or cut short ({reason}). {REMEDY}") from error
+    return _tensors(found, what)
+
+
+def _tensors(found: object, what: str) -> dict[str, Tensor]:
+    for outer in ("state_dict", "model"):
+        if isinstance(found, Mapping) and isinstance(found.get(outer), Mapping):
+            found = found[outer]
+    if not isinstance(found, Mapping) or not found:
+        raise DataError(f"{what}: expected tensors by name, found {type(found).__name__}. {REMEDY}")
+    for name, value in found.items():
+        if not isinstance(value, Tensor):
+            raise DataError(f"{what}: expected tensors by name, found {name!r} of {type(value).__name__}. {REMEDY}")
+    return {str(name).removeprefix("module."): value for name, value in found.items()}
+
+
+def load_checked(network: nn.Module, tensors: Mapping[str, Tensor], *, heads: tuple[str, ...], what: str) -> bool:
+    """Put the tensors into the network.
+
+    Where they do not fit as they are, timm's own conversion for that kind of network is tried: it knows the names of
+    other projects, and brings position embeddings to another grid.
+
+    Args:
+        network: A timm model.
+        tensors: By name.
+        heads: Names of the classifier's layers; what is theirs may be there or not.
+        what: What messages call the file.
+
+    Returns:
+        Whether they had to be converted.
+
+    Raises:
+        DataError: They do not fit, or hold NaN or infinity.
+    """
+    for name, tensor in tensors.items():
+        if bad := int((~tensor.isfinite()).sum()):
+            raise DataError(
+                f"{what}: {name} must be finite, and {bad} of its {tensor.numel()} numbers are not. {REMEDY}"
+            )
+    own = {name: tensor for name, tensor in network.state_dict().items() if not name.endswith(UNREAD)}
+    fitting = _without(tensors, heads, own)
+    wrong = _differences(fitting, own)
+    convert = getattr(sys.modules[type(network).__module__], "checkpoint_filter_fn", None)
+    converted = False
+    if wrong and convert is not None:
+        converted = True
+        try:
+            fitting = _without(convert(dict(tensors), network), heads, own)
+        except (KeyError, IndexError, AttributeError, TypeError, ValueError, RuntimeError) as error:
+            raise DataError(_text(what, wrong) + f" (timm's conversion failed too: {error!r:.200})") from error
+        wrong = _differences(fitting, own)
+    if wrong:
+        raise DataError(_text(what, wrong))
+    network.load_state_dict(fitting, strict=False)
+    return converted
+
+
+def _without(tensors: Mapping[str, Tensor], heads: tuple[str, ...], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    starts = tuple(f"{head}." for head in heads)
+    return {
+        name: tensor
+        for name, tensor in tensors.items()
+        if not name.endswith(UNREAD) and (name in own or not name.startswith(starts))
+    }
+
+
+def _differences(found: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> list[str]:
+    def shape(tensors: Mapping[str, Tensor], name: str) -> str:
+        return f"of shape {tuple(tensors[name].shape)}" if name in tensors else "nothing"
+
+    names = [*own, *(name for name in found if name not in own)]
+    return [
+        f"{name}: expected {shape(own, name)}, found {shape(found, name)}"
+        for name in names
+        if shape(own, name) != shape(found, name)
+    ]
+
+
+def _text(what: str, wrong: list[str]) -> str:
+    lines = "".join(f"\n  {line}" for line in wrong[:LISTED])
+    more = f"\n  and {len(wrong) - LISTED} more" if len(wrong) > LISTED else ""
+    return (
+        f"{what}: not the weights of this model: {len(wrong)} tensors differ. {REMEDY}, or another model.{lines}{more}"
+    )

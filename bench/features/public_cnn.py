@@ -1,0 +1,121 @@
+"""Public CNN: what a small network that was trained on public labels makes of an image.
+
+Source: this project's own stand-in for a foundation model where no weights can be had: the ResNet-18 of
+`bench.nets.resnet` (He et al. 2016), trained on the public set's findings alone; the vectors are its pooled last stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from bench.features.extractor import Embedding, Extractor, check_images, check_shape
+from bench.nets.classifier import Course, Standardise, fast_precision, labelled, train
+from bench.nets.resnet import resnet18
+from bench.nets.seeded import seeded
+from bench.progress import report
+from bench.seeds import derive
+from bench.types import Dataset, NotApplicable, Parameter, State
+
+
+@dataclass(frozen=True)
+class PublicCNN(Extractor):
+    """Pooled activations of a network trained on the labels of public images.
+
+    Args:
+        width: Channels of the first stage; a vector has 8 width dimensions.
+        epochs, batch, learning_rate, weight_decay: Of the training.
+    """
+
+    name: ClassVar[str] = "public-cnn"
+    source: ClassVar[str] = "this project; the network: He et al. 2016 (ResNet-18)"
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
+        "smoke": {"width": 8, "epochs": 1},
+        "first-look": {"width": 16, "epochs": 12},
+        "standard": {"width": 64, "epochs": 20},
+        "paper": {"width": 64, "epochs": 50},
+    }
+
+    width: int = 32
+    epochs: int = 10
+    batch: int = 64
+    learning_rate: float = 3e-3
+    weight_decay: float = 0.05
+
+    def __post_init__(self) -> None:
+        for what, number, least in (("width", self.width, 1), ("epochs", self.epochs, 1), ("batch", self.batch, 2)):
+            if number < least:
+                raise ValueError(f"{what} must be at least {least}, got {number}")
+        if not self.learning_rate > 0 or not self.weight_decay >= 0:
+            raise ValueError(
+                f"learning_rate must be positive and weight_decay at least 0, got {self.learning_rate} and "
+                f"{self.weight_decay}"
+            )
+
+    def fit(self, public: Dataset, seed: int) -> PooledStage:
+        """A network trained on the public labels.
+
+        Raises NotApplicable for tables, and where no finding is both present and absent among the public images.
+        """
+        shape = check_images(public, self.name)
+        labels = public.labels
+        if labels is None or not bool(((labels == 1).any(dim=0) & (labels == 0).any(dim=0)).any()):
+            raise NotApplicable(
+                f"{self.name} learns from public labels, and no finding of {public.name} is present in some images "
+                "and absent in others: choose another --public, or eigenspace, pixels or timm:MODEL"
+            )
+        with seeded(derive(seed, "network"), public.samples.device):
+            network = nn.Sequential(Standardise(public.samples), resnet18(shape, labels.shape[1], width=self.width))
+            network.to(public.samples.device)
+            precision = fast_precision(public.samples.device)
+            course = Course(self.epochs, None, self.batch, self.learning_rate, self.weight_decay, precision)
+            rows = len(labelled(labels))
+            order = derive(seed, "order")
+            for done in train(network, public.samples, labels, course, exclusive=public.exclusive, seed=order):
+                report("fit", done, course.total(rows))
+        weights = {name: part for name, part in network.state_dict().items() if not name.startswith("1.fc.")}
+        return self.load(weights | {"shape": torch.tensor(shape), "labelled": torch.tensor(rows)})
+
+    def load(self, state: State) -> PooledStage:
+        """See `Extractor.load`."""
+        c, h, w = state["shape"].tolist()
+        weights = {name: part for name, part in state.items() if name not in ("shape", "labelled")}
+        width = len(state["1.layer1.0.conv1.weight"])
+        with seeded(0):
+            stages = resnet18((c, h, w), 1, width=width, features=True)
+        network = nn.Sequential(Standardise(torch.zeros(1, c, h, w)), stages).to(state["0.mean"].device)
+        network.load_state_dict(weights)
+        return PooledStage(dict(state), network.eval().requires_grad_(False), (c, h, w))
+
+
+@dataclass(frozen=True, eq=False)
+class PooledStage(Embedding):
+    """A trained network without its last layer.
+
+    Args:
+        learned: What `state` gives: its weights, `shape` (c, h, w) and `labelled`, the rows it learned from.
+        network: Images (n, c, h, w) to (n, d), in evaluation mode.
+        shape: Of the images.
+    """
+
+    learned: State
+    network: nn.Module
+    shape: tuple[int, int, int]
+
+    def embed(self, samples: Tensor) -> Tensor:
+        """(n, c, h, w) to (n, d), in float32 whatever it was trained in."""
+        check_shape(samples, self.shape, "public-cnn")
+        vectors: Tensor = self.network(samples)
+        return vectors
+
+    def state(self) -> State:
+        """The weights."""
+        return self.learned
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """How many images it learned from."""
+        return {"public images with a label": int(self.learned["labelled"])}

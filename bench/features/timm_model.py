@@ -1,0 +1,150 @@
+"""Any model of timm as a feature extractor: `timm:vit_base_patch14_dinov2.lvd142m` is that of the CVAE paper.
+
+Source: Wightman 2019, PyTorch Image Models; Oquab et al. 2023 (DINOv2), as in Di Salvo et al. 2024.
+
+Differences from the usual evaluation of such models:
+- The whole image is resized to the model's side, where timm resizes to a little more and cuts the centre out.
+- Images stay float32 between resizing and normalising, neither rounded to 8 bits nor cut to [0, 1] (released ones may
+  leave it). Interpolation other than bilinear and bicubic is replaced by bicubic; all of it is antialiased.
+- A grey image becomes three equal channels.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import interpolate
+
+from bench.features.checkpoint import load_checked, read_checkpoint
+from bench.features.extractor import Embedding, Extractor, check_images
+from bench.features.hub import weights_file
+from bench.nets.seeded import seeded
+from bench.types import Dataset, NotApplicable, State
+
+
+@dataclass(frozen=True)
+class Timm(Extractor):
+    """What a pretrained timm model makes of an image before its classifier.
+
+    Args:
+        model: Its name in timm, with the tag of its weights behind a dot.
+        weights: File with them (safetensors, or a state dict); None for those of the hub, or of its cache.
+        size: Side in pixels that images are resized to; None for the one the model was trained at. Position embeddings
+            follow.
+        batch: Images at a time.
+    """
+
+    name: ClassVar[str] = "timm"
+    source: ClassVar[str] = "Wightman 2019 (PyTorch Image Models), doi:10.5281/zenodo.4414861"
+    requires: ClassVar[str] = "the model's weights: --weights FILE, or the Hugging Face hub or its cache"
+    confidential: ClassVar[frozenset[str]] = frozenset({"weights"})
+
+    model: str
+    weights: str | None = None
+    size: int | None = None
+    batch: int = 16
+
+    def __post_init__(self) -> None:
+        for what, number in (("size", self.size), ("batch", self.batch)):
+            if number is not None and number < 1:
+                raise ValueError(f"{what} must be at least 1, got {number}")
+        import timm  # takes seconds to import: only where a model is named
+
+        known = {*timm.list_models(), *timm.list_pretrained()}
+        if self.model not in known:
+            near = difflib.get_close_matches(self.model, known, n=3)
+            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            raise ValueError(f"timm has no model {self.model!r}; {hint}timm.list_pretrained() names all {len(known)}")
+
+    def stamp(self) -> str:
+        """SHA-256 of the weights."""
+        with weights_file(self.model, self.weights).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def fit(self, public: Dataset, seed: int) -> PretrainedFeatures:
+        """The model with its weights; nothing is learned. Raises NotApplicable for tables."""
+        check_images(public, self.name)
+        return self.load({})
+
+    def load(self, state: State) -> PretrainedFeatures:
+        """The model with its weights, which the state does not hold. Raises DataError as `Extractor.stamp` does."""
+        import timm
+        from timm.data.config import resolve_model_data_config
+
+        config = timm.models.get_pretrained_cfg(self.model)
+        fixed: dict[str, Any] = {}
+        if self.size is not None and config is not None and config.fixed_input_size:
+            fixed = {"img_size": self.size}
+        with seeded(0):  # every number drawn here is replaced
+            network: nn.Module = timm.create_model(self.model, pretrained=False, num_classes=0, **fixed)
+        data = resolve_model_data_config(network)  # type: ignore[no-untyped-call]
+        path = weights_file(self.model, self.weights)
+        heads = () if config is None else config.classifier or ()
+        converted = load_checked(
+            network, read_checkpoint(path), heads=(heads,) if isinstance(heads, str) else tuple(heads), what=path.name
+        )
+        channels, height, across = data["input_size"]
+        return PretrainedFeatures(
+            network=network.eval().requires_grad_(False),
+            channels=channels,
+            side=(self.size, self.size) if self.size else (height, across),
+            mode=data["interpolation"] if data["interpolation"] in ("bilinear", "bicubic") else "bicubic",
+            mean=torch.tensor(data["mean"]).view(-1, 1, 1),
+            std=torch.tensor(data["std"]).view(-1, 1, 1),
+            batch=self.batch,
+            converted=converted,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PretrainedFeatures(Embedding):
+    """A timm model without its classifier.
+
+    Args:
+        network: Images (n, channels, *side), normalised, to (n, d); in evaluation mode.
+        channels, side: What it reads.
+        mode: How images are brought to that side.
+        mean, std: (channels, 1, 1), how they are normalised.
+        batch: Images at a time.
+        converted: Whether timm's own conversion had to bring the weights to its names or to another grid.
+    """
+
+    network: nn.Module
+    channels: int
+    side: tuple[int, int]
+    mode: str
+    mean: Tensor
+    std: Tensor
+    batch: int
+    converted: bool
+
+    def embed(self, samples: Tensor) -> Tensor:
+        """Images (n, 1 or 3, h, w) of any side to (n, d)."""
+        if samples.ndim != 4 or samples.shape[1] not in (1, self.channels):
+            raise NotApplicable(
+                f"timm models read images of 1 or {self.channels} channels, and these rows have shape "
+                f"{tuple(samples.shape[1:])}"
+            )
+        device = samples.device
+        self.network.to(device)
+        images = samples
+        if tuple(images.shape[2:]) != self.side:
+            images = interpolate(images, size=self.side, mode=self.mode, antialias=True, align_corners=False)
+        normal = (images.expand(-1, self.channels, -1, -1) - self.mean.to(device)) / self.std.to(device)
+        vectors: Tensor = self.network(normal)
+        return vectors.flatten(1)
+
+    def state(self) -> State:
+        """Nothing: weights from outside are read again from their file."""
+        return {}
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """What images are resized to, and what was done to the weights."""
+        done = {"weights": "converted by timm to its names, or to another grid of positions"} if self.converted else {}
+        return {"input side": self.side[0], **done}
