@@ -16,6 +16,7 @@ PRESET_NAMES = ("smoke", "first-look", "quick", "standard", "paper")
 VERBS = {
     "run": "score methods on data sets and write records",
     "audit": "try to refute what methods claim of differential privacy",
+    "release": "release private rows as files to publish, and put the key apart from them",
     "show": "draw raw rows beside their released forms, a column a method, as one PNG",
     "status": "say what is done, missing, failed or out of date, and why",
     "list": "list plug-ins: methods, attacks, data sets, metrics, feature extractors",
@@ -61,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
     }
     _run(made["run"])
     _audit(made["audit"])
+    _release(made["release"])
     _show(made["show"])
     _place(made["status"])
     made["list"].add_argument("group", nargs="?", choices=("methods", "attacks", "datasets", "metrics", "features"))
@@ -117,6 +119,17 @@ def _audit(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(metric=["empirical-epsilon"], attack=None, attacks="none", controls=False)
 
 
+def _release(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("what to release (one method, one data set, one seed of the splits)")
+    _cells(what)
+    _sizes(what)
+    where = parser.add_argument_group("where to put it; nothing is ever overwritten")
+    where.add_argument("--out", type=Path, metavar="DIR", required=True, help="a new folder, to be published whole")
+    where.add_argument("--key-out", type=Path, metavar="FILE", help="the secret (default: DIR-key.safetensors)")
+    _place(where)
+    _measure_nothing(parser)
+
+
 def _show(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what to show (methods are repeatable; one data set, one seed)")
     _cells(what)
@@ -128,7 +141,11 @@ def _show(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--confidential", action="store_true",
                        help="draw data that may not be shared: the file must stay on this machine")  # fmt: skip
     _place(where)
-    # The rest of what `bench run` takes: nothing is measured.
+    _measure_nothing(parser)
+
+
+def _measure_nothing(parser: argparse.ArgumentParser) -> None:
+    """The rest of what `bench run` takes."""
     nothing = dict.fromkeys(("metric", "attack", "controls", "jobs", "timeout", "memory", "overwrite", "keep_releases"))
     parser.set_defaults(attacks="none", **nothing)
 
