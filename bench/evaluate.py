@@ -184,8 +184,20 @@ def run_sets(bench: Workbench, attack: Attack | None) -> Measurement:
         findings=bench.private.findings,
         exclusive=bench.private.exclusive,
     )
-    picture = before_and_after(bench.private.samples, sealed) if bench.record.shareable else None
+    picture = _picture(bench, sealed, evidence) if bench.record.shareable else None
     return Measurement({"": evidence}, {}, {}, {}, picture)
+
+
+def _picture(bench: Workbench, sealed: Sealed, evidence: SetEvidence) -> bytes | None:
+    """Images above one another; vectors as t-SNE; None where the two are not of one kind."""
+    raw, released = bench.private.samples, sealed.release.samples
+    if raw.ndim == 4 or raw.shape[1:] != released.shape[1:]:
+        return before_and_after(raw, sealed)
+    from bench.scatter import Cloud, scatter_sheet  # only here: what draws it takes seconds to import
+
+    original = Cloud("original", evidence.original, evidence.labels)
+    shown = Cloud("released", evidence.released, evidence.released_labels)
+    return scatter_sheet(original, [shown], evidence.findings, "", seed=bench.seed("scatter"))
 
 
 def _people(sealed: Sealed, subjects: Tensor | None) -> Tensor | None:

@@ -80,7 +80,17 @@ def image_sheet(strips: Sequence[Strip], names: Sequence[str], heading: str) -> 
                 axes.set_title(strip.title, fontsize=8, pad=3)
             if column == 0:
                 axes.set_ylabel(name, fontsize=8, rotation=0, ha="right", va="center")
-    return _png(figure)
+    return png(figure)
+
+
+def findings_of(labels: Sequence[float], findings: Sequence[str]) -> list[str]:
+    """What a row's labels say: its findings; "no finding" only where that is known of all; nothing where it is not.
+
+    >>> findings_of([1, 0], ["a", "b"]), findings_of([0, 0], ["a", "b"]), findings_of([0, float("nan")], ["a", "b"])
+    (['a'], ['no finding'], [])
+    """
+    found = [name for name, label in zip(findings, labels, strict=True) if label > 0.5]
+    return found or (["no finding"] if labels and all(label == label for label in labels) else [])
 
 
 def _letters(text: str) -> float:
@@ -126,7 +136,7 @@ def table_sheet(original: Rows, releases: Sequence[Rows], columns: Sequence[str]
             axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=5)
             axes.set_yticks(range(len(columns)), columns, fontsize=5)
         lower.colorbar(image, ax=lower.axes, shrink=0.6, label="correlation")
-        return _png(figure)
+        return png(figure)
 
 
 def _histogram(axes: Axes, original: Rows, releases: Sequence[Rows], column: int, palette: Sequence[Any]) -> None:
@@ -141,7 +151,8 @@ def _histogram(axes: Axes, original: Rows, releases: Sequence[Rows], column: int
     seaborn.despine(ax=axes, left=True)
 
 
-def _png(figure: Figure) -> bytes:
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG; the same figure has the same bytes."""
     stream = io.BytesIO()
     figure.savefig(stream, format="png", metadata={"Software": None}, bbox_inches="tight")
     return stream.getvalue()

@@ -154,7 +154,7 @@ def test_data_under_an_agreement_are_drawn_on_request_only_for_their_owner(
         (["--dataset", "digits", "--seed", "0", "--seed", "1", "--method", "identity"], "one data set and one seed"),
         (["--dataset", "digits", "--method", "identitty"], "did you mean 'identity'"),
         (["--dataset", "digits"], "no method given"),
-        (["--dataset", "diabetes", "--rows", "3", "--method", "identity"], "a table is shown whole"),
+        (["--dataset", "diabetes", "--rows", "3", "--method", "identity"], "rows of numbers are shown whole"),
         (["--dataset", "digits", "--method", "syfer-random"], "cannot be shown"),
     ],
 )

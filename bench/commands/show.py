@@ -1,5 +1,6 @@
 """`bench show`: raw rows beside their released forms, a column a method, as one picture.
 
+Images stand beside one another, the columns of a table are drawn one by one, feature vectors (--features) by t-SNE.
 Schemes come from the store that `bench run` fills, or are fitted and left there for it; releases are those of key 0.
 """
 
@@ -24,7 +25,8 @@ from bench.options import place, run_spec
 from bench.pictures import stands
 from bench.plan import cells
 from bench.progress import LOGGER, Forwarder
-from bench.sheets import Rows, Strip, image_sheet, table_sheet
+from bench.scatter import Cloud, scatter_sheet
+from bench.sheets import Rows, Strip, findings_of, image_sheet, table_sheet
 from bench.spec import PluginSpec, UsageError, parse
 from bench.tables import check_columns, column_names
 from bench.types import Dataset, NotApplicable
@@ -54,10 +56,12 @@ def main(options: argparse.Namespace) -> int:
     heading = "" if bench.record.shareable else SECRET
     if bench.private.samples.ndim == 4:
         picture = _images(shown, options.rows, heading)
-    elif options.rows is None:
-        picture = _tables(shown, column_names(bench), heading)
+    elif options.rows is not None:
+        raise UsageError("--rows chooses images, and rows of numbers are shown whole: leave it out")
+    elif bench.cell.data.features is not None:
+        picture = _scatter(shown, heading)
     else:
-        raise UsageError("--rows chooses images, and a table is shown whole: leave it out")
+        picture = _tables(shown, column_names(bench), heading)
     out.touch()
     if not bench.record.shareable:  # before anything is in it, and also where the file was there
         out.chmod(0o600)
@@ -111,7 +115,9 @@ def _images(shown: list[tuple[str, Workbench, Sealed]], count: int | None, headi
         else:
             at = stands(sealed.links, sealed.primary, n=len(private), m=len(released)).cpu()[rows]
         strips.append(Strip(title, released[at.clamp_max(len(released) - 1).to(released.device)], at < len(released)))
-    return image_sheet(strips, [_name(private, row) for row in rows.tolist()], heading)
+    labels = torch.zeros(len(rows), 0) if private.labels is None else private.labels[rows]
+    findings = () if private.labels is None else private.findings
+    return image_sheet(strips, ["\n".join(findings_of(row, findings)) for row in labels.tolist()], heading)
 
 
 def _tables(shown: list[tuple[str, Workbench, Sealed]], columns: tuple[str, ...], heading: str) -> bytes:
@@ -127,6 +133,19 @@ def _tables(shown: list[tuple[str, Workbench, Sealed]], columns: tuple[str, ...]
     if any(rows.title.endswith("*") for rows in releases):
         heading = f"{heading} * released in other units; drawn {MATCHED}".strip()
     return table_sheet(Rows(f"original ({private.name})", private.samples), releases, columns, heading)
+
+
+def _scatter(shown: list[tuple[str, Workbench, Sealed]], heading: str) -> bytes:
+    bench = shown[0][1]
+    original = Cloud(f"original\n({bench.private.name})", bench.private.samples, bench.private.labels)
+    releases = [Cloud(title, sealed.release.samples, _labels(each, sealed)) for title, each, sealed in shown]
+    return scatter_sheet(original, releases, bench.private.findings, heading, seed=bench.seed("scatter"))
+
+
+def _labels(bench: Workbench, sealed: Sealed) -> Tensor | None:
+    """Released labels in the real classes."""
+    labels = sealed.release.labels
+    return None if labels is None else bench.key(bench.scheme(), 0).decode(labels)
 
 
 def spread(data: Dataset, count: int | None) -> Tensor:
@@ -148,13 +167,6 @@ def spread(data: Dataset, count: int | None) -> Tensor:
             taken[fresh] = turn % len(groups)
         turn += 1
     return torch.tensor(sorted(taken, key=lambda row: (taken[row], row)), dtype=torch.int64)
-
-
-def _name(data: Dataset, row: int) -> str:
-    """The row's findings, a line each; "no finding" only where that is known of all."""
-    labels = [] if data.labels is None else data.labels[row].tolist()
-    found = [name for name, label in zip(data.findings, labels, strict=bool(labels)) if label == 1]
-    return "\n".join(found) or ("no finding" if labels and not any(labels) else "")
 
 
 @contextmanager
