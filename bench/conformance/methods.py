@@ -11,12 +11,16 @@ from torch import Tensor
 
 from bench import registry
 from bench.cell import to_fit
+from bench.conformance.generators import check_draws, check_seeds, check_states, require_equal
 from bench.conformance.noise import check_density, check_reuse, draw_noise
 from bench.conformance.outcome import PRESET, Skip, require, sample_data
 from bench.contract import check, fingerprint, seal
+from bench.generator import Generator
 from bench.seeds import derive, generator
 from bench.spec import PluginSpec
-from bench.types import Dataset, Key, Method, Scheme
+from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme
+
+Kind = Literal["images", "table"]
 
 
 def _method(spec: PluginSpec) -> Method:
@@ -25,18 +29,27 @@ def _method(spec: PluginSpec) -> Method:
 
 @dataclass(frozen=True, eq=False)
 class _Setting:
-    """A method fitted on small random rows."""
+    """A method fitted on small random rows of a kind; `before` are fingerprints, public and private, from before."""
 
+    kind: Kind
     method: Method
     scheme: Scheme
     public: Dataset
     private: Dataset
+    before: tuple[str, str]
 
 
-def _fit(spec: PluginSpec, device: torch.device, kind: Literal["images", "table"] = "images") -> _Setting:
+def _fit(spec: PluginSpec, device: torch.device, kind: Kind | None = None) -> _Setting:
+    """On images, or on tables where the method refuses those, unless `kind` says which."""
+    if kind is None:
+        try:
+            return _fit(spec, device, "images")
+        except NotApplicable:
+            return _fit(spec, device, "table")
     method = _method(spec)
     public, private = (sample_data(kind, seed=seed).to(device) for seed in (1, 2))
-    return _Setting(method, method.fit(public, derive(0, "fit")), public, private)
+    before = fingerprint(public), fingerprint(private)
+    return _Setting(kind, method, method.fit(public, derive(0, "fit")), public, private, before)
 
 
 def _release_is_well_formed(spec: PluginSpec, device: torch.device) -> None:
@@ -50,12 +63,12 @@ def _tables(spec: PluginSpec, device: torch.device) -> None:
 
 
 def _inputs_stay_untouched(spec: PluginSpec, device: torch.device) -> None:
-    public, private = sample_data(seed=1).to(device), sample_data(seed=2).to(device)
-    before = fingerprint(public), fingerprint(private)
-    key = _method(spec).fit(public, 0).sample_key(1)
+    setting = _fit(spec, device)
+    public, private, key = setting.public, setting.private, setting.scheme.sample_key(1)
     key.release(private)
     key.query(private.samples, private.labels)
-    require((fingerprint(public), fingerprint(private)) == before, "fit, release or query wrote into its input")
+    after = fingerprint(public), fingerprint(private)
+    require(after == setting.before, "fit, release or query wrote into its input")
 
 
 def _same_seed_same_bits(spec: PluginSpec, device: torch.device) -> None:
@@ -165,8 +178,30 @@ def _noise_is_never_reused(spec: PluginSpec, device: torch.device) -> None:
 
 def _noise(spec: PluginSpec, device: torch.device) -> Mapping[str, Tensor]:
     setting = _fit(spec, device)
-    other = sample_data(seed=3).to(device)
+    other = sample_data(setting.kind, seed=3).to(device)
     return draw_noise(setting.scheme, setting.private, other, labelled=setting.method.uses_labels)
+
+
+def _generator_draws_what_it_is_asked_for(spec: PluginSpec, device: torch.device) -> None:
+    setting, release, made = _published(spec, device)
+    check_draws(made, release, setting.private)
+
+
+def _generator_obeys_its_seed(spec: PluginSpec, device: torch.device) -> None:
+    check_seeds(_published(spec, device)[2])
+
+
+def _generator_saves_and_loads(spec: PluginSpec, device: torch.device) -> None:
+    setting, _, made = _published(spec, device)
+    check_states(made, setting.scheme)
+
+
+def _published(spec: PluginSpec, device: torch.device) -> tuple[_Setting, Release, Generator]:
+    setting = _fit(spec, device)
+    release = setting.scheme.sample_key(1).release(setting.private)
+    if release.generator is None:
+        raise Skip("it publishes no generator")
+    return setting, release, release.generator
 
 
 def _device_moves(spec: PluginSpec, device: torch.device) -> None:
@@ -180,11 +215,7 @@ def _device_moves(spec: PluginSpec, device: torch.device) -> None:
 
 
 def _same(a: Key, b: Key, private: Dataset, what: str) -> None:
-    first, second = a.release(private), b.release(private)
-    for part in ("samples", "labels", "links"):
-        x, y = getattr(first, part), getattr(second, part)
-        same = x is None and y is None if x is None or y is None else torch.equal(x.nan_to_num(-1), y.nan_to_num(-1))
-        require(same, f"{what} gave different {part}")
+    require_equal(a.release(private), b.release(private), what)
     require(torch.equal(a.query(private.samples), b.query(private.samples)), f"{what} gave different queries")
 
 
@@ -201,5 +232,8 @@ CHECKS: Mapping[str, Callable[[PluginSpec, torch.device], None]] = {
     "queries look like releases": _queries_look_like_releases,
     "noise follows its density": _noise_follows_its_density,
     "noise is never reused": _noise_is_never_reused,
+    "generator draws what it is asked for": _generator_draws_what_it_is_asked_for,
+    "generator obeys its seed": _generator_obeys_its_seed,
+    "generator saves and loads": _generator_saves_and_loads,
     "device moves": _device_moves,
 }
