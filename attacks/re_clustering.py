@@ -141,8 +141,8 @@ class ReClusteringAttacker(Attacker):
             both = label_classes(torch.cat((self.labels, sealed.labels)), n + len(released))[0]
             number, given = both[:n], both[n:]
         own = self.first if len(released) >= n else self._completed(released, exact)
-        floor = exact * _sharing(own.forms, number) / n
-        return FormScores(own, released.double(), floor, number, given)
+        alike = exact * _sharing(own.forms, number) / n
+        return FormScores(own, released.double(), exact, alike, number, given)
 
     def _completed(self, released: Tensor, exact: float) -> OwnRelease:
         """Eve's releases with her guesses of the missing rows at their end, each candidate in its best form."""
@@ -213,22 +213,30 @@ class FormScores(PairScores):
     Args:
         own: Eve's release of the n candidates.
         released: (m, d) float64.
-        floor: (n,) float64: what smaller distances count as.
+        exact: Squared distance up to which a form is there.
+        alike: (n,) float64, at most that: what such a distance counts as.
         classes, given: (n,) and (m,) int64 classes of labels that have to agree; None where they need not.
     """
 
     def __init__(
-        self, own: OwnRelease, released: Tensor, floor: Tensor, classes: Tensor | None, given: Tensor | None
+        self,
+        own: OwnRelease,
+        released: Tensor,
+        exact: float,
+        alike: Tensor,
+        classes: Tensor | None,
+        given: Tensor | None,
     ) -> None:
         self.shape = (len(own.forms), len(released))
-        self.own, self.released, self.floor = own.forms.double(), released, floor
+        self.own, self.released, self.exact, self.alike = own.forms.double(), released, exact, alike
         self.absent, self.classes, self.given = ~own.present, classes, given
         lengths = [part.square().sum(dim=1).max().item() for part in (self.own, released)]
         self.beyond = 4 * max(lengths) + 1  # (|a| + |b|)^2 <= 4 max(|a|, |b|)^2
 
     def block(self, rows: slice, cols: slice) -> Tensor:
         """Scores (rows, cols), float64."""
-        apart = pair_distances(self.own[rows], self.released[cols], 2).maximum(self.floor[rows, None])
+        apart = pair_distances(self.own[rows], self.released[cols], 2)
+        apart = torch.where(apart <= self.exact, self.alike[rows, None], apart)
         if self.classes is not None and self.given is not None:
             apart += self.beyond * (self.classes[rows, None] != self.given[cols])
         return -apart.masked_fill(self.absent[rows, None], 2 * self.beyond)

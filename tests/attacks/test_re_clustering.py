@@ -142,6 +142,29 @@ def test_a_withheld_label_agrees_with_withheld_ones_only() -> None:
     assert attacker.notes()["labels"] == "must agree"
 
 
+class Rounding(Keyless):
+    """k-Same with a rounding error of its own at every draw."""
+
+    def __init__(self) -> None:
+        self.key, self.drawn = KSame(k=5, variant="paper").fit(table(), 0).sample_key(0), 0
+
+    def sample_key(self, seed: int) -> Key:
+        self.drawn += 1
+        return self
+
+    def release(self, private: Dataset) -> Release:
+        made = self.key.release(private)
+        source = torch.Generator().manual_seed(self.drawn)
+        error = 1 + 2**-22 * torch.randn(made.samples.shape, generator=source)
+        return replace(made, samples=made.samples * error)
+
+
+def test_rounding_errors_do_not_decide_between_clusters() -> None:
+    counts = counted(ReClustering(), Rounding(), table())
+    assert guesswork(counts) == pytest.approx((300 * 5 + 1) / (300 + 1), rel=1e-12)
+    assert top_1(counts) == pytest.approx(1 / 5)
+
+
 class Encoding(Keyless):
     """Releases rows as they are and labels the other way round."""
 
