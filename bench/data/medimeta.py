@@ -107,7 +107,6 @@ class MedIMeta(Source):
             exclusive=task["task_target"] in _EXCLUSIVE,
             paths=paths,
             channels=int(info["input_size"][0]),
-            version="1.0",
             notes=(known, f"licence: {info.get('license', 'not stated')}", "official split not used"),
             name=f"{self.name}:{self.part}[task={task['task_name']}]",
             origin=_ORIGINS.get(self.part, f"medimeta-{self.part}"),

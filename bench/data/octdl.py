@@ -80,7 +80,6 @@ class OCTDL(Source):
             findings=tuple(_DISEASES.values()),
             exclusive=True,
             paths=paths,
-            version="Mendeley v4",
             notes=(
                 *([counted] if len(table) != _ROWS else []),
                 *([f"{unlisted} images that the table does not list are left out"] if unlisted else []),
