@@ -82,8 +82,9 @@ def _exchanged(rankings: list[Ranking], people: People, seed: int) -> dict[str, 
     drawn: dict[str, list[Tensor]] = {rate: [] for rate in RATES}
     for chosen in people.exchanged(MEANS, seed):
         members = people.rows(chosen)
+        others = 1 - members
         for rate, one_in in RATES.items():
-            by_key = [membership_tpr(ranking, members, 1 - members, one_in=one_in) for ranking in rankings]
+            by_key = [membership_tpr(ranking, members, others, one_in=one_in) for ranking in rankings]
             drawn[rate].append(torch.stack(by_key).mean(dim=0))
     return {rate: torch.cat(batches) for rate, batches in drawn.items()}
 

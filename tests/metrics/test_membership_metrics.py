@@ -1,0 +1,216 @@
+"""Membership AUC and TPR: hand values, and what chance does to them."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from statistics import NormalDist
+from typing import cast
+
+import pytest
+import torch
+from scipy.stats import binom, hypergeom
+from sklearn.metrics import roc_auc_score
+from torch import Tensor
+
+from bench.evidence import MembershipEvidence
+from bench.types import NotApplicable
+from metrics.membership_auc import MembershipAUC, exchange_p, membership_auc
+from metrics.membership_draws import People, Ranking, bootstrap, people_of
+from metrics.membership_tpr import MembershipTPR, membership_tpr
+
+
+def evidence(
+    seed: int, people: int = 60, *, signal: float = 0.0, keys: int = 2, levels: int | None = None
+) -> MembershipEvidence:
+    """Scores with something that a person's one to three rows share; three in four people are members.
+
+    `levels` rounds scores, so that they tie.
+    """
+    random = torch.Generator().manual_seed(seed)
+    subjects = torch.repeat_interleave(torch.arange(people), torch.randint(1, 4, (people,), generator=random))
+    members = (torch.randperm(people, generator=random) < 3 * people // 4)[subjects]
+    common = torch.randn(people, generator=random, dtype=torch.float64)[subjects]
+    scores = [common + torch.randn(len(subjects), generator=random) + signal * members for _ in range(keys)]
+    if levels is not None:
+        scores = [(each * levels / 4).round() for each in scores]
+    return MembershipEvidence(scores, members, subjects, seed)
+
+
+def single(scores: Tensor, members: Tensor) -> MembershipEvidence:
+    return MembershipEvidence([scores.double()], members, None, 0)
+
+
+def tpr(scores: list[float], members: list[int], one_in: int) -> float:
+    own = torch.tensor([members])
+    return float(membership_tpr(Ranking.of(torch.tensor(scores)), own, 1 - own, one_in=one_in))
+
+
+def test_auc_agrees_with_scikit_learn_ties_included() -> None:
+    found = evidence(3, signal=0.5, levels=3, keys=1)
+    expected = roc_auc_score(found.members, found.scores[0])
+    assert len(torch.unique(found.scores[0])) < len(found.members) / 3
+    assert MembershipAUC()(found).value == pytest.approx(expected, abs=1e-12)
+
+
+def test_weights_repeat_rows() -> None:
+    scores, members = torch.tensor([0.9, 0.5, 0.7, 0.5]), torch.tensor([2, 1, 0, 0])
+    others = torch.tensor([0, 0, 3, 1])
+    expected = roc_auc_score([1, 1, 1, 0, 0, 0, 0], [0.9, 0.9, 0.5, 0.7, 0.7, 0.7, 0.5])
+    ranking = Ranking.of(scores)
+    assert float(membership_auc(ranking, members[None], others[None])) == pytest.approx(expected)
+    # One of four others may stand above the threshold; three of them stand at .7, which is the threshold.
+    assert float(membership_tpr(ranking, members[None], others[None], one_in=4)) == pytest.approx(2 / 3)
+
+
+def test_members_above_all_others_are_found_for_certain() -> None:
+    members = torch.arange(400) < 300
+    found = single(members.double(), members)
+    auc, rate = MembershipAUC()(found), MembershipTPR()(found)
+    assert auc.value == auc.low == auc.high == 1
+    assert cast(float, auc.p) < 1e-20
+    assert rate.value == rate.parts["0.1 %"].value == 1
+    assert cast(float, rate.p) <= 2 / 10_000
+
+
+def test_equal_scores_are_chance_exactly() -> None:
+    found = single(torch.zeros(400), torch.arange(400) < 300)
+    auc, rate = MembershipAUC()(found), MembershipTPR()(found)
+    assert (auc.value, auc.low, auc.high, auc.null_low, auc.null_high, auc.p) == (0.5, 0.5, 0.5, 0.5, 0.5, 1)
+    assert (rate.value, rate.null, rate.p) == (0, 0, 1)
+
+
+def test_a_threshold_lets_no_more_others_through_than_the_rate_allows() -> None:
+    scores = [9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0]
+    members = [1, 0, 1, 1, 0, 1, 0, 0]
+    assert tpr(scores, members, 2) == 1  # two of four others: the threshold is the third of them, at 3
+    assert tpr(scores, members, 4) == 3 / 4  # one of four: the threshold is the second of them, at 5
+    assert tpr(scores, members, 5) == 1 / 4  # none of four: the threshold is the highest of them, at 8
+
+
+def test_members_level_with_the_threshold_are_not_found() -> None:
+    assert tpr([5.0, 5.0, 6.0, 1.0], [1, 0, 1, 0], 100) == 1 / 2
+    assert tpr([5.0, 5.0, 5.0, 5.0, 1.0], [1, 0, 0, 1, 0], 3) == 0
+
+
+def test_a_threshold_deep_in_the_ranking_is_found_too() -> None:
+    members = torch.ones(1, 5000, dtype=torch.int64)
+    members[0, -40:] = 0
+    found = membership_tpr(Ranking.of(torch.arange(5000, 0, -1.0)), members, 1 - members, one_in=100)
+    assert float(found) == 1
+
+
+def test_few_others_make_a_rate_coarse_and_the_note_says_so() -> None:
+    rate = MembershipTPR()(evidence(1, people=200, signal=1.0))
+    part = rate.parts["0.1 %"]
+    assert "coarse" in part.note
+    assert part.low is part.high is None
+    one = evidence(1, people=8)
+    assert "coarse" in MembershipTPR()(one).note
+
+
+def test_the_null_of_the_rate_is_that_of_the_highest_members() -> None:
+    # 150 members, 100 others, one other allowed: members above the second other, (1 + 1) / (100 + 1) on average.
+    scores = torch.randperm(250, generator=torch.Generator().manual_seed(1))
+    rate = MembershipTPR()(single(scores, torch.arange(250) < 150))
+    exact = [hypergeom(250, 100, found + 1).cdf(1) for found in range(151)]  # the chance of at least `found` members
+    mean = sum(exact[1:]) / 150
+    assert mean == pytest.approx(2 / 101)
+    # Deviation of the mean of 9,999 draws: the figure's own, below 2 / 101, over 100.
+    assert abs(cast(float, rate.null) - mean) < 5 * (2 / 101) / 100
+
+
+@pytest.mark.parametrize(("metric", "repeats"), [(MembershipAUC(), 200), (MembershipTPR(), 80)])
+def test_chance_is_rarely_called_unlikely(metric: MembershipAUC | MembershipTPR, repeats: int) -> None:
+    ps = [cast(float, metric(evidence(seed, people=24, keys=1 + seed % 2)).p) for seed in range(repeats)]
+    for level in (0.05, 0.2):
+        assert sum(p <= level for p in ps) <= binom(repeats, level).ppf(1 - 1e-4)
+    if isinstance(metric, MembershipAUC):  # ranks hardly tie: p is about uniform, not only large enough
+        assert sum(p <= 0.2 for p in ps) >= binom(repeats, 0.2).ppf(1e-4)
+
+
+def test_rows_of_one_person_are_no_independent_evidence() -> None:
+    # Twelve rows a person, all alike: the null interval is that of 40 people, not of 480 rows.
+    people, copies = 40, 12
+    scores = torch.randn(people, generator=torch.Generator().manual_seed(0)).double().repeat_interleave(copies)
+    subjects = torch.arange(people).repeat_interleave(copies)
+    members = subjects < 20
+    grouped = MembershipAUC()(MembershipEvidence([scores], members, subjects, 0))
+    apart = MembershipAUC()(MembershipEvidence([scores], members, None, 0))
+    width = [cast(float, score.null_high) - cast(float, score.null_low) for score in (grouped, apart)]
+    assert width[0] / width[1] == pytest.approx(math.sqrt(copies), rel=0.1)
+    assert width[0] == pytest.approx(2 * 1.96 * math.sqrt(41 / (12 * 20 * 20)), rel=0.1)
+
+
+def test_a_tail_beyond_the_draws_is_bounded_from_above() -> None:
+    # Of 40 people, 20 add 1/2 and 20 add -1/2: the sum of 20 drawn at random is hypergeometric.
+    sums = torch.tensor([0.5, -0.5]).double().repeat(20)
+    none = torch.zeros(9999, dtype=torch.float64)
+    for above in (18, 19, 20):
+        exact = 2 * hypergeom(40, 20, 20).sf(above - 1)
+        assert exact <= exchange_p(sums, float(above - 10), none, chosen=20) <= 2 / 10_000
+    assert exchange_p(sums, 10.0, none, chosen=20) < 1e-5
+    assert exchange_p(sums, 0.0, none, chosen=20) == 1
+
+
+def test_intervals_hold_the_figure_as_often_as_they_say() -> None:
+    repeats, rate = 80, partial(membership_tpr, one_in=20)
+    true = NormalDist().cdf(2 / 2)  # two normal scores of variance 2 that differ by 2
+    found = {membership_auc: [], rate: []}
+    for seed in range(repeats):
+        drawn = evidence(seed, people=100, signal=2.0, keys=1)
+        rankings = [Ranking.of(drawn.scores[0])]
+        for figure, figures in found.items():
+            figures.append(bootstrap(drawn, rankings, figure, seed=seed))
+    mean = sum(value for value, _, _ in found[rate]) / repeats
+    for figure, expected in ((membership_auc, true), (rate, mean)):
+        held = sum(low <= expected <= high for _, low, high in found[figure])
+        assert held >= binom(repeats, 0.92).ppf(1e-3)  # a bootstrap of 100 people falls a little short of .95
+
+
+def test_keys_that_differ_widen_the_interval() -> None:
+    members = torch.arange(400) < 300
+    noise = torch.randn(400, generator=torch.Generator().manual_seed(2)).double()
+    alike = MembershipEvidence([noise + members, noise + members], members, None, 0)
+    apart = MembershipEvidence([noise, noise + 2 * members], members, None, 0)
+    widths = [cast(float, score.high) - cast(float, score.low) for score in map(MembershipAUC(), (alike, apart))]
+    assert widths[1] > 2 * widths[0]
+
+
+def test_an_attack_of_the_wrong_sign_is_told_from_protection() -> None:
+    found = evidence(0, people=200, signal=-2.0)
+    score = MembershipAUC()(found)
+    assert score.value < 0.5
+    assert cast(float, score.p) < 0.001
+    assert "wrong sign" in score.note
+
+
+def test_exchanges_move_whole_people_and_keep_their_number() -> None:
+    found = evidence(0)
+    people = people_of(found)
+    chosen = next(people.exchanged(50, 1))
+    rows = people.rows(chosen)
+    assert all(len(row.unique()) == 45 for row in chosen)
+    assert not torch.equal(rows[0], rows[1])
+    for row in rows:
+        sides = torch.stack((people.codes, row), dim=1).unique(dim=0)
+        assert len(sides) == 60
+
+
+def test_somebody_on_both_sides_is_an_error() -> None:
+    members = torch.tensor([True, False, True, False])
+    with pytest.raises(ValueError, match="1 people who are both"):
+        people_of(MembershipEvidence([torch.rand(4).double()], members, torch.tensor([1, 1, 2, 3]), 0))
+
+
+@pytest.mark.parametrize("metric", [MembershipAUC(), MembershipTPR()])
+@pytest.mark.parametrize("members", [torch.ones(5, dtype=torch.bool), torch.zeros(5, dtype=torch.bool)])
+def test_one_side_alone_is_not_applicable(metric: MembershipAUC | MembershipTPR, members: Tensor) -> None:
+    with pytest.raises(NotApplicable, match="takes both"):
+        metric(single(torch.rand(5), members))
+
+
+def test_people_are_rows_where_nobody_knows_them() -> None:
+    people: People = people_of(single(torch.rand(6), torch.arange(6) < 2))
+    assert people.codes.tolist() == list(range(6))
+    assert people.members.tolist() == [True, True, False, False, False, False]
