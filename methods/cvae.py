@@ -196,7 +196,7 @@ class CVAEKey(Key):
         if bad:
             raise ValueError(f"features must be finite: {bad} of {len(samples)} rows of {private.name} are not")
         mix, number = LabelMix.of(private.labels, samples)
-        learned, judged = self._parts(private, number)
+        learned, judged = self.parts(private, number)
         minimum, maximum = samples[learned].aminmax(dim=0)
         extent = maximum - minimum
         rows = (samples - minimum) / torch.where(extent > 0, extent, 1)
@@ -217,7 +217,7 @@ class CVAEKey(Key):
         """The seed, a single int64."""
         return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
 
-    def _parts(self, private: Dataset, number: Tensor) -> tuple[Tensor, Tensor]:
+    def parts(self, private: Dataset, number: Tensor) -> tuple[Tensor, Tensor]:
         """Rows (int64 indices) to learn from, and other people's to judge by; each class is learned."""
         rows = torch.arange(len(private), device=number.device)
         if self.method.patience is None:
