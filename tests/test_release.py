@@ -133,12 +133,12 @@ def test_decoder_is_published_in_place_of_rows_with_what_its_features_need(tmp_p
 
 
 def test_receivers_read_new_images_into_the_owner_s_features(tmp_path: Path) -> None:
-    assert release(tmp_path, "--method", "k-same", "--features", "eigenspace[components=6]") == 0
+    assert release(tmp_path, "--method", "cvae[epochs=2]", "--features", "eigenspace[components=6]") == 0
     said = about(tmp_path / "out")["features"]
     assert (said["name"], said["images"], said["dimensions"]) == ("eigenspace", [1, 8, 8], 6)
     reader = registry.build("features", parse("eigenspace[components=6]"), "smoke")
     read = reader.load(load_file(tmp_path / "out/features.safetensors"))  # type: ignore[attr-defined]
-    images, vectors = (bench(tmp_path, "k-same", space).test.samples for space in (None, "eigenspace[components=6]"))
+    images, vectors = (bench(tmp_path, "cvae", space).test.samples for space in (None, "eigenspace[components=6]"))
     torch.testing.assert_close(read.embed(images), vectors)
 
 
