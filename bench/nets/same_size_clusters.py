@@ -4,22 +4,19 @@ Source: Newton et al., Preserving Privacy by De-identifying Face Images (2005), 
 (Di Salvo et al. 2024): the seed is the unassigned row with the largest sum of Euclidean distances to the rows that are
 unassigned too; it takes its k - 1 nearest of them; repeat.
 
-That code keeps the matrix of all distances in float32 and adds it up anew in every round. Here sums run: what is taken
-away is subtracted, at n^2 d operations in all and memory linear in n. Distances are differences in float64, rounded to
-integers fine enough that any sum of n of them is exact: sums, and so clusters, are those of a rescan over the same
-distances, whatever the order or the size of blocks.
+That code keeps the matrix of all distances in float32 and adds it up anew in every round. Here only rows that may lead
+are measured against all others (`bench.nets.outermost_row`), with memory linear in n, and distances are exact: rows
+are first rounded to a grid of 2^-26 of the longest one's distance from the middle, about as fine as float32 holds that
+row, on which float64 products have no error. So the clusters are those of a rescan over the same distances, bit by bit,
+whatever is computed in which blocks, and but for ties whatever the order of rows.
 """
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
-from bench.nets.pair_distances import pair_distances
-
-BLOCK = 512
+from bench.nets.outermost_row import OutermostRow
 
 
 def same_size_clusters(rows: Tensor, k: int) -> Tensor:
@@ -36,6 +33,9 @@ def same_size_clusters(rows: Tensor, k: int) -> Tensor:
 
     Raises:
         ValueError: Fewer rows than k; a row that is not finite (it is named).
+
+    >>> same_size_clusters(torch.tensor([[0.0], [0.1], [5.0], [9.0], [9.2]]), 2).tolist()
+    [1, 1, 1, 0, 0]
     """
     if not 1 <= k <= len(rows):
         raise ValueError(f"clusters need k from 1 to the number of rows, {len(rows)}, got {k}")
@@ -43,32 +43,16 @@ def same_size_clusters(rows: Tensor, k: int) -> Tensor:
     bad = (~points.isfinite()).any(dim=1).nonzero()
     if len(bad):
         raise ValueError(f"clusters need finite rows: row {int(bad[0])} is not ({len(bad)} such rows)")
-    scale = _scale(points)
     cluster = torch.full((len(rows),), -1, dtype=torch.int64, device=rows.device)
-    alive = torch.arange(len(rows), device=rows.device)
-    sums = torch.cat([_distances(part, points, scale).sum(dim=1) for part in torch.split(points, BLOCK)])
+    search = OutermostRow(points)
     number = 0
-    while len(alive) >= 2 * k:
-        seed = sums.argmax()
-        taken = torch.zeros(len(alive), dtype=torch.bool, device=rows.device)
-        away = _distances(points[seed, None], points, scale)[0]
-        away[seed] = -1
-        taken[away.sort(stable=True).indices[:k]] = True
-        cluster[alive[taken]] = number
-        gone, points, alive = points[taken], points[~taken], alive[~taken]
-        sums = sums[~taken] - _distances(points, gone, scale).sum(dim=1)
+    while search.left >= 2 * k:
+        away = search.find()
+        last = away.kthvalue(k).values
+        nearer, as_far = (away < last).nonzero()[:, 0], (away == last).nonzero()[:, 0]
+        taken = torch.cat((nearer, as_far[: k - len(nearer)]))
+        cluster[search.rows[taken]] = number
+        search.remove(taken)
         number += 1
-    cluster[alive] = number
+    cluster[search.rows[search.alive]] = number
     return cluster
-
-
-def _scale(points: Tensor) -> float:
-    """The power of two by which distances are multiplied before they are rounded: n of them stay below 2^62."""
-    low, high = points.aminmax(dim=0)
-    widest = float(torch.linalg.vector_norm(high - low))
-    return 2.0 ** math.floor(62 - math.log2(len(points) * widest)) if widest else 1.0
-
-
-def _distances(a: Tensor, b: Tensor, scale: float) -> Tensor:
-    """Distances (n, m) int64 of rows a (n, d) and b (m, d), in units of 1 / scale."""
-    return pair_distances(a, b, 2).sqrt_().mul_(scale).round_().to(torch.int64)
