@@ -23,12 +23,14 @@ class PairLevel:
         permuted: By key, then by set: likewise with people exchanged at random (`metrics.patients.exchanged_links`
             gives both). What chance gives where a person's images score alike: scores that are drawn independently are
             no null for them. Where there are none, that null is the one used.
+        full: By key, on the whole grid, all true links; empty where nobody counted them.
     """
 
     counts: Sequence[Sequence[PairCounts]]
     links: Tensor
     whole: Sequence[PairCounts] = ()
     permuted: Sequence[Sequence[PairCounts]] = ()
+    full: Sequence[PairCounts] = ()
 
     def __post_init__(self) -> None:
         if self.permuted and not len(self.whole) == len(self.permuted) == len(self.counts):

@@ -87,6 +87,7 @@ def _attack_once(
     samples = half_samples(subjects, n, bench.preset.samples, seed=bench.seed("data samples"))
     counted: dict[str, list[list[PairCounts]]] = {}
     exchanged: dict[str, list[list[PairCounts]]] = {}
+    full: dict[str, list[PairCounts]] = {}
     sets = min(max(FEWEST_SETS, math.ceil(ARRANGEMENTS ** (1 / bench.preset.keys))), MOST_SETS)
     for number in range(bench.preset.keys):
         sealed = _renumbered(bench.sealed(scheme, number), order)
@@ -105,13 +106,16 @@ def _attack_once(
             for rows, of in zip(samples, parts, strict=True)
         ]
         others = _exchanged(sealed, subjects, sets=sets, seed=bench.seed("exchange", number))
-        if others:
-            grids.append(Grid(torch.arange(n), torch.arange(len(sealed.release)), [*chain(*others.values())]))
-        counts = count_grids(scores, grids)
+        every = _links(sealed, torch.arange(n), subjects)
+        asked = [*every.values(), *chain(*others.values())]
+        grids.append(Grid(torch.arange(n), torch.arange(len(sealed.release)), asked))
+        *halves, whole = count_grids(scores, grids)
         for place, notion in enumerate(parts[0]):
-            counted.setdefault(notion, []).append([of_sample[place] for of_sample in counts[: len(samples)]])
+            counted.setdefault(notion, []).append([of_sample[place] for of_sample in halves])
+            full.setdefault(notion, []).append(whole[place])
         for place, notion in enumerate(others):
-            exchanged.setdefault(notion, []).append(counts[-1][place * (1 + sets) : (place + 1) * (1 + sets)])
+            first_set = len(every) + place * (1 + sets)
+            exchanged.setdefault(notion, []).append(whole[first_set : first_set + 1 + sets])
         report("score", number + 1, bench.preset.keys)
     links = _links(_renumbered(first, order), torch.arange(n), subjects)
     # One key may leave nobody to exchange; then all keys go without.
@@ -122,6 +126,7 @@ def _attack_once(
             links[notion],
             whole=[own for own, *_ in exchanged.get(notion, [])],
             permuted=[rest for _, *rest in exchanged.get(notion, [])],
+            full=full[notion],
         )
         for notion, counts in counted.items()
     }

@@ -65,6 +65,9 @@ class Guesswork(Metric[PairEvidence]):
         Null and p: random distinct scores, drawn exactly for the same links and samples (`simulate_guesswork`); below
         what draws can resolve, p is a bound in closed form (`early_hit_bound`).
         With links of exchanged people at hand, see `clustered_null`.
+
+        Its part "all rows" is guesswork on the whole grid. Where released rows are alike (k-Same), a half sample holds
+        half of those behind one form, so that fewer guesses are needed than among all.
         """
         return with_primary(evidence, partial(_score, evidence))
 
@@ -108,7 +111,15 @@ def _score(evidence: PairEvidence, level: PairLevel) -> Score:
         )
         if value < expected and null.p <= 2 / DRAWS:
             null = replace(null, p=min(null.p, 2 * early_hit_bound(layout, value, keys=keys)))
-    return spread(figures, null, n=level.counts[0][0].shape[0])
+    score = spread(figures, null, n=level.counts[0][0].shape[0])
+    return replace(score, parts={"all rows": _whole(level)}) if level.full else score
+
+
+def _whole(level: PairLevel) -> Score:
+    figures = [guesswork(counts) for counts in level.full]
+    note = "no interval: one figure a key" if len(figures) == 1 else f"the whole release; range of {len(figures)} keys"
+    low, high = (None, None) if len(figures) == 1 else (min(figures), max(figures))
+    return Score(fmean(figures), low, high, level.full[0].shape[0], note=note)
 
 
 def early_hit_bound(layout: Layout, value: float, *, keys: int) -> float:

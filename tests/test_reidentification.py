@@ -176,6 +176,43 @@ def bench(tmp_path: Path) -> Callable[..., Workbench]:
     return make
 
 
+class Pools(KeepsOne):
+    """Every row becomes the mean of its group of four."""
+
+    def fit(self, public: Dataset, seed: int) -> Scheme:
+        return PoolsScheme()
+
+    def load(self, state: State) -> Scheme:
+        return PoolsScheme()
+
+
+class PoolsScheme(MixesScheme):
+    def sample_key(self, seed: int) -> Key:
+        return PoolsKey()
+
+
+class PoolsKey(MixesKey):
+    def release(self, private: Dataset) -> Release:
+        groups = private.samples.reshape(-1, 4, *private.samples.shape[1:])
+        return paired(groups.mean(dim=1).repeat_interleave(4, dim=0), None)
+
+
+@dataclass(frozen=True)
+class Knows(Looks):
+    """Knows that row i and the mean of its group belong together, though not the row's place in it."""
+
+    def fit(self, view: View, seed: int) -> Attacker:
+        return LooksAttacker(replace(view, candidates=replace(view.candidates, samples=self._pooled(view))))
+
+    def _pooled(self, view: View) -> Tensor:
+        raw = PRIVATE[0]
+        same = (view.candidates.samples[:, None] == raw[None]).flatten(2).all(dim=2)
+        return PoolsKey().release(Dataset("", raw, None, None, (), False, True)).samples[same.int().argmax(dim=1)]
+
+
+PRIVATE: list[Tensor] = []
+
+
 def columns(*counts: tuple[int, int]) -> Tensor:
     """(24, k) labels with so many positives and negatives a column, the rest unknown."""
     made = torch.full((24, len(counts)), NAN)
@@ -312,3 +349,13 @@ def test_two_amounts_of_noise_under_one_seed_do_not_cancel_between_releases(benc
         noise.append(mechanism.noise(mechanism.locate(one.private), mechanism.observe(release)).flatten())
     # Of n independent pairs the correlation has deviation 1 / sqrt(n): 4.5 of them are 7 in a million.
     assert abs(float(torch.corrcoef(torch.stack(noise))[0, 1])) < 4.5 / len(noise[0]) ** 0.5
+
+
+def test_guesswork_among_all_rows_counts_groups_whole(bench: Callable[..., Workbench]) -> None:
+    """n rows in groups of k that nobody can tell apart: n k pairs tie at the top, n of them right."""
+    cell = replace(bench(None), method=Pools())
+    PRIVATE[:] = [cell.private.samples]
+    score = Guesswork()(cast(PairEvidence, run_attack(cell, Knows()).evidence[""]))
+    n, k = 24, 4
+    assert score.parts["all rows"].value == pytest.approx((n * k + 1) / (n + 1))
+    assert score.value < score.parts["all rows"].value  # half samples hold halves of groups
