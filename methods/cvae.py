@@ -20,6 +20,12 @@ Differences from the paper:
   size that is released beside it.
 - Columns that are constant stay so; the code divides by zero.
 
+`beta` weighs the divergence against squared errors of columns scaled to [0, 1]. For a linear decoder that is a
+probabilistic PCA whose noise has variance beta / 2 a column: a direction of variance v comes out with v - beta / 2, and
+is lost below that (Lucas et al. 2019, Don't blame the ELBO). The many columns of a foundation model vary together and
+survive the paper's .1; uncorrelated ones (`eigenspace`, a variance near .03 each) do not, and rows become little more
+than the prototype of their class: lower beta there.
+
 Columns are scaled to [0, 1] by the least and greatest private number of each, which the decoder publishes and a stored
 set approaches: two people's numbers a column are given away, whatever else is hidden.
 """
@@ -123,6 +129,7 @@ class OverfittedCVAE(CVAE):
     source: ClassVar[str] = "reference row: a conditional VAE with beta = 0, trained to the end on all rows"
     role: ClassVar[Role | None] = "remembers its rows"
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
+        "smoke": {"epochs": 40},
         "quick": {"epochs": 60},
         "standard": {"epochs": 20},
         "paper": {"epochs": 20},

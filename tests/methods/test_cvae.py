@@ -85,6 +85,21 @@ def test_the_official_code_draws_wider_than_its_prior():
     assert abs(prior / corrected - 1) < 5 / math.sqrt(200)
 
 
+def test_directions_of_less_variance_than_half_of_beta_are_lost():
+    data = replace(vectors([[0.0]] * 400), samples=torch.randn(400, 2, generator=generator(1)))
+    unit = data.samples / (data.samples.amax(dim=0) - data.samples.amin(dim=0))
+    least, greatest = torch.linalg.eigvalsh(torch.cov(unit.T)).tolist()
+    whole = float(data.samples.var(dim=0).sum())
+
+    def share(beta):
+        return float(release(CVAE(beta=beta, **SMALL), data).samples.var(dim=0).sum()) / whole
+
+    assert greatest < 0.05
+    assert share(0.1) < 0.05
+    # Each direction keeps 1 - beta / 2 variance; root(2 / n) is the standard error of a variance's ratio; five of them.
+    assert share(0.002) > 1 - 0.001 / least - 5 * math.sqrt(2 / 400)
+
+
 def test_class_counts_are_kept_in_any_imbalance():
     nan = math.nan
     labels = [[0.0, 1.0]] * 120 + [[1.0, nan]] * 13 + [[nan, nan]] * 6 + [[1.0, 1.0]]
