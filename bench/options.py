@@ -139,7 +139,12 @@ def _extractor(written: str | None, weights: str | None) -> PluginSpec | None:
     if written is None:
         return None
     spec = parse(written)
-    return spec if weights is None else replace(spec, parameters=(*spec.parameters, ("weights", weights)))
+    if weights is None:
+        return spec
+    file = str(Path(weights).expanduser().resolve())  # plans are read again from other folders
+    if any(letter in file for letter in "[],"):
+        raise UsageError(f"--weights must name a file whose path has no '[', ']' or ',': got {file}")
+    return replace(spec, parameters=(*spec.parameters, ("weights", file)))
 
 
 def _suite(name: str) -> Path:

@@ -19,7 +19,8 @@ def main(options: argparse.Namespace) -> int:
     groups = groups_of(options.name)
     for group in groups:
         cls = registry.load(group, options.name)
-        print(f"{options.name}  ({group[:-1] if group != 'datasets' else 'data set'}, from "
+        kind = {"datasets": "data set", "features": "feature extractor"}.get(group, group[:-1])
+        print(f"{options.name}  ({kind}, from "
               f"{registry.origin(group, options.name)})")  # fmt: skip
         print(f"  {summary(cls)}")
         for name in _SHOWN:
@@ -44,15 +45,17 @@ def groups_of(name: str) -> list[registry.Group]:
     """
     if ".py:" in name:
         from bench.data.source import Source
+        from bench.features.extractor import Extractor
         from bench.types import Attack, Method, Metric
 
         kinds: dict[registry.Group, type] = {
             "methods": Method, "attacks": Attack, "datasets": Source, "metrics": Metric,
+            "features": Extractor,
         }  # fmt: skip
         cls = registry.load("methods", name)
         found: list[registry.Group] = [group for group, base in kinds.items() if issubclass(cls, base)]
         if not found:
-            raise UsageError(f"{name} is none of: Method, Attack, Source, Metric")
+            raise UsageError(f"{name} is none of: Method, Attack, Source, Metric, Extractor")
         return found
     found = [group for group in registry.GROUPS if name in registry.entries(group)]
     if not found:

@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields, is_dataclass
 import torch
 
 from bench import registry
-from bench.conformance import attacks, datasets, methods, metrics
+from bench.conformance import attacks, datasets, features, methods, metrics
 from bench.conformance.outcome import Result, Skip, require
 from bench.spec import PluginSpec, parse
 from bench.types import NotApplicable
@@ -65,5 +65,5 @@ _SUITES: Mapping[registry.Group, Mapping[str, Check]] = {
     "attacks": attacks.CHECKS,
     "metrics": metrics.CHECKS,
     "datasets": datasets.CHECKS,
-    "features": {},
+    "features": features.CHECKS,
 }

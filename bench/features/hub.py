@@ -50,9 +50,8 @@ def weights_file(model: str, given: str | None) -> Path:
                 break
     raise DataError(
         f"no weights of timm:{model} are here: neither in the hub's cache on this machine nor to be had from the hub "
-        f"({reason}).\n"
-        f"Fetch {files[0]} of https://huggingface.co/{repository} where there is a network, and name the file with "
-        f"--weights FILE. {OFFLINE}."
+        f"({reason}). Fetch {files[0]} of https://huggingface.co/{repository} where there is a network, and name the file with "
+        f"--weights FILE. {OFFLINE}"
     )
 
 
@@ -68,4 +67,4 @@ def _unreachable(repository: str, file: str) -> str:
     except HTTPError as error:
         return f"it answers {error.code} for {file}"
     except (OSError, http.client.HTTPException) as error:
-        return str(error)
+        return str(getattr(error, "reason", error))

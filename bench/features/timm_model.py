@@ -97,8 +97,8 @@ class Timm(Extractor):
             mode=data["interpolation"] if data["interpolation"] in ("bilinear", "bicubic") else "bicubic",
             mean=torch.tensor(data["mean"]).view(-1, 1, 1),
             std=torch.tensor(data["std"]).view(-1, 1, 1),
-            batch=self.batch,
             converted=converted,
+            batch=self.batch,
         )
 
 
@@ -111,8 +111,8 @@ class PretrainedFeatures(Embedding):
         channels, side: What it reads.
         mode: How images are brought to that side.
         mean, std: (channels, 1, 1), how they are normalised.
-        batch: Images at a time.
         converted: Whether timm's own conversion had to bring the weights to its names or to another grid.
+        batch: Images at a time.
     """
 
     network: nn.Module
@@ -121,8 +121,8 @@ class PretrainedFeatures(Embedding):
     mode: str
     mean: Tensor
     std: Tensor
-    batch: int
     converted: bool
+    batch: int
 
     def embed(self, samples: Tensor) -> Tensor:
         """Images (n, 1 or 3, h, w) of any side to (n, d)."""
