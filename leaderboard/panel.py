@@ -203,6 +203,8 @@ def _verdict(
         return "no attack ran"
     breaking = [record for record in attacks if _breaks(record)]
     by = f"; broken by {', '.join(map(_name, breaking))} all the same (not certified)" if breaking else ""
+    if all(record.status == "not-applicable" for record in attacks):
+        return "no attack on pairs applies"
     if strongest is None:
         return f"not certified: no attack with a figure whose controls ran and hold{by}"
     if _breaks(strongest):

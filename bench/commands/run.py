@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import cast
 
 from rich.table import Table
 
@@ -15,8 +16,10 @@ from bench.options import place, run_spec, site
 from bench.plan import RunSpec, recall_data, standing, to_run, work
 from bench.records import Record, read_all
 from bench.run import Summary, run
+from bench.spec import text
 from bench.store import write_atomically
-from leaderboard.board import Row, rows
+from bench.types import Parameter
+from leaderboard.board import Row, rows, telling
 from leaderboard.entries import Entry, short
 from leaderboard.pages import build, used
 from leaderboard.panel import dumps
@@ -26,6 +29,7 @@ _COLUMNS = (
     "utility-auc", "linear-probe-auc", "guesswork", "reid-auc", "top-1", "membership-auc", "nearest-neighbour-distance",
     "throughput",
 )  # fmt: skip
+FEW = 3
 ON_REQUEST = ("learning-curve", "transfer", "detection", "decoding", "probes", "tables", "anonymity", "audit")
 
 
@@ -74,7 +78,7 @@ def _print_table(summary: Summary, where: Place) -> None:
         for column in columns:
             table.add_column(f"{column.title} {column.arrow}", justify="right", overflow="fold")
         for row in part:
-            table.add_row(_label(row), *(_text(row.entries[column.name]) for column in columns))
+            table.add_row(_label(row, part), *(_text(row.entries[column.name]) for column in columns))
         table.caption = (
             "Below each figure its 95 % interval (images per second: the middle half of the repeats). ↑ ↓: the "
             "direction that is better for the data owner; = chance: inside what chance gives. Attack figures: of the "
@@ -83,7 +87,8 @@ def _print_table(summary: Summary, where: Place) -> None:
         console.print(table)
         for row in part:
             if said := "; ".join(made.verdict for made in panels[row.cell] if made.members):
-                console.print(f"{row.label}: {said}")
+                told = ",".join(_told(row, part))
+                console.print(f"{row.method}[{told}]: {said}" if told else f"{row.method}: {said}", markup=False)
         if limits := {record.limit for record in summary.records if record.limit is not None}:
             console.print(f"Run with --limit {min(limits)}: not for a leaderboard.")
 
@@ -96,9 +101,14 @@ def _title(row: Row) -> str:
     return f"{row.dataset} ({counts} images; public set {data.public}), preset {row.preset}, seed {row.seed}"
 
 
-def _label(row: Row) -> str:
-    given = [f"{name}={value}" for name, value in row.parameters.items() if value is not None]
-    return row.method + ("\n" + "\n".join(given) if given else "")
+def _told(row: Row, board: Sequence[Row]) -> list[str]:
+    """The parameters that tell a row from others: all, or of many those that differ within its method."""
+    shown = row.parameters if len(row.parameters) <= FEW else telling(row, board)
+    return [f"{name}={text(cast(Parameter, value))}" for name, value in shown.items() if value is not None]
+
+
+def _label(row: Row, board: Sequence[Row]) -> str:
+    return "\n".join([row.method, *_told(row, board)])
 
 
 def _text(entry: Entry) -> str:
