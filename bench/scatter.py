@@ -3,7 +3,7 @@
 Source: CVAE paper, section 4.4 and figure 3.
 
 Differences: all sets are embedded together, on the original set's scale, so that a place means the same in every panel;
-at most `MOST` rows of each are drawn. Copies of a row, as k-Same releases them, lie on one another.
+at most `MOST` rows of each are drawn. Copies of a row, as k-Same releases them, count once and lie on one another.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def scatter_sheet(
             axes.set_yticks([])
             for name in [OTHERS, *shown]:  # rare classes above frequent ones
                 rows = [row for row, own in enumerate(kind) if (own if own in palette else OTHERS) == name]
-                mark, colour = palette.get(name, (".", GREY))
+                mark, colour = palette.get(name, ("o", GREY))
                 drawn = axes.plot(*place[rows].T, mark, color=colour, ms=4, mew=0.3, mec="white", alpha=0.8, label=name)
                 if rows:
                     handles.setdefault(name, drawn[0])
@@ -92,12 +92,13 @@ def scatter_sheet(
 def embed(sets: Sequence[Tensor], seed: int) -> list[np.ndarray]:
     """Places (n, 2) of the rows of each set (n, d) in a joint t-SNE; the first set gives the scale of the columns."""
     pooled = torch.cat([standardise(sets[0], each)[1] for each in sets]).numpy()
-    # Principal components of rows without any spread are no start.
-    start = "pca" if pooled.shape[1] > 1 and bool((pooled != pooled[0]).any()) else "random"
-    perplexity = min(PERPLEXITY, (len(pooled) - 1) / 3)
+    # Copies push one another, and what lies near them, apart: each place is taken once.
+    rows, place = np.unique(pooled, axis=0, return_inverse=True)
+    start = "pca" if rows.shape[1] > 1 else "random"
+    tsne = TSNE(perplexity=min(PERPLEXITY, (len(rows) - 1) / 3), init=start, random_state=seed % 2**32)
     with threadpool_limits(1):  # sums by several threads differ in their last bits, from which t-SNE wanders off
-        places = TSNE(perplexity=perplexity, init=start, random_state=seed % 2**32).fit_transform(pooled)
-    return np.split(places, np.cumsum([len(each) for each in sets])[:-1])
+        places = tsne.fit_transform(rows) if len(rows) > 1 else np.zeros((1, 2))
+    return np.split(places[place], np.cumsum([len(each) for each in sets])[:-1])
 
 
 def _drawn(cloud: Cloud, seed: int) -> Cloud:
