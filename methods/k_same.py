@@ -19,8 +19,8 @@ Differences from the paper and its code:
 - `within-class`, the default, clusters the rows of a class (of equal labels, a withheld one being a value like any
   other) by themselves and drops none: the last cluster of a class takes the fewer than k that are left over. `paper`
   does what the code does: clusters across classes, and the last n % k rows are dropped.
-- Distances are exact to float64, and of equal ones the earlier row comes first; the code has float32 and leaves ties
-  open.
+- Distances are exact (see there), and of equal ones the earlier row comes first; the code computes in float32 and
+  leaves ties open.
 - New rows reach Bob as they are, as in the code, which tests on raw rows.
 """
 
@@ -52,6 +52,7 @@ class KSame(Method):
     source: ClassVar[str] = "Newton et al. 2005 (k-Same), as in Di Salvo et al. 2024 (CVAE) and their code"
     claims: ClassVar[str] = "k-anonymity (within-class); no differential privacy"
     needs_labels: ClassVar[bool] = True
+    unlearned: ClassVar[frozenset[str]] = frozenset({"k", "variant"})
 
     k: int = 5
     variant: Variant = "within-class"
@@ -102,6 +103,11 @@ class KSameKey(Key):
             ValueError: A row is not finite.
         """
         n, k = len(private), self.k
+        bad = (~private.samples.flatten(1).isfinite()).any(dim=1).nonzero()
+        if len(bad):
+            raise ValueError(
+                f"k-same takes means of finite rows: row {int(bad[0])} is not finite ({len(bad)} such rows)"
+            )
         if n < k:
             raise NotApplicable(f"k-same needs at least k = {k} rows, got {n}: choose a smaller k")
         if self.variant == "paper":
@@ -110,6 +116,7 @@ class KSameKey(Key):
             rows = private.samples[kept]
             return paired(_means(rows, same_size_clusters(rows, k)), labels)
         number, classes = label_classes(private.labels, n)
+        number = number.to(private.samples.device)
         sizes = torch.bincount(number, minlength=len(classes)).tolist()
         small = [c for c, size in enumerate(sizes) if size < k]
         if small:

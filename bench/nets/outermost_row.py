@@ -54,9 +54,11 @@ class OutermostRow:
         self.left = n
         self._bounds = points.new_full((n,), torch.inf)
         self._everyone = False  # whether the bounds are the sums themselves
-        self._away = points.new_empty(min(n, STORED), n)
-        self._front = torch.zeros(len(self._away), dtype=torch.int64, device=points.device)
-        self._sums = points.new_full((len(self._away),), -1.0)  # of the measured rows in front; -1: the place is free
+        self._away = points.new_empty(n, min(n, STORED))
+        self._front = torch.zeros(self._away.shape[1], dtype=torch.int64, device=points.device)
+        self._sums = points.new_full(
+            (self._away.shape[1],), -1.0
+        )  # of the measured rows in front; -1: the place is free
         self._limit = math.inf
         self._group()
 
@@ -66,11 +68,11 @@ class OutermostRow:
             self._refresh()
         if self._everyone:
             row = int(self._bounds.argmax())  # the first of equal ones
-            away = self._measure(torch.tensor([row], device=self.rows.device))[0]
+            away = self._measure(torch.tensor([row], device=self.rows.device))[:, 0]
         else:
             best = (self._sums == self._sums.amax()).nonzero()[:, 0]
             place = best[self._front[best].argmin()]
-            row, away = int(self._front[place]), self._away[place]
+            row, away = int(self._front[place]), self._away[:, place].clone()
         away[row] = -1
         return away
 
@@ -79,14 +81,14 @@ class OutermostRow:
         self.alive[taken] = False
         self.left -= len(taken)
         if self._everyone:
-            self._bounds -= self._distances(taken).sum(dim=0)
+            self._bounds -= self._distances(taken).sum(dim=1)
             self._bounds[taken] = -1
             self._clear()
             return
         self._moments.index_add_(0, self._of[taken], self._turned(taken), alpha=-1)
         measured = (self._sums >= 0) & self.alive[self._front]
-        self._sums = torch.where(measured, self._sums - self._away[:, taken].sum(dim=1), -1.0)
-        self._away[:, taken] = torch.inf
+        self._sums = torch.where(measured, self._sums - self._away[taken].sum(dim=0), -1.0)
+        self._away[taken] = torch.inf
 
     def _turned(self, which: Tensor) -> Tensor:
         """The stored rows `which` such that products with all rows are squared distances."""
@@ -94,12 +96,12 @@ class OutermostRow:
         return torch.cat((-2 * wide[:, :-2], wide[:, -1:], wide[:, -2:-1]), dim=1)
 
     def _distances(self, which: Tensor) -> Tensor:
-        """Distances (len(which), s)."""
-        return torch.mm(self._turned(which), self._wide.T).sqrt_().mul_(self._fine).round_()
+        """Distances (s, len(which)) of all stored rows to `which`."""
+        return torch.mm(self._wide, self._turned(which).T).sqrt_().mul_(self._fine).round_()
 
     def _measure(self, which: Tensor) -> Tensor:
         """The same, infinite to rows that are gone."""
-        return self._distances(which).masked_fill_(~self.alive, torch.inf)
+        return self._distances(which).masked_fill_(~self.alive[:, None], torch.inf)
 
     def _group(self) -> None:
         """Put every stored row, all of them alive, to the nearest of a few, and add the groups up."""
@@ -130,7 +132,7 @@ class OutermostRow:
         self.alive = self.alive[kept]
         if not self._everyone:
             self._front = torch.where(self._sums < 0, 0, place[self._front])
-            self._away = self._away[:, kept]
+            self._away = self._away[kept]
             self._group()
 
     def _refresh(self) -> None:
@@ -152,8 +154,8 @@ class OutermostRow:
                 return
             away = self._measure(some)
             place = self._sums.topk(len(some), largest=False).indices
-            self._away[place], self._front[place] = away, some
-            self._bounds[some] = self._sums[place] = away.masked_fill_(~self.alive, 0).sum(dim=1)
+            self._away[:, place], self._front[place] = away, some
+            self._bounds[some] = self._sums[place] = away.masked_fill_(~self.alive[:, None], 0).sum(dim=0)
         self._limit = float(self._bounds.index_fill(0, self._front[self._sums >= 0], -1).amax())
         if float(self._sums.amax()) <= self._limit:  # more rows tie than are stored
             self._measure_everyone()
@@ -163,6 +165,6 @@ class OutermostRow:
         self._everyone = True
         places = torch.arange(len(self.rows), device=self.rows.device)
         for part in torch.split(places, CHUNK):
-            self._bounds[part] = self._distances(part).masked_fill_(~self.alive, 0).sum(dim=1)
+            self._bounds[part] = self._distances(part).masked_fill_(~self.alive[:, None], 0).sum(dim=0)
         self._bounds[~self.alive] = -1
-        self._away = self._away[:0]
+        self._away = self._away[:, :0]

@@ -35,12 +35,12 @@ def same_size_clusters(rows: Tensor, k: int) -> Tensor:
         ValueError: Fewer rows than k; a row that is not finite (it is named).
 
     >>> same_size_clusters(torch.tensor([[0.0], [0.1], [5.0], [9.0], [9.2]]), 2).tolist()
-    [1, 1, 1, 0, 0]
+    [0, 0, 1, 1, 1]
     """
     if not 1 <= k <= len(rows):
         raise ValueError(f"clusters need k from 1 to the number of rows, {len(rows)}, got {k}")
     points = rows.detach().flatten(1).double()
-    bad = (~points.isfinite()).any(dim=1).nonzero()
+    bad = (~torch.linalg.vector_norm(points, dim=1).isfinite()).nonzero()
     if len(bad):
         raise ValueError(f"clusters need finite rows: row {int(bad[0])} is not ({len(bad)} such rows)")
     cluster = torch.full((len(rows),), -1, dtype=torch.int64, device=rows.device)

@@ -1,0 +1,160 @@
+import pytest
+import torch
+
+from bench.types import Dataset, NotApplicable
+from methods.k_same import KSame
+from metrics.guesswork import guesswork
+from metrics.pairs import count
+from metrics.reid_auc import reid_auc
+from tests.metrics.dense_scores import DenseScores, diagonal
+
+
+def data(n, shape=(6,), *, positives=0.4, seed=0):
+    source = torch.Generator().manual_seed(seed)
+    samples = torch.rand(n, *shape, generator=source)
+    labels = (torch.rand(n, 1, generator=source) < positives).float()
+    return Dataset("made", samples, labels, None, ("finding",), False, True)
+
+
+def released(private, **choices):
+    return KSame(**choices).fit(private, 0).sample_key(1).release(private)
+
+
+def clusters(release):
+    """Cluster numbers of the released rows, and clusters' sizes, by what is equal in the release."""
+    return torch.unique(release.samples.flatten(1), dim=0, return_inverse=True, return_counts=True)[1:]
+
+
+@pytest.mark.parametrize("shape", [(6,), (1, 8, 8), (3, 4, 5)])
+@pytest.mark.parametrize("k", [2, 5, 10])
+def test_every_released_row_is_the_mean_of_at_least_k_and_fewer_than_2k_rows_of_its_class(shape, k):
+    private = data(113, shape)
+    release = released(private, k=k)
+    assert release.samples.shape == private.samples.shape
+    assert torch.equal(release.labels, private.labels)
+    assert torch.equal(release.links, diagonal(113))
+    number, sizes = clusters(release)
+    assert sizes.amin() >= k
+    assert sizes.amax() < 2 * k
+    for each in range(len(sizes)):
+        rows = number == each
+        mean = private.samples[rows].double().mean(dim=0).float()
+        assert torch.equal(release.samples[rows], mean.expand_as(release.samples[rows]))
+        assert len(private.labels[rows].unique()) == 1
+
+
+@pytest.mark.parametrize("n", [110, 113])
+def test_paper_drops_the_last_rows_and_makes_clusters_of_exactly_k_across_classes(n):
+    private = data(n)
+    release = released(private, k=5, variant="paper")
+    assert len(release) == 110
+    assert torch.equal(release.labels, private.labels[:110])
+    assert torch.equal(release.links, diagonal(110))
+    number, sizes = clusters(release)
+    assert sizes.tolist() == [5] * 22
+    mixed = [len(private.labels[:110][number == each].unique()) for each in range(22)]
+    assert max(mixed) == 2
+    assert torch.equal(released(private.take(torch.arange(110)), k=5, variant="paper").samples, release.samples)
+
+
+def test_means_are_taken_along_the_clusters_of_hand_made_rows():
+    samples = torch.tensor([[0.0], [20.0], [1.0], [30.0], [3.0], [4.0]])
+    private = Dataset("made", samples, None, None, (), False, True)
+    assert released(private, k=2).samples.flatten().tolist() == [0.5, 25.0, 0.5, 25.0, 3.5, 3.5]
+
+
+def test_classes_are_rows_with_equal_labels_and_a_withheld_label_is_one_of_them():
+    private = data(90)
+    labels = torch.cat((private.labels, private.labels.roll(1)), dim=1)
+    labels[:20, 1] = torch.nan
+    private = Dataset("made", private.samples, labels, None, ("a", "b"), False, True)
+    release = released(private, k=3)
+    number, sizes = clusters(release)
+    for each in range(len(sizes)):
+        assert len(torch.unique(labels[number == each].nan_to_num(-1), dim=0)) == 1
+    assert torch.equal(release.labels.nan_to_num(-1), labels.nan_to_num(-1))
+
+
+def imbalanced():
+    """2,064 rows of seven classes as uneven as OCTDL's, the least of 13 rows."""
+    sizes = [752, 400, 350, 250, 199, 100, 13]
+    labels = torch.eye(7).repeat_interleave(torch.tensor(sizes), dim=0)
+    source = torch.Generator().manual_seed(0)
+    order = torch.randperm(2064, generator=source)
+    names = tuple("abcdefg")
+    return Dataset("made", torch.randn(2064, 8, generator=source), labels[order], None, names, True, True)
+
+
+def test_a_class_of_13_among_2064_is_refused_at_15_by_name_and_kept_whole_at_10():
+    private = imbalanced()
+    with pytest.raises(NotApplicable, match=r"k = 15 .* 1 of the 7 classes have fewer: g has 13; choose a smaller k"):
+        released(private, k=15)
+    release = released(private, k=10)
+    assert torch.equal(release.labels.sum(dim=0), private.labels.sum(dim=0))
+    least = private.labels[:, 6] == 1
+    mean = private.samples[least].double().mean(dim=0).float()
+    assert torch.equal(release.samples[least], mean.expand(13, 8))
+
+
+def test_a_small_class_of_findings_is_named_by_its_values():
+    labels = torch.zeros(12, 2)
+    labels[3] = torch.tensor([1.0, torch.nan])
+    private = Dataset("made", torch.rand(12, 3), labels, None, ("edema", "fracture"), False, True)
+    with pytest.raises(NotApplicable, match="edema = 1, fracture unknown has 1; choose a smaller k, variant=paper"):
+        released(private, k=2)
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_attackers_who_know_the_clusters_need_about_k_guesses_though_the_auc_is_near_one(k):
+    release = released(data(100), k=k, variant="paper")
+    same = (release.samples[:, None] == release.samples[None]).all(dim=2).double()
+    alike = count(DenseScores(same), diagonal(100))
+    assert guesswork(alike) == pytest.approx((100 * k + 1) / 101)
+    assert reid_auc(alike) == pytest.approx(1 - (k - 1) / (2 * 99))
+    inside = same[0].bool()
+    one_first = same + (inside[:, None] & inside[None])
+    assert guesswork(count(DenseScores(one_first), diagonal(100))) == pytest.approx((k * k + 1) / (k + 1))
+
+
+@pytest.mark.parametrize("variant", ["within-class", "paper"])
+def test_permuting_rows_permutes_the_release(variant):
+    private = data(120)
+    order = torch.randperm(120, generator=torch.Generator().manual_seed(3))
+    first, second = (released(part, k=4, variant=variant) for part in (private, private.take(order)))
+    assert torch.equal(second.samples, first.samples[order])
+
+
+def test_constant_columns_are_released_as_they_are():
+    private = data(60)
+    private.samples[:, 2] = 0.3
+    assert torch.equal(released(private, k=4).samples[:, 2], private.samples[:, 2])
+
+
+@pytest.mark.parametrize("variant", ["within-class", "paper"])
+def test_schemes_and_keys_survive_their_states_and_hold_no_secret(variant):
+    private, method = data(40), KSame(k=3, variant=variant)
+    scheme = method.fit(private, 0)
+    key = scheme.sample_key(1)
+    assert scheme.state() == key.state() == {}
+    again = method.load({}).load_key({})
+    assert torch.equal(again.release(private).samples, key.release(private).samples)
+    assert torch.equal(key.query(private.samples), private.samples)
+
+
+def test_fewer_rows_than_k_and_rows_that_are_not_finite_are_refused():
+    with pytest.raises(NotApplicable, match="at least k = 5 rows, got 4: choose a smaller k"):
+        released(data(4), k=5)
+    private = data(20)
+    private.samples[7, 1] = torch.nan
+    for variant in ("within-class", "paper"):
+        with pytest.raises(ValueError, match="row 7 is not finite"):
+            released(private, k=2, variant=variant)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [({"k": 1}, "k must be at least 2, got 1"), ({"variant": "code"}, "variant must be one of within-class, paper")],
+)
+def test_senseless_choices_are_refused(choices, message):
+    with pytest.raises(ValueError, match=message):
+        KSame(**choices)
