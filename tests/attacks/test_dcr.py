@@ -39,17 +39,18 @@ class Line(Generator):
         return {}
 
 
-def test_distances_are_in_deviations_of_the_control_rows() -> None:
+def test_distances_are_in_deviations_of_the_control_rows_on_request() -> None:
     # Deviations 1 and 2: (3, 4) is 3 and 2 away from the origin.
-    attacker = DCR().fit(view(rows(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))), 0)
-    found = attacker.membership(Release(torch.zeros(1, 2), None, None))
-    assert found.tolist() == pytest.approx([-(13**0.5), 0.0])
-    assert found.dtype == torch.float64
+    candidates, release = rows(torch.tensor([[3.0, 4.0], [0.0, 0.0]])), Release(torch.zeros(1, 2), None, None)
+    found = {scaled: DCR(scaled=scaled).fit(view(candidates), 0).membership(release) for scaled in (False, True)}
+    assert found[True].tolist() == pytest.approx([-(13**0.5), 0.0])
+    assert found[False].tolist() == [-5.0, 0.0]
+    assert found[False].dtype == torch.float64
 
 
 def test_columns_that_are_constant_in_control_rows_keep_their_unit() -> None:
     control = torch.tensor([[7.0, -1.0], [7.0, 1.0]])
-    attacker = DCR().fit(view(rows(torch.tensor([[10.0, 0.0]])), control), 0)
+    attacker = DCR(scaled=True).fit(view(rows(torch.tensor([[10.0, 0.0]])), control), 0)
     assert attacker.membership(Release(torch.tensor([[7.0, 0.0]]), None, None)).tolist() == [-3.0]
 
 
@@ -57,7 +58,7 @@ def test_the_nearest_of_all_released_rows_counts() -> None:
     random = torch.Generator().manual_seed(0)
     candidates, released = torch.randn(30, 5, generator=random), torch.randn(40, 5, generator=random)
     control = torch.randn(20, 5, generator=random)
-    found = DCR().fit(view(rows(candidates), control), 0).membership(Release(released, None, None))
+    found = DCR(scaled=True).fit(view(rows(candidates), control), 0).membership(Release(released, None, None))
     scale = control.double().std(dim=0, correction=0)
     slow = [min(float(((one - other) / scale).norm()) for other in released.double()) for one in candidates.double()]
     assert found.tolist() == pytest.approx([-distance for distance in slow])
@@ -75,21 +76,27 @@ def test_only_rows_of_the_same_class_count_where_labels_do() -> None:
     labels = torch.tensor([[1.0], [0.0], [NAN]])
     candidates = rows(torch.zeros(3, 2), labels)
     release = Release(torch.tensor([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]), labels, None)
-    assert DCR(labels=True).fit(view(candidates), 0).membership(release).tolist() == [-1, -2, -3]
-    assert DCR().fit(view(candidates), 0).membership(release).tolist() == [-1, -1, -1]
+    # Of the third row nobody knows the class, so that the first, which is nearest, counts.
+    assert DCR().fit(view(candidates), 0).membership(release).tolist() == [-1, -2, -1]
+    assert DCR(labels=False).fit(view(candidates), 0).membership(release).tolist() == [-1, -1, -1]
 
 
 def test_a_class_that_was_not_released_is_compared_with_all_rows() -> None:
     candidates = rows(torch.zeros(1, 2), torch.tensor([[1.0]]))
     release = Release(torch.tensor([[5.0, 0.0], [2.0, 0.0]]), torch.zeros(2, 1), None)
-    assert DCR(labels=True).fit(view(candidates), 0).membership(release).tolist() == [-2]
+    assert DCR().fit(view(candidates), 0).membership(release).tolist() == [-2]
 
 
-@pytest.mark.parametrize("labels", [None, torch.zeros(2, 2)])
-def test_classes_that_cannot_be_compared_are_not_applicable(labels: Tensor | None) -> None:
-    attacker = DCR(labels=True).fit(view(rows(torch.zeros(1, 2), torch.zeros(1, 1))), 0)
-    with pytest.raises(NotApplicable, match="same labels"):
-        attacker.membership(Release(torch.zeros(2, 2), labels, None))
+def test_a_release_without_labels_is_compared_as_a_whole() -> None:
+    candidates = rows(torch.zeros(1, 2), torch.tensor([[1.0]]))
+    release = Release(torch.tensor([[5.0, 0.0], [2.0, 0.0]]), None, None)
+    assert DCR().fit(view(candidates), 0).membership(release).tolist() == [-2]
+
+
+def test_classes_of_other_findings_are_not_applicable() -> None:
+    attacker = DCR().fit(view(rows(torch.zeros(1, 2), torch.zeros(1, 1))), 0)
+    with pytest.raises(NotApplicable, match="same findings"):
+        attacker.membership(Release(torch.zeros(2, 2), torch.zeros(2, 2), None))
 
 
 def test_a_generator_is_asked_for_more_rows_than_were_released() -> None:
@@ -99,8 +106,9 @@ def test_a_generator_is_asked_for_more_rows_than_were_released() -> None:
     assert hits == {0: 0, 4: 4}
 
 
-def test_released_rows_of_another_shape_are_not_applicable() -> None:
-    attacker = DCR().fit(view(rows(torch.zeros(1, 2))), 0)
+@pytest.mark.parametrize("scaled", [False, True])
+def test_released_rows_of_another_shape_are_not_applicable(scaled: bool) -> None:
+    attacker = DCR(scaled=scaled).fit(view(rows(torch.zeros(1, 2))), 0)
     with pytest.raises(NotApplicable, match="one space"):
         attacker.membership(Release(torch.zeros(1, 3), None, None))
 
