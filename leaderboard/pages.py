@@ -132,10 +132,16 @@ def render(taken: Intake) -> dict[str, str | bytes]:
 
 def command(row: Row) -> str:
     """The command line that repeats a row."""
-    dataset = row.dataset
+    dataset, space = row.dataset, []
+    if row.data and row.data.features:
+        dataset, _, reader = dataset.rpartition(" as ")
+        space = ["--features", reader]
+    elif row.data and row.data.scored_in:
+        dataset, _, reader = dataset.rpartition(", seen through ")
+        space = ["--scored-in", reader]
     if row.data and row.data.parameters:
         dataset += f"[{parameters_text(row.data.parameters)}]"
-    chosen = ["--method", row.label, "--dataset", dataset, "--preset", row.preset, "--seed", str(row.seed)]
+    chosen = ["--method", row.label, "--dataset", dataset, *space, "--preset", row.preset, "--seed", str(row.seed)]
     return shlex.join(["bench", "run", *chosen])
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from made_records import auc, claim, dataset, guesswork, record, score, utility
 
-from bench.records import Kind, Record, dumps, json_schema
+from bench.records import FeatureRecord, Kind, Record, dumps, json_schema
 from bench.spec import parse
 from leaderboard.board import rows
-from leaderboard.pages import build, command
+from leaderboard.pages import Intake, build, command, render
 
 Write = Callable[..., Path]
 EVIL = "<script>alert(1)</script>"
@@ -191,6 +191,23 @@ def test_an_empty_results_folder_gives_a_page_that_says_so(tmp_path: Path) -> No
 def test_a_missing_results_folder_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(NotADirectoryError, match=r"expected a results folder.*bench run"):
         build(tmp_path / "nowhere", tmp_path / "site")
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "option"),
+    [("d as eigenspace", "features", "--features"), ("d, seen through eigenspace", "scored_in", "--scored-in")],
+)
+def test_the_command_names_the_extractor(name: str, field: str, option: str) -> None:
+    reader = FeatureRecord(
+        name="eigenspace", parameters={"components": 64}, source="s", code="c", origin="veil-bench", stamp="",
+        dimensions=64, fingerprint="f00d<f00d", notes={"explained variance": 0.9},
+    )  # fmt: skip
+    made = record("cvae", scores={}, dataset=dataset(name, **{field: reader}))
+    (row,) = rows([made])
+    assert command(row) == f"bench run --method cvae --dataset d {option} eigenspace --preset quick --seed 0"
+    page = render(Intake((made,), {}, 0, ()))["index.html"]
+    assert "f00d&lt;f00d" in page
+    assert "explained variance 0.9" in page
 
 
 def test_the_command_repeats_the_row_through_a_shell() -> None:
