@@ -18,9 +18,9 @@ cluster and each keeps its label: a row whose label no other row of its cluster 
 Differences from the paper and its code:
 - `within-class`, the default, clusters the rows of a class (of equal labels, a withheld one being a value like any
   other) by themselves and drops none: the last cluster of a class, its innermost rows, takes the fewer than k that are
-  left over. (Were each to join the nearest cluster, the squared distances to the means would sum to .1 to 1 % less: seen
-  in classes of 580 chest images.) `paper` does what the code does: clusters across classes, and the last n % k rows are
-  dropped.
+  left over. (Each of them in the cluster next to it would lose .1 to 1 % less, in squared distances to the means of two
+  classes of 599 chest images with k - 1 rows left over.) `paper` does what the code does: clusters across classes, and
+  the last n % k rows are dropped.
 - Distances are exact (see there), and of equal ones the earlier row comes first; the code computes in float32 and
   leaves ties open.
 - New rows reach Bob as they are, as in the code, which tests on raw rows.
