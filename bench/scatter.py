@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import matplotlib
@@ -30,6 +31,8 @@ from metrics.distances import standardise
 
 MOST = 400
 PERPLEXITY = 30.0
+LETTERS = 32
+"""As many stand above a panel."""
 MARKS = "o^sDvPX"
 """One a class, beside its colour."""
 OTHERS = "other or unknown"
@@ -76,7 +79,7 @@ def scatter_sheet(
             axes.set_visible(False)
         handles: dict[str, Line2D] = {}
         for axes, cloud, place, kind in zip(panels, clouds, places, kinds, strict=False):
-            axes.set_title(cloud.title, fontsize=8)
+            axes.set_title("\n".join(fill(line, LETTERS) for line in cloud.title.splitlines()), fontsize=8)
             axes.set_xticks([])
             axes.set_yticks([])
             for name in [OTHERS, *shown]:  # rare classes above frequent ones
