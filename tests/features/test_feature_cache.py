@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from feature_images import images
+from torch import Tensor
+
+from bench.data.source import DataError
+from bench.features.cache import DamagedVectorsWarning, VectorCache
+from bench.features.eigenspace import Eigenspace
+from bench.features.extractor import Embedding, batches
+from bench.features.pixels import Pixels
+
+ROWS = np.array([8, 1, 5, 3])
+PICTURES = torch.arange(10.0).view(10, 1, 1, 1).expand(10, 1, 2, 2)
+
+
+class Reader:
+    """Gives twice each image, two at a time, counts what it read, and stops before the image of the given number."""
+
+    def __init__(self, stop: float = -1.0) -> None:
+        self.stop, self.seen = stop, []
+
+    def __call__(self, samples: Tensor) -> Iterator[Tensor]:
+        for part in samples.split(2):
+            if (part == self.stop).any():
+                raise KeyboardInterrupt
+            self.seen += part[:, 0, 0, 0].tolist()
+            yield 2 * part.flatten(1)
+
+
+def test_only_wanted_rows_are_read_and_only_once(tmp_path: Path) -> None:
+    cache, first, second = VectorCache(tmp_path / "v", 10), Reader(), Reader()
+    found = cache.vectors(ROWS, PICTURES[ROWS], first)
+    assert torch.equal(found, 2 * PICTURES[ROWS].flatten(1))
+    assert first.seen == [8, 1, 5, 3]
+    more = np.array([0, 1, 2, 3])
+    assert torch.equal(
+        VectorCache(tmp_path / "v", 10).vectors(more, PICTURES[more], second), 2 * PICTURES[:4].flatten(1)
+    )
+    assert second.seen == [0, 2]
+    assert (tmp_path / "v").stat().st_mode & 0o077 == 0
+
+
+def test_a_kill_loses_no_batch_that_was_done(tmp_path: Path) -> None:
+    cache, again = VectorCache(tmp_path / "v", 10), Reader()
+    with pytest.raises(KeyboardInterrupt):
+        cache.vectors(ROWS, PICTURES[ROWS], Reader(stop=5.0))
+    assert torch.equal(cache.vectors(ROWS, PICTURES[ROWS], again), 2 * PICTURES[ROWS].flatten(1))
+    assert again.seen == [5, 3]
+
+
+def test_damaged_vectors_are_made_again(tmp_path: Path) -> None:
+    cache = VectorCache(tmp_path / "v", 10)
+    cache.vectors(ROWS, PICTURES[ROWS], Reader())
+    for name, content in (("vectors.npy", b""), ("vectors.npy", b"\x93NUMPY nonsense"), ("done.npy", b"PK")):
+        (tmp_path / "v" / name).write_bytes(content)
+        with pytest.warns(DamagedVectorsWarning, match="made again"):
+            assert torch.equal(cache.vectors(ROWS, PICTURES[ROWS], Reader()), 2 * PICTURES[ROWS].flatten(1))
+    with pytest.warns(DamagedVectorsWarning, match="expected"):
+        VectorCache(tmp_path / "v", 11).vectors(ROWS, PICTURES[ROWS], Reader())
+
+
+def test_a_row_has_the_same_bits_in_any_company() -> None:
+    data = images(40)
+    fitted = Eigenspace(components=6).fit(data, 0)
+    cpu = torch.device("cpu")
+    whole = torch.cat(list(batches(fitted, data.samples, who="it", device=cpu)))
+    alone = torch.cat([next(batches(fitted, row[None], who="it", device=cpu)) for row in data.samples])
+    assert torch.equal(whole, alone)
+
+
+def test_vectors_that_are_not_finite_name_the_extractor_and_the_rows() -> None:
+    samples = images(6).samples
+    samples[2, 0, 1, 1] = torch.nan
+    samples[4] = torch.inf
+    fitted: Embedding = Pixels().fit(images(6), 0)
+    with pytest.raises(DataError, match="pixels must give finite vectors: 2 of the 6 rows"):
+        list(batches(fitted, samples, who="pixels", device=torch.device("cpu")))

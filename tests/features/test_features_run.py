@@ -1,0 +1,158 @@
+"""The feature stage through the command line and the workbench, on the digits of scikit-learn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import timm
+import torch
+from safetensors.torch import save_file
+
+from bench.cell import Cell, DataChoice, Place, evaluator_inputs, fit_inputs
+from bench.cli import main
+from bench.data.source import DataError
+from bench.nets.seeded import seeded
+from bench.plan import Evaluator
+from bench.records import Record, read_all
+from bench.spec import PluginSpec, parse
+from bench.types import NotApplicable
+from bench.workbench import Workbench
+
+MODEL = "timm:test_resnet.r160_in1k"
+CHOICE = DataChoice(PluginSpec("digits"), None, None, False, "smoke", 0, None)
+
+NAN = '''
+from dataclasses import dataclass
+from typing import ClassVar
+import torch
+from bench.features.pixels import Pixels, FlatPixels
+
+class Broken(FlatPixels):
+    def embed(self, samples):
+        return super().embed(samples) / 0
+
+@dataclass(frozen=True)
+class Nan(Pixels):
+    """Divides by nothing."""
+    name: ClassVar[str] = "nan"
+    def load(self, state):
+        return Broken((1, 8, 8))
+'''
+
+
+def place(folder: Path) -> Place:
+    return Place(folder / "results", folder / "cache", ())
+
+
+def opened(folder: Path, **changes: object) -> Workbench:
+    return Workbench.open(Cell(PluginSpec("identity"), replace(CHOICE, **changes), "cpu"), place(folder))
+
+
+def made_weights(folder: Path) -> Path:
+    with seeded(0):
+        network = timm.create_model("test_resnet.r160_in1k")
+    save_file(dict(network.state_dict()), folder / "zebra.safetensors")
+    return folder / "zebra.safetensors"
+
+
+def test_a_run_on_vectors_names_their_space_and_never_the_file_of_weights(tmp_path: Path, capsys) -> None:
+    hidden = tmp_path / "zebra-home"
+    hidden.mkdir()
+    arguments = [
+        "run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--metric", "throughput",
+        "--features", f"{MODEL}[size=32]", "--weights", str(made_weights(hidden)), "--device", "cpu", "--jobs", "2",
+        "--attacks", "none", "--results", str(tmp_path / "results"),
+    ]  # fmt: skip
+    assert main(arguments) == 0
+    (record,) = (found for _, found in read_all(tmp_path / "results") if isinstance(found, Record))
+    assert record.dataset is not None
+    assert record.dataset.name == f"digits as {MODEL}[size=32]"
+    features = record.dataset.features
+    assert features is not None
+    assert record.dataset.shape == [features.dimensions]
+    assert features.parameters == {"model": "test_resnet.r160_in1k", "size": 32, "batch": 16}
+    assert len(features.stamp) == 64
+    published = [path for path in (tmp_path / "results").rglob("*") if "artefacts" not in path.parts]
+    assert not any("zebra" in str(path.relative_to(tmp_path)) for path in published)
+    texts = [path.read_bytes() for path in published if path.is_file() and path.suffix != ".log"]
+    assert texts
+    assert not any(b"zebra" in text for text in texts)
+    assert main(arguments) == 0
+    assert "0 computed, 1 already there" in capsys.readouterr().out
+
+
+def test_methods_see_vectors_and_nothing_else_changes(tmp_path: Path) -> None:
+    raw, seen = opened(tmp_path), opened(tmp_path, features=parse("pixels"))
+    for part in ("public", "private", "control", "test"):
+        before, after = getattr(raw, part), getattr(seen, part)
+        assert torch.equal(after.samples, before.samples.flatten(1))
+        assert torch.equal(after.labels.nan_to_num(-1), before.labels.nan_to_num(-1))
+        assert (after.findings, after.shareable) == (before.findings, before.shareable)
+    assert seen.record.rows == raw.record.rows
+    assert seen.record.features.notes["dimensions constant among private rows"] == int(
+        (seen.private.samples.amax(dim=0) == seen.private.samples.amin(dim=0)).sum()
+    )
+    assert torch.equal(seen.vectors(seen.private.samples), seen.private.samples)
+
+
+def test_stored_vectors_serve_the_next_opening_and_learned_spaces_follow_the_seed(tmp_path: Path, monkeypatch) -> None:
+    first = opened(tmp_path, features=parse("eigenspace"))
+    monkeypatch.setattr("bench.features.eigenspace.Coefficients.embed", None)
+    monkeypatch.setattr("bench.features.eigenspace.Eigenspace.fit", None)
+    again = opened(tmp_path, features=parse("eigenspace"))
+    assert torch.equal(again.private.samples, first.private.samples)
+    assert again.record == first.record
+    monkeypatch.undo()
+    other = opened(tmp_path, features=parse("eigenspace"), seed=1)
+    assert other.record.features.fingerprint != first.record.features.fingerprint
+    vectors = tmp_path / "cache" / "features"
+    assert len(list(vectors.glob("vectors/eigenspace-*/vectors.npy"))) == 2
+    assert vectors.stat().st_mode & 0o077 == 0
+
+
+def test_scored_in_leaves_images_to_methods_and_reads_releases_through_the_space(tmp_path: Path) -> None:
+    bench, plain = opened(tmp_path, scored_in=parse("eigenspace")), opened(tmp_path)
+    assert torch.equal(bench.private.samples, plain.private.samples)
+    assert bench.vectors(bench.private.samples).shape == (len(bench.private), 16)
+    as_features = opened(tmp_path, features=parse("eigenspace"))
+    assert torch.equal(bench.vectors(bench.private.samples), as_features.private.samples)
+    assert bench.record.name == "digits, seen through eigenspace"
+    assert bench.record.scored_in.dimensions == 16
+    with pytest.raises(NotApplicable, match=r"reads rows of shape \(1, 8, 8\), and these have \(1, 4, 4\)"):
+        bench.vectors(torch.zeros(2, 1, 4, 4))
+    sets = Evaluator("sets", None, ("nearest-neighbour-distance",))
+    assert fit_inputs(bench.cell, bench.record) == fit_inputs(plain.cell, plain.record)
+    assert evaluator_inputs(bench.cell, bench.record, sets) != evaluator_inputs(plain.cell, plain.record, sets)
+
+
+@pytest.mark.parametrize("option", ["features", "scored_in"])
+def test_tables_are_vectors_already(tmp_path: Path, option: str) -> None:
+    with pytest.raises(DataError, match="diabetes is a table: its rows are vectors already"):
+        opened(tmp_path, dataset=PluginSpec("diabetes"), **{option: parse("pixels")})
+
+
+def test_an_extractor_that_cannot_serve_says_why(tmp_path: Path) -> None:
+    (tmp_path / "nan.py").write_text(NAN)
+    with pytest.raises(DataError, match=r"nan\.py:Nan must give finite vectors: 160 of the 160 rows"):
+        opened(tmp_path, features=PluginSpec(f"{tmp_path / 'nan.py'}:Nan"))
+    with pytest.raises(DataError, match=r"choose at most eigenspace\[components="):
+        opened(tmp_path, features=parse("eigenspace[components=64]"))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (["--features", "eigenspace", "--weights", "w.pth"], "eigenspace has no parameter 'weights'"),
+        (["--features", "eigenspaces"], "did you mean 'eigenspace'"),
+        (["--features", "timm"], "timm needs model; write timm:MODEL"),
+        (["--features", MODEL, "--weights", "a,b"], "no '[', ']' or ','"),
+        (["--weights", "w.pth"], "name it with --features or --scored-in"),
+    ],
+)
+def test_wrong_options_stop_before_any_work(tmp_path: Path, capsys, given: list[str], text: str) -> None:
+    arguments = ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--results", str(tmp_path)]
+    assert main([*arguments, "--attacks", "none", *given]) == 2
+    assert text in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
