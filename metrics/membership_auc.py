@@ -44,6 +44,9 @@ class MembershipAUC(Metric[MembershipEvidence]):
     def __call__(self, evidence: MembershipEvidence) -> Score:
         """Mean over keys; the interval bootstraps people, members and others apart, and keys.
 
+        Of simulated intervals for one key, 93 to 95 % held the true figure (300 and 600 members, 100 and 200 others,
+        normal scores); with several keys more do, for drawing people anew draws some of the keys' noise anew as well.
+
         Null and p: membership exchanged among people, as many members among them as there are. The mean AUC over keys
         is 1/2 + T / (members x others), T the sum over members of their mean ranks over keys, centred: keys need not be
         independent for that, and the null's mean is 1/2 exactly. p counts exchanges (`exchange_p`).

@@ -1,0 +1,77 @@
+"""The contract catches membership attacks that do not satisfy it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from bench.conformance import conform
+
+BAD = '''
+from dataclasses import dataclass
+from typing import ClassVar
+import torch
+from attacks.dcr import DCR
+from bench.types import Attack, Attacker
+
+class BadAttacker(Attacker):
+    def __init__(self, how, view, seed):
+        self.how, self.view, self.inner = how, view, DCR().fit(view, seed)
+    def membership(self, sealed):
+        scores = self.inner.membership(sealed)
+        if self.how == "blind":
+            return torch.arange(len(scores)).double()
+        if self.how == "random":
+            return scores + torch.rand(len(scores))
+        if self.how == "writes":
+            self.view.control.samples.mul_(2)
+        if self.how == "short":
+            return scores[1:]
+        if self.how == "whole":
+            return scores.round().long()
+        if self.how == "spread":
+            return scores / len(sealed.samples.unique(dim=0)[1:])
+        return -scores if self.how == "sign" else scores
+
+@dataclass(frozen=True)
+class Bad(Attack):
+    """A membership attack that is wrong in a chosen way."""
+    name: ClassVar[str] = "bad"
+    source: ClassVar[str] = "nowhere"
+    knowledge: ClassVar[str] = "nothing"
+    scores: ClassVar[str] = "membership"
+    how: str = "not at all"
+    def fit(self, view, seed):
+        return BadAttacker(self.how, view, seed)
+'''
+
+
+@pytest.mark.parametrize(
+    ("how", "check"),
+    [
+        ("blind", "members in plain sight are found"),
+        ("sign", "members in plain sight are found"),
+        ("random", "same seed, same membership scores"),
+        ("writes", "membership scores are sound"),
+        ("short", "membership scores are sound"),
+        ("whole", "membership scores are sound"),
+        ("spread", "membership scores are sound"),
+    ],
+)
+def test_the_contract_catches_attacks_on_membership(tmp_path: Path, how: str, check: str) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text(BAD)
+    results = {result.check: result for result in conform("attacks", f"{file}:Bad[how={how}]", torch.device("cpu"))}
+    assert results[check].status == "failed", results[check]
+
+
+def test_attacks_are_checked_for_what_they_score(tmp_path: Path) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text(BAD)
+    for text, other in ((f"{file}:Bad", "scores are sound"), ("nearest-neighbour", "members in plain sight are found")):
+        results = {result.check: result.status for result in conform("attacks", text, torch.device("cpu"))}
+        assert results.pop(other) == "skipped"
+        assert "failed" not in results.values()
+        assert list(results.values()).count("passed") >= 3
