@@ -56,9 +56,8 @@ class OutermostRow:
         self._everyone = False  # whether the bounds are the sums themselves
         self._away = points.new_empty(n, min(n, STORED))
         self._front = torch.zeros(self._away.shape[1], dtype=torch.int64, device=points.device)
-        self._sums = points.new_full(
-            (self._away.shape[1],), -1.0
-        )  # of the measured rows in front; -1: the place is free
+        # Sums of the measured rows in front; -1 where a place is free.
+        self._sums = points.new_full((self._away.shape[1],), -1.0)
         self._limit = math.inf
         self._group()
 
