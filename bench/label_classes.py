@@ -10,7 +10,7 @@ def label_classes(labels: Tensor | None, n: int) -> tuple[Tensor, Tensor]:
     """The class of each row, and what the classes are.
 
     Args:
-        labels: (n, k) float32: 1, 0, NaN; None where there are none, which makes one class.
+        labels: (n, k) float32: 1, 0, NaN; None where there are none; that, and k = 0, makes one class.
         n: Rows.
 
     Returns:
@@ -20,7 +20,7 @@ def label_classes(labels: Tensor | None, n: int) -> tuple[Tensor, Tensor]:
     >>> number.tolist(), classes.flatten().tolist()
     ([2, 0, 1, 2], [nan, 0.0, 1.0])
     """
-    if labels is None:
+    if labels is None or not labels.shape[1]:  # torch.unique takes no empty rows
         return torch.zeros(n, dtype=torch.int64), torch.zeros(1, 0)
     unknown = -1.0
     classes, number = torch.unique(labels.nan_to_num(unknown), dim=0, return_inverse=True)
