@@ -14,6 +14,7 @@ from bench.cell import Cell, DataChoice
 from bench.evidence import LinearProbeEvidence
 from bench.generator import Generator
 from bench.linear_probe import NOISE, SEEDS, run_linear_probe
+from bench.nets import linear_probe
 from bench.presets import PRESETS
 from bench.records import DatasetRecord
 from bench.spec import parse
@@ -120,6 +121,13 @@ class MadeScheme(Scheme):
 
     def load_generator(self, state: State) -> Generator:
         return Drawn()
+
+
+@pytest.fixture(autouse=True)
+def few_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as these sets need: they are told apart after a few steps."""
+    monkeypatch.setattr(linear_probe, "EPOCHS", 40)
+    monkeypatch.setattr(linear_probe, "STEPS", 1)
 
 
 @pytest.fixture

@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bench.nets.linear_probe import BATCH, EPOCHS, PATIENCE, Rows, train_probe
+from bench.nets import linear_probe
+from bench.nets.linear_probe import BATCH, PATIENCE, Rows, train_probe
 from metrics.utility_auc import auc
+
+
+@pytest.fixture(autouse=True)
+def few_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as these sets need: they are told apart after a few steps."""
+    monkeypatch.setattr(linear_probe, "EPOCHS", 100)
+    monkeypatch.setattr(linear_probe, "STEPS", 1)
 
 
 def draw(n: int, seed: int, gap: float = 3.0, *, classes: int = 2) -> Rows:
@@ -57,7 +65,15 @@ def test_training_stops_once_validation_has_not_improved_for_long_enough() -> No
     random = torch.Generator().manual_seed(0)
     dev = torch.randn(60, 6, generator=random), draw(60, 5)[1]  # labels that no vector explains
     probe = train_probe(draw(300, 1), dev, exclusive=True, seed=0)
-    assert probe.epochs == probe.best + PATIENCE < EPOCHS
+    assert probe.epochs == probe.best + PATIENCE < 100
+
+
+def test_few_rows_are_gone_through_more_often_than_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear_probe, "PATIENCE", 9)
+    monkeypatch.setattr(linear_probe, "EPOCHS", 3)
+    monkeypatch.setattr(linear_probe, "STEPS", 8)
+    for n, epochs in ((BATCH, 8), (2 * BATCH, 4), (4 * BATCH, 3)):
+        assert train_probe(draw(n, 1), draw(50, 2), exclusive=True, seed=0).epochs == epochs
 
 
 def test_the_best_epoch_is_kept() -> None:
