@@ -130,7 +130,8 @@ class OverfittedCVAE(CVAE):
     role: ClassVar[Role | None] = "remembers its rows"
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"epochs": 40},
-        "quick": {"epochs": 60},
+        "first-look": {"epochs": 80},
+        "quick": {"epochs": 40},
         "standard": {"epochs": 20},
         "paper": {"epochs": 20},
     }
