@@ -12,6 +12,8 @@ a released form, and can only guess among those. It works on every method that r
   every cluster may change with them). Means keep sums: what the candidates sum to beyond the release is the sum of the
   rows that are missing, and non-negative least squares tell which those are. Eve puts her guess at the end of her rows,
   releases them, takes rows whose form is there for present, and guesses among the others until nothing is missing.
+- Rows that were identical beforehand are told apart by their order alone, which Eve does not know: she may take one for
+  the other where they stand in different clusters.
 - Methods that draw fresh noise or keys give her own release another form, and her scores say little; whether two
   releases of hers agree is in the notes.
 """
