@@ -1,0 +1,93 @@
+"""DOMIAS: a candidate is likely a member where the release is denser than the population that it was drawn from.
+
+Source: van Breugel, Sun, Qian and van der Schaar 2023, "Membership inference attacks against synthetic data through
+overfitting detection" (AISTATS): the score is p_release(x) / p_reference(x) (equation 2), here its logarithm, with
+densities by Gaussian kernels (their non-parametric choice).
+
+Differences:
+- The reference rows are those that Eve knows to be outside the release: her control rows, and the public ones where
+  they are of the same collection.
+- Both densities are taken along the principal axes of the reference rows, in units of their deviations (the paper
+  reduces images first, and scales each density by its own rows' covariance). The bandwidth is Scott's factor for as
+  many rows and axes, times `bandwidth`.
+- Labels are not looked at: on chest X-rays, densities within the candidate's class changed the AUC by less than .01
+  (k-Same with k of 2, 5 and 10, CVAE).
+- The paper also offers flows (BNAF) in place of kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from torch import Tensor
+
+from bench.nets.drawn import drawn
+from bench.nets.kernel_density import log_density
+from bench.nets.own_rows import own_rows
+from bench.nets.principal_space import PrincipalSpace
+from bench.types import Attack, Attacker, Parameter, Release, View
+
+
+@dataclass(frozen=True)
+class DOMIAS(Attack):
+    """The log ratio of two kernel densities at the candidate: of the release, and of rows known to be outside it.
+
+    Args:
+        components: Principal axes along which densities are taken, at most.
+        bandwidth: In units of Scott's factor.
+        draws: How many times as many rows as were released are drawn from a published generator; 0 draws none.
+    """
+
+    name: ClassVar[str] = "domias"
+    source: ClassVar[str] = "van Breugel et al. 2023, DOMIAS with kernel densities"
+    scores: ClassVar[Literal["pairs", "membership"]] = "membership"
+    knowledge: ClassVar[str] = (
+        "the candidates, the release (a generator where one is published), and rows of the same kind outside it"
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"draws": 1}}
+
+    components: int = 64
+    bandwidth: float = 1.0
+    draws: int = 10
+
+    def __post_init__(self) -> None:
+        if self.components < 1:
+            raise ValueError(f"components must be at least 1, got {self.components}")
+        if not 0 < self.bandwidth < float("inf"):
+            raise ValueError(f"bandwidth must be positive and finite, got {self.bandwidth}")
+        if self.draws < 0:
+            raise ValueError(f"draws must be at least 0, got {self.draws}")
+
+    def fit(self, view: View, seed: int) -> DOMIASAttacker:
+        """The density of the rows outside the release at the candidates."""
+        known = own_rows(view).samples
+        space = PrincipalSpace.of(known, self.components, whiten=True)
+        rows = space.coordinates(view.candidates.samples)
+        return DOMIASAttacker(self, space, rows, self.density(rows, space.coordinates(known)), seed)
+
+    def density(self, rows: Tensor, others: Tensor) -> Tensor:
+        """(n,) log density at rows (n, q) of others (m, q), but for one constant."""
+        scott = float(len(others)) ** (-1 / (rows.shape[1] + 4))
+        return log_density(rows, others, [self.bandwidth * scott])[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class DOMIASAttacker(Attacker):
+    """The axes, the candidates (n, q) along them, and the reference density (n,) there."""
+
+    attack: DOMIAS
+    space: PrincipalSpace
+    rows: Tensor
+    reference: Tensor
+    seed: int
+
+    def membership(self, sealed: Release) -> Tensor:
+        """Log ratio of the densities, (n,) float64. Raises NotApplicable for released rows of another shape."""
+        released = self.space.coordinates(drawn(sealed, self.attack.draws, self.seed).samples)
+        return self.attack.density(self.rows, released) - self.reference
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """Along how many axes densities were taken."""
+        return {"axes": self.rows.shape[1]}

@@ -1,0 +1,99 @@
+"""GAN-Leaks: a generator that learned from a candidate makes rows nearer to it than one that did not.
+
+Source: Chen, Yu, Zhang and Fritz 2020, "GAN-Leaks: a taxonomy of membership inference attacks against generative
+models": the full black-box attack (section 4.3, the distance to the nearest generated row) with attack calibration
+(section 4.6), in which the distance to what a reference generator makes is taken off. That removes how hard the
+candidate is for any generator.
+
+Differences:
+- The reference generator is the very scheme under a key of Eve's own, run on rows that she knows to be outside the
+  release: her control rows, and the public ones where they are of the same collection. It learned from other rows than
+  the owner's, and from another number of them.
+- Distances are Euclidean after every column is scaled by those rows. The paper adds a perceptual distance for photos.
+- Of a release without a generator, and of references to it, there are no more rows than were released.
+- Labels are not looked at: on chest X-rays, counting only generated rows of the candidate's class changed the AUC by
+  less than .005 (k-Same with k of 2, 5 and 10, CVAE).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.nets.drawn import drawn
+from bench.nets.own_rows import own_rows
+from bench.progress import report
+from bench.seeds import derive
+from bench.types import Attack, Attacker, Dataset, Parameter, Release, View
+from metrics.distances import standardise
+from metrics.nearest_neighbour_distance import nearest
+
+
+@dataclass(frozen=True)
+class GANLeaks(Attack):
+    """How much nearer generated rows come than those of a reference generator that Eve trains herself.
+
+    Args:
+        calibrate: Take the distance to the reference generator's rows off.
+        draws: How many times as many rows as were released are drawn from a published generator; 0 draws none.
+        references: Reference releases, each under a key of its own, over which distances are averaged.
+    """
+
+    name: ClassVar[str] = "gan-leaks"
+    source: ClassVar[str] = "Chen et al. 2020, GAN-Leaks: full black-box attack with calibration"
+    scores: ClassVar[Literal["pairs", "membership"]] = "membership"
+    knowledge: ClassVar[str] = (
+        "the candidates and the release (a generator where one is published); to calibrate, the scheme, which she runs "
+        "on her control rows and on public ones of the same collection"
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"draws": 1, "references": 1}}
+
+    calibrate: bool = True
+    draws: int = 10
+    references: int = 4
+
+    def __post_init__(self) -> None:
+        if self.draws < 0:
+            raise ValueError(f"draws must be at least 0, got {self.draws}")
+        if self.references < 1:
+            raise ValueError(f"references must be at least 1, got {self.references}")
+
+    def fit(self, view: View, seed: int) -> GANLeaksAttacker:
+        """Run the scheme on Eve's own rows. Raises NotApplicable where it cannot release them."""
+        own, made = own_rows(view), []
+        for number in range(self.references if self.calibrate else 0):
+            made.append(view.scheme.sample_key(derive(seed, "reference", number)).release(own))
+            report("gan-leaks, reference", number + 1, self.references)
+        return GANLeaksAttacker(self, view.candidates, own, tuple(made), derive(seed, "draws"))
+
+
+@dataclass(frozen=True, eq=False)
+class GANLeaksAttacker(Attacker):
+    """The candidates, Eve's own rows, and what the scheme made of those."""
+
+    attack: GANLeaks
+    candidates: Dataset
+    own: Dataset
+    references: tuple[Release, ...]
+    seed: int
+
+    def membership(self, sealed: Release) -> Tensor:
+        """Minus (calibrated) distance, (n,) float64. Raises NotApplicable for released rows of another shape."""
+        found = self._distance(drawn(sealed, self.attack.draws, self.seed))
+        if not self.references:
+            return -found
+        gaps = [
+            self._distance(drawn(reference, self.attack.draws, derive(self.seed, number))) - found
+            for number, reference in enumerate(self.references)
+        ]
+        return torch.stack(gaps).mean(dim=0)  # of differences, so that equal distances leave no rounding behind
+
+    def _distance(self, release: Release) -> Tensor:
+        """(n,) to the nearest row."""
+        _, rows = standardise(self.own.samples, self.candidates.samples)
+        _, released = standardise(self.own.samples, release.samples)
+        return nearest(rows, released)

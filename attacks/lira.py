@@ -1,0 +1,146 @@
+"""LiRA: how likely a release is, seen from one candidate, if the candidate is in it and if it is not.
+
+Source: Carlini et al. 2022, "Membership inference attacks from first principles" (LiRA), the online attack: Eve
+releases random halves of a pool of rows, fits normal densities to a statistic of each candidate where it is in and
+where it is out (`bench.nets.in_out`), and takes the log ratio of the two at the statistic of the real release.
+
+Differences:
+- Shadow models are shadow releases: the known scheme under keys of Eve's own. In place of the confidence of a
+  classifier the statistic is the log density of the released rows at the candidate, by Gaussian kernels. Narrow kernels
+  read the distance to the nearest row, wide ones that to the mean of all; over all rows, or over those of the
+  candidate's class. The one that best tells rows in from rows out among the shadow releases themselves is used, each
+  judged by the others. (Several at once, with their covariance, were weaker.)
+- The pool is the candidates and the control rows. Halves come in pairs without a common row, class by class
+  (`bench.nets.shadow_releases`). They have half as many rows as the pool, whatever the release has.
+- Eve does not know the owner's people: where a scheme looks at them, it sees none in shadow releases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.nets.class_groups import class_groups
+from bench.nets.drawn import drawn
+from bench.nets.in_out import InOut
+from bench.nets.kernel_density import log_density
+from bench.nets.own_rows import own_rows
+from bench.nets.shadow_releases import shadow_releases
+from bench.progress import report
+from bench.seeds import derive
+from bench.types import Attack, Attacker, Dataset, Parameter, Release, View
+from metrics.distances import standardise
+
+BANDWIDTHS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 8.0)
+"""Of the kernels, in units of the root mean square distance of two rows."""
+
+
+@dataclass(frozen=True)
+class LiRA(Attack):
+    """Log likelihood ratio of a kernel density at the candidate, learned from shadow releases of halves of a pool.
+
+    Args:
+        shadows: Shadow releases, an even number of at least 4.
+        draws: How many times as many rows as were released are drawn from a published generator; 0 draws none.
+    """
+
+    name: ClassVar[str] = "lira"
+    source: ClassVar[str] = "Carlini et al. 2022, likelihood ratio attack (online), on shadow releases"
+    scores: ClassVar[Literal["pairs", "membership"]] = "membership"
+    knowledge: ClassVar[str] = (
+        "the candidates, the control rows, the release (a generator where one is published) and the scheme, which she "
+        "runs on halves of those rows"
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
+        "smoke": {"shadows": 4, "draws": 1},
+        "quick": {"shadows": 32},
+        "standard": {"shadows": 64},
+        "paper": {"shadows": 128},
+    }
+
+    shadows: int = 16
+    draws: int = 4
+
+    def __post_init__(self) -> None:
+        if self.shadows < 4 or self.shadows % 2:
+            raise ValueError(f"shadows must be even and at least 4, got {self.shadows}")
+        if self.draws < 0:
+            raise ValueError(f"draws must be at least 0, got {self.draws}")
+
+    def fit(self, view: View, seed: int) -> LiRAAttacker:
+        """Release halves of the pool and learn from them.
+
+        Raises:
+            NotApplicable: Released rows have another shape than candidates, or the scheme cannot release a half.
+        """
+        seer = _Seer(view.candidates, own_rows(view).samples, self.draws, derive(seed, "draws"))
+        pool, n = _pool(view.candidates, view.control), len(view.candidates)
+        found, inside = [], []
+        for rows, release in shadow_releases(view.scheme, pool, self.shadows, derive(seed, "shadows")):
+            found.append(seer.statistics(release))
+            inside.append(rows[:n].to(found[-1].device))
+            report("lira, shadow", len(found), self.shadows)
+        statistics, within = torch.stack(found), torch.stack(inside)
+        learned = [InOut.learn(statistics[:, :, place], within) for place in range(statistics.shape[2])]
+        best = max(range(len(learned)), key=lambda place: learned[place].auc)
+        return LiRAAttacker(seer, best, learned[best])
+
+
+def _pool(candidates: Dataset, control: Dataset) -> Dataset:
+    """Candidates, then control rows."""
+    both = [part.labels for part in (candidates, control) if part.labels is not None]
+    return Dataset(
+        candidates.name, torch.cat((candidates.samples, control.samples)),
+        torch.cat(both) if len(both) == 2 else None, None, candidates.findings, candidates.exclusive,
+        candidates.shareable,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Seer:
+    """How Eve sees a release: from each candidate, in units of rows that she knows."""
+
+    candidates: Dataset
+    known: Tensor
+    draws: int
+    seed: int
+
+    def statistics(self, sealed: Release) -> Tensor:
+        """(n, 2 len(BANDWIDTHS)) float64: log densities by all rows, then by those of the candidate's class."""
+        release = drawn(sealed, self.draws, self.seed)
+        _, rows = standardise(self.known, self.candidates.samples)
+        known, released = standardise(self.known, release.samples)
+        unit = float(2 * known.square().sum(dim=1).mean()) ** 0.5 or 1.0
+        found = []
+        for labels in (None, self.candidates.labels):
+            densities = rows.new_empty(len(rows), len(BANDWIDTHS))
+            for own, theirs in class_groups(labels, release.labels, len(rows), len(released)):
+                densities[own] = log_density(rows[own], released[theirs], [unit * part for part in BANDWIDTHS])
+            found.append(densities)
+        return torch.cat(found, dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class LiRAAttacker(Attacker):
+    """How releases are seen, the number of the statistic that is used, and what was learned of it."""
+
+    seer: _Seer
+    statistic: int
+    learned: InOut
+
+    def membership(self, sealed: Release) -> Tensor:
+        """Log likelihood ratios, (n,) float64. Raises NotApplicable for released rows of another shape."""
+        return self.learned.ratio(self.seer.statistics(sealed)[:, self.statistic])
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """Which statistic was chosen, and how well it told rows in from rows out of shadow releases."""
+        by_class, place = divmod(self.statistic, len(BANDWIDTHS))
+        return {
+            "bandwidth": BANDWIDTHS[place],
+            "density of": "the candidate's class" if by_class else "all released rows",
+            "AUC on shadow releases": self.learned.auc,
+        }

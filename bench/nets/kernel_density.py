@@ -1,0 +1,31 @@
+"""Gaussian kernel densities of a set of rows at other rows, in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+PAIRS = 2**22
+"""Pairs of rows that are looked at together."""
+
+
+def log_density(rows: Tensor, released: Tensor, bandwidths: Sequence[float]) -> Tensor:
+    """log of the mean over released rows y of exp(-|x - y|^2 / (2 h^2)): (n, p) float64, a row x and bandwidth h each.
+
+    The log density but for a constant a bandwidth. Squared distances come from products in float64, which err by some
+    1e-16 of the squared lengths of the rows: far below the square of any bandwidth that makes sense.
+
+    Args:
+        rows, released: (n, d) and (m, d) float64, about a common centre, m at least 1.
+        bandwidths: p positive numbers.
+    """
+    found = rows.new_empty(len(rows), len(bandwidths))
+    squares = released.square().sum(dim=1)
+    for part in torch.split(torch.arange(len(rows), device=rows.device), max(1, PAIRS // len(released))):
+        apart = rows[part].square().sum(dim=1, keepdim=True) + squares - 2 * rows[part] @ released.T
+        apart.clamp_(min=0)
+        for place, bandwidth in enumerate(bandwidths):
+            found[part, place] = torch.logsumexp(apart / (-2 * bandwidth**2), dim=1)
+    return found - torch.tensor(float(len(released)), dtype=found.dtype).log()

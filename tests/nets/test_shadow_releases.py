@@ -1,0 +1,40 @@
+import pytest
+import torch
+
+from bench.nets.shadow_releases import shadow_releases
+from bench.types import Dataset
+from methods.identity import Identity
+
+
+def pool(n):
+    labels = (torch.arange(n) % 2).float()[:, None]
+    return Dataset("made", torch.arange(n).float()[:, None], labels, torch.arange(n), ("second",), False, True)
+
+
+SCHEME = Identity().fit(pool(4), 0)
+
+
+def test_halves_are_complements_with_the_proportions_of_the_pool():
+    rows = pool(60)
+    rows.labels[:12] = torch.nan
+    parts = [inside for inside, _ in shadow_releases(SCHEME, rows, 6, 1)]
+    assert all(torch.equal(first, ~second) for first, second in zip(parts[::2], parts[1::2], strict=True))
+    assert not torch.equal(parts[0], parts[2])
+    for inside in parts:
+        held = rows.labels[inside]
+        assert [int((held == 0).sum()), int((held == 1).sum()), int(held.isnan().sum())] == [12, 12, 6]
+
+
+def test_an_odd_number_of_halves_is_refused():
+    with pytest.raises(ValueError, match="even and at least 2, got 3"):
+        next(shadow_releases(SCHEME, pool(60), 3, 1))
+
+
+def test_releases_are_made_of_the_rows_they_are_said_to_be_of():
+    for inside, release in shadow_releases(SCHEME, pool(21), 4, 1):
+        assert release.samples[:, 0].tolist() == inside.nonzero()[:, 0].tolist()
+
+
+def test_a_single_row_cannot_be_halved():
+    with pytest.raises(ValueError, match="at least 2 rows to be halved, got 1"):
+        next(shadow_releases(SCHEME, pool(1), 2, 1))
