@@ -95,7 +95,7 @@ def _seen(
     )  # fmt: skip
     if choice.features is None:
         name = f"{record.name}, seen through {space.shown}"
-        return splits, record.model_copy(update={"name": name, "scored_in": space.record(splits.public.samples)}), space
+        return splits, record.model_copy(update={"name": name, "scored_in": space.record()}), space
     splits, features = read_splits(space, splits, private=private, public=public, cache=place.cache)
     changed = {"name": f"{record.name} as {space.shown}", "shape": [features.dimensions], "features": features}
     return splits, record.model_copy(update=changed), None

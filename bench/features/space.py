@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from torch import Tensor
 
 from bench import registry
+from bench.cell import slug
 from bench.data.prepared import Prepared
 from bench.data.source import DataError
 from bench.features.cache import VectorCache
@@ -26,6 +27,8 @@ from bench.splits import Splits
 from bench.store import Artefact, Store, content_key
 from bench.types import Dataset, NotApplicable, State
 
+SCHEMA = 1  # of what is kept of a fitted extractor
+
 
 @dataclass(frozen=True, eq=False)
 class Space:
@@ -35,6 +38,7 @@ class Space:
         shown: As names of data sets show it, without what is confidential.
         extractor: What was fitted.
         state, notes: What it learned, and says of itself.
+        dimensions: Of its vectors.
         inputs: All that its vectors depend on beside the images.
         origin: Where the plug-in comes from.
         device: Where rows are read.
@@ -44,6 +48,7 @@ class Space:
     extractor: Extractor
     state: State
     notes: Mapping[str, JsonValue]
+    dimensions: int
     inputs: Mapping[str, JsonValue]
     origin: str
     device: torch.device
@@ -58,17 +63,17 @@ class Space:
         state = {name: tensor.to(self.device) for name, tensor in self.state.items()}
         return batches(self.extractor.load(state), samples, who=self.shown, device=self.device)
 
-    def record(self, samples: Tensor) -> FeatureRecord:
-        """What a record says of it where images (n, c, h, w) stay as they are: what its vectors depend on."""
-        return self.described(next(self.read(samples[:1])).shape[1], content_key(self.inputs), {})
+    def record(self, seen: list[Tensor] | None = None) -> FeatureRecord:
+        """What a record says of it.
 
-    def described(self, dimensions: int, fingerprint: str, notes: Mapping[str, JsonValue]) -> FeatureRecord:
-        """What a record says of it, with more notes."""
+        `seen` are the vectors of all splits, which its fingerprint is taken over; None where images stay as they are:
+        then it is taken over what their vectors depend on.
+        """
         return FeatureRecord(
             name=self.extractor.name, parameters=cast(dict[str, JsonValue], self.inputs["parameters"]),
             source=self.extractor.source, code=str(self.inputs["code"]), origin=self.origin,
-            stamp=str(self.inputs["stamp"]), dimensions=dimensions, fingerprint=fingerprint,
-            notes={**self.notes, **notes},
+            stamp=str(self.inputs["stamp"]), dimensions=self.dimensions,
+            fingerprint=content_key(self.inputs) if seen is None else digest(seen), notes=dict(self.notes),
         )  # fmt: skip
 
 
@@ -91,6 +96,7 @@ def open_space(
     device = public.samples.device
     stage(f"fit {extractor.name}")
     own: dict[str, JsonValue] = {
+        "schema": SCHEMA,
         "extractor": extractor.name,
         "parameters": {
             name: value for name, value in parameters(extractor).items() if name not in extractor.confidential
@@ -104,16 +110,22 @@ def open_space(
     def fit() -> Artefact:
         try:
             fitted = extractor.fit(public, seed)
+            with torch.no_grad():
+                dimensions = fitted.embed(public.samples[:1]).shape[1]
         except NotApplicable as reason:
             raise DataError(f"{spec.name} cannot be the space of {public.name}: {reason}") from reason
-        return Artefact(fitted.state(), dict(fitted.notes()))
+        return Artefact(fitted.state(), {"dimensions": dimensions, "notes": dict(fitted.notes())})
 
     store = Store(cache / "features")
     found = store.ensure("extractors", {**own, "public": dict(rows), "seed": seed}, fit)
     inputs = {**own, "state": digest([found.tensors[name] for name in sorted(found.tensors)])}
     given = tuple((name, value) for name, value in spec.parameters if name not in extractor.confidential)
     shown = replace(spec, parameters=given).shown
-    return Space(shown, extractor, found.tensors, found.notes, inputs, registry.origin("features", spec.name), device)
+    return Space(
+        shown=shown, extractor=extractor, state=found.tensors,
+        notes=cast(Mapping[str, JsonValue], found.notes["notes"]), dimensions=cast(int, found.notes["dimensions"]),
+        inputs=inputs, origin=registry.origin("features", spec.name), device=device,
+    )  # fmt: skip
 
 
 def read_splits(
@@ -137,15 +149,15 @@ def read_splits(
         part: Dataset = getattr(splits, name)
         if space.extractor.cached:
             key = content_key({**space.inputs, "data": prepared.fingerprint})
-            stored = VectorCache(cache / "features" / "vectors" / f"{space.extractor.name}-{key}", len(prepared))
+            stored = VectorCache(cache / "features" / "vectors" / f"{slug(space.extractor.name)}-{key}", len(prepared))
             vectors = stored.vectors(splits.rows[name], part.samples, space.read)
         else:
             vectors = torch.cat(list(space.read(part.samples))).cpu()
         parts[name] = replace(part, name=f"{part.name} as {space.shown}", samples=vectors)
     rows = parts["private"].samples
     constant = int((rows.amax(dim=0) == rows.amin(dim=0)).sum())
-    seen = digest([part.samples for part in parts.values()])
-    record = space.described(rows.shape[1], seen, {"dimensions constant among private rows": constant})
+    record = space.record([part.samples for part in parts.values()])
+    record.notes["dimensions constant among private rows"] = constant
     return Splits(**parts, rows=splits.rows, public_removed=splits.public_removed), record
 
 
