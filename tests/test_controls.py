@@ -23,10 +23,16 @@ def spec(*more: str) -> dict[str, list[str]]:
 
 def test_the_references_are_one_method_of_either_role() -> None:
     assert sorted(str(found) for found in controls(ROLES["attack"])) == ["identity", "noise"]
+    assert sorted(str(found) for found in controls(ROLES["membership"])) == ["constant", "over-fitted-cvae"]
 
 
 def test_all_attacks_come_with_their_controls() -> None:
-    assert set(spec()) == set(spec("--attacks", "all")) == {"dp-simple", "identity", "noise"}
+    references = {"identity", "noise", "over-fitted-cvae", "constant"}
+    found = spec("--attacks", "all")
+    assert set(spec()) == set(found) == {"dp-simple", *references}
+    for method in references:
+        matched = method in ("identity", "noise")
+        assert all(name.startswith("attack-" if matched else "membership-") for name in found[method])
     assert set(spec("--no-controls")) == {"dp-simple"}
 
 
