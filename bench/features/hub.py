@@ -50,8 +50,8 @@ def weights_file(model: str, given: str | None) -> Path:
                 break
     raise DataError(
         f"no weights of timm:{model} are here: neither in the hub's cache on this machine nor to be had from the hub "
-        f"({reason}). Fetch {files[0]} of https://huggingface.co/{repository} where there is a network, and name the file "
-        f"with --weights FILE. {OFFLINE}"
+        f"({reason}). Fetch {files[0]} of https://huggingface.co/{repository} where there is a network, and give the "
+        f"file with --weights. {OFFLINE}"
     )
 
 

@@ -143,7 +143,7 @@ def test_without_weights_the_error_says_where_it_looked_and_what_to_do(monkeypat
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", "/nowhere")
     with pytest.raises(DataError) as error:
         Timm("vit_base_patch14_dinov2.lvd142m").stamp()
-    for part in ("hub's cache", "HF_HUB_OFFLINE is set", "Fetch model.safetensors of", "--weights FILE",
+    for part in ("hub's cache", "HF_HUB_OFFLINE is set", "Fetch model.safetensors of", "give the file with --weights",
                  "timm/vit_base_patch14_dinov2.lvd142m", "pixels, eigenspace or public-cnn"):  # fmt: skip
         assert part in str(error.value)
 
