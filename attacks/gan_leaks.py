@@ -18,7 +18,7 @@ Differences:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
@@ -63,37 +63,41 @@ class GANLeaks(Attack):
             raise ValueError(f"references must be at least 1, got {self.references}")
 
     def fit(self, view: View, seed: int) -> GANLeaksAttacker:
-        """Run the scheme on Eve's own rows. Raises NotApplicable where it cannot release them."""
-        own, made = own_rows(view), []
+        """Run the scheme on Eve's own rows.
+
+        Raises:
+            NotApplicable: It cannot release them, or makes rows of another shape of them.
+        """
+        own = own_rows(view)
+        bare = GANLeaksAttacker(self, view.candidates, own, (), seed)
+        found = []
         for number in range(self.references if self.calibrate else 0):
-            made.append(view.scheme.sample_key(derive(seed, "reference", number)).release(own))
+            release = view.scheme.sample_key(derive(seed, "reference", number)).release(own)
+            found.append(bare.distance(release, derive(seed, number)))
             report("gan-leaks, reference", number + 1, self.references)
-        return GANLeaksAttacker(self, view.candidates, own, tuple(made), derive(seed, "draws"))
+        return replace(bare, reached=tuple(found))
 
 
 @dataclass(frozen=True, eq=False)
 class GANLeaksAttacker(Attacker):
-    """The candidates, Eve's own rows, and what the scheme made of those."""
+    """The candidates, Eve's own rows, and how near each reference release of those comes to candidates, (n,) each."""
 
     attack: GANLeaks
     candidates: Dataset
     own: Dataset
-    references: tuple[Release, ...]
+    reached: tuple[Tensor, ...]
     seed: int
 
     def membership(self, sealed: Release) -> Tensor:
         """Minus (calibrated) distance, (n,) float64. Raises NotApplicable for released rows of another shape."""
-        found = self._distance(drawn(sealed, self.attack.draws, self.seed))
-        if not self.references:
+        found = self.distance(sealed, self.seed)
+        if not self.reached:
             return -found
-        gaps = [
-            self._distance(drawn(reference, self.attack.draws, derive(self.seed, number))) - found
-            for number, reference in enumerate(self.references)
-        ]
-        return torch.stack(gaps).mean(dim=0)  # of differences, so that equal distances leave no rounding behind
+        # The mean of differences, so that equal distances leave no rounding behind.
+        return torch.stack([reached - found for reached in self.reached]).mean(dim=0)
 
-    def _distance(self, release: Release) -> Tensor:
-        """(n,) to the nearest row."""
+    def distance(self, sealed: Release, seed: int) -> Tensor:
+        """(n,) to the nearest row of the release or of what is drawn from its generator."""
         _, rows = standardise(self.own.samples, self.candidates.samples)
-        _, released = standardise(self.own.samples, release.samples)
+        _, released = standardise(self.own.samples, drawn(sealed, self.attack.draws, seed).samples)
         return nearest(rows, released)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bench.label_classes import label_classes
 from bench.seeds import derive, generator
-from bench.types import Dataset, Release, Scheme
+from bench.types import Dataset, NotApplicable, Release, Scheme
 
 
 def shadow_releases(scheme: Scheme, pool: Dataset, count: int, seed: int) -> Iterator[tuple[Tensor, Release]]:
@@ -37,4 +37,8 @@ def shadow_releases(scheme: Scheme, pool: Dataset, count: int, seed: int) -> Ite
             key = scheme.sample_key(derive(seed, "key", number + side))
             inside = torch.zeros(len(pool), dtype=torch.bool)
             inside[rows] = True
-            yield inside, key.release(pool.take(rows.to(pool.samples.device)))
+            try:
+                release = key.release(pool.take(rows.to(pool.samples.device)))
+            except NotApplicable as reason:
+                raise NotApplicable(f"half of Eve's {len(pool)} rows cannot be released: {reason}") from reason
+            yield inside, release

@@ -2,8 +2,9 @@ import pytest
 import torch
 
 from bench.nets.shadow_releases import shadow_releases
-from bench.types import Dataset
+from bench.types import Dataset, NotApplicable
 from methods.identity import Identity
+from methods.k_same import KSame
 
 
 def pool(n):
@@ -38,3 +39,11 @@ def test_releases_are_made_of_the_rows_they_are_said_to_be_of():
 def test_a_single_row_cannot_be_halved():
     with pytest.raises(ValueError, match="at least 2 rows to be halved, got 1"):
         next(shadow_releases(SCHEME, pool(1), 2, 1))
+
+
+def test_a_class_whose_half_is_too_small_is_not_applicable():
+    rows = pool(40)
+    rows.labels[:] = 0
+    rows.labels[:7] = 1  # halves hold 3 or 4 of them
+    with pytest.raises(NotApplicable, match="half of Eve's 40 rows cannot be released: "):
+        list(shadow_releases(KSame(k=5).fit(rows, 0), rows, 2, 0))
