@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from dataclasses import asdict, dataclass, fields, replace
+from functools import reduce
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -54,6 +55,7 @@ class DataChoice:
         features: The extractor that turns images into the rows that methods get; None leaves rows as they are.
         scored_in: The extractor through which linear probes and figures on sets see raw and released images; None
             leaves them as they are.
+        balanced: Whether a random surplus of labels is withheld, so that each finding is as often yes as no (Syfer).
     """
 
     dataset: PluginSpec
@@ -65,6 +67,7 @@ class DataChoice:
     limit: int | None
     features: PluginSpec | None = None
     scored_in: PluginSpec | None = None
+    balanced: bool = True
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ class Cell:
     def folder(self) -> str:
         """Where its records lie below `cells/`: readable, and unique through a short hash of the whole cell."""
         # Without what was not asked for, so that results of earlier versions stay where they are.
-        asked = repr(self).replace(", features=None", "").replace(", scored_in=None", "")
+        usual = ", features=None", ", scored_in=None", ", balanced=True"
+        asked = reduce(lambda text, part: text.replace(part, ""), usual, repr(self))
         whole = hashlib.sha256(asked.encode()).hexdigest()[:8]
         name = f"{slug(self.method.shown)}--{self.data.preset}-seed{self.data.seed}--{whole}"
         dataset = self.data.dataset
@@ -152,8 +156,10 @@ def fit_inputs(cell: Cell, data: DatasetRecord) -> dict[str, JsonValue]:
 def _method_inputs(cell: Cell, data: DatasetRecord, built: Method) -> dict[str, JsonValue]:
     method = plugin_record("methods", cell.method, built)
     features = {} if data.features is None else {"features": data.features.fingerprint}
+    balanced = {} if data.balanced else {"balanced": False}
     return {
         **features,
+        **balanced,
         "protocol": PROTOCOL,
         "method": method.name,
         "method parameters": method.parameters,

@@ -163,6 +163,8 @@ def _cells(what: argparse._ArgumentGroup) -> None:
                        help="turn images into vectors first: pixels, eigenspace, public-cnn, timm:MODEL")  # fmt: skip
     space.add_argument("--scored-in", metavar="NAME",
                        help="methods get images; linear probes and figures on sets read them so")  # fmt: skip
+    what.add_argument("--balance", action=argparse.BooleanOptionalAction, default=None,
+                      help="withhold surplus labels, as Syfer does (default: not with --features)")  # fmt: skip
     what.add_argument("--weights", metavar="FILE", help="weights of the extractor, as safetensors or a state dict")
     _sources(what)
 

@@ -21,13 +21,13 @@ from torch import Tensor
 from bench.evidence import LinearProbeEvidence
 from bench.measurement import Measurement
 from bench.nets.linear_probe import LinearProbe, Rows, train_probe
+from bench.presets import PROBES
 from bench.progress import stage
 from bench.seeds import derive, generator
 from bench.types import Attack, Key, NotApplicable, Release
 from bench.utility import check_labels, evidence_of, label_note, queried, released_labels
 from bench.workbench import Workbench
 
-SEEDS = 3
 NOISE = (0.0, 1.0, 2.0, 3.0)
 
 
@@ -40,7 +40,7 @@ def run_linear_probe(bench: Workbench, attack: Attack | None) -> Measurement:
     predictions: dict[float, list[Tensor]] = {sigma: [] for sigma in NOISE}
     probes: list[JsonValue] = []
     start = time.perf_counter()
-    for number in range(SEEDS):
+    for number in range(PROBES):
         key, release = bench.key(scheme, number), bench.sealed(scheme, number).release
         stage("linear probe")
         probe = _train(bench, release, key, bench.seed("linear-probe", number))

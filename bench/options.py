@@ -56,6 +56,7 @@ class _Options(BaseModel):
     features: str | None = None
     scored_in: str | None = None
     weights: str | None = None
+    balance: bool | None = None
 
     @model_validator(mode="after")
     def _one_space(self) -> Self:
@@ -131,6 +132,7 @@ def run_spec(options: argparse.Namespace) -> RunSpec:
         keep_releases=chosen.keep_releases,
         features=_extractor(chosen.features, chosen.weights),
         scored_in=_extractor(chosen.scored_in, chosen.weights),
+        balanced=chosen.features is None if chosen.balance is None else chosen.balance,
     )
 
 

@@ -31,7 +31,8 @@ class RunSpec:
     Args:
         methods, datasets, attacks: Plug-ins as written.
         metrics: Metric names.
-        public, size, skip_corrupt, preset, limit, features, scored_in: As in `DataChoice`.
+        public, size, skip_corrupt, preset, limit, features, scored_in, balanced: As in
+            `DataChoice`.
         seeds: One cell each.
         device: "cpu" or "cuda".
         jobs: Worker processes at a time.
@@ -61,6 +62,7 @@ class RunSpec:
     keep_releases: bool
     features: PluginSpec | None = None
     scored_in: PluginSpec | None = None
+    balanced: bool = True
 
 
 @dataclass(frozen=True)
@@ -80,16 +82,17 @@ def cells(spec: RunSpec) -> list[Cell]:
     """Every cell of a run, plug-ins written in one way only; wrong names and values show before any work."""
     found = []
     public = None if spec.public is None else registry.canonical("datasets", spec.public, spec.preset)
-    readers = [
+    features, scored_in = (
         None if each is None else registry.canonical("features", each, spec.preset)
         for each in (spec.features, spec.scored_in)
-    ]
+    )
     for dataset in (registry.canonical("datasets", each, spec.preset) for each in spec.datasets):
         for method in spec.methods:
             for seed in spec.seeds:
                 choice = DataChoice(
-                    dataset, public, spec.size, spec.skip_corrupt, spec.preset, seed, spec.limit, *readers
-                )
+                    dataset, public, spec.size, spec.skip_corrupt, spec.preset, seed, spec.limit, features, scored_in,
+                    spec.balanced,
+                )  # fmt: skip
                 found.append(Cell(registry.canonical("methods", method, spec.preset), choice, spec.device))
     return list(dict.fromkeys(found))
 
@@ -221,6 +224,7 @@ def write_plan(place: Place, cell: Cell, planned: Sequence[Evaluator]) -> None:
         "size": data.size, "skip_corrupt": data.skip_corrupt, "preset": data.preset, "seed": data.seed,
         "limit": data.limit, "device": cell.device,
         "features": data.features and str(data.features), "scored_in": data.scored_in and str(data.scored_in),
+        "balanced": data.balanced,
         "evaluators": [
             {"kind": each.kind, "attack": each.attack and str(each.attack), "metrics": list(each.metrics)}
             for each in {each.name: each for each in [*known, *planned]}.values()
@@ -239,6 +243,7 @@ def read_plan(path: Path) -> tuple[Cell, list[Evaluator]]:
     choice = DataChoice(
         dataset=parse(found["dataset"]), public=public, size=found["size"], skip_corrupt=found["skip_corrupt"],
         preset=found["preset"], seed=found["seed"], limit=found["limit"], features=features, scored_in=scored_in,
+        balanced=found.get("balanced", True),
     )  # fmt: skip
     planned = [
         Evaluator(each["kind"], parse(each["attack"]) if each["attack"] else None, tuple(each["metrics"]))

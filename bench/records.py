@@ -94,7 +94,7 @@ class FeatureRecord(_Part):
     origin: str
     stamp: str = Field(description="what else the features depend on: a hash of the weights, or nothing")
     dimensions: int
-    fingerprint: str = Field(description="over the feature vectors of all splits; equal vectors, equal fingerprint")
+    fingerprint: str = Field(description="over the vectors of all splits; of what only reads, over what it depends on")
     notes: dict[str, JsonValue] = {}
 
 
@@ -113,6 +113,7 @@ class DatasetRecord(_Part):
     shareable: bool
     skipped: int = Field(description="corrupt images left out on request")
     notes: list[str]
+    balanced: bool = Field(default=True, description="whether surplus labels of private and control rows are withheld")
     features: FeatureRecord | None = Field(default=None, description="what turned the images into the rows scored here")
     scored_in: FeatureRecord | None = Field(
         default=None, description="what read raw and released images for the linear probe and the figures on sets"

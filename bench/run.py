@@ -24,7 +24,7 @@ from bench.evaluate import Evaluation, Fitted, Task, evaluate_task, fit_task, op
 from bench.execute import Job, Outcome, Workers
 from bench.machine import git_state, versions
 from bench.plan import RunSpec, Standing, record_path, remember_data, standing, to_run, work, write_plan
-from bench.presets import PRESETS, Preset
+from bench.presets import PRESETS, PROBES, Preset
 from bench.records import DatasetRecord, Kind, Record, dumps
 from bench.store import content_key, write_atomically
 from bench.workbench import drop_releases
@@ -216,7 +216,7 @@ def _keys(kind: Kind, preset: Preset) -> int:
     """Under how many keys an evaluator of that kind looks at releases."""
     several: dict[Kind, int] = {
         "attack": preset.keys, "membership": preset.keys, "utility": preset.utility_keys,
-        "throughput": preset.repeats,
+        "throughput": preset.repeats, "linear-probe": PROBES,
     }  # fmt: skip
     return several.get(kind, 1)
 

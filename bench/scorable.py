@@ -1,4 +1,4 @@
-"""Which findings of split data can be scored, and labels as data owners publish them: balanced, as in Syfer."""
+"""Which findings of split data can be scored, and labels as data owners publish them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ from bench.types import Dataset
 MINIMUM_CASES = 5
 
 
-def scorable(splits: Splits, seed: int) -> tuple[Splits, list[str]]:
-    """Splits whose private-side findings have enough cases to train and score on, labels balanced as in Syfer."""
+def scorable(splits: Splits, seed: int, *, balanced: bool) -> tuple[Splits, list[str]]:
+    """Splits whose private-side findings have enough cases to train and score on, and notes on what was left out.
+
+    Args:
+        splits: Of the data.
+        seed: Decides which labels are withheld.
+        balanced: Whether private and control labels are balanced as in Syfer.
+    """
     parts = (splits.private, splits.control, splits.test)
     kept = [
         k
@@ -31,6 +37,8 @@ def scorable(splits: Splits, seed: int) -> tuple[Splits, list[str]]:
         notes = [note + ", ".join(dropped)]
     else:
         notes = []
+    if not balanced:
+        return splits, notes
     return replace(
         splits,
         private=_balanced(splits.private, derive(seed, "balance", "private")),

@@ -18,7 +18,7 @@ from bench.contract import ContractError, Sealed, check, fingerprint, seal
 from bench.data.prepare import Prepared, prepare
 from bench.data.source import DataError, Source
 from bench.features.space import Space, digest, open_space, read_splits
-from bench.presets import PRESETS, Preset
+from bench.presets import PRESETS, PROBES, Preset
 from bench.progress import report, stage
 from bench.records import DatasetRecord
 from bench.scorable import scorable
@@ -53,7 +53,7 @@ def open_data(
     seed = derive(choice.seed, "data")
     limit = min((cap for cap in (preset.private, choice.limit) if cap is not None), default=None)
     splits = split(private, public, seed=seed, limit=limit, public_limit=preset.public)
-    splits, dropped = scorable(splits, seed)
+    splits, dropped = scorable(splits, seed, balanced=choice.balanced)
     notes = [*private.notes, *dropped]
     if splits.public_removed:
         notes.append(f"{splits.public_removed} public rows were left out because the private set holds the same image")
@@ -71,6 +71,7 @@ def open_data(
         shareable=private.shareable and (public is None or public.shareable),
         skipped=private.skipped + (public.skipped if public is not None else 0),
         notes=notes,
+        balanced=choice.balanced,
     )
     if choice.features is None and choice.scored_in is None:
         return splits, record, None
@@ -114,7 +115,7 @@ def _prepared(spec: PluginSpec, choice: DataChoice, place: Place, workers: int) 
 def drop_releases(cell: Cell, data: DatasetRecord, place: Place) -> None:
     """Delete a cell's stored releases; they can be made again from the scheme."""
     preset, store = PRESETS[cell.data.preset], Store(place.artefacts)
-    for number in range(max(preset.keys, preset.utility_keys)):
+    for number in range(max(preset.keys, preset.utility_keys, PROBES)):
         store.drop("releases", release_inputs(cell, data, number))
 
 

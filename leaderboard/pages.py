@@ -139,6 +139,8 @@ def command(row: Row) -> str:
     elif row.data and row.data.scored_in:
         dataset, _, reader = dataset.rpartition(", seen through ")
         space = ["--scored-in", reader]
+    if row.data and row.data.balanced != (row.data.features is None):
+        space.append("--balance" if row.data.balanced else "--no-balance")
     if row.data and row.data.parameters:
         dataset += f"[{parameters_text(row.data.parameters)}]"
     chosen = ["--method", row.label, "--dataset", dataset, *space, "--preset", row.preset, "--seed", str(row.seed)]

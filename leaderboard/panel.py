@@ -190,7 +190,7 @@ def _comparable(a: Record, b: Record) -> bool:
     )  # fmt: skip
     same_data = all(
         getattr(a.dataset, name) == getattr(b.dataset, name)
-        for name in ("name", "parameters", "fingerprint", "public_fingerprint", "rows", "features")
+        for name in ("name", "parameters", "fingerprint", "public_fingerprint", "rows", "features", "balanced")
     )
     return same_attack and same_data and (a.preset, a.seed, a.limit) == (b.preset, b.seed, b.limit)
 

@@ -59,7 +59,7 @@ def _identity(row: Row) -> tuple[str, ...]:
         return (row.dataset, "")
     data = row.data
     readers = tuple("" if reader is None else reader.fingerprint for reader in (data.features, data.scored_in))
-    prints = (data.fingerprint, data.public, data.public_fingerprint, *readers)
+    prints = (data.fingerprint, data.public, data.public_fingerprint, *readers, str(data.balanced))
     return (row.dataset, json.dumps(data.parameters, sort_keys=True), *prints)
 
 

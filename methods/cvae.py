@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
@@ -71,6 +71,7 @@ class CVAE(Method):
     source: ClassVar[str] = "Di Salvo et al. 2024, conditional VAE on feature vectors, and the authors' code"
     claims: ClassVar[str] = "no formal guarantee; the least and greatest private number of every feature are given away"
     needs_labels: ClassVar[bool] = True
+    flattens: ClassVar[bool] = False  # images, on the way in, and gives them their shape again
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"epochs": 50}}
 
     variance: float = 1.0
@@ -103,7 +104,8 @@ class CVAE(Method):
 
     def fit(self, public: Dataset, seed: int) -> CVAEScheme:
         """Nothing to learn. Raises NotApplicable for images."""
-        _require_vectors(public)
+        if not self.flattens:
+            _require_vectors(public)
         return CVAEScheme(self)
 
     def load(self, state: State) -> CVAEScheme:
@@ -122,12 +124,14 @@ class OverfittedCVAE(CVAE):
     Attacks on membership are held against it: it must be caught. Without a divergence the latents of the rows are no
     N(0, I), and draws from that fall between them; so it draws from the latents of its training rows (the aggregate
     posterior), `variance` about each, and gives near copies of them. The decoder publishes those latents. A wider
-    latent, smaller batches and a higher rate than the paper's let it learn its rows by heart in fewer epochs.
+    latent, smaller batches and a higher rate than the paper's let it learn its rows by heart in fewer epochs. Images
+    are learned as vectors of their pixels, so that attacks on releases of images have this control too.
     """
 
     name: ClassVar[str] = "over-fitted-cvae"
     source: ClassVar[str] = "reference row: a conditional VAE with beta = 0, trained to the end on all rows"
     role: ClassVar[Role | None] = "remembers its rows"
+    flattens: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"epochs": 40},
         "first-look": {"epochs": 80},
@@ -187,12 +191,16 @@ class CVAEKey(Key):
             ValueError: Fewer than two rows, or features that are not finite.
             FloatingPointError: Training diverged.
         """
+        shape = private.samples.shape[1:]
+        if self.method.flattens and self.method.publish == "set":
+            private = replace(private, samples=private.samples.flatten(1))
         decoder, number = self.train(private)
         if self.method.publish == "decoder":
             drawn = decoder.sample(len(private), derive(self.seed, "release"))
             return Release(drawn.samples, drawn.labels, None, generator=decoder)
         order = torch.randperm(len(number), generator=generator(derive(self.seed, "order"))).to(number.device)
-        return decoder.rows(number[order], derive(self.seed, "release"))
+        drawn = decoder.rows(number[order], derive(self.seed, "release"))
+        return replace(drawn, samples=drawn.samples.reshape(-1, *shape))
 
     def train(self, private: Dataset) -> tuple[Decoder, Tensor]:
         """The decoder, and the class (n,) int64 of each private row; errors as `release`."""

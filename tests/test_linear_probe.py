@@ -13,9 +13,9 @@ from torch import Tensor
 from bench.cell import Cell, DataChoice
 from bench.evidence import LinearProbeEvidence
 from bench.generator import Generator
-from bench.linear_probe import NOISE, SEEDS, run_linear_probe
+from bench.linear_probe import NOISE, run_linear_probe
 from bench.nets import linear_probe
-from bench.presets import PRESETS
+from bench.presets import PRESETS, PROBES
 from bench.records import DatasetRecord
 from bench.spec import parse
 from bench.store import Store
@@ -157,13 +157,13 @@ def probed(bench: Workbench, key: str) -> dict[float, list[float]]:
 def test_every_seed_has_a_probe_and_noise_of_its_own_and_noise_costs_auc(bench: Workbench) -> None:
     found = probed(bench, "PlainKey")
     assert list(found) == list(NOISE)
-    assert all(len(values) == SEEDS for values in found.values())
-    means = [sum(values) / SEEDS for values in found.values()]
+    assert all(len(values) == PROBES for values in found.values())
+    means = [sum(values) / PROBES for values in found.values()]
     assert means[0] > 0.98
     assert means == sorted(means, reverse=True)
     # The first column's deviation is the root of 1 + 2^2: at sigma 3 what is left is Phi(4 / sqrt(2 (1 + 45))) = .66.
     assert means[3] < 0.8
-    assert len(set(found[3.0])) == SEEDS
+    assert len(set(found[3.0])) == PROBES
 
 
 def test_noise_is_in_units_of_the_original_whatever_the_release_looks_like(bench: Workbench) -> None:
@@ -183,7 +183,7 @@ def test_a_generator_is_drawn_from_afresh_for_every_epoch_of_every_seed(bench: W
     found = probed(bench, "DrawingKey")
     assert min(found[0.0]) > 0.98
     assert {count for count, _ in ASKED} == {N}
-    assert len({seed for _, seed in ASKED}) == len(ASKED) > 10 * SEEDS
+    assert len({seed for _, seed in ASKED}) == len(ASKED) > 10 * PROBES
 
 
 def test_without_released_labels_there_is_nothing_to_probe(bench: Workbench) -> None:
