@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from bench.cell import Cell, Place, fit_inputs
 from bench.cli import parser
@@ -41,7 +42,7 @@ def test_rows_of_features_keep_the_proportions_of_their_labels_unless_asked() ->
 def test_labels_are_withheld_only_where_they_are_balanced(tmp_path: Path) -> None:
     place = Place(tmp_path / "results", tmp_path / "cache", ())
     natural, balanced = (planned(option) for option in ("--no-balance", "--balance"))
-    found = {cell.data.balanced: open_data(cell.data, place)[:2] for cell in (natural, balanced)}
+    found = {cell.data.balanced: open_data(cell.data, place, torch.device("cpu"))[:2] for cell in (natural, balanced)}
     assert not found[False][0].private.labels.isnan().any()
     known = found[True][0].private.labels
     assert int((known == 1).sum()) == int((known == 0).sum()) < len(known)
