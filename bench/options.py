@@ -20,7 +20,7 @@ from bench.machine import choose_device, cores
 from bench.plan import Overwrite, RunSpec
 from bench.presets import PRESETS
 from bench.spec import PluginSpec, UsageError, did_you_mean, parse, text
-from bench.types import Metric
+from bench.types import Attack, Metric
 
 MOST_JOBS = 4
 SUITES = Path(__file__).parent / "suites"
@@ -115,7 +115,7 @@ def run_spec(options: argparse.Namespace) -> RunSpec:
     return RunSpec(
         methods=_specs(chosen.methods),
         datasets=_specs(chosen.datasets),
-        attacks=_attacks(chosen.attacks),
+        attacks=_attacks(chosen.attacks, on_features=bool(chosen.features)),
         metrics=_metrics(chosen.metrics, in_feature_space=bool(chosen.features or chosen.scored_in)),
         public=None if chosen.public is None else parse(chosen.public),
         size=chosen.size,
@@ -182,11 +182,13 @@ def _specs(given: Sequence[Written]) -> tuple[PluginSpec, ...]:
     return tuple(found)
 
 
-def _attacks(given: Sequence[Written] | Literal["all", "none"]) -> tuple[PluginSpec, ...]:
+def _attacks(given: Sequence[Written] | Literal["all", "none"], *, on_features: bool) -> tuple[PluginSpec, ...]:
+    """All attacks: those on membership only where features are released, for releases of images they take longest."""
     if given == "none":
         return ()
     if given == "all":
-        return tuple(PluginSpec(name) for name in registry.working("attacks"))
+        known = {name: cast("type[Attack]", registry.load("attacks", name)) for name in registry.working("attacks")}
+        return tuple(PluginSpec(name) for name, cls in known.items() if on_features or cls.scores == "pairs")
     return _specs(given)
 
 

@@ -27,13 +27,20 @@ def test_the_references_are_one_method_of_either_role() -> None:
 
 
 def test_all_attacks_come_with_their_controls() -> None:
-    references = {"identity", "noise", "over-fitted-cvae", "constant"}
     found = spec("--attacks", "all")
-    assert set(spec()) == set(found) == {"dp-simple", *references}
-    for method in references:
-        matched = method in ("identity", "noise")
-        assert all(name.startswith("attack-" if matched else "membership-") for name in found[method])
+    assert set(spec()) == set(found) == {"dp-simple", "identity", "noise"}
+    assert all(name.startswith("attack-") for method in ("identity", "noise") for name in found[method])
     assert set(spec("--no-controls")) == {"dp-simple"}
+
+
+def test_attacks_on_membership_come_with_features_or_by_name() -> None:
+    references = {"over-fitted-cvae", "constant"}
+    for more in (["--features", "pixels"], ["--attack", "dcr", "--controls"]):
+        found = spec(*more)
+        assert "membership-dcr" in found["dp-simple"]
+        assert references <= set(found)
+        assert all(name.startswith("membership-") for method in references for name in found[method])
+    assert not any(name.startswith("membership-") for name in spec()["dp-simple"])
 
 
 def test_chosen_attacks_come_with_their_controls_on_request() -> None:
