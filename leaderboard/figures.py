@@ -1,4 +1,4 @@
-"""Utility against privacy as a picture, light and dark; drawn on Figure objects, never through pyplot."""
+"""Utility against privacy or diversity as a picture, light and dark; drawn on Figure objects, never through pyplot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from pydantic import JsonValue
 from bench.records import ScoreRecord
 from leaderboard.board import Row, telling
 
-Plane = Literal["reid-auc", "guesswork"]
 Version = Literal["light", "dark"]
 POINT = 100 / 72  # pixels in a point at the 100 dots an inch of these figures
 PALE = (7, 8)  # grey, which stands for chance here, and yellow, which vanishes on white
@@ -65,6 +64,42 @@ THEMES = {
 
 
 @dataclass(frozen=True)
+class Plane:
+    """What a picture shows: utility upwards, another figure to the right, both better for the data owner that way.
+
+    Args:
+        across, up: Metrics.
+        title, up_title: Their names on the axes.
+        scale: "reversed" where less of the figure is better.
+    """
+
+    across: str
+    title: str
+    scale: Literal["linear", "reversed", "log"]
+    up: str = "utility-auc"
+    up_title: str = "Utility AUC"
+
+    @property
+    def alternative(self) -> str:
+        """The picture in words."""
+        return f"{self.up_title} against {self.title}, one point a row,"
+
+
+PLANES = (
+    Plane("reid-auc", "ReID AUC, reversed axis: weakest attack that ran", "reversed"),
+    Plane("guesswork", "Guesswork, log scale: weakest attack that ran", "log"),
+    Plane(
+        "membership-auc", "Membership AUC, reversed axis: weakest attack that ran", "reversed", "linear-probe-auc",
+        "Linear probe AUC",
+    ),
+    Plane(
+        "nearest-neighbour-distance", "D: distance to the nearest original row", "linear", "linear-probe-auc",
+        "Linear probe AUC",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Point:
     """One row of the board in the plane."""
 
@@ -74,11 +109,13 @@ class Point:
     privacy: ScoreRecord
 
 
-def points(rows: Sequence[Row], metric: str) -> list[Point]:
+def points(rows: Sequence[Row], shown: Plane) -> list[Point]:
     """The rows with both figures, each labelled by its method and by whatever tells it from the method's other rows."""
     found = []
     for row in rows:
-        utility, privacy = row.entries["utility-auc"].score, row.entries[metric].score
+        utility, privacy = (
+            row.entries[name].score if name in row.entries else None for name in (shown.up, shown.across)
+        )
         if utility is not None and privacy is not None:
             found.append(Point(shortened(name_of(row, telling(row, rows), rows)), row.method, utility, privacy))
     return found
@@ -93,21 +130,21 @@ def name_of(row: Row, parameters: Mapping[str, JsonValue], rows: Sequence[Row]) 
     return " ".join([row.method, *told])
 
 
-def plane(rows: Sequence[Row], metric: Plane, methods: Sequence[str], theme: Version) -> str | None:
-    """An SVG of utility (upwards) against the weakest privacy figure (better to the right); None without points.
+def plane(rows: Sequence[Row], what: Plane, methods: Sequence[str], theme: Version) -> str | None:
+    """An SVG of utility (upwards) against another figure (better to the right); None without points.
 
     Args:
         rows: One section's rows.
-        metric: "reid-auc" on a reversed axis, "guesswork" on a logarithmic one.
+        what: The two figures.
         methods: All methods of the board, so that a method keeps its colour and marker in every picture.
         theme: Which version.
     """
-    chosen, shown = THEMES[theme], points(rows, metric)
+    chosen, shown = THEMES[theme], points(rows, what)
     if not shown:
         return None
-    with canvas(chosen, f"{metric}-{theme}") as (figure, stream):
+    with canvas(chosen, f"{what.across}-{theme}") as (figure, stream):
         axes = figure.add_subplot()
-        _draw(axes, shown, metric, list(methods), chosen)
+        _draw(axes, shown, what, list(methods), chosen)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         _name(axes, shown, chosen)
@@ -139,11 +176,11 @@ def colours(methods: Sequence[str], theme: Theme) -> dict[str, tuple[float, ...]
     return {method: found[index % len(found)] for index, method in enumerate(methods)}
 
 
-def _draw(axes: Axes, shown: Sequence[Point], metric: str, methods: list[str], theme: Theme) -> None:
+def _draw(axes: Axes, shown: Sequence[Point], what: Plane, methods: list[str], theme: Theme) -> None:
     palette = colours(methods, theme)
     markers = {method: MARKERS[index % len(MARKERS)] for index, method in enumerate(methods)}
     x, y = [point.privacy.value for point in shown], [point.utility.value for point in shown]
-    if metric == "guesswork":
+    if what.scale == "log":
         axes.set_xscale("log")
     _chance(axes, [point.privacy for point in shown], axes.axvline, axes.axvspan, theme)
     _chance(axes, [point.utility for point in shown], axes.axhline, None, theme)
@@ -155,11 +192,10 @@ def _draw(axes: Axes, shown: Sequence[Point], metric: str, methods: list[str], t
         s=58, linewidth=0.9, edgecolor=theme.ground, legend=False, zorder=4, ax=axes,
     )  # fmt: skip
     axes.margins(0.12)
-    if metric == "reid-auc":
+    if what.scale == "reversed":
         axes.invert_xaxis()
-    title = {"reid-auc": "ReID AUC, reversed axis", "guesswork": "Guesswork, log scale"}[metric]
-    axes.set_xlabel(f"{title}: weakest attack that ran\nbetter for the data owner →")
-    axes.set_ylabel("Utility AUC\nbetter →")
+    axes.set_xlabel(f"{what.title}\nbetter for the data owner →")
+    axes.set_ylabel(f"{what.up_title}\nbetter →")
     axes.tick_params(length=0)
     seaborn.despine(ax=axes)
 

@@ -18,13 +18,12 @@ from leaderboard.budget import budget_plot
 from leaderboard.columns import Column, columns
 from leaderboard.downloads import flat, results_csv, results_json
 from leaderboard.entries import WORDS, interval, number, reason, short
-from leaderboard.figures import Plane, Version, plane
+from leaderboard.figures import PLANES, Version, plane
 from leaderboard.reach import Rung
 from leaderboard.sections import Section, sections
 from leaderboard.slugs import digest, slugs
 
 MANIFEST = "files.json"
-PLANES: tuple[Plane, ...] = ("reid-auc", "guesswork")
 FIRST_ORDER = "reid-auc"
 MAIN = frozenset({"utility-auc", "guesswork", "reid-auc", "top-1"})
 SILENT = frozenset({"not-run", "not-applicable"})  # the reasons stand below the table
@@ -201,20 +200,24 @@ def _reaches(board: Sequence[Row]) -> list[tuple[str, str, tuple[Rung, ...]]]:
     return [(name, preset, rungs) for (name, preset), rungs in sorted(found.items())]
 
 
-def _pictures(parts: Sequence[Section], methods: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """The pictures of each section by file stem, and their files."""
-    figures: dict[str, list[str]] = {part.slug: [] for part in parts}
+def _pictures(
+    parts: Sequence[Section], methods: Sequence[str]
+) -> tuple[dict[str, list[tuple[str, str]]], dict[str, str]]:
+    """The pictures of each section by file stem, with each in words, and their files."""
+    figures: dict[str, list[tuple[str, str]]] = {part.slug: [] for part in parts}
     files: dict[str, str] = {}
     for part in parts:
         draws: dict[str, Callable[[Version], str | None]] = {
-            metric: partial(plane, part.rows, metric, methods) for metric in PLANES
+            what.across: partial(plane, part.rows, what, methods) for what in PLANES
         }
+        words = {what.across: what.alternative for what in PLANES}
         draws["budget"] = partial(budget_plot, part.rows, methods)
+        words["budget"] = "Utility against the derived privacy budget"
         for name, draw in draws.items():
             light, dark = draw("light"), draw("dark")
             if light and dark:
                 stem = f"figures/{part.slug}-{name}"
-                figures[part.slug].append(stem)
+                figures[part.slug].append((stem, words[name]))
                 files |= {f"{stem}-light.svg": light, f"{stem}-dark.svg": dark}
     return figures, files
 

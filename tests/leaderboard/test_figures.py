@@ -8,7 +8,7 @@ from made_records import auc, guesswork, record, utility
 
 from bench.records import Record
 from leaderboard.board import rows
-from leaderboard.figures import plane, points
+from leaderboard.figures import PLANES, plane, points
 
 
 def pair(method: str, seed: int = 0, **parameters: float) -> list[Record]:
@@ -21,32 +21,32 @@ def pair(method: str, seed: int = 0, **parameters: float) -> list[Record]:
 
 def test_the_same_rows_give_the_same_bytes() -> None:
     board = rows([*pair("a"), *pair("b")])
-    assert plane(board, "reid-auc", ["a", "b"], "light") == plane(board, "reid-auc", ["a", "b"], "light")
+    assert plane(board, PLANES[0], ["a", "b"], "light") == plane(board, PLANES[0], ["a", "b"], "light")
 
 
 def test_light_and_dark_differ() -> None:
     board = rows(pair("a"))
-    assert plane(board, "guesswork", ["a"], "light") != plane(board, "guesswork", ["a"], "dark")
+    assert plane(board, PLANES[1], ["a"], "light") != plane(board, PLANES[1], ["a"], "dark")
 
 
 @pytest.mark.parametrize("name", ["$\\frac{", "<script>alert(1)</script>--", "方法", "x" * 300, "a\nb"])
 def test_any_method_name_gives_a_well_formed_picture(name: str) -> None:
-    svg = plane(rows(pair(name)), "reid-auc", [name], "light")
+    svg = plane(rows(pair(name)), PLANES[0], [name], "light")
     assert svg is not None
     ElementTree.fromstring(svg)
     assert "<script" not in svg
 
 
 def test_rows_without_both_figures_are_not_drawn() -> None:
-    assert plane(rows([record(scores={"reid-auc": auc(0.7)})]), "reid-auc", ["dp-simple"], "light") is None
+    assert plane(rows([record(scores={"reid-auc": auc(0.7)})]), PLANES[0], ["dp-simple"], "light") is None
 
 
 def test_labels_name_what_tells_the_rows_of_a_method_apart() -> None:
     board = rows([*pair("a", scale=1.0, fixed=3), *pair("a", scale=2.0, fixed=3), *pair("b", scale=1.0)])
-    assert [point.label for point in points(board, "reid-auc")] == ["a scale=1.0", "a scale=2.0", "b"]
+    assert [point.label for point in points(board, PLANES[0])] == ["a scale=1.0", "a scale=2.0", "b"]
 
 
 def test_drawing_leaves_the_settings_of_matplotlib_alone() -> None:
     before = dict(matplotlib.rcParams)
-    plane(rows(pair("a")), "reid-auc", ["a"], "dark")
+    plane(rows(pair("a")), PLANES[0], ["a"], "dark")
     assert dict(matplotlib.rcParams) == before

@@ -202,12 +202,18 @@ def test_the_command_names_the_extractor(name: str, field: str, option: str) -> 
         name="eigenspace", parameters={"components": 64}, source="s", code="c", origin="veil-bench", stamp="",
         dimensions=64, fingerprint="f00d<f00d", notes={"explained variance": 0.9},
     )  # fmt: skip
-    made = record("cvae", scores={}, dataset=dataset(name, **{field: reader}))
-    (row,) = rows([made])
+    data = dataset(name, **{field: reader}, balanced=field != "features")
+    distance = {"nearest-neighbour-distance": score(4.0, 3.9, 4.1, better="higher")}
+    made = (
+        record("cvae", "linear-probe", {"linear-probe-auc": utility(0.9)}, dataset=data, kind="linear-probe"),
+        record("cvae", "sets", distance, dataset=data, kind="sets"),
+    )
+    (row,) = rows(made)
     assert command(row) == f"bench run --method cvae --dataset d {option} eigenspace --preset quick --seed 0"
-    page = render(Intake((made,), {}, 0, ()))["index.html"]
+    page = render(Intake(made, {}, 0, ()))["index.html"]
     assert "f00d&lt;f00d" in page
     assert "explained variance 0.9" in page
+    assert 'alt="Linear probe AUC against D: distance to the nearest original row' in page
 
 
 def test_the_command_repeats_the_row_through_a_shell() -> None:
