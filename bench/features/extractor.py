@@ -41,12 +41,14 @@ class Embedding(ABC):
 class Extractor(Plugin):
     """A feature extractor: a frozen dataclass whose fields are its parameters.
 
-    `confidential` names parameters that never enter a record (paths). `cached` is False where a vector is made as fast
-    as it is read back from disk.
+    `confidential` names parameters that are paths and never enter a record. `cached` is False where a vector is made
+    as fast as it is read back from disk. `packages` are those, beside torch, in whose code the vectors are made: with
+    another version of one, they are made again.
     """
 
     confidential: ClassVar[frozenset[str]] = frozenset()
     cached: ClassVar[bool] = True
+    packages: ClassVar[tuple[str, ...]] = ()
 
     def stamp(self) -> str:
         """What the vectors depend on beyond parameters and public images: a hash of the weights. Default: nothing.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
@@ -18,7 +19,7 @@ from bench.cell import slug
 from bench.data.prepared import Prepared
 from bench.data.source import DataError
 from bench.features.cache import VectorCache
-from bench.features.extractor import Extractor, batches
+from bench.features.extractor import Embedding, Extractor, batches
 from bench.progress import stage
 from bench.records import FeatureRecord
 from bench.source_hash import plugin_hash
@@ -53,6 +54,11 @@ class Space:
     origin: str
     device: torch.device
 
+    @cached_property
+    def embedding(self) -> Embedding:
+        """The extractor laid out on the device, once: the weights of some take seconds to read and check."""
+        return self.extractor.load({name: tensor.to(self.device) for name, tensor in self.state.items()})
+
     def read(self, samples: Tensor) -> Iterator[Tensor]:
         """Images (n, c, h, w), on any device, as vectors (b, d) float32, batch by batch.
 
@@ -60,8 +66,7 @@ class Space:
             NotApplicable: Rows of another shape than it reads.
             DataError: Vectors that are not finite.
         """
-        state = {name: tensor.to(self.device) for name, tensor in self.state.items()}
-        return batches(self.extractor.load(state), samples, who=self.shown, device=self.device)
+        return batches(self.embedding, samples, who=self.shown, device=self.device)
 
     def record(self, seen: list[Tensor] | None = None) -> FeatureRecord:
         """What a record says of it.
@@ -105,6 +110,7 @@ def open_space(
         "stamp": extractor.stamp(),
         "device": device.type,
         "torch": version("torch"),
+        **{package: version(package) for package in extractor.packages},
     }
 
     def fit() -> Artefact:
@@ -116,8 +122,11 @@ def open_space(
             raise DataError(f"{spec.name} cannot be the space of {public.name}: {reason}") from reason
         return Artefact(fitted.state(), {"dimensions": dimensions, "notes": dict(fitted.notes())})
 
-    store = Store(cache / "features")
-    found = store.ensure("extractors", {**own, "public": dict(rows), "seed": seed}, fit)
+    store, wanted = Store(cache / "features"), {**own, "public": dict(rows), "seed": seed}
+    found = store.ensure("extractors", wanted, fit)
+    if not {"dimensions", "notes"} <= found.notes.keys():  # kept by an earlier version
+        store.drop("extractors", wanted)
+        found = store.ensure("extractors", wanted, fit)
     inputs = {**own, "state": digest([found.tensors[name] for name in sorted(found.tensors)])}
     given = tuple((name, value) for name, value in spec.parameters if name not in extractor.confidential)
     shown = replace(spec, parameters=given).shown

@@ -44,6 +44,7 @@ class Timm(Extractor):
     source: ClassVar[str] = "Wightman 2019 (PyTorch Image Models), doi:10.5281/zenodo.4414861"
     requires: ClassVar[str] = "the model's weights: --weights FILE, or the Hugging Face hub or its cache"
     confidential: ClassVar[frozenset[str]] = frozenset({"weights"})
+    packages: ClassVar[tuple[str, ...]] = ("timm",)  # it sets sides, means and poolings, and converts weights
 
     model: str
     weights: str | None = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from safetensors.torch import save_file
 from bench.cell import Cell, DataChoice, Place, evaluator_inputs, fit_inputs
 from bench.cli import main
 from bench.data.source import DataError
+from bench.features.eigenspace import Eigenspace
 from bench.nets.seeded import seeded
 from bench.plan import Evaluator
 from bench.records import Record, read_all
@@ -62,7 +65,7 @@ def test_a_run_on_vectors_names_their_space_and_never_the_file_of_weights(tmp_pa
     hidden.mkdir()
     arguments = [
         "run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--metric", "throughput",
-        "--features", f"{MODEL}[size=32]", "--weights", str(made_weights(hidden)), "--device", "cpu", "--jobs", "2",
+        "--features", f"{MODEL}[size=32]", "--weights", str(made_weights(hidden)), "--device", "cpu", "--jobs", "1",
         "--attacks", "none", "--results", str(tmp_path / "results"),
     ]  # fmt: skip
     assert main(arguments) == 0
@@ -79,8 +82,8 @@ def test_a_run_on_vectors_names_their_space_and_never_the_file_of_weights(tmp_pa
     texts = [path.read_bytes() for path in published if path.is_file() and path.suffix != ".log"]
     assert texts
     assert not any(b"zebra" in text for text in texts)
-    assert main(arguments) == 0
-    assert "0 computed, 1 already there" in capsys.readouterr().out
+    assert main([*arguments, "--dry-run"]) == 0
+    assert "0 to run, 1 to keep" in capsys.readouterr().out
 
 
 def test_methods_see_vectors_and_nothing_else_changes(tmp_path: Path) -> None:
@@ -110,6 +113,35 @@ def test_stored_vectors_serve_the_next_opening_and_learned_spaces_follow_the_see
     vectors = tmp_path / "cache" / "features"
     assert len(list(vectors.glob("vectors/eigenspace-*/vectors.npy"))) == 2
     assert vectors.stat().st_mode & 0o077 == 0
+
+
+def test_what_an_earlier_version_kept_of_an_extractor_is_learned_again(tmp_path: Path) -> None:
+    first = opened(tmp_path, features=parse("eigenspace"))
+    (manifest,) = (tmp_path / "cache/features/extractors").glob("*/manifest.json")
+    kept = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**kept, "notes": {"explained variance": 0.9}}))
+    again = opened(tmp_path, features=parse("eigenspace"))
+    assert again.record == first.record
+    assert json.loads(manifest.read_text())["notes"].keys() == kept["notes"].keys()
+
+
+def test_weights_are_read_once_whatever_is_read_through_them(tmp_path: Path, monkeypatch) -> None:
+    bench, loaded = opened(tmp_path, scored_in=parse("eigenspace")), []
+    load = Eigenspace.load
+    monkeypatch.setattr(Eigenspace, "load", lambda self, state: loaded.append(1) or load(self, state))
+    first, second = (bench.vectors(part.samples) for part in (bench.private, bench.test))
+    assert (len(first), len(second)) == (len(bench.private), len(bench.test))
+    assert len(loaded) == 1
+
+
+def test_another_version_of_the_package_that_reads_makes_vectors_again(tmp_path: Path, monkeypatch) -> None:
+    features = parse(f"{MODEL}[size=32,weights={made_weights(tmp_path)}]")
+    opened(tmp_path, features=features)
+    monkeypatch.setattr(
+        "bench.features.space.version", lambda package: "another" if package == "timm" else version(package)
+    )
+    opened(tmp_path, features=features)
+    assert len(list((tmp_path / "cache/features/vectors").glob("timm-*/vectors.npy"))) == 2
 
 
 def test_scored_in_leaves_images_to_methods_and_reads_releases_through_the_space(tmp_path: Path) -> None:
