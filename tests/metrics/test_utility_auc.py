@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 import torch
+from sklearn.metrics import roc_auc_score
 
 from bench.evidence import UtilityEvidence
 from bench.types import NotApplicable
-from metrics.utility_auc import UtilityAUC, auc
+from metrics import utility_auc
+from metrics.utility_auc import UtilityAUC, auc, aucs
 
 
 def evidence(quality: float, n: int = 300, keys: int = 2) -> UtilityEvidence:
@@ -50,3 +54,36 @@ def test_one_class_alone_is_not_applicable() -> None:
     one = UtilityEvidence([torch.rand(4, 1)], torch.ones(4, 1), None, ("a",), 0)
     with pytest.raises(NotApplicable, match="positive and negative"):
         UtilityAUC()(one)
+
+
+@pytest.mark.parametrize("levels", [2, 5, 10_000])
+def test_areas_under_many_weights_are_those_of_scikit_learn(levels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(utility_auc, "NUMBERS", 200)  # several blocks of weights
+    random = torch.Generator().manual_seed(levels)
+    scores = torch.randint(levels, (60,), generator=random) / 7
+    labels = (torch.rand(60, generator=random) < 0.3).float()
+    labels[::9] = torch.nan
+    weights = torch.randint(3, (9, 60), generator=random)
+    weights[4] = (labels == 1).long()
+    found = aucs(scores, labels, weights)
+    assert found[4].isnan()
+    for number in set(range(9)) - {4}:
+        rows = ~labels.isnan() & (weights[number] > 0)
+        expected = roc_auc_score(labels[rows], scores[rows], sample_weight=weights[number, rows])
+        assert float(found[number]) == pytest.approx(expected, abs=1e-12)
+        assert auc(scores, labels, weights[number]) == float(found[number])
+
+
+def test_many_classes_take_no_longer_than_few_sorts() -> None:
+    labels = torch.eye(50)[torch.arange(500) % 50]
+    scores = torch.rand(500, 50, generator=torch.Generator().manual_seed(0))
+    start = time.process_time()
+    score = UtilityAUC()(UtilityEvidence([scores], labels, None, tuple(map(str, range(50))), 0))
+    assert len(score.parts) == 50
+    assert time.process_time() - start < 5  # ten thousand calls of scikit-learn take more than 10 s
+
+
+@pytest.mark.parametrize(("score", "label"), [(torch.nan, 1.0), (torch.inf, 0.0), (0.5, 0.5)])
+def test_numbers_that_cannot_be_ranked_are_refused(score: float, label: float) -> None:
+    with pytest.raises(ValueError, match="labels that are 1, 0 or NaN, and finite scores"):
+        auc(torch.tensor([0.1, 0.2, score]), torch.tensor([1.0, 0.0, label]))
