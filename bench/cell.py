@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from bench import registry
 from bench.data.source import Source
+from bench.features.extractor import Extractor
 from bench.presets import PRESETS
 from bench.records import DatasetRecord, Kind, PluginRecord
 from bench.source_hash import modules_hash, plugin_hash, source_hash
@@ -56,6 +57,8 @@ class DataChoice:
         scored_in: The extractor through which linear probes and figures on sets see raw and released images; None
             leaves them as they are.
         balanced: Whether a random surplus of labels is withheld, so that each finding is as often yes as no (Syfer).
+        weights: The extractor's own word (`Extractor.stamp`) on the file that its parameters name: which weights these
+            are, wherever they lie. None where they name none.
     """
 
     dataset: PluginSpec
@@ -68,6 +71,7 @@ class DataChoice:
     features: PluginSpec | None = None
     scored_in: PluginSpec | None = None
     balanced: bool = True
+    weights: str | None = None
 
 
 @dataclass(frozen=True)
@@ -82,8 +86,10 @@ class Cell:
     def folder(self) -> str:
         """Where its records lie below `cells/`: readable, and unique through a short hash of the whole cell."""
         # Without what was not asked for, so that results of earlier versions stay where they are.
-        usual = ", features=None", ", scored_in=None", ", balanced=True"
-        asked = reduce(lambda text, part: text.replace(part, ""), usual, repr(self))
+        usual = ", features=None", ", scored_in=None", ", balanced=True", ", weights=None"
+        features, scored_in = (each and without_paths(each) for each in (self.data.features, self.data.scored_in))
+        placeless = replace(self, data=replace(self.data, features=features, scored_in=scored_in))
+        asked = reduce(lambda text, part: text.replace(part, ""), usual, repr(placeless))
         whole = hashlib.sha256(asked.encode()).hexdigest()[:8]
         name = f"{slug(self.method.shown)}--{self.data.preset}-seed{self.data.seed}--{whole}"
         dataset = self.data.dataset
@@ -116,6 +122,14 @@ class Evaluator:
 
 def _confidential(dataset: PluginSpec) -> bool:
     return bool(cast("type[Source]", registry.load("datasets", dataset.name)).confidential)
+
+
+def without_paths(spec: PluginSpec) -> PluginSpec:
+    """An extractor as written, without the parameters that are paths."""
+    cls = cast("type[Extractor]", registry.load("features", spec.name))
+    first = next((field.name for field in fields(cast("type[DataclassInstance]", cls))), None)
+    given = tuple((name, value) for name, value in spec.parameters if name not in cls.confidential)
+    return replace(spec, argument=None if first in cls.confidential else spec.argument, parameters=given)
 
 
 def slug(text: str) -> str:

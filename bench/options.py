@@ -143,6 +143,8 @@ def _extractor(written: str | None, weights: str | None) -> PluginSpec | None:
     spec = parse(written)
     if weights is None:
         return spec
+    if "weights" in dict(spec.parameters):
+        raise UsageError(f"weights are named twice: by {spec.name}[weights=...] and by --weights")
     file = str(Path(weights).expanduser().resolve())  # plans are read again from other folders
     if any(letter in file for letter in "[],"):
         raise UsageError(f"--weights must name a file whose path has no '[', ']' or ',': got {file}")

@@ -11,9 +11,10 @@ import yaml
 from pydantic import JsonValue
 
 from bench import registry
-from bench.cell import Cell, DataChoice, Evaluator, Place, evaluator_inputs
+from bench.cell import Cell, DataChoice, Evaluator, Place, evaluator_inputs, without_paths
 from bench.evaluate import EVIDENCE
 from bench.evidence import evidence_type
+from bench.features.extractor import Extractor
 from bench.records import ROLES, DatasetRecord, Kind, Record, RecordError, loads
 from bench.spec import PluginSpec, UsageError, parse
 from bench.store import content_key, write_atomically
@@ -79,22 +80,33 @@ class Standing:
 
 
 def cells(spec: RunSpec) -> list[Cell]:
-    """Every cell of a run, plug-ins written in one way only; wrong names and values show before any work."""
+    """Every cell of a run, plug-ins written in one way only; wrong names and values show before any work.
+
+    Raises:
+        UsageError: A wrong name or value.
+        DataError: A file of weights that is named is not there.
+    """
     found = []
     public = None if spec.public is None else registry.canonical("datasets", spec.public, spec.preset)
     features, scored_in = (
         None if each is None else registry.canonical("features", each, spec.preset)
         for each in (spec.features, spec.scored_in)
     )
+    weights = next((_weights(each, spec.preset) for each in (features, scored_in) if each is not None), None)
     for dataset in (registry.canonical("datasets", each, spec.preset) for each in spec.datasets):
         for method in spec.methods:
             for seed in spec.seeds:
                 choice = DataChoice(
                     dataset, public, spec.size, spec.skip_corrupt, spec.preset, seed, spec.limit, features, scored_in,
-                    spec.balanced,
+                    spec.balanced, weights,
                 )  # fmt: skip
                 found.append(Cell(registry.canonical("methods", method, spec.preset), choice, spec.device))
     return list(dict.fromkeys(found))
+
+
+def _weights(spec: PluginSpec, preset: str) -> str | None:
+    """What an extractor says of the file that it was given; None where it was given none."""
+    return None if without_paths(spec) == spec else cast(Extractor, registry.build("features", spec, preset)).stamp()
 
 
 def evaluators(attacks: Sequence[PluginSpec], metrics: Sequence[str], preset: str) -> list[Evaluator]:
@@ -224,7 +236,7 @@ def write_plan(place: Place, cell: Cell, planned: Sequence[Evaluator]) -> None:
         "size": data.size, "skip_corrupt": data.skip_corrupt, "preset": data.preset, "seed": data.seed,
         "limit": data.limit, "device": cell.device,
         "features": data.features and str(data.features), "scored_in": data.scored_in and str(data.scored_in),
-        "balanced": data.balanced,
+        "balanced": data.balanced, "weights": data.weights,
         "evaluators": [
             {"kind": each.kind, "attack": each.attack and str(each.attack), "metrics": list(each.metrics)}
             for each in {each.name: each for each in [*known, *planned]}.values()
@@ -243,7 +255,7 @@ def read_plan(path: Path) -> tuple[Cell, list[Evaluator]]:
     choice = DataChoice(
         dataset=parse(found["dataset"]), public=public, size=found["size"], skip_corrupt=found["skip_corrupt"],
         preset=found["preset"], seed=found["seed"], limit=found["limit"], features=features, scored_in=scored_in,
-        balanced=found.get("balanced", True),
+        balanced=found.get("balanced", True), weights=found.get("weights"),
     )  # fmt: skip
     planned = [
         Evaluator(each["kind"], parse(each["attack"]) if each["attack"] else None, tuple(each["metrics"]))

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from torch import Tensor
 
 from bench import registry
-from bench.cell import slug
+from bench.cell import slug, without_paths
 from bench.data.prepared import Prepared
 from bench.data.source import DataError
 from bench.features.cache import VectorCache
@@ -128,8 +128,7 @@ def open_space(
         store.drop("extractors", wanted)
         found = store.ensure("extractors", wanted, fit)
     inputs = {**own, "state": digest([found.tensors[name] for name in sorted(found.tensors)])}
-    given = tuple((name, value) for name, value in spec.parameters if name not in extractor.confidential)
-    shown = replace(spec, parameters=given).shown
+    shown = without_paths(spec).shown
     return Space(
         shown=shown, extractor=extractor, state=found.tensors,
         notes=cast(Mapping[str, JsonValue], found.notes["notes"]), dimensions=cast(int, found.notes["dimensions"]),
@@ -167,7 +166,10 @@ def read_splits(
     constant = int((rows.amax(dim=0) == rows.amin(dim=0)).sum())
     record = space.record([part.samples for part in parts.values()])
     record.notes["dimensions constant among private rows"] = constant
-    return Splits(**parts, rows=splits.rows, public_removed=splits.public_removed), record
+    seen = replace(
+        splits, public=parts["public"], private=parts["private"], control=parts["control"], test=parts["test"]
+    )
+    return seen, record
 
 
 def digest(tensors: list[Tensor]) -> str:

@@ -15,6 +15,8 @@ import difflib
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -65,8 +67,9 @@ class Timm(Extractor):
 
     def stamp(self) -> str:
         """SHA-256 of the weights."""
-        with weights_file(self.model, self.weights).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        path = weights_file(self.model, self.weights)
+        found = path.stat()
+        return _sha256(path, found.st_size, found.st_mtime_ns)
 
     def fit(self, public: Dataset, seed: int) -> PretrainedFeatures:
         """The model with its weights; nothing is learned. Raises NotApplicable for tables."""
@@ -101,6 +104,13 @@ class Timm(Extractor):
             converted=converted,
             batch=self.batch,
         )
+
+
+@lru_cache(maxsize=4)
+def _sha256(path: Path, size: int, changed: int) -> str:
+    """Of a file in that state: some hold gigabytes, and every stage of a run asks."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True, eq=False)

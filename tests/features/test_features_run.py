@@ -13,13 +13,14 @@ import torch
 from safetensors.torch import save_file
 
 from bench.cell import Cell, DataChoice, Place, evaluator_inputs, fit_inputs
-from bench.cli import main
+from bench.cli import main, parser
 from bench.data.source import DataError
 from bench.features.eigenspace import Eigenspace
 from bench.nets.seeded import seeded
-from bench.plan import Evaluator
+from bench.options import run_spec
+from bench.plan import Evaluator, cells, read_plan, write_plan
 from bench.records import Record, read_all
-from bench.spec import PluginSpec, parse
+from bench.spec import PluginSpec, UsageError, parse
 from bench.types import NotApplicable
 from bench.workbench import Workbench
 
@@ -142,6 +143,33 @@ def test_another_version_of_the_package_that_reads_makes_vectors_again(tmp_path:
     )
     opened(tmp_path, features=features)
     assert len(list((tmp_path / "cache/features/vectors").glob("timm-*/vectors.npy"))) == 2
+
+
+def test_results_stay_where_they_are_when_the_weights_move(tmp_path: Path) -> None:
+    first = made_weights(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    second = made_weights(tmp_path / "elsewhere")
+    other = tmp_path / "other.safetensors"
+    save_file({"fc.weight": torch.zeros(1)}, other)
+
+    def cell(*more: str) -> Cell:
+        arguments = ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--device", "cpu"]
+        return cells(run_spec(parser().parse_args([*arguments, *more])))[0]
+
+    folders = [cell("--features", MODEL, "--weights", str(file)).folder for file in (first, second, other)] + [
+        cell("--scored-in", f"{MODEL}[weights={first}]").folder,
+        cell("--features", MODEL).folder,
+    ]
+    assert folders[0] == folders[1]
+    assert len(set(folders)) == 4
+    planned = cell("--features", MODEL, "--weights", str(first))
+    write_plan(place(tmp_path), planned, [])
+    first.unlink()
+    assert read_plan(tmp_path / "results/artefacts/plans" / f"{planned.folder}.yaml")[0] == planned
+    with pytest.raises(DataError, match=r"there is no zebra\.safetensors where it says"):
+        cell("--features", MODEL, "--weights", str(first))
+    with pytest.raises(UsageError, match="weights are named twice"):
+        cell("--features", f"{MODEL}[weights={second}]", "--weights", str(second))
 
 
 def test_scored_in_leaves_images_to_methods_and_reads_releases_through_the_space(tmp_path: Path) -> None:
