@@ -149,6 +149,14 @@ def test_method_that_releases_nothing_says_why_and_leaves_nothing(method, tmp_pa
     assert {path.name for path in tmp_path.iterdir()} <= {"results"}
 
 
+def test_training_that_diverges_says_so_and_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert release(tmp_path, "--method", "cvae[learning_rate=1e30]", "--features", "pixels") == 2
+    said = capsys.readouterr().err
+    assert "releases nothing here: training diverged in epoch" in said
+    assert "lower learning_rate" in said
+    assert {path.name for path in tmp_path.iterdir()} == {"results"}
+
+
 @pytest.mark.parametrize("method", ["identity", "over-fitted-cvae"])
 def test_reference_rows_are_not_published(method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert release(tmp_path, "--method", method) == 2

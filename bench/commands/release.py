@@ -100,7 +100,7 @@ def _release(bench: Workbench, where: Place) -> Publication:
         stage("release")
         release = bench.untouched(method.name, lambda: key.release(bench.private))
         check(release, bench.private)
-    except (NotApplicable, ContractError, ValueError) as reason:
+    except (NotApplicable, ContractError, ValueError, FloatingPointError) as reason:
         raise UsageError(f"{bench.cell.method.shown} releases nothing here: {reason}") from reason
     sealed = seal(release, secrets.randbits(ENTROPY_BITS)).release
     files = {**_published(sealed), "scheme.safetensors": scheme.state()}

@@ -96,7 +96,7 @@ def _release(cell: Cell, where: Place, *, confidential: bool) -> tuple[Workbench
             check_columns(bench, sealed.release.samples)
         elif sealed.release.samples.ndim != 4:
             raise NotApplicable("its release holds vectors, not images")
-    except (NotApplicable, ContractError) as reason:
+    except (NotApplicable, ContractError, ValueError, FloatingPointError) as reason:
         raise UsageError(f"{cell.method.shown} cannot be shown: {reason}") from reason
     finally:
         if not kept:
