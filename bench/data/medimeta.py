@@ -189,6 +189,7 @@ class MedIMeta(Source):
                 f"{path}: expected {'n x ' + str(len(names)) if several else 'n'} whole numbers from 0 to {most}, "
                 f"found {marks.dtype} of shape {marks.shape}. {self.obtain}"
             )
+        marks = marks.astype(np.int64)  # True and False would choose rows of what they index
         if several:
             return names, marks.astype(np.float32)
         if task["task_target"] == "BINARY_CLASSIFICATION":

@@ -102,6 +102,12 @@ def test_task_of_two_classes_is_one_finding_and_a_multi_label_task_several(skin:
     assert several.labels.tolist() == SKIN["findings"][2]
 
 
+def test_two_classes_may_be_stored_as_true_and_false(skin: Path, tmp_path: Path) -> None:
+    found = MedIMeta().scan([tmp_path], None).labels
+    np.save(skin / "task_labels/Diagnosis grouped.npy", found[:, 1] == 1)
+    assert np.array_equal(MedIMeta().scan([tmp_path], None).labels, found)
+
+
 def test_labels_agree_with_the_annotations_that_the_set_s_own_writer_adds(tmp_path: Path) -> None:
     columns = {"tasks/organ label": ORGANS["organ label"][2]}
     top = write(tmp_path, "organs_axial", ORGANS, channels=1, columns=columns)
