@@ -36,7 +36,7 @@ def run_membership(bench: Workbench, attack: Attack | None) -> Measurement:
         raise ValueError("a membership evaluator needs an attack")
     scheme = bench.scheme()
     bench.sealed(scheme, 0)  # a method that releases no rows says so before the attack is fitted
-    candidates, members = mixed(bench.private, bench.test, bench.seed("membership candidates"))
+    candidates, members = mixed(bench.private, bench.test, bench.seed("membership candidates"), natural=bench.natural)
     hidden = replace(candidates, subjects=None)
     view = View(bench.public, scheme, hidden, replace(bench.control, subjects=None))
     watched = replace(bench, private=hidden)
@@ -63,16 +63,19 @@ def run_membership(bench: Workbench, attack: Attack | None) -> Measurement:
     return Measurement({"": evidence}, details, seconds, _knowledge(bench, attack))
 
 
-def mixed(private: Dataset, others: Dataset, seed: int) -> tuple[Dataset, Tensor]:
+def mixed(private: Dataset, others: Dataset, seed: int, *, natural: Tensor | None = None) -> tuple[Dataset, Tensor]:
     """Members and others as one data set in random order, and which of its rows are members, (n + t,) bool on the CPU.
 
-    Labels are withheld until they are known equally often on both sides (`equally_known`).
+    `natural` are the members' labels before a surplus was withheld; then the others' are withheld likewise
+    (`withheld_alike`). None where none was withheld.
     """
     parts = (private, others)
     labels = None
     if private.labels is not None and others.labels is not None:
-        shown = private.labels, others.labels
-        labels = torch.cat(shown if private.exclusive else equally_known(*shown, seed=derive(seed, "labels")))
+        shown = others.labels
+        if natural is not None:
+            shown = withheld_alike(natural, private.labels, shown, seed=derive(seed, "labels"))
+        labels = torch.cat((private.labels, shown))
     subjects = [part.subjects for part in parts if part.subjects is not None]
     whole = replace(
         private,
@@ -84,26 +87,31 @@ def mixed(private: Dataset, others: Dataset, seed: int) -> tuple[Dataset, Tensor
     return whole.take(order.to(whole.samples.device)), order < len(private)
 
 
-def equally_known(first: Tensor, second: Tensor, *, seed: int) -> tuple[Tensor, Tensor]:
-    """Labels (n, k) and (t, k) of which some, chosen at random, are withheld (NaN) so that neither side shows which.
+def withheld_alike(natural: Tensor, shown: Tensor, others: Tensor, *, seed: int) -> Tensor:
+    """Labels (t, k) of other rows, of which as large a share is withheld (NaN), at random, as of the owner's own.
 
-    The owner's labels are balanced by withholding a surplus, those of other rows are not, and balancing both apart
-    would still leave more labels on the side that happens to have more cases. In each column, "yes" and "no" therefore
-    stay with the same share of the rows of both sides, that of the side where they are rarer, to within a row.
+    For each column and value apart: a row whose label is withheld may show in its image what the label was, so that a
+    value that is withheld more often on one side would tell that side.
 
-    >>> first, second = equally_known(torch.tensor([[1.0], [0.0]] * 4), torch.tensor([[1.0]] + [[0.0]] * 7), seed=0)
-    >>> [[int((labels == value).sum()) for value in (0, 1)] for labels in (first, second)]
-    [[4, 1], [4, 1]]
+    Args:
+        natural, shown: (n, k) labels of the owner's rows, before and after some were withheld.
+        others: (t, k).
+        seed: Decides which labels are withheld.
+
+    >>> natural, shown = torch.tensor([[1.0], [0.0], [0.0]]), torch.tensor([[1.0], [0.0], [float("nan")]])
+    >>> found = withheld_alike(natural, shown, torch.tensor([[1.0]] * 3 + [[0.0]] * 4), seed=0)
+    >>> int((found == 1).sum()), int((found == 0).sum())
+    (3, 2)
     """
-    sides = first.clone(), second.clone()
-    for column in range(first.shape[1]):
+    found = others.clone()
+    for column in range(others.shape[1]):
         for value in (0, 1):
-            places = [(side[:, column] == value).nonzero()[:, 0] for side in (first, second)]
-            share = min(len(place) / max(1, len(side)) for place, side in zip(places, sides, strict=True))
-            for number, (place, side) in enumerate(zip(places, sides, strict=True)):
-                order = torch.randperm(len(place), generator=generator(derive(seed, column, value, number)))
-                side[place[order[round(share * len(side)) :].to(place.device)], column] = torch.nan
-    return sides
+            had, kept = (int((labels[:, column] == value).sum()) for labels in (natural, shown))
+            place = (others[:, column] == value).nonzero()[:, 0]
+            order = torch.randperm(len(place), generator=generator(derive(seed, column, value)))
+            most = round(len(place) * kept / had) if had else len(place)
+            found[place[order[most:].to(place.device)], column] = torch.nan
+    return found
 
 
 def _checked(name: str, scores: object, n: int) -> Tensor:
@@ -128,5 +136,7 @@ def _knowledge(bench: Workbench, attack: Attack) -> dict[str, str]:
         "control": f"{len(bench.control)} further rows known not to be the owner's",
         "scheme": "known; she draws her own keys from it, and releases rows of her choice under them",
         "key": f"unknown: scored on {bench.preset.keys} keys that she never saw",
-        "labels": "of candidates (withheld equally often on both sides) and of the release" if labelled else "none",
+        "labels": "of candidates (the others' withheld as often as the owner's) and of the release"
+        if labelled
+        else "none",
     }

@@ -37,12 +37,13 @@ def scorable(splits: Splits, seed: int, *, balanced: bool) -> tuple[Splits, list
         notes = [note + ", ".join(dropped)]
     else:
         notes = []
-    if not balanced:
+    if not balanced or splits.private.exclusive:
         return splits, notes
     return replace(
         splits,
         private=_balanced(splits.private, derive(seed, "balance", "private")),
         control=_balanced(splits.control, derive(seed, "balance", "control")),
+        natural=splits.private.labels,
     ), notes
 
 

@@ -29,6 +29,7 @@ class Splits:
         test: What Bob's model is judged on; it keeps its natural prevalence.
         rows: For each part its (rows,) int64 indices, sorted, in the prepared data set it comes from.
         public_removed: Public rows left out because the private data set holds an identical image.
+        natural: (n, k) labels of the private rows before a surplus was withheld; None where none was.
     """
 
     public: Dataset
@@ -37,6 +38,7 @@ class Splits:
     test: Dataset
     rows: Mapping[str, np.ndarray]
     public_removed: int
+    natural: Tensor | None = None
 
     @property
     def counts(self) -> dict[str, int]:
@@ -86,7 +88,7 @@ def split(
         rows[part] = draw(groups, rows[part], cap, derive(seed, "split", "draw", part))
     _check_filled(prepared, rows, caps, removed)
     parts = {part: (public or prepared if part == "public" else prepared).dataset(rows[part]) for part in caps}
-    return Splits(**parts, rows={part: rows[part] for part in caps}, public_removed=removed)
+    return Splits(**parts, rows={part: rows[part] for part in caps}, public_removed=removed, natural=None)
 
 
 def cut(groups: np.ndarray, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:

@@ -124,7 +124,8 @@ class Workbench:
     """One cell ready for its evaluators, all tensors on the cell's device.
 
     `task` names the finding whose balanced rows `private` holds; None where it holds the whole private set. `space`
-    is that of `DataChoice.scored_in`; None without one.
+    is that of `DataChoice.scored_in`; None without one. `natural` holds the labels of the whole private set before a
+    surplus was withheld; None where none was.
     """
 
     cell: Cell
@@ -138,6 +139,7 @@ class Workbench:
     store: Store
     task: str | None = None
     space: Space | None = None
+    natural: Tensor | None = None
 
     @classmethod
     def open(cls, cell: Cell, place: Place) -> Self:
@@ -148,6 +150,7 @@ class Workbench:
             cell=cell, preset=PRESETS[cell.data.preset], method=cell.build(),
             public=splits.public.to(device), private=splits.private.to(device), control=splits.control.to(device),
             test=splits.test.to(device), record=record, store=Store(place.artefacts), space=space,
+            natural=None if splits.natural is None else splits.natural.to(device),
         )  # fmt: skip
 
     @property
