@@ -87,7 +87,7 @@ class _Scheduler:
         if outcome.status != "ok":
             if "\n" in (outcome.reason or ""):  # the first line is already shown
                 self.display.message(f"{choice.dataset}: {outcome.reason}")
-            short = "the data could not be opened; the terminal and `bench data verify` say why"
+            short = "the data could not be opened; the terminal says why"
             failed = Outcome(outcome.status, None, short, "data", outcome.seconds)
             for cell in part:
                 # Results that are there stay there: a disk that is not mounted must not cost a day's work.

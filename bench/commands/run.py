@@ -70,6 +70,9 @@ def _print_table(summary: Summary, where: Place) -> None:
     console = to_stdout()
     for dataset in dict.fromkeys(row.dataset for row in board):
         part = [row for row in board if row.dataset == dataset]
+        if all(row.data is None for row in part):
+            console.print(_title(part[0]))
+            continue
         table = Table(title=_title(part[0]), title_justify="left", caption_justify="left", show_lines=True)
         table.add_column("method", no_wrap=True)
         asked = [name for name, entry in part[0].entries.items() if entry.column.kind in ON_REQUEST]
