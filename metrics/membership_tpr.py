@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Literal
 
 import torch
+from scipy.stats import hypergeom
 from torch import Tensor
 
 from bench.evidence import MembershipEvidence
@@ -66,6 +68,7 @@ class MembershipTPR(Metric[MembershipEvidence]):
 
         Null and p: membership exchanged among people, as many members among them as there are, and every figure taken
         anew. With x of t other rows allowed, chance gives (x + 1) / (t + 1) where scores are distinct, more than x / t.
+        Below what exchanges can resolve, p is a bound in closed form (`tail_bound`).
 
         Raises:
             NotApplicable: There are no members, or no others.
@@ -73,7 +76,7 @@ class MembershipTPR(Metric[MembershipEvidence]):
         people = people_of(evidence)
         rankings = [Ranking.of(scores) for scores in evidence.scores]
         nulls = _exchanged(rankings, people, derive(evidence.seed, "null"))
-        parts = {rate: _at(evidence, rankings, rate, nulls[rate]) for rate in RATES}
+        parts = {rate: _at(evidence, people, rankings, rate, nulls[rate]) for rate in RATES}
         return replace(parts["1 %"], parts=parts)
 
 
@@ -89,7 +92,18 @@ def _exchanged(rankings: list[Ranking], people: People, seed: int) -> dict[str, 
     return {rate: torch.cat(batches) for rate, batches in drawn.items()}
 
 
-def _at(evidence: MembershipEvidence, rankings: list[Ranking], rate: str, null: Tensor) -> Score:
+def tail_bound(members: int, others: int, value: float, *, one_in: int, keys: int) -> float:
+    """A bound on the chance of a mean rate over keys of at least `value`, where every person has one row.
+
+    Then some key finds at least f = value * members of them above the next of the x others that are allowed: of the
+    first f + x rows at most x are others, which is hypergeometric (rows that tie are found less often). The keys
+    together have at most the sum of their chances.
+    """
+    allowed, found = others // one_in, math.ceil(value * members - 1e-9)
+    return min(1.0, keys * float(hypergeom(members + others, others, found + allowed).cdf(allowed)))
+
+
+def _at(evidence: MembershipEvidence, people: People, rankings: list[Ranking], rate: str, null: Tensor) -> Score:
     figure = partial(membership_tpr, one_in=RATES[rate])
     low: float | None
     high: float | None
@@ -102,7 +116,11 @@ def _at(evidence: MembershipEvidence, rankings: list[Ranking], rate: str, null: 
             f"coarse, and no interval: none of {others} others may stand above the threshold (it takes {RATES[rate]})"
         )
     null_low, null_high = torch.quantile(null, LEVELS).tolist()
+    p, alone = two_sided(null, value), len(people.members) == len(people.codes)
+    if alone and p <= 2 / (1 + len(null)):
+        bound = tail_bound(len(evidence.members) - others, others, value, one_in=RATES[rate], keys=len(rankings))
+        p = min(p, 2 * bound)
     return Score(
         value, low, high, len(evidence.members),
-        null=float(null.mean()), null_low=null_low, null_high=null_high, p=two_sided(null, value), note=note,
+        null=float(null.mean()), null_low=null_low, null_high=null_high, p=p, note=note,
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from itertools import combinations
 from statistics import NormalDist
 from typing import cast
 
@@ -17,7 +18,7 @@ from bench.evidence import MembershipEvidence
 from bench.types import NotApplicable
 from metrics.membership_auc import MembershipAUC, exchange_p, membership_auc
 from metrics.membership_draws import People, Ranking, bootstrap, people_of
-from metrics.membership_tpr import MembershipTPR, membership_tpr
+from metrics.membership_tpr import MembershipTPR, membership_tpr, tail_bound
 
 
 def evidence(
@@ -70,7 +71,23 @@ def test_members_above_all_others_are_found_for_certain() -> None:
     assert auc.value == auc.low == auc.high == 1
     assert cast(float, auc.p) < 1e-20
     assert rate.value == rate.parts["0.1 %"].value == 1
-    assert cast(float, rate.p) <= 2 / 10_000
+    assert cast(float, rate.p) < 1e-20
+
+
+def test_the_bound_of_a_rates_tail_is_its_chance_for_one_key() -> None:
+    # 6 members, 4 others, one of them allowed: at least 4 members stand before the second other.
+    orders = [set(others) for others in combinations(range(10), 4)]
+    hits = [sorted(others)[1] - 1 for others in orders]
+    exact = sum(found >= 4 for found in hits) / len(orders)
+    assert tail_bound(6, 4, 4 / 6, one_in=4, keys=1) == pytest.approx(exact)
+    assert tail_bound(6, 4, 4 / 6, one_in=4, keys=3) == pytest.approx(3 * exact)
+    assert tail_bound(6, 4, 0.0, one_in=4, keys=3) == 1
+
+
+def test_people_of_several_rows_have_no_closed_form() -> None:
+    members = (torch.arange(400) < 300).double()
+    found = MembershipEvidence([members], members.bool(), torch.arange(400) // 2, 0)
+    assert MembershipTPR()(found).p == 2 / 10_000
 
 
 def test_equal_scores_are_chance_exactly() -> None:
