@@ -108,12 +108,24 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record]) -> Panel
             "no membership attack with a figure whose controls ran and hold" if attacks else "no membership attack ran"
         )
         return Panel(members, None, why)
-    strongest = min(scored, key=lambda each: (not beats_chance(each.scores[metric]), -each.scores[metric].value))
-    name, score = _name(strongest), strongest.scores[metric]
-    # The strongest of several attacks is looked at, so chance has as many tries.
-    tries = score.model_copy(update={"p": None if score.p is None else min(1.0, score.p * len(scored))})
-    told = f"members told by {name}: AUC {number(score.value, 3)}"
-    return Panel(members, strongest.evaluator, told if beats_chance(tries) else "members not told by these attacks")
+    figures = [metric, *BESIDE["membership"]]
+    tries = len(scored) * len(figures)
+
+    def beats(record: Record) -> list[bool]:
+        return [name in record.scores and beats_chance(_of(tries, record.scores[name])) for name in figures]
+
+    strongest = min(scored, key=lambda each: (*(not found for found in beats(each)), -each.scores[metric].value))
+    if not any(beats(strongest)):
+        return Panel(members, strongest.evaluator, "members not told by these attacks")
+    shown = f"AUC {number(strongest.scores[metric].value, 3)}"
+    if not beats(strongest)[0]:  # sure of a few members, and no better than chance at most
+        shown += f", {number(100 * strongest.scores['membership-tpr'].value, 1)} % of them at 1 % of others"
+    return Panel(members, strongest.evaluator, f"members told by {_name(strongest)}: {shown}")
+
+
+def _of(tries: int, score: ScoreRecord) -> ScoreRecord:
+    """The most telling of several figures: chance has as many tries (Bonferroni)."""
+    return score.model_copy(update={"p": None if score.p is None else min(1.0, score.p * tries)})
 
 
 def dumps(pairs: Panel, membership: Panel) -> str:
@@ -209,14 +221,10 @@ def _verdict(
         return f"not certified: no attack with a figure whose controls ran and hold{by}"
     if _breaks(strongest):
         return f"broken by {_name(strongest)}: {number(strongest.scores['guesswork'].value, None)} guesses"
-    # The strongest of several attacks is looked at, so chance has as many tries.
     dents = [
         _name(record)
         for record in scored
-        if any(
-            beats_chance(score.model_copy(update={"p": None if score.p is None else min(1.0, score.p * len(scored))}))
-            for score in record.scores.values()
-        )
+        if any(beats_chance(_of(len(scored), score)) for score in record.scores.values())
     ]
     end = _reach_words(members, {rung.method for member in members for rung in member.rungs if _on(rung, strongest)})
     return (f"dented by {', '.join(dents)}: better than chance; {end}" if dents else end) + by
