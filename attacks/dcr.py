@@ -10,23 +10,22 @@ Differences:
   k-Same, which clusters in those units: AUC .59-.67 in place of .61-.72 (k = 5; pneumonia X-rays in an eigenspace and
   digits, three seeds each). Columns in different units want it all the same.
 - `labels` looks only at released rows of the candidate's own class: .65-.72 in place of .61-.67 on the X-rays above.
-  Candidates of which a label is unknown or withheld, and those of a class that was not released, are compared with all
-  rows; so is everybody where candidates or released rows have no labels.
+  Rows with the same labels are of one class, withheld ones a value like any other (`bench.nets.class_groups`). Those of
+  a class that was not released are compared with all rows; so is everybody where either side has no labels.
 - Where a generator is published, many more rows are drawn from it than were released, and the nearest of all counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from bench.label_classes import label_classes
-from bench.progress import report
-from bench.seeds import derive
+from bench.nets.class_groups import class_groups
+from bench.nets.drawn import drawn
 from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View
 from metrics.distances import standardise
 from metrics.nearest_neighbour_distance import nearest
@@ -37,7 +36,7 @@ class DCR(Attack):
     """Scores a candidate by how near the closest released row is.
 
     Args:
-        labels: Whether only released rows of the candidate's class count, where that is known.
+        labels: Whether only released rows of the candidate's class count.
         scaled: Whether columns are divided by their deviation among the control rows (but for those without any).
         draws: How many times as many rows as were released are drawn from a published generator; 0 draws none.
     """
@@ -50,7 +49,7 @@ class DCR(Attack):
 
     labels: bool = True
     scaled: bool = False
-    draws: int = 20
+    draws: int = 10
 
     def __post_init__(self) -> None:
         if self.draws < 0:
@@ -75,15 +74,12 @@ class DCRAttacker(Attacker):
         Raises:
             NotApplicable: Released rows have another shape than candidates.
         """
-        rows, labels = self._read(self.view.candidates.samples), self.view.candidates.labels
-        found = torch.full((len(rows),), torch.inf, dtype=torch.float64)
-        for release in self._releases(sealed):
-            released = self._read(release.samples)
-            if self.attack.labels and labels is not None and release.labels is not None:
-                distances = _within_classes(rows, labels, released, release.labels)
-            else:
-                distances = nearest(rows, released)
-            found = torch.minimum(found, distances)
+        release = drawn(sealed, self.attack.draws, self.seed)
+        rows, released = self._read(self.view.candidates.samples), self._read(release.samples)
+        labels = self.view.candidates.labels if self.attack.labels else None
+        found = torch.empty(len(rows), dtype=torch.float64)
+        for own, theirs in class_groups(labels, release.labels, len(rows), len(released)):
+            found[own.cpu()] = nearest(rows[own], released[theirs])
         return -found
 
     def _read(self, samples: Tensor) -> Tensor:
@@ -97,28 +93,3 @@ class DCRAttacker(Attacker):
                 f"{tuple(samples.shape[1:])}"
             )
         return samples.flatten(1).double()
-
-    def _releases(self, sealed: Release) -> Iterator[Release]:
-        """The release, then as many rows again from its generator, over and over."""
-        yield sealed
-        for number in range(self.attack.draws if sealed.generator is not None else 0):
-            assert sealed.generator is not None
-            yield sealed.generator.sample(len(sealed), derive(self.seed, "draw", number))
-            report("dcr, draw", number + 1, self.attack.draws)
-
-
-def _within_classes(rows: Tensor, labels: Tensor, released: Tensor, of_released: Tensor) -> Tensor:
-    """Distance of each row to the nearest released row of its class; to any where it is unknown or was not released."""
-    if labels.shape[1] != of_released.shape[1]:
-        raise NotApplicable(
-            f"classes need the same findings: candidates have {labels.shape[1]} labels, released rows "
-            f"{of_released.shape[1]}; use labels=false"
-        )
-    number, classes = label_classes(torch.cat((labels, of_released)), len(rows) + len(released))
-    own, theirs = number[: len(rows)], number[len(rows) :]
-    own = torch.where(labels.isnan().any(dim=1) | ~torch.isin(own, theirs), len(classes), own)
-    found = torch.empty(len(rows), dtype=torch.float64)
-    for each in torch.unique(own).tolist():
-        others = released if each == len(classes) else released[theirs == each]
-        found[(own == each).cpu()] = nearest(rows[own == each], others)
-    return found
