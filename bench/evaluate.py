@@ -44,6 +44,7 @@ from bench.linear_probe import run_linear_probe
 from bench.machine import hardware
 from bench.measurement import Measurement
 from bench.membership import run_membership
+from bench.open_data import open_data
 from bench.originals import originals
 from bench.pictures import before_and_after
 from bench.probes import run_probes
@@ -55,7 +56,7 @@ from bench.timing import WARM_UPS, repeat
 from bench.transfer import run_transfer
 from bench.types import Attack, Metric, NotApplicable, Score
 from bench.utility import run_learning_curve, run_utility
-from bench.workbench import Workbench, open_data
+from bench.workbench import Workbench
 
 
 @dataclass(frozen=True)

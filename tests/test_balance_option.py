@@ -9,10 +9,10 @@ import torch
 
 from bench.cell import Cell, Place, fit_inputs
 from bench.cli import parser
+from bench.open_data import open_data
 from bench.options import run_spec
 from bench.plan import cells
 from bench.spec import UsageError
-from bench.workbench import open_data
 
 
 def planned(*more: str) -> Cell:

@@ -39,13 +39,14 @@ from safetensors.torch import save
 
 from bench.cell import Place, plugin_record
 from bench.contract import ContractError, check, seal
+from bench.open_data import open_data
 from bench.options import place, run_spec
 from bench.plan import cells
 from bench.progress import LOGGER, Forwarder, stage
 from bench.records import claim_record
 from bench.spec import UsageError
 from bench.types import NotApplicable, Release, State
-from bench.workbench import Workbench, open_data
+from bench.workbench import Workbench
 
 ENTROPY_BITS = 63  # a seed's
 
