@@ -8,6 +8,7 @@ from typing import Self
 from torch import Tensor
 
 from bench.nets.channel import axes
+from bench.types import NotApplicable
 from metrics.distances import standardise
 
 
@@ -25,9 +26,14 @@ class PrincipalSpace:
 
     @classmethod
     def of(cls, known: Tensor, components: int, *, whiten: bool) -> Self:
-        """At most `components` axes of rows `known` (s, ...), those that are more than rounding."""
+        """At most `components` axes of rows `known` (s, ...), those that are more than rounding.
+
+        Raises NotApplicable for rows that do not vary.
+        """
         rows, _ = standardise(known, known)
         directions = axes(rows, components)
+        if not directions.shape[1]:
+            raise NotApplicable(f"the {len(known)} rows that Eve knows to be outside the release do not vary: no axes")
         return cls(known, directions / (rows @ directions).std(dim=0, correction=0) if whiten else directions)
 
     def coordinates(self, samples: Tensor) -> Tensor:
