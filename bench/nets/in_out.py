@@ -58,7 +58,8 @@ class InOut:
             counts = torch.stack((half - weights, half - 1 + weights))
             means = (sums - torch.stack((row * weights, row * (1 - weights)))) / counts
             ratio = cls(*_centred(means, common * (1 / half + 1 / (half - 1))), variance, 0.5).ratio(row)
-            found.append(auc(ratio.cpu(), held.double().cpu()) or 0.5)
+            told = auc(ratio.cpu(), held.double().cpu())
+            found.append(0.5 if told is None else told)  # None: no candidate in it, or none left out
         return cls(*_centred(sums / half, common * 2 / half), variance, sum(found) / len(found))
 
     def ratio(self, statistic: Tensor) -> Tensor:

@@ -33,6 +33,13 @@ def test_the_auc_among_shadows_is_judged_on_releases_that_were_left_out():
     assert InOut.learn(statistic, inside).auc == pytest.approx(norm.cdf(2 / 2**0.5), abs=0.05)
 
 
+def test_releases_that_contradict_each_other_count_against_a_statistic():
+    inside = (torch.arange(12) % 2 == 0) ^ torch.tensor([False, True, False, True])[:, None]
+    sign = torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=torch.float64)[:, None]
+    noise = 0.01 * torch.randn(4, 12, generator=generator(0), dtype=torch.float64)
+    assert InOut.learn(sign * (inside.double() - 0.5) + noise, inside).auc == 0
+
+
 def test_what_never_changes_says_nothing():
     _, inside, middle = made(8, 30, 1.0)
     learned = InOut.learn(middle.expand(8, 30).clone(), inside)
