@@ -19,11 +19,11 @@ class LabelMix:
     """Classes with their proportions.
 
     Args:
-        classes: (c, k) float32, the labels of a row of each class: 1, 0, NaN; k = 0 where there are no labels.
+        classes: (c, k) float32, the labels of a row of each class: in [0, 1], or NaN; k = 0 where there are no labels.
         proportions: (c,) float64, sum 1.
 
     Raises:
-        ValueError: Proportions that are none.
+        ValueError: Proportions that are none, or classes with a label that is neither NaN nor in [0, 1].
     """
 
     classes: Tensor
@@ -32,6 +32,8 @@ class LabelMix:
     def __post_init__(self) -> None:
         if not (bool((self.proportions >= 0).all()) and abs(float(self.proportions.sum()) - 1) < 1e-6):
             raise ValueError(f"proportions must be at least 0 with sum 1, got {self.proportions.tolist()}")
+        if not bool((self.classes.isnan() | ((self.classes >= 0) & (self.classes <= 1))).all()):
+            raise ValueError(f"labels of classes must be NaN or in [0, 1], got {self.classes.tolist()}")
 
     @classmethod
     def of(cls, labels: Tensor | None, samples: Tensor) -> tuple[Self, Tensor]:

@@ -36,3 +36,11 @@ def test_no_rows_and_proportions_that_are_none_are_refused():
     for proportions in ([0.5, 0.6], [1.5, -0.5], [math.nan, 1.0]):
         with pytest.raises(ValueError, match="proportions must be at least 0 with sum 1"):
             LabelMix(torch.zeros(2, 1), torch.tensor(proportions, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("label", [math.inf, -1.0, 7.0])
+def test_a_stranger_s_classes_have_labels(label):
+    state = LabelMix.of(LABELS, torch.zeros(4, 3))[0].state()
+    state["classes"][1, 0] = label
+    with pytest.raises(ValueError, match=r"labels of classes must be NaN or in \[0, 1\]"):
+        LabelMix.load(state)
