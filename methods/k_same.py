@@ -13,7 +13,8 @@ order), and get (n k + 1) / (n + 1), about k, where all clusters score alike. Th
 
 What it does not: k-anonymity promises nothing about membership (a mean shows that rows like it were there), nor about
 what the rows of a cluster have in common (in `within-class`, their labels). In `paper`, rows of several classes share a
-cluster and each keeps its label: a row whose label no other row of its cluster has is found by it.
+cluster and each keeps its label: a row whose label no other row of its cluster has is found by it. And rows are
+counted, not people: where somebody has several, her own, which lie near one another, may fill a cluster.
 
 Differences from the paper and its code:
 - `within-class`, the default, clusters the rows of a class (of equal labels, a withheld one being a value like any
