@@ -49,8 +49,8 @@ def make(n: int, d: int, kind: str) -> Tensor:
 def rescans(rows: Tensor, k: int) -> Tensor:
     """The published way, of n rows the last n % k being dropped. Of equal sums or distances any comes first."""
     n = len(rows) - len(rows) % k
-    distances = torch.from_numpy(squareform(torch.pdist(rows[:n]).numpy()))
-    distances.fill_diagonal_(torch.nan)
+    distances = torch.Tensor(squareform(torch.pdist(rows[:n]).numpy())).clone()
+    distances += torch.diag(torch.full((n,), torch.nan))
     cluster = torch.full((n,), -1)
     for number in range(n // k):
         sums = torch.nansum(distances, dim=1).masked_fill_(cluster >= 0, -1)

@@ -100,16 +100,19 @@ def test_bounds_are_never_below_the_sums_and_close_to_them_in_many_dimensions():
     gone = torch.randperm(600, generator=torch.Generator().manual_seed(1))[:250]
     search.remove(gone)
     sums = (on_grid(normal(600, 80)) * search.alive).sum(dim=1)
-    ratio = search._bound() / sums
+    search._count_out()
+    ratio = search._bound(search._wide @ outermost_row._turned(search._moments).T) / sums
     assert ratio.amin() >= 1
     # Root mean square against mean: about 1 + var / (2 mean^2) of the distances, .3 % for normal rows in 80 dimensions.
     assert ratio.amax() < 1.02
 
 
 def test_few_rows_are_measured_where_distances_are_alike(monkeypatch):
-    measured, measure = [], outermost_row.OutermostRow._measure
+    measured, roots = [], outermost_row.OutermostRow._rounded_roots
     monkeypatch.setattr(
-        outermost_row.OutermostRow, "_measure", lambda self, some: measured.append(len(some)) or measure(self, some)
+        outermost_row.OutermostRow,
+        "_rounded_roots",
+        lambda self, squares: measured.append(squares.shape[1]) or roots(self, squares),
     )
     same_size_clusters(normal(2000, 20), 10)
     assert 200 <= sum(measured) < 1200  # every seed, and fewer than the rows there are
