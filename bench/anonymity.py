@@ -5,9 +5,10 @@ though, when people have come and gone; whoever knows that a row is in both rele
 share its form in both (the intersection or composition attack: Ganta, Kasiviswanathan and Smith 2008, "Composition
 attacks and auxiliary information in data privacy").
 
-Released rows that are equal to the last bit share a form. The second release holds four of five people of the first at
-random, and as many rows of control people as have left, all in random order, under the owner's next key. Rows are
-counted that stand in both releases; those that the method drops from either are left out.
+Released rows that are equal to the last bit share a form. Labels beside them are not looked at, although they tell a
+row that has another one than all that share its form (`attacks.label_linkage`). The second release holds four of five
+people of the first at random, and as many rows of control people as have left, all in random order, under the owner's
+next key. Rows are counted that stand in both releases; those that the method drops from either are left out.
 """
 
 from __future__ import annotations

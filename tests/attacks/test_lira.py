@@ -1,10 +1,11 @@
 import pytest
 import torch
 from keyless import Keyless
-from membership_games import Anew, Copies, Forgets, Narrow, found, game, margin
+from membership_games import Anew, Copies, Forgets, Narrow, found, game, margin, rows
 
 from attacks.lira import LiRA
 from bench.types import NotApplicable, Release
+from metrics.utility_auc import auc
 
 
 @pytest.mark.parametrize("scheme", [Copies(), Copies(published=True)])
@@ -27,6 +28,16 @@ def test_a_constant_release_says_nothing():
 
 def test_fresh_rows_stay_at_chance():
     assert abs(found(LiRA(shadows=8), Anew()) - 0.5) < margin(4.5)
+
+
+@pytest.mark.parametrize("scheme", [Copies(), Copies(published=True)])
+def test_a_release_of_other_rows_stays_at_chance_though_shadow_releases_tell_theirs(scheme):
+    view, _, members = game(scheme)
+    attacker = LiRA(shadows=8).fit(view, 6)
+    assert attacker.notes()["AUC on shadow releases"] > 0.8
+    for seed in (70, 71, 72):
+        scores = attacker.membership(scheme.sample_key(seed).release(rows(seed)))
+        assert abs(auc(scores, members.double()) - 0.5) < margin(4.5)
 
 
 def test_one_seed_gives_one_result():
