@@ -48,6 +48,8 @@ def check(release: Release, private: Dataset) -> None:
         raise ContractError(
             f"released labels must have shape {(m, len(private.findings))}, got {tuple(release.labels.shape)}"
         )
+    if release.generator is not None and not release.generator.state():
+        raise ContractError("a published generator must hold tensors: one without state is lost when it is stored")
     if release.links is None:
         if release.primary is not None:
             raise ContractError("primary marks links, and this release has none")

@@ -7,7 +7,17 @@ import torch
 
 from bench.conformance.outcome import sample_data
 from bench.contract import ContractError, check, fingerprint, seal
-from bench.types import Release, paired
+from bench.generator import Generator
+from bench.types import Release, State, paired
+
+
+class Empty(Generator):
+    def sample(self, count: int, seed: int) -> Release:
+        return GOOD
+
+    def state(self) -> State:
+        return {}
+
 
 DATA = sample_data(rows=10)
 GOOD = paired(DATA.samples.clone(), DATA.labels)
@@ -28,6 +38,7 @@ def test_a_good_release_passes() -> None:
         (replace(GOOD, links=torch.tensor([[0, 10]])), "links must lie"),
         (replace(GOOD, links=torch.tensor([[0.0, 1.0]])), "int64"),
         (replace(GOOD, links=torch.zeros(0, 2, dtype=torch.int64)), "at least one pair"),
+        (replace(GOOD, generator=Empty()), "must hold tensors"),
     ],
 )
 def test_a_bad_release_is_refused(release: Release, message: str) -> None:
