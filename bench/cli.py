@@ -151,8 +151,11 @@ def _measure_nothing(parser: argparse.ArgumentParser) -> None:
 
 
 def _cells(what: argparse._ArgumentGroup) -> None:
-    what.add_argument("--suite", metavar="NAME",
-                      help="a named set of cells: quickstart, ladder, noise-trade-off, cadp-mnist, dp-cxr")  # fmt: skip
+    what.add_argument(
+        "--suite",
+        metavar="NAME",
+        help="a named set of cells: quickstart, ladder, noise-trade-off, cadp-mnist, dp-cxr, feature-release",
+    )
     what.add_argument("--config", type=Path, metavar="FILE", help="a YAML with these options; the command line wins")
     what.add_argument("--method", action="append", metavar="NAME", help="a method, or FILE.py:CLASS")
     what.add_argument("--dataset", action="append", metavar="NAME", help="a data set (default: synth-cxr)")
