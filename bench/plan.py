@@ -32,8 +32,7 @@ class RunSpec:
     Args:
         methods, datasets, attacks: Plug-ins as written.
         metrics: Metric names.
-        public, size, skip_corrupt, preset, limit, features, scored_in, balanced: As in
-            `DataChoice`.
+        public, size, skip_corrupt, preset, limit, features, scored_in, balanced: As in `DataChoice`.
         seeds: One cell each.
         device: "cpu" or "cuda".
         jobs: Worker processes at a time.

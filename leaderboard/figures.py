@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,6 +72,7 @@ class Plane:
         across, up: Metrics.
         title, up_title: Their names on the axes.
         scale: "reversed" where less of the figure is better.
+        references: Whether reference methods are drawn, which lie far from all others in some figures.
     """
 
     across: str
@@ -78,6 +80,7 @@ class Plane:
     scale: Literal["linear", "reversed", "log"]
     up: str = "utility-auc"
     up_title: str = "Utility AUC"
+    references: bool = True
 
     @property
     def alternative(self) -> str:
@@ -94,7 +97,7 @@ PLANES = (
     ),
     Plane(
         "nearest-neighbour-distance", "D: distance to the nearest original row", "linear", "linear-probe-auc",
-        "Linear probe AUC",
+        "Linear probe AUC", references=False,
     ),
 )  # fmt: skip
 
@@ -116,9 +119,21 @@ def points(rows: Sequence[Row], shown: Plane) -> list[Point]:
         utility, privacy = (
             row.entries[name].score if name in row.entries else None for name in (shown.up, shown.across)
         )
-        if utility is not None and privacy is not None:
-            found.append(Point(shortened(name_of(row, telling(row, rows), rows)), row.method, utility, privacy))
+        drawn = shown.references or row.records[0].method.role is None
+        if drawn and utility is not None and privacy is not None:
+            found.append(Point(shortened(name_of(row, unusual(row, rows), rows)), row.method, utility, privacy))
     return found
+
+
+def unusual(row: Row, rows: Sequence[Row]) -> Mapping[str, JsonValue]:
+    """The parameters that tell a row from others of its method, without those at a value that most of them have."""
+    twins = [other.parameters for other in rows if other.method == row.method]
+
+    def usual(name: str) -> bool:
+        counts = Counter(repr(twin.get(name)) for twin in twins)
+        return 2 * counts[repr(row.parameters.get(name))] > len(twins)
+
+    return {name: value for name, value in telling(row, rows).items() if not usual(name)}
 
 
 def name_of(row: Row, parameters: Mapping[str, JsonValue], rows: Sequence[Row]) -> str:

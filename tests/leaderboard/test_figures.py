@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import matplotlib
 import pytest
-from made_records import auc, guesswork, record, utility
+from made_records import auc, guesswork, record, score, utility
 
 from bench.records import Record
 from leaderboard.board import rows
@@ -44,6 +44,25 @@ def test_rows_without_both_figures_are_not_drawn() -> None:
 def test_labels_name_what_tells_the_rows_of_a_method_apart() -> None:
     board = rows([*pair("a", scale=1.0, fixed=3), *pair("a", scale=2.0, fixed=3), *pair("b", scale=1.0)])
     assert [point.label for point in points(board, PLANES[0])] == ["a scale=1.0", "a scale=2.0", "b"]
+
+
+def test_labels_leave_out_what_most_rows_of_the_method_have() -> None:
+    more = [*pair("a", scale=1.0, width=2.0), *pair("a", scale=1.0, width=3.0), *pair("a", scale=4.0, width=5.0)]
+    labels = [point.label for point in points(rows(more), PLANES[0])]
+    assert labels == ["a width=2.0", "a width=3.0", "a scale=4.0 width=5.0"]
+
+
+def test_reference_methods_are_left_out_of_the_picture_that_they_would_stretch() -> None:
+    def made(method: str, role: str | None) -> list[Record]:
+        far = score(50.0, better="higher")
+        found = [
+            record(method, "sets", {"nearest-neighbour-distance": far}, kind="sets"),
+            record(method, "linear-probe", {"linear-probe-auc": utility(0.5)}, kind="linear-probe"),
+        ]
+        return [one.model_copy(update={"method": one.method.model_copy(update={"role": role})}) for one in found]
+
+    board = rows([*made("noise", "keeps nothing"), *made("cvae", None)])
+    assert [point.label for point in points(board, PLANES[3])] == ["cvae"]
 
 
 def test_drawing_leaves_the_settings_of_matplotlib_alone() -> None:
