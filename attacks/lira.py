@@ -28,6 +28,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from bench.joined import joined
 from bench.nets.class_groups import class_groups
 from bench.nets.drawn import drawn
 from bench.nets.in_out import InOut
@@ -82,7 +83,7 @@ class LiRA(Attack):
             NotApplicable: Released rows have another shape than candidates, or the scheme cannot release a half.
         """
         seer = _Seer(view.candidates, own_rows(view).samples, self.draws, derive(seed, "draws"))
-        pool, n = _pool(view.candidates, view.control), len(view.candidates)
+        pool, n = joined(view.candidates, view.control), len(view.candidates)
         found, inside = [], []
         for rows, release in shadow_releases(view.scheme, pool, self.shadows, derive(seed, "shadows")):
             found.append(seer.statistics(release))
@@ -92,16 +93,6 @@ class LiRA(Attack):
         learned = [InOut.learn(statistics[:, :, place], within) for place in range(statistics.shape[2])]
         best = max(range(len(learned)), key=lambda place: learned[place].auc)
         return LiRAAttacker(seer, best, learned[best])
-
-
-def _pool(candidates: Dataset, control: Dataset) -> Dataset:
-    """Candidates, then control rows."""
-    both = [part.labels for part in (candidates, control) if part.labels is not None]
-    return Dataset(
-        candidates.name, torch.cat((candidates.samples, control.samples)),
-        torch.cat(both) if len(both) == 2 else None, None, candidates.findings, candidates.exclusive,
-        candidates.shareable,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

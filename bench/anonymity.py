@@ -22,6 +22,7 @@ from torch import Tensor
 
 from bench.contract import check
 from bench.evidence import AnonymityEvidence
+from bench.joined import joined
 from bench.measurement import Measurement
 from bench.originals import in_order
 from bench.progress import stage
@@ -82,15 +83,7 @@ def _later(bench: Workbench) -> tuple[Dataset, Tensor]:
     stay, left = _by_people(bench.private, STAY, bench.seed("anonymity", "stay"))
     join = _by_people(bench.control, 1.0, bench.seed("anonymity", "join"))[0][: len(left)]
     order = torch.randperm(len(stay) + len(join), generator=generator(bench.seed("anonymity", "order")))
-    parts = [data.take(rows.to(bench.device)) for data, rows in ((bench.private, stay), (bench.control, join))]
-    labels = [part.labels for part in parts if part.labels is not None]
-    subjects = [part.subjects for part in parts if part.subjects is not None]
-    whole = replace(
-        bench.private,
-        samples=torch.cat([part.samples for part in parts]),
-        labels=torch.cat(labels) if len(labels) == len(parts) else None,
-        subjects=torch.cat(subjects) if len(subjects) == len(parts) else None,
-    )
+    whole = joined(bench.private.take(stay.to(bench.device)), bench.control.take(join.to(bench.device)))
     return whole.take(order.to(bench.device)), torch.cat((stay, torch.full((len(join),), -1)))[order]
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from bench.contract import ContractError
 from bench.evidence import MembershipEvidence
+from bench.joined import joined
 from bench.measurement import Measurement
 from bench.progress import report, stage
 from bench.seeds import derive, generator
@@ -69,20 +70,10 @@ def mixed(private: Dataset, others: Dataset, seed: int, *, natural: Tensor | Non
     `natural` are the members' labels before a surplus was withheld; then the others' are withheld likewise
     (`withheld_alike`). None where none was withheld.
     """
-    parts = (private, others)
-    labels = None
-    if private.labels is not None and others.labels is not None:
-        shown = others.labels
-        if natural is not None:
-            shown = withheld_alike(natural, private.labels, shown, seed=derive(seed, "labels"))
-        labels = torch.cat((private.labels, shown))
-    subjects = [part.subjects for part in parts if part.subjects is not None]
-    whole = replace(
-        private,
-        samples=torch.cat([part.samples for part in parts]),
-        labels=labels,
-        subjects=torch.cat(subjects) if len(subjects) == len(parts) else None,
-    )
+    if natural is not None and private.labels is not None and others.labels is not None:
+        shown = withheld_alike(natural, private.labels, others.labels, seed=derive(seed, "labels"))
+        others = replace(others, labels=shown)
+    whole = joined(private, others)
     order = torch.randperm(len(whole), generator=generator(derive(seed, "order")))
     return whole.take(order.to(whole.samples.device)), order < len(private)
 

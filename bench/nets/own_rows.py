@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-
+from bench.joined import joined
 from bench.types import Dataset, View
 
 
@@ -19,8 +18,6 @@ def own_rows(view: View) -> Dataset:
     of = (control.name, control.samples.shape[1:], control.exclusive, control.labels is None)
     if kind != of or not set(control.findings) <= set(public.findings):
         return control
-    labels = None
-    if control.labels is not None and public.labels is not None:
-        columns = [public.findings.index(name) for name in control.findings]
-        labels = torch.cat((control.labels, public.labels[:, columns]))
-    return replace(control, samples=torch.cat((control.samples, public.samples)), labels=labels)
+    columns = [public.findings.index(name) for name in control.findings]
+    labels = None if public.labels is None else public.labels[:, columns]
+    return joined(control, replace(public, labels=labels, findings=control.findings))
