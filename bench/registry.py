@@ -71,9 +71,9 @@ def load(group: Group, name: str) -> type:
         return _from_file(name)
     known = entries(group)
     if name not in known:
-        raise UsageError(f"unknown {_one(group)} {name!r}; {did_you_mean(name, known)}")
+        raise UsageError(f"unknown {noun(group)} {name!r}; {did_you_mean(name, known)}")
     if error := inspect(known[name]).error:
-        raise UsageError(f"{_one(group)} {name!r} from {known[name].origin} cannot be used: {error}")
+        raise UsageError(f"{noun(group)} {name!r} from {known[name].origin} cannot be used: {error}")
     return _import(known[name].target)
 
 
@@ -121,10 +121,8 @@ def canonical(group: Group, spec: PluginSpec, preset: str) -> PluginSpec:
 def build(group: Group, spec: PluginSpec, preset: str) -> object:
     """The plug-in that `spec` describes, sized for `preset`."""
     cls = load(group, spec.name)
-    if not issubclass(cls, _kind(group)):
-        raise UsageError(
-            f"{spec.name} is no {_one(group)}: {cls.__name__} does not derive from {_kind(group).__name__}"
-        )
+    if not issubclass(cls, kind(group)):
+        raise UsageError(f"{spec.name} is no {noun(group)}: {cls.__name__} does not derive from {kind(group).__name__}")
     presets: Mapping[str, Mapping[str, Parameter]] = getattr(cls, "presets", {})
 
     def nested(kind: type, written: str) -> object:
@@ -178,12 +176,14 @@ def _from_file(name: str) -> type:
     return found
 
 
-def _kind(group: Group) -> type:
+def kind(group: Group) -> type:
+    """What every plug-in of the group derives from."""
     from bench.data.source import Source  # only needed here, and it brings numpy
 
     return {"methods": Method, "attacks": Attack, "datasets": Source, "metrics": Metric, "features": Extractor}[group]
 
 
-def _one(group: Group) -> str:
+def noun(group: Group) -> str:
+    """One plug-in of the group, in words."""
     names = {"datasets": "data set", "features": "feature extractor"}
     return names.get(group, group.removesuffix("s"))

@@ -19,9 +19,7 @@ def main(options: argparse.Namespace) -> int:
     groups = groups_of(options.name)
     for group in groups:
         cls = registry.load(group, options.name)
-        kind = {"datasets": "data set", "features": "feature extractor"}.get(group, group[:-1])
-        print(f"{options.name}  ({kind}, from "
-              f"{registry.origin(group, options.name)})")  # fmt: skip
+        print(f"{options.name}  ({registry.noun(group)}, from {registry.origin(group, options.name)})")
         print(f"  {summary(cls)}")
         for name in _SHOWN:
             if value := getattr(cls, name, None):
@@ -44,18 +42,11 @@ def groups_of(name: str) -> list[registry.Group]:
         UsageError: No group knows it.
     """
     if ".py:" in name:
-        from bench.data.source import Source
-        from bench.features.extractor import Extractor
-        from bench.types import Attack, Method, Metric
-
-        kinds: dict[registry.Group, type] = {
-            "methods": Method, "attacks": Attack, "datasets": Source, "metrics": Metric,
-            "features": Extractor,
-        }  # fmt: skip
         cls = registry.load("methods", name)
-        found: list[registry.Group] = [group for group, base in kinds.items() if issubclass(cls, base)]
+        found = [group for group in registry.GROUPS if issubclass(cls, registry.kind(group))]
         if not found:
-            raise UsageError(f"{name} is none of: Method, Attack, Source, Metric, Extractor")
+            bases = ", ".join(registry.kind(group).__name__ for group in registry.GROUPS)
+            raise UsageError(f"{name} is none of: {bases}")
         return found
     found = [group for group in registry.GROUPS if name in registry.entries(group)]
     if not found:
