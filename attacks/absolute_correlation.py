@@ -10,7 +10,7 @@ Differences from Carlini et al.:
   stand in a released row; no network is trained.
 - First guess of the signs: those of the mean row, since X-rays are alike. What the candidates explain beyond the mean
   row is found by ridge regression on all of them, the strongest few are refitted without negative weights, and their
-  mixture gives the next signs (`bench.nets.unmixing`). A released row that is not explained to a ten-thousandth starts
+  mixture gives the next signs (`bench.eve.unmixing`). A released row that is not explained to a ten-thousandth starts
   again from the signs of the candidate whose absolute values correlate best with it, and one explained by half from
   those of the next ones.
 - A score is the candidate's share of the weights times the explained share of the row, plus a small part of the cosine
@@ -30,8 +30,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from bench.nets.cosine import CosineScores, apart
-from bench.nets.unmixing import Dictionary, Effort, Explained, above_mean, build, explain
+from bench.eve.unmixing import Dictionary, Effort, Explained, above_mean, build, explain
+from bench.pairs.cosine import CosineScores, apart
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, NotApplicable, PairScores, Parameter, Release, View
 

@@ -9,7 +9,7 @@ Differences from the paper:
   products with the other rows of its set), which the paper's attacker would have to find in attention; relations=false
   is the paper's attacker.
 - When scoring, a set is the whole release, and not a batch of 128; above `SET_ROWS` rows, random parts of equal size.
-- Training ends when the loss on held-out keys is near zero or at a plateau: see `bench.nets.contrast`.
+- Training ends when the loss on held-out keys is near zero or at a plateau: see `bench.eve.contrast`.
 - Labels are not used (`contrastive-labels` does). The loss is not divided by the number of keys: a step has one.
 """
 
@@ -23,10 +23,10 @@ from typing import ClassVar, get_args
 import torch
 from torch import Tensor, nn
 
-from bench.nets.contrast import Course, Example, Outcome, train
-from bench.nets.cosine import CosineScores
+from bench.eve.contrast import Course, Example, Outcome, train
 from bench.nets.seeded import seeded
 from bench.nets.towers import Encoder, Tower, Towers
+from bench.pairs.cosine import CosineScores
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View
 

@@ -23,10 +23,10 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from bench.nets.drawn import drawn
-from bench.nets.kernel_density import log_density
-from bench.nets.own_rows import own_rows
-from bench.nets.principal_space import PrincipalSpace
+from bench.eve.kernel_density import log_density
+from bench.eve.own_rows import own_rows
+from bench.eve.principal_space import PrincipalSpace
+from bench.rows.drawn import drawn
 from bench.types import Attack, Attacker, Parameter, Release, View
 
 

@@ -24,13 +24,13 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from bench.nets.drawn import drawn
-from bench.nets.own_rows import own_rows
+from bench.eve.own_rows import own_rows
 from bench.progress import report
+from bench.rows.drawn import drawn
 from bench.seeds import derive
+from bench.statistics.distances import standardise
+from bench.statistics.nearest import nearest
 from bench.types import Attack, Attacker, Dataset, Parameter, Release, View
-from metrics.distances import standardise
-from metrics.nearest_neighbour_distance import nearest
 
 
 @dataclass(frozen=True)

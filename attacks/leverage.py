@@ -30,8 +30,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.nets.cosine import CosineScores, apart
-from bench.nets.layouts import Layout, layouts
+from bench.eve.layouts import Layout, layouts
+from bench.pairs.cosine import CosineScores, apart
 from bench.progress import report
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Scheme, View

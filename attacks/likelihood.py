@@ -3,11 +3,11 @@
 Source: the Bayes-optimal attack on a mechanism whose noise is public; for Laplace noise the log density is
 -sum |z~ - z| / b, for elements that stop at a bound the mass of the tail beyond it. Every candidate is as likely as any
 other beforehand. The score is the log odds of the posterior, normalised over the candidates for each released row
-(`bench.nets.posterior`): raw densities rank rows well within a column, and badly across columns.
+(`bench.pairs.posterior`): raw densities rank rows well within a column, and badly across columns.
 
 Where the noisy code cannot be read off the release (`Mechanism.exact` is False), or the scheme adds no noise that it
 states, the density is measured instead: Eve releases the candidates under keys of her own and fits a linear Gaussian
-channel between descriptions of raw and of released rows (`bench.nets.channel`), judged on keys it was not fitted to.
+channel between descriptions of raw and of released rows (`bench.eve.channel`), judged on keys it was not fitted to.
 A released row is described by its principal components, a raw row by its code where the scheme has one, and by its
 principal components where not. A record says which density ran.
 
@@ -28,10 +28,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.mechanism import Mechanism
-from bench.nets.channel import FEWEST, Channel, Simulated, axes, measure
-from bench.nets.pair_distances import pair_distances
-from bench.nets.posterior import PosteriorScores
+from bench.contract.mechanism import Mechanism
+from bench.eve.channel import FEWEST, Channel, Simulated, axes, measure
+from bench.pair_distances import pair_distances
+from bench.pairs.posterior import PosteriorScores
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
 

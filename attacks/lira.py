@@ -2,7 +2,7 @@
 
 Source: Carlini et al. 2022, "Membership inference attacks from first principles" (LiRA), the online attack: Eve
 releases random halves of a pool of rows, fits normal densities to a statistic of each candidate where it is in and
-where it is out (`bench.nets.in_out`), and takes the log ratio of the two at the statistic of the real release.
+where it is out (`bench.eve.in_out`), and takes the log ratio of the two at the statistic of the real release.
 
 Differences:
 - Shadow models are shadow releases: the known scheme under keys of Eve's own. In place of the confidence of a
@@ -11,7 +11,7 @@ Differences:
   candidate's class. The one that best tells rows in from rows out among the shadow releases themselves is used, each
   judged by the others. (Several at once, with their covariance, were weaker.)
 - The pool is the candidates and the control rows. Halves come in pairs without a common row, class by class
-  (`bench.nets.shadow_releases`). They have half as many rows as the pool, whatever the release has.
+  (`bench.eve.shadow_releases`). They have half as many rows as the pool, whatever the release has.
 - Eve does not know the owner's people: where a scheme looks at them, it sees none in shadow releases.
 
 What it tells comes from the release: on pneumonia X-rays in an eigenspace (300 members, 100 others) its mean AUC on
@@ -28,17 +28,17 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from bench.joined import joined
-from bench.nets.class_groups import class_groups
-from bench.nets.drawn import drawn
-from bench.nets.in_out import InOut
-from bench.nets.kernel_density import log_density
-from bench.nets.own_rows import own_rows
-from bench.nets.shadow_releases import shadow_releases
+from bench.eve.in_out import InOut
+from bench.eve.kernel_density import log_density
+from bench.eve.own_rows import own_rows
+from bench.eve.shadow_releases import shadow_releases
 from bench.progress import report
+from bench.rows.class_groups import class_groups
+from bench.rows.drawn import drawn
+from bench.rows.joined import joined
 from bench.seeds import derive
+from bench.statistics.distances import standardise
 from bench.types import Attack, Attacker, Dataset, Parameter, Release, View
-from metrics.distances import standardise
 
 BANDWIDTHS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 8.0)
 """Of the kernels, in units of the root mean square distance of two rows."""

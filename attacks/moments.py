@@ -13,7 +13,7 @@ Differences from the source:
 - Neither the pieces of a release nor whether their places are kept is known to the attack: she compares the features
   of two releases under keys of her own, by every layout, in place and sorted, and takes what repeats best; sets of the
   usual patches (16 pixels, where they fit) unless another is far better.
-- Every step has a fresh key; held-out keys say when to stop (`bench.nets.contrast`).
+- Every step has a fresh key; held-out keys say when to stop (`bench.eve.contrast`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from bench.nets.contrast import Course, Example, Outcome, train
-from bench.nets.cosine import CosineScores, apart
-from bench.nets.layouts import Layout, layouts
+from bench.eve.contrast import Course, Example, Outcome, train
+from bench.eve.layouts import Layout, layouts
 from bench.nets.patches import fitting_patch
 from bench.nets.seeded import seeded
 from bench.nets.towers import Towers
+from bench.pairs.cosine import CosineScores, apart
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
 

@@ -25,12 +25,12 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from bench.nets.drawn import drawn
-from bench.nets.own_rows import own_rows
-from bench.nets.pair_distances import pair_distances
-from bench.nets.principal_space import PrincipalSpace
+from bench.eve.own_rows import own_rows
+from bench.eve.principal_space import PrincipalSpace
+from bench.pair_distances import pair_distances
+from bench.rows.drawn import drawn
+from bench.statistics.nearest import nearest
 from bench.types import Attack, Attacker, Parameter, Release, View
-from metrics.nearest_neighbour_distance import nearest
 
 PAIRS = 2**22
 CLOSEST = 1e-6

@@ -13,9 +13,9 @@ from typing import ClassVar, Literal
 from torch import Tensor, nn
 
 from bench.nets.classifier import Course, Standardise, fast_precision, outputs, train
-from bench.nets.cosine import CosineScores, apart
 from bench.nets.resnet import resnet18
 from bench.nets.seeded import seeded
+from bench.pairs.cosine import CosineScores, apart
 from bench.seeds import derive
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
 

@@ -28,9 +28,9 @@ import torch
 from scipy.optimize import nnls
 from torch import Tensor
 
-from bench.label_classes import label_classes
-from bench.nets.pair_distances import pair_distances
-from bench.originals import in_order
+from bench.pair_distances import pair_distances
+from bench.rows.label_classes import label_classes
+from bench.rows.originals import in_order
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, NotApplicable, PairScores, Release, View
 

@@ -30,12 +30,12 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from bench.nets.cosine import CosineScores, apart
-from bench.nets.kinship import Kinship, Look, Seen, learn, true_links
-from bench.nets.matching import likelihood, log_posterior, refine, standardise
+from bench.eve.kinship import Kinship, Look, Seen, learn, true_links
+from bench.eve.matching import likelihood, log_posterior, refine, standardise
+from bench.eve.tokens import READINGS
 from bench.nets.patches import fitting_patch
-from bench.nets.table import TableScores
-from bench.nets.tokens import READINGS
+from bench.pairs.cosine import CosineScores, apart
+from bench.pairs.table import TableScores
 from bench.progress import report
 from bench.seeds import derive
 from bench.types import Attack, Attacker, Dataset, NotApplicable, PairScores, Parameter, Release, Scheme, View
@@ -57,7 +57,7 @@ class Relational(Attack):
     Args:
         keys: Simulated keys behind the mean Gram matrices and signatures.
         held_out: Further simulated keys, by which the variant is chosen.
-        reading: How released rows are taken apart (see `bench.nets.tokens`); "auto" tries all on two simulated keys.
+        reading: How released rows are taken apart (see `bench.eve.tokens`); "auto" tries all on two simulated keys.
         refine_up_to: Rows up to which the matching is refined; the Hungarian method takes cubic time.
     """
 
@@ -116,8 +116,8 @@ class Variant:
     Args:
         kinship: What simulated keys taught.
         own: As in `Kinship.factors`.
-        blend: As in `bench.nets.matching.refine`; None compares signatures only.
-        sharpness: As in `bench.nets.matching.log_posterior`.
+        blend: As in `bench.eve.matching.refine`; None compares signatures only.
+        sharpness: As in `bench.eve.matching.log_posterior`.
         likelihood: Mean log-posterior of the links of held-out keys, in nats.
     """
 

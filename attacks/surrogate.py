@@ -25,13 +25,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.nets.blend import BlendedScores
-from bench.nets.cosine import CosineScores, apart
-from bench.nets.kinship import true_links
-from bench.nets.mutual import best
+from bench.eve.kinship import true_links
+from bench.eve.ridge import FOLDS, Kernel, Pairs, predict
+from bench.eve.tokens import located
 from bench.nets.patches import cut, fitting_patch
-from bench.nets.ridge import FOLDS, Kernel, Pairs, predict
-from bench.nets.tokens import located
+from bench.pairs.blend import BlendedScores
+from bench.pairs.cosine import CosineScores, apart
+from bench.pairs.mutual import best
 from bench.progress import report
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, PairScores, Parameter, Release, View
@@ -46,7 +46,7 @@ class Student:
     """A way to learn from matches.
 
     Args:
-        kernel: As in `bench.nets.ridge`.
+        kernel: As in `bench.eve.ridge`.
         by_location: Whether each location has a regression of its own.
         loyalty: How much of the base's scores is added after the first fit, both in units of their deviation; it fades.
     """

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from bench.records import ClaimRecord, DatasetRecord, Record, Status
+from bench.results.records import ClaimRecord, DatasetRecord, Record, Status
 from leaderboard.claims import METRIC, Verdict, verdict
 from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, number, reason

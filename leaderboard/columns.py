@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from bench.records import Kind, Record
+from bench.results.records import Kind, Record
 
 ATTACK_GROUP = "Privacy by image: weakest figure over the attacks that count"
 PATIENT_GROUP = "Privacy by patient: weakest figure"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.records import RARE, Record, ScoreRecord, Status
+from bench.results.records import RARE, Record, ScoreRecord, Status
 from leaderboard.columns import Column
 
 EntryStatus = Literal["ok", "not-applicable", "failed", "timed-out", "not-run"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from bench.records import Kind, Record, json_schema, read_all
+from bench.results.records import Kind, Record, json_schema, read_all
 from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, rows, telling
 from leaderboard.budget import budget_plot
 from leaderboard.columns import Column, columns

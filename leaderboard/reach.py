@@ -16,9 +16,9 @@ from typing import Literal, cast
 import yaml
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
-from bench import registry
-from bench.records import PluginRecord, Record, ScoreRecord, Status
-from bench.spec import UsageError, parameters, parse
+from bench.plugins import registry
+from bench.plugins.spec import UsageError, parameters, parse
+from bench.results.records import PluginRecord, Record, ScoreRecord, Status
 from leaderboard.entries import beats_chance
 
 BROKEN = 5.0  # mean guesses until the first correct pair

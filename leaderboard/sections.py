@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.records import DatasetRecord
+from bench.results.records import DatasetRecord
 from leaderboard.board import Row, parameters_text
 from leaderboard.slugs import slug
 

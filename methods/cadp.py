@@ -29,9 +29,9 @@ import torch
 
 from bench.nets.cinn import CINN, CINNSizes, Coupling, Downsampling
 from bench.nets.flow_training import FlowCourse, train_flow
-from bench.nets.hold_out import hold_out
 from bench.nets.seeded import seeded
-from bench.noise import content_seed, laplace
+from bench.owner.noise_stream import content_seed, laplace
+from bench.rows.hold_out import hold_out
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, Parameter, PrivacyClaim, Release, Scheme, State, paired
 from methods.cadp_conditions import Conditions, conditions_of

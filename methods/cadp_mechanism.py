@@ -27,7 +27,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from bench.mechanism import Mechanism
+from bench.contract.mechanism import Mechanism
 from bench.nets.cinn import CINN
 from bench.nets.flow import decoded, encoded
 from bench.types import Dataset, NotApplicable, PrivacyClaim, Release

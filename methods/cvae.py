@@ -41,11 +41,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from bench.label_mix import LabelMix
 from bench.nets.cvae import ConditionalVAE, Formula
 from bench.nets.cvae_training import CVAECourse, train_cvae
-from bench.nets.hold_out import hold_out
 from bench.nets.seeded import seeded
+from bench.owner.label_mix import LabelMix
+from bench.rows.hold_out import hold_out
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Role, Scheme, State
 from methods.cvae_decoder import Decoder

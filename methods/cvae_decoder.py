@@ -8,12 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from bench.generator import Generator
-from bench.label_mix import LabelMix
 from bench.nets.cvae import decoder
-from bench.published import check_names, check_tensors
+from bench.owner.label_mix import LabelMix
+from bench.owner.published import check_names, check_tensors
 from bench.seeds import derive, generator
-from bench.types import Release, State
+from bench.types import Generator, Release, State
 
 ROWS = 8192
 WEIGHTS = ("0.weight", "0.bias", "2.weight", "2.bias")

@@ -35,14 +35,14 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from bench.mechanism import Mechanism
+from bench.contract.mechanism import Mechanism
 from bench.nets.classifier import fast_precision
 from bench.nets.flow import decoded, encoded
 from bench.nets.flow_training import FlowCourse, train_flow
 from bench.nets.glow import Glow, most_levels, usual_levels
-from bench.nets.hold_out import hold_out
 from bench.nets.seeded import seeded
-from bench.noise import NoiseKey, laplace
+from bench.owner.noise_stream import NoiseKey, laplace
+from bench.rows.hold_out import hold_out
 from bench.seeds import derive
 from bench.types import Dataset, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
 from methods.dp_glow_mechanism import ClippedLatent

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from bench.mechanism import Mechanism
+from bench.contract.mechanism import Mechanism
 from bench.nets.flow import decoded, encoded
 from bench.nets.glow import Glow
 from bench.seeds import generator

@@ -26,9 +26,9 @@ from torch import Tensor
 
 from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, decoded, encoded, train_autoencoder, unexplained
 from bench.nets.classifier import fast_precision
-from bench.nets.hold_out import hold_out
 from bench.nets.seeded import seeded
-from bench.noise import NoiseKey, laplace
+from bench.owner.noise_stream import NoiseKey, laplace
+from bench.rows.hold_out import hold_out
 from bench.seeds import derive
 from bench.types import Dataset, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
 from methods.dp_image_mechanism import NoisyCode

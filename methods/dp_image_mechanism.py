@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from bench.mechanism import Mechanism
+from bench.contract.mechanism import Mechanism
 from bench.nets.autoencoder import Autoencoder, encoded
 from bench.types import Dataset, Release
 

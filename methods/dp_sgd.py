@@ -26,10 +26,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from bench.nets.classifier import Course, labelled, outputs, train
+from bench.nets.classifier import Course, outputs, train
 from bench.nets.private_cnn import private_cnn
 from bench.nets.private_training import MOST_DELTA, PrivateCourse, train_privately
 from bench.nets.seeded import seeded
+from bench.rows.label_classes import labelled
 from bench.seeds import derive
 from bench.types import (
     Classifier,

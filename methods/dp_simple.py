@@ -20,8 +20,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.mechanism import Mechanism
-from bench.noise import NoiseKey, laplace
+from bench.contract.mechanism import Mechanism
+from bench.owner.noise_stream import NoiseKey, laplace
 from bench.seeds import derive
 from bench.types import Dataset, Method, NotApplicable, PrivacyClaim, Release, Scheme, State
 

@@ -29,7 +29,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from bench.noise import content_seed
+from bench.owner.noise_stream import content_seed
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State
 

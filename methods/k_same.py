@@ -2,7 +2,7 @@
 
 Source: Newton et al., Preserving Privacy by De-identifying Face Images (2005), as Di Salvo et al., Privacy-preserving
 datasets by capturing feature distributions with Conditional VAEs (2024), compare with it: the authors' code for the
-clustering (`bench.nets.same_size_clusters`). Rows are images (pixels), tables, or the feature vectors that images were
+clustering (`bench.owner.same_size_clusters`). Rows are images (pixels), tables, or the feature vectors that images were
 turned into; distances are Euclidean in their own units.
 
 What it gives: at least k raw rows share each released form. Whoever knows the clusters and no labels finds every raw
@@ -35,8 +35,8 @@ from typing import ClassVar, Literal, get_args
 import torch
 from torch import Tensor
 
-from bench.label_classes import label_classes
-from bench.nets.same_size_clusters import same_size_clusters
+from bench.owner.same_size_clusters import same_size_clusters
+from bench.rows.label_classes import label_classes
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
 
 Variant = Literal["within-class", "paper"]

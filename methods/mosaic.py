@@ -28,8 +28,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
-from bench.mechanism import Mechanism
-from bench.noise import content_seed, laplace
+from bench.contract.mechanism import Mechanism
+from bench.owner.noise_stream import content_seed, laplace
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, PrivacyClaim, Release, Scheme, State, paired
 

@@ -33,7 +33,7 @@ import torch
 from torch import Tensor
 
 from bench.nets.patches import cut, fold, patch_grid, patch_sizes
-from bench.noise import content_seed
+from bench.owner.noise_stream import content_seed
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Scheme, State, paired
 

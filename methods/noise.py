@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.noise import content_seed
+from bench.owner.noise_stream import content_seed
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, paired
 

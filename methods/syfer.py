@@ -2,7 +2,7 @@
 
 Source: Yala et al., Syfer: Neural Obfuscation for Private Data Release (2022), section 4.2, Algorithm 1, appendix C.
 The network is in `bench.nets.obfuscator`, its training in `bench.nets.obfuscator_training`, the labels' permutation in
-`bench.label_code`, each with what it chooses where the paper is silent.
+`bench.owner.label_code`, each with what it chooses where the paper is silent.
 
 Differences from the paper, beside those named there:
 - The paper's numbers for lambda_reid, lambda_rec and the learning rate were lost with its equations: ours are guesses.
@@ -22,11 +22,11 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from bench.label_code import LabelCode, Unbalanced
 from bench.nets.obfuscator import Obfuscator, check_sizes
 from bench.nets.obfuscator_training import Opponents, train_obfuscator
 from bench.nets.patches import patch_sizes
 from bench.nets.seeded import seeded
+from bench.owner.label_code import LabelCode, Unbalanced
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Scheme, State, paired
 

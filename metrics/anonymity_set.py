@@ -10,8 +10,8 @@ from torch import Tensor
 
 from bench.evidence import AnonymityEvidence
 from bench.seeds import derive
+from bench.statistics.resampling import LEVELS, bootstrap_sums
 from bench.types import Metric, Score
-from metrics.resampling import LEVELS, bootstrap_sums
 
 DRAWS = 1000
 

@@ -13,11 +13,10 @@ import torch
 from torch import Tensor
 
 from bench.evidence import SetEvidence
-from bench.label_classes import label_classes
-from bench.nets.classifier import labelled
+from bench.rows.label_classes import label_classes, labelled
 from bench.seeds import derive, generator
+from bench.statistics.resampling import LEVELS
 from bench.types import Metric, NotApplicable, Score
-from metrics.resampling import LEVELS
 
 DRAWS = 999
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from bench.evidence import TableEvidence
 from bench.seeds import derive
+from bench.statistics.resampling import LEVELS, bootstrap_sums
+from bench.statistics.two_samples import MATCHED, matched, standard
 from bench.types import Metric, NotApplicable, Score
-from metrics.resampling import LEVELS, bootstrap_sums
-from metrics.two_samples import MATCHED, matched, standard
 
 DRAWS = 1000
 RIDGE = 1.0

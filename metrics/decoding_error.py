@@ -9,8 +9,8 @@ import torch
 
 from bench.evidence import DecodingEvidence
 from bench.seeds import derive
+from bench.statistics.resampling import LEVELS, bootstrap_sums
 from bench.types import Metric, NotApplicable, Score
-from metrics.resampling import LEVELS, bootstrap_sums
 
 DRAWS = 1000
 

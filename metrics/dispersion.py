@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from bench.evidence import SetEvidence
+from bench.pairs.sweep import split_evenly
 from bench.seeds import derive
-from bench.types import Metric, Score
-from metrics.distances import (
+from bench.statistics.distances import (
     BLOCK,
     FLOOR,
     VARYING,
@@ -26,8 +26,8 @@ from metrics.distances import (
     standardise,
     widened,
 )
-from metrics.pairs import split_evenly
-from metrics.resampling import LEVELS, bootstrap_sums
+from bench.statistics.resampling import LEVELS, bootstrap_sums
+from bench.types import Metric, Score
 
 DRAWS = 1000
 CHUNK = 264

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from bench.evidence import TableEvidence
 from bench.seeds import derive
+from bench.statistics.two_samples import MATCHED, Comparison, compare, standard
 from bench.types import Metric, Score
-from metrics.two_samples import MATCHED, Comparison, compare, standard
 
 
 def kolmogorov_smirnov(original: Tensor, released: Tensor, *, seed: int) -> Comparison:

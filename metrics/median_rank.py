@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 
 from bench.evidence import PairEvidence, PairLevel
+from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
+from bench.statistics.null import Layout
+from bench.statistics.primary import with_primary
+from bench.statistics.spread import simulated
 from bench.types import Metric, Score
-from metrics.null import Layout
-from metrics.pairs import PairCounts
-from metrics.primary import with_primary
-from metrics.spread import simulated
 
 DRAWS = 500
 
@@ -52,7 +52,7 @@ class MedianRank(Metric[PairEvidence]):
         """Mean over keys and data samples; the interval is their spread.
 
         Null and p: random distinct scores, drawn for the same links and samples (`simulate_median_rank`).
-        With links of exchanged people at hand, see `metrics.null.exchanged_null`.
+        With links of exchanged people at hand, see `bench.statistics.null.exchanged_null`.
         """
         return with_primary(evidence, partial(_score, evidence))
 

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from bench.evidence import MembershipEvidence
 from bench.seeds import derive
+from bench.statistics.membership_draws import People, Ranking, bootstrap, people_of
+from bench.statistics.null import MEANS, two_sided
+from bench.statistics.resampling import LEVELS
 from bench.types import Metric, Score
-from metrics.membership_draws import People, Ranking, bootstrap, people_of
-from metrics.null import MEANS, two_sided
-from metrics.resampling import LEVELS
 
 
 def membership_auc(ranking: Ranking, members: Tensor, others: Tensor) -> Tensor:

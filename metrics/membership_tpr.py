@@ -13,10 +13,10 @@ from torch import Tensor
 
 from bench.evidence import MembershipEvidence
 from bench.seeds import derive
+from bench.statistics.membership_draws import People, Ranking, bootstrap, people_of
+from bench.statistics.null import MEANS, two_sided
+from bench.statistics.resampling import LEVELS
 from bench.types import Metric, Score
-from metrics.membership_draws import People, Ranking, bootstrap, people_of
-from metrics.null import MEANS, two_sided
-from metrics.resampling import LEVELS
 
 RATES = {"1 %": 100, "0.1 %": 1000}
 

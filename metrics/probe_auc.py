@@ -11,9 +11,9 @@ from scipy.stats import rankdata
 
 from bench.evidence import ProbeEvidence, UtilityEvidence
 from bench.seeds import derive, generator
+from bench.statistics.null import two_sided
+from bench.statistics.resampling import LEVELS
 from bench.types import Metric, Score
-from metrics.null import two_sided
-from metrics.resampling import LEVELS
 from metrics.utility_auc import UtilityAUC
 
 DRAWS = 4999  # so that p may fall below one in a thousand

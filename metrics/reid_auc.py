@@ -11,12 +11,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bench.evidence import PairEvidence, PairLevel
+from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
+from bench.statistics.null import Draws, Layout, Null, exchanged_null, normal_null
+from bench.statistics.primary import with_primary
+from bench.statistics.spread import mean, spread
 from bench.types import Metric, NotApplicable, Score
-from metrics.null import Draws, Layout, Null, exchanged_null, normal_null
-from metrics.pairs import PairCounts
-from metrics.primary import with_primary
-from metrics.spread import mean, spread
 
 
 def reid_auc(counts: PairCounts) -> float:
@@ -59,7 +59,7 @@ class ReidAUC(Metric[PairEvidence]):
 
         Null and p: .5 and a normal with the exact deviation of independent distinct scores (`chance_sd`), keys being
         independent. A sum of ranks has lighter tails than a normal, so that p errs upwards.
-        With links of exchanged people at hand, see `metrics.null.exchanged_null`.
+        With links of exchanged people at hand, see `bench.statistics.null.exchanged_null`.
 
         Raises:
             NotApplicable: All pairs of a data sample are linked.

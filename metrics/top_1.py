@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from bench.evidence import PairEvidence, PairLevel
+from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
+from bench.statistics.null import DRAWS, Bools, Integers, Layout, tries_until_held
+from bench.statistics.primary import with_primary
+from bench.statistics.spread import simulated
 from bench.types import Metric, Score
-from metrics.null import DRAWS, Bools, Integers, Layout, tries_until_held
-from metrics.pairs import PairCounts
-from metrics.primary import with_primary
-from metrics.spread import simulated
 
 
 def top_1(counts: PairCounts) -> float:
@@ -45,7 +45,7 @@ class Top1(Metric[PairEvidence]):
         """Mean over keys and data samples; the interval is their spread.
 
         Null and p: random distinct scores, drawn exactly for the same links and samples (`simulate_top_1`).
-        With links of exchanged people at hand, see `metrics.null.exchanged_null`.
+        With links of exchanged people at hand, see `bench.statistics.null.exchanged_null`.
         """
         return with_primary(evidence, partial(_score, evidence))
 

@@ -13,12 +13,12 @@ from scipy.stats import beta
 from torch import Tensor
 
 from bench.evidence import PairEvidence, PairLevel
+from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
+from bench.statistics.null import DRAWS, Layout
+from bench.statistics.primary import with_primary
+from bench.statistics.spread import simulated
 from bench.types import Metric, NotApplicable, Score
-from metrics.null import DRAWS, Layout
-from metrics.pairs import PairCounts
-from metrics.primary import with_primary
-from metrics.spread import simulated
 
 RATE = 1000
 LOWER = 10_000
@@ -62,7 +62,7 @@ class TPRAtLowFPR(Metric[PairEvidence]):
         """Mean over keys and data samples; the interval is their spread.
 
         Null and p: random distinct scores for the same links and samples (`simulate_tpr`).
-        With links of exchanged people at hand, see `metrics.null.exchanged_null`.
+        With links of exchanged people at hand, see `bench.statistics.null.exchanged_null`.
 
         Raises:
             NotApplicable: A data sample has fewer than 1,000 unlinked pairs.

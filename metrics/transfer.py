@@ -11,8 +11,8 @@ from torch import Tensor
 
 from bench.evidence import TransferEvidence, UtilityEvidence
 from bench.seeds import derive
+from bench.statistics.resampling import LEVELS, draw_weights
 from bench.types import Metric, NotApplicable, Score
-from metrics.resampling import LEVELS, draw_weights
 from metrics.utility_auc import UtilityAUC
 
 DRAWS = 1000

@@ -7,10 +7,10 @@ from dataclasses import MISSING, fields, is_dataclass
 
 import torch
 
-from bench import registry
 from bench.conformance import attacks, datasets, features, methods, metrics
 from bench.conformance.outcome import Result, Skip, require
-from bench.spec import PluginSpec, parse
+from bench.plugins import registry
+from bench.plugins.spec import PluginSpec, parse
 from bench.types import NotApplicable
 
 Check = Callable[[PluginSpec, torch.device], None]

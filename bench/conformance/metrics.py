@@ -7,14 +7,12 @@ from typing import cast
 
 import torch
 
-from bench import registry
 from bench.conformance.outcome import PRESET, ROWS, Skip, require
 from bench.evidence import (
     AnonymityEvidence,
     AuditEvidence,
     DecodingEvidence,
     DetectionEvidence,
-    Evidence,
     LearningEvidence,
     LinearProbeEvidence,
     MembershipEvidence,
@@ -26,14 +24,14 @@ from bench.evidence import (
     TimingEvidence,
     TransferEvidence,
     UtilityEvidence,
-    evidence_type,
 )
+from bench.pairs.people import patient_links
+from bench.pairs.sweep import PairCounts
+from bench.plugins import registry
+from bench.plugins.spec import PluginSpec
 from bench.seeds import generator
-from bench.spec import PluginSpec
-from bench.types import Metric, PrivacyClaim
-from metrics.pairs import PairCounts
-from metrics.patients import patient_links
-from metrics.resampling import half_samples
+from bench.statistics.resampling import half_samples
+from bench.types import Metric, PrivacyClaim, evidence_type
 
 
 def _metric_is_sound(spec: PluginSpec, device: torch.device) -> None:
@@ -48,7 +46,7 @@ def _metric_is_sound(spec: PluginSpec, device: torch.device) -> None:
         require(first.low is not None or first.note != "", "a score without an interval must say why in its note")
 
 
-def _evidence(kind: type) -> Iterator[Evidence]:
+def _evidence(kind: type) -> Iterator[object]:
     """Small pieces of evidence of one kind; a kind that this suite does not know is skipped."""
     random = generator(0)
     subjects = torch.arange(ROWS) // 3
@@ -75,7 +73,7 @@ def _evidence(kind: type) -> Iterator[Evidence]:
         classes = torch.nn.functional.one_hot(torch.arange(ROWS) % 2, 2).float()
         exclusive = UtilityEvidence(scores[:1], classes, subjects, ("first", "second"), 1)
         single = UtilityEvidence([scores[0][:, :1]], classes[:, :1], subjects, ("first",), 1)
-        found: dict[type, tuple[Evidence, ...]] = {
+        found: dict[type, tuple[object, ...]] = {
             UtilityEvidence: (many, one),
             LinearProbeEvidence: (
                 LinearProbeEvidence({0.0: many, 1.0: many}),

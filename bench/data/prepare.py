@@ -22,10 +22,10 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from bench.data.pixels import Report, drop, fill
+from bench.contract.source import DataError, Scan, Source
 from bench.data.prepared import SCHEMA, DamagedError, Prepared, codes, connect, load, save, verify
-from bench.data.source import DataError, Scan, Source
-from bench.source_hash import source_hash
+from bench.data.sample_array import Report, drop, fill
+from bench.plugins.source_hash import source_hash
 
 __all__ = ["Prepared", "Report", "prepare", "verify"]
 

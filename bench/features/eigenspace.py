@@ -17,7 +17,7 @@ import torch
 from scipy.linalg import eigh
 from torch import Tensor
 
-from bench.features.extractor import Embedding, Extractor, check_images, check_shape
+from bench.contract.extractor import Embedding, Extractor, check_images, check_shape
 from bench.types import Dataset, NotApplicable, Parameter, State
 
 BLOCK = 4096

@@ -13,11 +13,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from bench.features.extractor import Embedding, Extractor, check_images, check_shape
-from bench.nets.classifier import Course, Standardise, fast_precision, labelled, train
+from bench.contract.extractor import Embedding, Extractor, check_images, check_shape
+from bench.nets.classifier import Course, Standardise, fast_precision, train
 from bench.nets.resnet import resnet18
 from bench.nets.seeded import seeded
 from bench.progress import report
+from bench.rows.label_classes import labelled
 from bench.seeds import derive
 from bench.types import Dataset, NotApplicable, Parameter, State
 

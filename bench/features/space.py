@@ -14,18 +14,19 @@ import torch
 from pydantic import JsonValue
 from torch import Tensor
 
-from bench import registry
-from bench.cell import slug, without_paths
+from bench.contract.extractor import Embedding, Extractor, batches
+from bench.contract.source import DataError
 from bench.data.prepared import Prepared
-from bench.data.source import DataError
+from bench.data.splits import Splits
 from bench.features.cache import VectorCache
-from bench.features.extractor import Embedding, Extractor, batches
+from bench.plugins import registry
+from bench.plugins.registry import without_paths
+from bench.plugins.slug import slug
+from bench.plugins.source_hash import plugin_hash
+from bench.plugins.spec import PluginSpec, parameters
 from bench.progress import stage
-from bench.records import FeatureRecord
-from bench.source_hash import plugin_hash
-from bench.spec import PluginSpec, parameters
-from bench.splits import Splits
-from bench.store import Artefact, Store, content_key
+from bench.results.records import FeatureRecord
+from bench.results.store import Artefact, Store, content_key
 from bench.types import Dataset, NotApplicable, State
 
 SCHEMA = 1  # of what is kept of a fitted extractor

@@ -23,8 +23,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
+from bench.contract.extractor import Embedding, Extractor, check_images
 from bench.features.checkpoint import load_checked, read_checkpoint
-from bench.features.extractor import Embedding, Extractor, check_images
 from bench.features.hub import weights_file
 from bench.nets.seeded import seeded
 from bench.types import Dataset, NotApplicable, State

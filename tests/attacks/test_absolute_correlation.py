@@ -2,14 +2,14 @@ from dataclasses import replace
 
 import pytest
 import torch
+from made.keyless import Keyless
 
 from attacks.absolute_correlation import AbsoluteCorrelation
-from bench.nets.unmixing import _non_negative
+from bench.eve.unmixing import _non_negative
 from bench.types import Dataset, NotApplicable, Release, View
 from methods.identity import Identity
 from methods.instahide import InstaHide
 from methods.noise import Noise
-from tests.attacks.keyless import Keyless
 
 
 def images(n=40, side=16, seed=0):

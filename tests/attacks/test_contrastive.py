@@ -3,6 +3,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from made.keyless import Keyless
+from made.spots import images
 
 from attacks import contrastive
 from attacks.contrastive import Contrastive
@@ -12,8 +14,6 @@ from methods.dp_simple import DPSimple
 from methods.identity import Identity
 from methods.noise import Noise
 from methods.random_layers import RandomLayers
-from tests.attacks.keyless import Keyless
-from tests.attacks.spots import images
 
 
 def top_1(attack, method, private, seed=0):

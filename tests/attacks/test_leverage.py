@@ -2,6 +2,8 @@ import math
 
 import pytest
 import torch
+from made import spots
+from made.keyless import Keyless
 
 from attacks.leverage import Leverage, leverage_scores, ranks
 from bench.types import Dataset, NotApplicable, Release, View, paired
@@ -10,8 +12,6 @@ from methods.identity import Identity
 from methods.instahide import InstaHide
 from methods.noise import Noise
 from methods.random_layers import RandomLayers
-from tests.attacks import spots
-from tests.attacks.keyless import Keyless
 
 # One of n right by chance: Poisson(1), above 9 less than once in a million.
 CHANCE = 9

@@ -2,15 +2,15 @@ import math
 
 import pytest
 import torch
+from made.spots import images
 
 from attacks.moments import Moments, Reading, moments
-from bench.nets.layouts import Layout
+from bench.eve.layouts import Layout
 from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View, paired
 from methods.dauntless import Dauntless
 from methods.identity import Identity
 from methods.neuracrypt import NeuraCrypt
 from methods.noise import Noise
-from tests.attacks.spots import images
 
 SMALL = Moments(steps=80, batch=32, width=32, learning_rate=0.01)
 # One of n right by chance: Poisson(1), above 9 less than once in a million.

@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import pytest
 import torch
+from made.keyless import Keyless
 from torch import Tensor
 
 from attacks.label_linkage import LabelLinkage
 from attacks.re_clustering import ReClustering, _summing_to
+from bench.pairs.sweep import PairCounts, count
 from bench.types import Attacker, Dataset, Key, NotApplicable, PairScores, Release, Scheme, View, paired
 from methods.identity import Identity
 from methods.k_same import KSame
 from methods.noise import Noise
 from metrics.guesswork import guesswork
-from metrics.pairs import PairCounts, count
 from metrics.reid_auc import reid_auc
-from tests.attacks.keyless import Keyless
 
 NAN = float("nan")
 

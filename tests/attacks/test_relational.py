@@ -5,12 +5,12 @@ import torch
 
 from attacks import relational
 from attacks.relational import Relational
-from bench.nets.cosine import CosineScores
-from bench.nets.gram import gram, signature
-from bench.nets.matching import assign, log_posterior, refine
+from bench.eve.gram import gram, signature
+from bench.eve.matching import assign, log_posterior, refine
+from bench.eve.tokens import tokens
 from bench.nets.patches import cut
-from bench.nets.table import TableScores
-from bench.nets.tokens import tokens
+from bench.pairs.cosine import CosineScores
+from bench.pairs.table import TableScores
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View, paired
 from methods.dauntless import Dauntless

@@ -7,12 +7,12 @@ from torch import Tensor
 
 from attacks.relational import Relational
 from attacks.surrogate import Surrogate
-from bench.nets.blend import BlendedScores
-from bench.nets.cosine import CosineScores
-from bench.nets.mutual import best
+from bench.eve.ridge import Pairs, predict
 from bench.nets.patches import cut
-from bench.nets.ridge import Pairs, predict
-from bench.nets.table import TableScores
+from bench.pairs.blend import BlendedScores
+from bench.pairs.cosine import CosineScores
+from bench.pairs.mutual import best
+from bench.pairs.table import TableScores
 from bench.seeds import generator
 from bench.types import Attack, Attacker, Dataset, Release, View
 from methods.dauntless import Dauntless
@@ -138,7 +138,7 @@ def test_best_pairs_by_blocks_are_those_of_the_whole(n, m):
 
 @pytest.mark.parametrize("kernel", ["linear", "gauss"])
 def test_predictions_do_not_use_a_rows_own_match(kernel, monkeypatch):
-    monkeypatch.setattr("bench.nets.ridge.RIDGES", (0.1,))  # a spoilt row may change the choice, and that only
+    monkeypatch.setattr("bench.eve.ridge.RIDGES", (0.1,))  # a spoilt row may change the choice, and that only
     raw = torch.randn(40, 3, generator=generator(0)).double()
     released = raw @ torch.randn(3, 4, generator=generator(1)).double()
     rows = torch.arange(40)

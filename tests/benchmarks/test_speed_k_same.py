@@ -24,7 +24,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from scipy.spatial.distance import squareform
 from torch import Tensor
 
-from bench.nets.same_size_clusters import same_size_clusters
+from bench.owner.same_size_clusters import same_size_clusters
 
 SIZES = [int(size) for size in os.environ.get("ROWS", "1000").split(",")]
 RESCANNED = 5000

@@ -25,8 +25,8 @@ import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 from sklearn.metrics import roc_auc_score
 
-from bench.nets.cosine import CosineScores
-from metrics.pairs import Engine, Grid, blocks, count, count_grids
+from bench.pairs.cosine import CosineScores
+from bench.pairs.sweep import Engine, Grid, blocks, count, count_grids
 
 D = 256
 SIZES = [int(size) for size in os.environ.get("PAIRS", "2000").split(",")]

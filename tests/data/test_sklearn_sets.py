@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from bench.data.sklearn_sets import Diabetes, Digits
+from bench.data.sets.sklearn_sets import Diabetes, Digits
 
 
 def test_digits_are_grey_images_of_one_class_each():

@@ -12,17 +12,17 @@ import timm
 import torch
 from safetensors.torch import save_file
 
-from bench.cell import Cell, DataChoice, Place, evaluator_inputs, fit_inputs
 from bench.cli import main, parser
-from bench.data.source import DataError
+from bench.cli.options import run_spec
+from bench.contract.source import DataError
 from bench.features.eigenspace import Eigenspace
 from bench.nets.seeded import seeded
-from bench.options import run_spec
-from bench.plan import Evaluator, cells, read_plan, write_plan
-from bench.records import Record, read_all
-from bench.spec import PluginSpec, UsageError, parse
+from bench.plugins.spec import PluginSpec, UsageError, parse
+from bench.results.records import Record, read_all
+from bench.runs.plan import Evaluator, cells, read_plan, write_plan
 from bench.types import NotApplicable
-from bench.workbench import Workbench
+from bench.workbench.cell import Cell, DataChoice, Place, evaluator_inputs, fit_inputs
+from bench.workbench.workbench import Workbench
 
 MODEL = "timm:test_resnet.r160_in1k"
 CHOICE = DataChoice(PluginSpec("digits"), None, None, False, "smoke", 0, None)

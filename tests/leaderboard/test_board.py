@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from made_records import auc, claim, dataset, record, utility
+from made.board_records import auc, claim, dataset, record, utility
 
 from leaderboard.board import missing, ordered, rows, telling
 from leaderboard.sections import sections

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from made_records import record, score
+from made.board_records import record, score
 
 from leaderboard.columns import COLUMNS, columns
 

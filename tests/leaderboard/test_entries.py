@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from made_records import auc, guesswork, record, score, utility
+from made.board_records import auc, guesswork, record, score, utility
 
 from leaderboard.columns import COLUMNS
 from leaderboard.entries import against_null, entry, interval, number

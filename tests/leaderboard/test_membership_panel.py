@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from made.board_records import plugin, record, score
 
-from bench.records import Record, ScoreRecord
+from bench.results.records import Record, ScoreRecord
 from leaderboard.board import rows
 from leaderboard.panel import dumps, membership_panel, panel
 from leaderboard.reach import step
-from tests.leaderboard.made_records import plugin, record, score
 
 
 def told(value: float, p: float) -> dict[str, ScoreRecord]:

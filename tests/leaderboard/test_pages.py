@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from made_records import auc, claim, dataset, guesswork, record, score, utility
+from made.board_records import auc, claim, dataset, guesswork, record, score, utility
 
-from bench.records import FeatureRecord, Kind, Record, dumps, json_schema
-from bench.spec import parse
+from bench.plugins.spec import parse
+from bench.results.records import FeatureRecord, Kind, Record, dumps, json_schema
 from leaderboard.board import rows
 from leaderboard.pages import Intake, build, command, render
 

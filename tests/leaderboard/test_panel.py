@@ -4,16 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
+from made.board_records import guesswork, plugin, record, score
 
-from bench import records
-from bench.cell import Place
-from bench.commands.run import _print_table
-from bench.records import PluginRecord, Record
-from bench.run import Summary
+from bench.cli.commands.run import _print_table
+from bench.results import records
+from bench.results.records import PluginRecord, Record
+from bench.runs.run import Summary
+from bench.workbench.cell import Place
 from leaderboard.board import rows
 from leaderboard.panel import dumps, membership_panel, panel
 from leaderboard.reach import Step, rungs, step
-from tests.leaderboard.made_records import guesswork, plugin, record, score
 
 
 def pairs(guesses: float, auc: float, p: float | None = None) -> dict[str, object]:

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from made.board_records import dataset, guesswork, plugin, record, score
 
 from bench.cli import main
-from bench.records import Record, dumps
+from bench.results.records import Record, dumps
 from leaderboard import reach as module
 from leaderboard.entries import beats_chance
 from leaderboard.reach import reach, rungs, state, step, steps
-from tests.leaderboard.made_records import dataset, guesswork, plugin, record, score
 
 IDENTITY = {"guesswork": guesswork(1).model_copy(update={"p": 0.0})}
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bench.contract import check
+from bench.contract.seal import check
 from bench.seeds import generator
 from bench.types import Dataset, NotApplicable
 from methods.instahide import InstaHide, mix, soft_labels

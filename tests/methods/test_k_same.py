@@ -1,12 +1,12 @@
 import pytest
 import torch
+from made.dense_scores import DenseScores, diagonal
 
+from bench.pairs.sweep import count
 from bench.types import Dataset, NotApplicable
 from methods.k_same import KSame
 from metrics.guesswork import guesswork
-from metrics.pairs import count
 from metrics.reid_auc import reid_auc
-from tests.metrics.dense_scores import DenseScores, diagonal
 
 
 def data(n, shape=(6,), *, positives=0.4, seed=0):

@@ -7,9 +7,10 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from bench.evidence import UtilityEvidence
+from bench.statistics.roc import auc, aucs
 from bench.types import NotApplicable
 from metrics import utility_auc
-from metrics.utility_auc import UtilityAUC, auc, aucs
+from metrics.utility_auc import UtilityAUC
 
 
 def evidence(quality: float, n: int = 300, keys: int = 2) -> UtilityEvidence:
