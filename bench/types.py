@@ -7,6 +7,7 @@ A plug-in computes; the harness splits, times, checks, shuffles, judges and reco
 from bench.contract.attack import Attack, Attacker, PairScores, View
 from bench.contract.claim import PrivacyClaim
 from bench.contract.dataset import Dataset
+from bench.contract.evaluator import Evaluator, Measurement, Picture
 from bench.contract.extractor import Embedding, Extractor
 from bench.contract.mechanism import Mechanism
 from bench.contract.method import Classifier, Key, Method, Role, Scheme
@@ -22,15 +23,18 @@ __all__ = [
     "DataError",
     "Dataset",
     "Embedding",
+    "Evaluator",
     "Extractor",
     "Generator",
     "Key",
+    "Measurement",
     "Mechanism",
     "Method",
     "Metric",
     "NotApplicable",
     "PairScores",
     "Parameter",
+    "Picture",
     "Plugin",
     "PrivacyClaim",
     "Release",

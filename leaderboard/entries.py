@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.results.records import RARE, Record, ScoreRecord, Status
+from bench.results.records import Record, ScoreRecord, Status
+from bench.statistics.chance import RARE
 from leaderboard.columns import Column
 
 EntryStatus = Literal["ok", "not-applicable", "failed", "timed-out", "not-run"]

@@ -15,7 +15,8 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from bench.results.records import RARE, ROLES, Kind, Record, ScoreRecord
+from bench.results.records import ROLES, Kind, Record, ScoreRecord
+from bench.statistics.chance import RARE
 from bench.types import Role
 from leaderboard.entries import beats_chance, number, short
 from leaderboard.reach import Rung, Step, reach, state, step

@@ -17,7 +17,7 @@ from bench.plugins import registry
 from bench.plugins.spec import PluginSpec
 from bench.seeds import derive, generator
 from bench.types import Dataset, Generator, Key, Method, NotApplicable, Release, Scheme
-from bench.workbench.cell import to_fit
+from bench.workbench.inputs import to_fit
 
 Kind = Literal["images", "table"]
 

@@ -13,13 +13,13 @@ from rich.table import Table
 from bench.cli.options import place, run_spec, site
 from bench.pairs.sweep import engine
 from bench.plugins.spec import text
-from bench.results.records import Record, read_all
-from bench.results.store import write_atomically
+from bench.results.records import Record
 from bench.runs.display import Display, to_stdout
-from bench.runs.plan import RunSpec, recall_data, standing, to_run, work
+from bench.runs.plan import data_key, standing, to_run, work
 from bench.runs.run import Summary, run
+from bench.runs.run_spec import RunSpec
 from bench.types import Parameter
-from bench.workbench.cell import Place
+from bench.workbench.place import Place
 from leaderboard.board import Row, rows, telling
 from leaderboard.entries import Entry, short
 from leaderboard.pages import build, used
@@ -47,7 +47,7 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
     with Display() as display:
         device = "CUDA device" if spec.device == "cuda" else "CPU"
         display.message(
-            f"preset {spec.preset} on the {device}, {spec.jobs} job(s) at a time; records in {where.results}"
+            f"preset {spec.preset} on the {device}, {spec.jobs} job(s) at a time; records in {where.results.root}"
         )
         if engine() == "torch":
             display.message("pair scores are counted by torch, which is slower: numba is not installed")
@@ -61,12 +61,12 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
 def _print_table(summary: Summary, where: Place) -> None:
     # The board refuses limited runs; the person who asked for one still wants to see it.
     shown = [record.model_copy(update={"limit": None}) for record in summary.records]
-    pool = [found for _, found in read_all(where.results) if isinstance(found, Record)]
+    pool = [found for _, found in where.results.records() if isinstance(found, Record)]
     board = rows(shown, {record.cell: record.cell.partition("/")[0] for record in shown}, pool)
     # Panels speak of every attack that is on record; controls that ran now change those of other cells too.
     panels = {row.cell: (row.panel, row.membership) for row in (*board, *rows(pool))}
     for cell, made in panels.items():
-        write_atomically(where.results / "panels" / f"{cell}.json", dumps(*made))
+        where.results.keep_panel(cell, dumps(*made))
     console = to_stdout()
     for dataset in dict.fromkeys(row.dataset for row in board):
         part = [row for row in board if row.dataset == dataset]
@@ -127,18 +127,20 @@ def _text(entry: Entry) -> str:
 
 def _conclude(summary: Summary, where: Place, seconds: float) -> int:
     failures = summary.failures
-    print(f"Records: {where.results / 'cells'}")
+    print(f"Records: {where.results.root / 'cells'}")
     print(
         f"{summary.computed} computed, {len(summary.records) - summary.computed} already there, "
         f"{len(failures)} failed; {seconds:.0f} s"
     )
+    if summary.stale:
+        print(f"{summary.stale} were computed by earlier code and stay; --overwrite stale computes them again")
     for record in failures:
         print(_failure(record, where), file=sys.stderr)
     return 2 if summary.unopened else 1 if failures else 0
 
 
 def _failure(record: Record, where: Place) -> str:
-    log = where.results / "cells" / record.cell / ("fit.log" if record.phase == "fit" else f"{record.evaluator}.log")
+    log = where.results.log(record.cell, "fit" if record.phase == "fit" else record.evaluator)
     known = f" (log: {log})" if log.exists() else ""
     return f"{record.status}: {record.cell}/{record.evaluator} in {record.phase}: {record.reason}{known}"
 
@@ -147,13 +149,13 @@ def _dry_run(spec: RunSpec, where: Place) -> int:
     table = Table("data set", "method", "seed", "evaluator", "state", "would run", "why")
     counts = {True: 0, False: 0}
     for cell, planned in work(spec).items():
-        data = recall_data(where, cell.data)
+        data = where.results.data(data_key(cell.choice))
         for evaluator in planned:
-            found = standing(where, cell, evaluator, data)
+            found = standing(where.results, cell, evaluator, data)
             runs = to_run(found, spec.overwrite)
             counts[runs] += 1
             table.add_row(
-                str(cell.data.dataset), str(cell.method), str(cell.data.seed), evaluator.name, found.state,
+                str(cell.choice.dataset), str(cell.method), str(cell.choice.seed), evaluator.name, found.state,
                 "yes" if runs else "no", found.reason,
             )  # fmt: skip
     to_stdout().print(table)
