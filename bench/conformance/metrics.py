@@ -31,7 +31,14 @@ from bench.plugins import registry
 from bench.plugins.spec import PluginSpec
 from bench.seeds import generator
 from bench.statistics.resampling import half_samples
-from bench.types import Metric, PrivacyClaim, evidence_type
+from bench.types import Metric, PrivacyClaim, column_of, evidence_type
+
+
+def _carries_its_column(spec: PluginSpec, device: torch.device) -> None:
+    cls = registry.load("metrics", spec.name)
+    column_of(cls)
+    better = getattr(cls, "better", None)
+    require(better in ("higher", "lower"), f"{cls.__name__}.better must be 'higher' or 'lower', got {better!r}")
 
 
 def _metric_is_sound(spec: PluginSpec, device: torch.device) -> None:
@@ -124,4 +131,7 @@ def _counts(n: int, key: int) -> PairCounts:
     return PairCounts((n, n), torch.ones(n, dtype=torch.int64), others, top_1, torch.arange(1, n + 1).double())
 
 
-CHECKS: Mapping[str, Callable[[PluginSpec, torch.device], None]] = {"score is sound": _metric_is_sound}
+CHECKS: Mapping[str, Callable[[PluginSpec, torch.device], None]] = {
+    "carries its column": _carries_its_column,
+    "score is sound": _metric_is_sound,
+}
