@@ -1,7 +1,7 @@
 """A hash of what a plug-in's code means: its module and every module of this project that it imports.
 
-Comments, formatting and docstrings do not count, so that a reworded sentence does not invalidate a day of results. Nor
-does the contract itself, which grows: `bench.workbench.cell.PROTOCOL` rises where its meaning changes.
+Comments, formatting, docstrings and the columns of metrics do not count, so that a reworded sentence does not
+invalidate a day of results. Nor does the contract itself, which grows: `bench.workbench.cell.PROTOCOL` rises where its meaning changes.
 """
 
 from __future__ import annotations
@@ -88,4 +88,12 @@ def _meaning(tree: ast.Module) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node, clean=False):
             node.body = node.body[1:]
+        if isinstance(node, ast.ClassDef):
+            node.body = [statement for statement in node.body if not _is_column(statement)]
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+
+
+def _is_column(statement: ast.stmt) -> bool:
+    """Whether it is a metric's `column = Column(...)`, which says how a figure is shown and not what it is."""
+    value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
+    return isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] == "Column"
