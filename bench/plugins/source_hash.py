@@ -1,7 +1,8 @@
 """A hash of what a plug-in's code means: its module and every module of this project that it imports.
 
 Comments, formatting, docstrings and the columns of metrics do not count, so that a reworded sentence does not
-invalidate a day of results. Nor does the contract itself, which grows: `bench.workbench.cell.PROTOCOL` rises where its meaning changes.
+invalidate a day of results. Nor does the contract itself, which grows: `bench.workbench.cell.PROTOCOL` rises where its
+meaning changes.
 """
 
 from __future__ import annotations

@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
-from bench.types import PrivacyClaim, Role, Score
+from bench.types import Metric, PrivacyClaim, Role, Score, column_of
 
-SCHEMA = 1
+SCHEMA = 2
 ROLES: Mapping[Kind, tuple[Role, Role]] = {
     "attack": ("hides nothing", "keeps nothing"),
     "membership": ("remembers its rows", "forgets its rows"),
@@ -52,6 +53,19 @@ class ScoreRecord(_Part):
     unit: str
     note: str = ""
     parts: dict[str, ScoreRecord] = {}
+
+
+class MetricRecord(_Part):
+    """A metric as tables show it, from the column that it carries, with the direction an owner wants and its unit."""
+
+    title: str
+    meaning: str
+    group: str = Field(description="the header above its column")
+    digits: int | None = Field(ge=0, description="decimals to print; null for about three significant digits")
+    chance: str = Field(description="the end of the sentence 'Chance gives ...'; empty where chance gives nothing")
+    order: int = Field(description="place within the group, lower first")
+    better: Literal["higher", "lower"]
+    unit: str
 
 
 class PluginRecord(_Part):
@@ -125,7 +139,7 @@ class Record(_Part):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
 
-    schema_version: Literal[1] = Field(default=1, alias="schema")
+    schema_version: Literal[2] = Field(default=2, alias="schema")
     status: Status
     phase: str | None = Field(default=None, description="where it stopped: fit, release, attack, score, ...")
     reason: str | None = None
@@ -142,6 +156,7 @@ class Record(_Part):
     seed: int
     keys: int
     limit: int | None = Field(default=None, description="set by --limit: such records never enter a leaderboard")
+    metrics: dict[str, MetricRecord] = Field(default={}, description="all that it was asked for, with a figure or not")
     scores: dict[str, ScoreRecord] = {}
     not_applicable: dict[str, str] = Field(default={}, description="metrics without a figure, and why")
     details: dict[str, JsonValue] = {}
@@ -152,6 +167,23 @@ class Record(_Part):
     key: str = Field(description="content address of everything the result depends on")
     inputs: dict[str, JsonValue] = Field(description="what the key was made from; `bench status` compares it")
     created: str
+
+    @model_validator(mode="after")
+    def _figures_are_described(self) -> Self:
+        if unknown := sorted({*self.scores, *self.not_applicable} - self.metrics.keys()):
+            raise ValueError(f"metrics must describe every figure, and say nothing of {', '.join(unknown)}")
+        return self
+
+
+def metric_record(cls: type) -> MetricRecord:
+    """A metric class in record form.
+
+    Raises:
+        TypeError: It carries no column.
+        ValueError: Its direction is none.
+    """
+    column, metric = column_of(cls), cast("type[Metric[object]]", cls)
+    return MetricRecord(**asdict(column), better=metric.better, unit=metric.unit)
 
 
 def score_record(score: Score, *, better: Literal["higher", "lower"], unit: str) -> ScoreRecord:

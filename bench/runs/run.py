@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import cast
 
+from bench.plugins import registry
 from bench.plugins.slug import slug
-from bench.results.records import DatasetRecord, Kind, Record, dumps
+from bench.plugins.spec import UsageError
+from bench.results.records import DatasetRecord, Kind, MetricRecord, Record, dumps, metric_record
 from bench.results.store import content_key, write_atomically
 from bench.runs.display import Display
 from bench.runs.plan import RunSpec, Standing, record_path, remember_data, standing, to_run, work, write_plan
 from bench.runs.tasks import Evaluation, Fitted, Task, evaluate_task, fit_task, open_task
 from bench.runs.workers import Job, Outcome, Workers
+from bench.types import Metric
 from bench.workbench.cell import Cell, DataChoice, Evaluator, Place, evaluator_inputs, plugin_record
 from bench.workbench.machine import git_state, versions
 from bench.workbench.presets import PRESETS, PROBES, Preset
@@ -61,6 +64,8 @@ class _Scheduler:
         self.summary = Summary()
         self.follow: dict[str, Callable[[Outcome], None]] = {}
         self.waiting: dict[Cell, int] = {}
+        for evaluator in {each for planned in self.planned.values() for each in planned}:
+            described(evaluator.metrics)  # a metric that no record could describe shows before any work
 
     def start(self) -> None:
         """Open every choice of data; the rest follows."""
@@ -177,6 +182,7 @@ class _Scheduler:
             seed=cell.data.seed,
             keys=_keys(evaluator.kind, PRESETS[cell.data.preset]),
             limit=cell.data.limit,
+            metrics=described(evaluator.metrics),
             scores=dict(result.scores),
             not_applicable=dict(result.not_applicable),
             details=dict(result.details),
@@ -203,6 +209,22 @@ class _Scheduler:
 
     def _timeout(self) -> float:
         return self.spec.timeout if self.spec.timeout is not None else PRESETS[self.spec.preset].timeout
+
+
+def described(metrics: Iterable[str]) -> dict[str, MetricRecord]:
+    """What a record says of the metrics that it was asked for, by the names in the record.
+
+    Raises:
+        UsageError: A metric that tables could not show.
+    """
+    found = {}
+    for name in metrics:
+        cls = registry.load("metrics", name)
+        try:
+            found[cast("type[Metric[object]]", cls).name] = metric_record(cls)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"metric {name}: {error}") from error
+    return found
 
 
 def _keys(kind: Kind, preset: Preset) -> int:
