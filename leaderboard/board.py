@@ -110,7 +110,7 @@ def _row(dataset: str, records: Sequence[Record], tried: Panel, told: Panel, sho
         cell=first.cell,
         entries={column.name: entry(records, column, certified) for column in shown},
         attacks={
-            record.evaluator: {c.name: entry([record], c, certified) for c in shown if c.kind == "attack"}
+            record.evaluator: {c.name: entry([record], c, certified) for c in shown if c.name in record.metrics}
             for record in attacks
         },
         panel=tried,
@@ -124,7 +124,7 @@ def _row(dataset: str, records: Sequence[Record], tried: Panel, told: Panel, sho
 
 
 def missing(board: Iterable[Row]) -> list[tuple[Row, Status, str, list[str]]]:
-    """Why figures are missing: row, status, reason, and what is missing for it (evaluators, or "evaluator metric")."""
+    """Why figures are missing: row, status, reason, and what is missing for it (evaluators, or "evaluator (Title)")."""
     found: list[tuple[Row, Status, str, list[str]]] = []
     for row in board:
         reasons: dict[tuple[Status, str], list[str]] = {}
@@ -133,7 +133,9 @@ def missing(board: Iterable[Row]) -> list[tuple[Row, Status, str, list[str]]]:
                 reasons.setdefault((record.status, reason(record)), []).append(record.evaluator)
                 continue
             for metric, why in sorted(record.not_applicable.items()):
-                reasons.setdefault(("not-applicable", why), []).append(f"{record.evaluator} {metric}")
+                reasons.setdefault(("not-applicable", why), []).append(
+                    f"{record.evaluator} ({row.entries[metric].column.title})"
+                )
         found += [(row, status, why, what) for (status, why), what in sorted(reasons.items())]
     return found
 

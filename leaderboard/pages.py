@@ -12,9 +12,11 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from bench.contract.metric import GROUPS
 from bench.results.records import Kind, Record, json_schema, read_all
 from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, rows, telling
 from leaderboard.budget import budget_plot
+from leaderboard.claims import METRIC
 from leaderboard.columns import Column, columns
 from leaderboard.downloads import flat, results_csv, results_json
 from leaderboard.entries import WORDS, interval, number, reason, short
@@ -25,7 +27,9 @@ from leaderboard.slugs import digest, slugs
 
 MANIFEST = "files.json"
 FIRST_ORDER = "reid-auc"
-MAIN = frozenset({"utility-auc", "guesswork", "reid-auc", "top-1"})
+MAIN = frozenset({"utility-auc", "guesswork", "reid-auc", "top-1"})  # shown even where no row has a figure
+BY_ATTACK = ("reid-auc", "guesswork")  # told of every attack on every row
+FORMAL = "Formal privacy"  # the group in which claims stand beside what was shown of them
 SILENT = frozenset({"not-run", "not-applicable"})  # the reasons stand below the table
 PICTURED: tuple[Kind, ...] = ("sets", "decoding")
 
@@ -99,6 +103,7 @@ def render(taken: Intake) -> dict[str, str | bytes]:
     files |= {pictured[place]: picture for place, picture in taken.pictures.items()}
     common = {
         "columns": shown,
+        "named": {column.name: column for column in shown},
         "stems": stems,
         "anchors": {row.cell: f"run-{digest('/'.join((row.dataset, row.cell)))}" for row in board},
         "first": FIRST_ORDER,
@@ -112,6 +117,7 @@ def render(taken: Intake) -> dict[str, str | bytes]:
         taken=taken,
         board=board,
         attacks=_attacks(board),
+        by_attack=[column for name in BY_ATTACK for column in shown if column.name == name],
         reaches=_reaches(board),
     )
     for method, stem in stems.items():
@@ -161,6 +167,7 @@ def _environment() -> Environment:
     }
     env.globals |= {"words": WORDS, "number": number, "interval": interval, "reason": reason, "command": command}
     env.globals |= {"epsilon_text": epsilon_text, "telling": telling}
+    env.globals |= {"formal": FORMAL, "audited": METRIC, "apart": apart}
     env.globals |= {"used": used, "shared_null": _shared_null, "missing": missing}
     return env
 
@@ -168,6 +175,14 @@ def _environment() -> Environment:
 def used(shown: Sequence[Column], some: Sequence[Row]) -> list[Column]:
     """The columns for a table: the main ones always, others where any row has a figure, or should have one."""
     return [c for c in shown if c.name in MAIN or any(row.entries[c.name].status not in SILENT for row in some)]
+
+
+def apart(shown: Sequence[Column]) -> tuple[list[Column], list[Column], list[Column]]:
+    """The columns before formal claims, beside them, and after them."""
+    before = GROUPS[: GROUPS.index(FORMAL)]
+    beside = [column for column in shown if column.group == FORMAL]
+    left = [column for column in shown if column.group in before]
+    return left, beside, [column for column in shown if column.group not in (*before, FORMAL)]
 
 
 def _shared_null(some: Sequence[Row], metric: str) -> str:

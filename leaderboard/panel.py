@@ -21,11 +21,8 @@ from leaderboard.entries import beats_chance, number, short
 from leaderboard.reach import Rung, Step, reach, state, step
 
 FOUND_AUC, FOUND_GUESSES = 0.99, 1.5
-CONTROLLED: Mapping[Kind, Mapping[str, tuple[str, int | None]]] = {
-    "attack": {"guesswork": ("guesswork", None), "reid-auc": ("ReID AUC", 3)},
-    "membership": {"membership-auc": ("AUC", 3)},
-}
-"""What a control needs of each kind, with title and decimals."""
+CONTROLLED: Mapping[Kind, tuple[str, ...]] = {"attack": ("guesswork", "reid-auc"), "membership": ("membership-auc",)}
+"""The metrics that a control of each kind needs."""
 BESIDE: Mapping[Kind, tuple[str, ...]] = {"attack": ("top-1",), "membership": ("membership-tpr",)}
 
 
@@ -117,7 +114,7 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record]) -> Panel
     strongest = min(scored, key=lambda each: (*(not found for found in beats(each)), -each.scores[metric].value))
     if not any(beats(strongest)):
         return Panel(members, strongest.evaluator, "members not told by these attacks")
-    shown = f"AUC {number(strongest.scores[metric].value, 3)}"
+    shown = _figure(strongest, metric)
     if not beats(strongest)[0]:  # sure of a few members, and no better than chance at most
         shown += f", {number(100 * strongest.scores['membership-tpr'].value, 1)} % of them at 1 % of others"
     return Panel(members, strongest.evaluator, f"members told by {_name(strongest)}: {shown}")
@@ -168,8 +165,9 @@ def _control(record: Record, role: Role, pool: Sequence[Record]) -> Control:
     needed = CONTROLLED[record.kind]
     looked_at = (*needed, *BESIDE[record.kind])
     scores = {} if found is None else {name: found.scores[name] for name in looked_at if name in found.scores}
-    if found is None or not needed.keys() <= scores.keys():
-        without = f"without {' or '.join(title for title, _ in needed.values())}"
+    if found is None or not {*needed} <= scores.keys():
+        asked = {**record.metrics, **({} if found is None else found.metrics)}
+        without = f"without {' or '.join(asked[name].title if name in asked else name for name in needed)}"
         why = "never ran" if found is None else (found.reason or without)
         return Control(role, "not run" if found is None or found.status == "ok" else "fails", why)
     if role == "hides nothing":
@@ -178,8 +176,13 @@ def _control(record: Record, role: Role, pool: Sequence[Record]) -> Control:
         holds = beats_chance(scores["membership-auc"])
     else:
         holds = all(_at_chance(score) for score in scores.values())
-    figures = (f"{title} {number(scores[name].value, digits)}" for name, (title, digits) in needed.items())
-    return Control(role, "holds" if holds else "fails", ", ".join(figures))
+    return Control(role, "holds" if holds else "fails", ", ".join(_figure(found, name) for name in needed))
+
+
+def _figure(record: Record, metric: str) -> str:
+    """A figure under its title, as the record's metric is shown."""
+    shown = record.metrics[metric]
+    return f"{shown.title} {number(record.scores[metric].value, shown.digits)}"
 
 
 def _device(record: Record) -> JsonValue:
@@ -220,7 +223,8 @@ def _verdict(
     if strongest is None:
         return f"not certified: no attack with a figure whose controls ran and hold{by}"
     if _breaks(strongest):
-        return f"broken by {_name(strongest)}: {number(strongest.scores['guesswork'].value, None)} guesses"
+        guesses, shown = strongest.scores["guesswork"], strongest.metrics["guesswork"]
+        return f"broken by {_name(strongest)}: {number(guesses.value, shown.digits)} {shown.unit}"
     dents = [
         _name(record)
         for record in scored
