@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.results.records import DatasetRecord
+from bench.workbench.choice import collection
 from leaderboard.board import Row, parameters_text
 from leaderboard.slugs import slug
 
@@ -57,10 +58,8 @@ def sections(board: Sequence[Row]) -> list[Section]:
 def _identity(row: Row) -> tuple[str, ...]:
     if row.data is None:
         return (row.dataset, "")
-    data = row.data
-    readers = tuple("" if reader is None else reader.fingerprint for reader in (data.features, data.scored_in))
-    prints = (data.fingerprint, data.public, data.public_fingerprint, *readers, str(data.balanced))
-    return (row.dataset, json.dumps(data.parameters, sort_keys=True), *prints)
+    told = json.dumps(collection(row.choice, row.data))
+    return (row.dataset, json.dumps(row.data.parameters, sort_keys=True), told)
 
 
 def _splits(rows: Sequence[Row]) -> tuple[tuple[str, str, str], ...]:

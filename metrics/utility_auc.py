@@ -14,7 +14,7 @@ from bench.evidence import UtilityEvidence
 from bench.seeds import derive
 from bench.statistics.resampling import LEVELS, draw_weights
 from bench.statistics.roc import auc, aucs
-from bench.types import Metric, NotApplicable, Score
+from bench.types import Column, Metric, NotApplicable, Score
 
 DRAWS = 200
 
@@ -27,6 +27,15 @@ class UtilityAUC(Metric[UtilityEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Syfer, definition 1 and section 5"
+    column: ClassVar[Column] = Column(
+        title="Utility AUC",
+        meaning="How well a model trained on the release finds the findings in new images: area under the ROC "
+        "curve, the mean over findings.",
+        group="Utility",
+        digits=3,
+        chance="0.5",
+        order=5,
+    )
 
     def __call__(self, evidence: UtilityEvidence) -> Score:
         """Mean over findings and keys, each finding as a part; the interval bootstraps test people and keys.

@@ -10,7 +10,14 @@ import torch
 from bench.conformance.outcome import PRESET, Skip, require
 from bench.plugins import registry
 from bench.plugins.spec import PluginSpec
-from bench.types import Evaluator, Metric, evidence_type
+from bench.types import Evaluator, Metric, column_of, evidence_type
+
+
+def _carries_its_column(spec: PluginSpec, device: torch.device) -> None:
+    cls = registry.load("metrics", spec.name)
+    column_of(cls)
+    better = getattr(cls, "better", None)
+    require(better in ("higher", "lower"), f"{cls.__name__}.better must be 'higher' or 'lower', got {better!r}")
 
 
 def _metric_is_sound(spec: PluginSpec, device: torch.device) -> None:
@@ -35,4 +42,7 @@ def _evidence(kind: type) -> Iterator[object]:
     yield from found
 
 
-CHECKS: Mapping[str, Callable[[PluginSpec, torch.device], None]] = {"score is sound": _metric_is_sound}
+CHECKS: Mapping[str, Callable[[PluginSpec, torch.device], None]] = {
+    "carries its column": _carries_its_column,
+    "score is sound": _metric_is_sound,
+}

@@ -57,7 +57,10 @@ class Decoding(Evaluator[Workbench]):
 
     def pictures(self, bench: Workbench, found: Measurement) -> Mapping[str, Picture]:
         """Test images, their released form, and what the decoder makes of it."""
-        caption = "Test images, their released form, and what a decoder with the key makes of it"
+        caption = (
+            "Test images: raw, as the key encodes them, and as a decoder gives them back that somebody with the key "
+            "has trained. Eve has no such pairs"
+        )
         return {"decoded": Picture(caption, draw(cast("list[Tensor]", found.shown)))}
 
     @classmethod

@@ -51,13 +51,18 @@ class Sets(Evaluator[Workbench]):
         raw, released = bench.private.samples, sealed.release.samples
         if raw.ndim == 4 or raw.shape[1:] != released.shape[1:]:
             png = before_and_after(raw, sealed)
-            return {} if png is None else {"release": Picture("Raw images above what is released of them", png)}
+            caption = "Private images above the released rows in which they stand, under the first key"
+            return {} if png is None else {"release": Picture(caption, png)}
         from bench.pictures.scatter import Cloud, scatter_sheet  # only here: what draws it takes seconds to import
 
         original = Cloud("original", evidence.original, evidence.labels)
         shown = Cloud("released", evidence.released, evidence.released_labels)
         png = scatter_sheet(original, [shown], evidence.findings, "", seed=bench.seed("scatter"))
-        return {"plane": Picture("Original and released vectors in one t-SNE plane, coloured by class", png)}
+        caption = (
+            "Original and released feature vectors in one t-SNE plane, coloured by class; distances between clusters "
+            "mean little in such a plane"
+        )
+        return {"plane": Picture(caption, png)}
 
     @classmethod
     def samples(cls) -> Iterator[SetEvidence]:

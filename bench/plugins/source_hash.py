@@ -1,9 +1,9 @@
 """A hash of what a plug-in's code computes: its module and every module of this project that it imports.
 
-Comments, formatting, docstrings, the texts of errors and of progress do not count, so that a reworded sentence does not
-invalidate a day of results. Nor do the modules of `SILENT`, which compute nothing that a record holds: what they say
-either shows nowhere in a figure, or is in a record's key as a value. The contract's plain types are among them; where
-their meaning changes, `bench.workbench.inputs.PROTOCOL` rises.
+Comments, formatting, docstrings, the columns of metrics, the texts of errors and of progress do not count, so that a
+reworded sentence does not invalidate a day of results. Nor do the modules of `SILENT`, which compute nothing that a
+record holds: what they say either shows nowhere in a figure, or is in a record's key as a value. The contract's plain
+types are among them; where their meaning changes, `bench.workbench.inputs.PROTOCOL` rises.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class _Meaning(ast.NodeTransformer):
         return cast(ast.AST, _Wordless().visit(node))
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        node.body = [each for each in node.body if not (isinstance(each, ast.FunctionDef) and each.name in UNJUDGED)]
+        node.body = [each for each in node.body if not _is_shown(each)]
         return self.generic_visit(node)
 
 
@@ -180,3 +180,11 @@ class _Wordless(ast.NodeTransformer):
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         return ast.Constant("")
+
+
+def _is_shown(statement: ast.stmt) -> bool:
+    """Whether it says how something is shown: an evaluator's pictures, a metric's `column = Column(...)`."""
+    if isinstance(statement, ast.FunctionDef):
+        return statement.name in UNJUDGED
+    value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
+    return isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] == "Column"

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Literal
+from dataclasses import asdict
+from typing import Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
-from bench.types import PrivacyClaim, Role, Score
+from bench.types import Metric, PrivacyClaim, Role, Score, column_of
 
 SCHEMA = 2
 Status = Literal["ok", "not-applicable", "failed", "timed-out"]
@@ -41,6 +42,19 @@ class ScoreRecord(_Part):
     unit: str
     note: str = ""
     parts: dict[str, ScoreRecord] = {}
+
+
+class MetricRecord(_Part):
+    """A metric as tables show it, from the column that it carries, with the direction an owner wants and its unit."""
+
+    title: str
+    meaning: str
+    group: str = Field(description="the header above its column")
+    digits: int | None = Field(ge=0, description="decimals to print; null for about three significant digits")
+    chance: str = Field(description="the end of the sentence 'Chance gives ...'; empty where chance gives nothing")
+    order: int = Field(description="place within the group, lower first")
+    better: Literal["higher", "lower"]
+    unit: str
 
 
 class PluginRecord(_Part):
@@ -139,6 +153,7 @@ class Record(_Part):
     device: str = Field(description="cpu or cuda")
     keys: int = Field(description="under how many keys releases were looked at")
     pictures: dict[str, str] = Field(default={}, description="pictures beside the record: name and caption")
+    metrics: dict[str, MetricRecord] = Field(default={}, description="all that it was asked for, with a figure or not")
     scores: dict[str, ScoreRecord] = {}
     not_applicable: dict[str, str] = Field(default={}, description="metrics without a figure, and why")
     details: dict[str, JsonValue] = {}
@@ -165,6 +180,23 @@ class Record(_Part):
         """Set by --limit: such records never enter a leaderboard."""
         found = self.choice.get("limit")
         return None if found is None else int(found)
+
+    @model_validator(mode="after")
+    def _figures_are_described(self) -> Self:
+        if unknown := sorted({*self.scores, *self.not_applicable} - self.metrics.keys()):
+            raise ValueError(f"metrics must describe every figure, and say nothing of {', '.join(unknown)}")
+        return self
+
+
+def metric_record(cls: type) -> MetricRecord:
+    """A metric class in record form.
+
+    Raises:
+        TypeError: It carries no column.
+        ValueError: Its direction is none.
+    """
+    column, metric = column_of(cls), cast("type[Metric[object]]", cls)
+    return MetricRecord(**asdict(column), better=metric.better, unit=metric.unit)
 
 
 def score_record(score: Score, *, better: Literal["higher", "lower"], unit: str) -> ScoreRecord:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,7 +12,9 @@ from functools import partial
 from typing import cast
 
 from bench.contract.preset import PRESETS
-from bench.results.records import DatasetRecord, Record
+from bench.plugins import registry
+from bench.plugins.spec import UsageError
+from bench.results.records import DatasetRecord, MetricRecord, Record, metric_record
 from bench.results.store import content_key
 from bench.runs.backend import Backend, Job, Outcome
 from bench.runs.display import Display
@@ -30,6 +32,7 @@ from bench.runs.tasks import (
     open_task,
 )
 from bench.runs.workers import Workers
+from bench.types import Metric
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
 from bench.workbench.inputs import plugin_record, record_inputs
@@ -85,6 +88,8 @@ class _Scheduler:
         self.summary = Summary()
         self.follow: dict[str, Callable[[Outcome], None]] = {}
         self.waiting: dict[Cell, int] = {}
+        for evaluator in {each for planned in self.planned.values() for each in planned}:
+            described(evaluator.metrics)  # a metric that no record could describe shows before any work
 
     def start(self) -> None:
         """Open every choice of data; the rest follows."""
@@ -198,6 +203,7 @@ class _Scheduler:
             choice=cell.choice.shown(),
             device=cell.device,
             keys=evaluator.keys(PRESETS[cell.choice.preset]),
+            metrics=described(planned.metrics),
             scores=dict(result.scores),
             not_applicable=dict(result.not_applicable),
             details=dict(result.details),
@@ -220,6 +226,22 @@ class _Scheduler:
 
     def _timeout(self) -> float:
         return self.spec.timeout if self.spec.timeout is not None else PRESETS[self.spec.preset].timeout
+
+
+def described(metrics: Iterable[str]) -> dict[str, MetricRecord]:
+    """What a record says of the metrics that it was asked for, by the names in the record.
+
+    Raises:
+        UsageError: A metric that tables could not show.
+    """
+    found = {}
+    for name in metrics:
+        cls = registry.load("metrics", name)
+        try:
+            found[cast("type[Metric[object]]", cls).name] = metric_record(cls)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"metric {name}: {error}") from error
+    return found
 
 
 def _public_reason(outcome: Outcome, data: DatasetRecord | None) -> str | None:

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from bench.cli.options import place, run_spec, site
@@ -21,16 +23,12 @@ from bench.runs.run_spec import RunSpec
 from bench.types import Parameter
 from bench.workbench.place import Place
 from leaderboard.board import Row, rows, telling
+from leaderboard.columns import Column
 from leaderboard.entries import Entry, short
 from leaderboard.pages import build, used
 from leaderboard.panel import dumps
 
-_COLUMNS = (
-    "utility-auc", "linear-probe-auc", "guesswork", "reid-auc", "top-1", "membership-auc", "nearest-neighbour-distance",
-    "throughput",
-)  # fmt: skip
 FEW = 3
-ON_REQUEST = ("learning-curve", "transfer", "detection", "decoding", "probes", "tables", "anonymity", "audit")
 
 
 def main(options: argparse.Namespace) -> int:
@@ -73,27 +71,54 @@ def _print_table(summary: Summary, where: Place) -> None:
         if all(row.data is None for row in part):
             console.print(_title(part[0]))
             continue
-        table = Table(title=_title(part[0]), title_justify="left", caption_justify="left", show_lines=True)
-        table.add_column("method", no_wrap=True)
-        asked = [name for name, entry in part[0].entries.items() if entry.column.kind in ON_REQUEST]
-        columns = [part[0].entries[name].column for name in (*_COLUMNS, *asked) if name in part[0].entries]
-        columns = used(columns, part)
-        for column in columns:
-            table.add_column(f"{column.title} {column.arrow}", justify="right", overflow="fold")
-        for row in part:
-            table.add_row(_label(row, part), *(_text(row.entries[column.name]) for column in columns))
-        table.caption = (
+        asked = [entry.column for entry in part[0].entries.values()]
+        columns = used(asked, part)
+        tables = _tables(columns, part, console)
+        tables[0].title = _title(part[0])
+        for table in tables:
+            console.print(table)
+        console.print(
             "Below each figure its 95 % interval (images per second: the middle half of the repeats). ↑ ↓: the "
             "direction that is better for the data owner; = chance: inside what chance gives. Attack figures: of the "
-            "attack that did best, named below, among those whose controls hold; ? its controls fail or did not run."
+            "attack that did best, named below, among those whose controls hold; ? its controls fail or did not run.",
+            style="table.caption",
         )
-        console.print(table)
+        if without := [column.title for column in asked if column not in columns and _senseless(column, part)]:
+            console.print(f"Not applicable to any of these (the records say why): {', '.join(without)}.")
         for row in part:
             if said := "; ".join(made.verdict for made in panels[row.cell] if made.members):
                 told = ",".join(_told(row, part))
                 console.print(f"{row.method}[{told}]: {said}" if told else f"{row.method}: {said}", markup=False)
         if limits := {record.limit for record in summary.records if record.limit is not None}:
             console.print(f"Run with --limit {min(limits)}: not for a leaderboard.")
+
+
+def _tables(columns: Sequence[Column], part: Sequence[Row], console: Console) -> list[Table]:
+    """The figures of some rows in as many tables as it takes for each to fit the console's width."""
+    wide = console.options.update(max_width=sys.maxsize)
+    tables: list[Table] = []
+    taken: list[Column] = []
+    for column in columns:
+        more = _table([*taken, column], part)
+        if taken and Measurement.get(console, wide, more).maximum > console.width:
+            tables.append(_table(taken, part))
+            taken = []
+        taken.append(column)
+    return [*tables, _table(taken, part)]
+
+
+def _table(columns: Sequence[Column], part: Sequence[Row]) -> Table:
+    table = Table(title_justify="left", show_lines=True)
+    table.add_column("method", no_wrap=True)
+    for column in columns:
+        table.add_column(f"{column.title} {column.arrow}", justify="right", overflow="fold")
+    for row in part:
+        table.add_row(_label(row, part), *(_text(row.entries[column.name]) for column in columns))
+    return table
+
+
+def _senseless(column: Column, part: Sequence[Row]) -> bool:
+    return any(row.entries[column.name].status == "not-applicable" for row in part)
 
 
 def _title(row: Row) -> str:
