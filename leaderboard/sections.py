@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.results.records import DatasetRecord
-from bench.workbench.choice import collection
+from bench.workbench.choice import balanced, collection
 from leaderboard.board import Row, parameters_text
 from leaderboard.slugs import slug
 
@@ -21,6 +21,7 @@ class Section:
         title: The data set's name, with parameters and, where another version stands beside it, its fingerprint.
         data: The data set; None where no row got as far as reading it.
         rows: In the order of the board.
+        balanced: Whether surplus labels are withheld.
         splits: Per split: its name, and how many rows and people it holds in words ("300", or "300 to 1,000" where
             presets differ, "unknown" where nobody knows).
     """
@@ -29,6 +30,7 @@ class Section:
     title: str
     data: DatasetRecord | None
     rows: tuple[Row, ...]
+    balanced: bool
     splits: tuple[tuple[str, str, str], ...]
 
 
@@ -51,7 +53,16 @@ def sections(board: Sequence[Row]) -> list[Section]:
             title += f" [{parameters_text(data.parameters).replace(',', ', ')}]"
         if data and sum(other[:2] == key[:2] for other in groups) > 1:
             title += f" · {data.fingerprint[:8]} · public {data.public} {data.public_fingerprint[:8]}"
-        made.append(Section(slug("/".join(key)), title, data, tuple(groups[key]), _splits(groups[key])))
+        made.append(
+            Section(
+                slug("/".join(key)),
+                title,
+                data,
+                tuple(groups[key]),
+                balanced(groups[key][0].choice),
+                _splits(groups[key]),
+            )
+        )
     return made
 
 

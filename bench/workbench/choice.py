@@ -77,7 +77,7 @@ class Choice:
     @property
     def balanced(self) -> bool:
         """Whether surplus labels are withheld."""
-        return self.features is None if self.balance is None else self.balance
+        return balanced({"features": self.features, "balance": self.balance})
 
     @property
     def extractor(self) -> Chosen[Extractor] | None:
@@ -159,6 +159,11 @@ def _check_preset(name: str) -> None:
 
     if name not in PRESETS:
         raise UsageError(f"unknown preset {name!r}; {did_you_mean(name, PRESETS)}")
+
+
+def balanced(choice: Mapping[str, object]) -> bool:
+    """Whether surplus labels are withheld under a choice, given as `Record.choice`."""
+    return choice["features"] is None if choice["balance"] is None else bool(choice["balance"])
 
 
 def collection(choice: Mapping[str, object], data: DatasetRecord | None) -> tuple[object, ...]:
