@@ -28,12 +28,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.contract.mechanism import Mechanism
 from bench.eve.channel import FEWEST, Channel, Simulated, axes, measure
 from bench.pair_distances import pair_distances
 from bench.pairs.posterior import PosteriorScores
 from bench.seeds import derive, generator
-from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
+from bench.types import Attack, Attacker, Dataset, Mechanism, NotApplicable, Parameter, Release, View
 
 OTHER = 1e6
 """Nats that a candidate with other labels is less likely by: more than noise makes up for, and still finite."""

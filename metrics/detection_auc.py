@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from bench.evidence import DetectionEvidence
+from bench.statistics.mean_auc import mean_auc
 from bench.types import Column, Metric, Score
-from metrics.utility_auc import UtilityAUC
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,6 @@ class DetectionAUC(Metric[DetectionEvidence]):
         Raises:
             NotApplicable: The rows are all normal or all abnormal.
         """
-        (released,) = UtilityAUC()(evidence.released).parts.values()
-        (raw,) = UtilityAUC()(evidence.original).parts.values()
+        (released,) = mean_auc(evidence.released).parts.values()
+        (raw,) = mean_auc(evidence.original).parts.values()
         return replace(released, parts={"raw image": raw}, note="95 % bootstrap over people")

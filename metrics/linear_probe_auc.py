@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from bench.evidence import LinearProbeEvidence
+from bench.statistics.mean_auc import mean_auc
 from bench.types import Column, Metric, Score
-from metrics.utility_auc import UtilityAUC
 
 
 @dataclass(frozen=True)
@@ -31,5 +31,5 @@ class LinearProbeAUC(Metric[LinearProbeEvidence]):
     for_features: ClassVar[bool] = True
 
     def __call__(self, evidence: LinearProbeEvidence) -> Score:
-        """`UtilityAUC` on test rows without noise: mean over findings and seeds, each finding as a part."""
-        return UtilityAUC()(evidence.by_noise[0.0])
+        """`mean_auc` on test rows without noise: mean over findings and seeds, each finding as a part."""
+        return mean_auc(evidence.by_noise[0.0])

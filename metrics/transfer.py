@@ -11,9 +11,9 @@ from torch import Tensor
 
 from bench.evidence import TransferEvidence, UtilityEvidence
 from bench.seeds import derive
+from bench.statistics.mean_auc import mean_auc
 from bench.statistics.resampling import LEVELS, draw_weights
 from bench.types import Column, Metric, NotApplicable, Score
-from metrics.utility_auc import UtilityAUC
 
 DRAWS = 1000
 HEADLINES = ("p/o", "p/p")
@@ -40,8 +40,8 @@ class TransferAUC(Metric[TransferEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: TransferEvidence) -> Score:
-        """`UtilityAUC` of each route. Raises NotApplicable where nothing was trained on the release."""
-        return _headline({route: UtilityAUC()(found) for route, found in evidence.by_route.items()})
+        """`mean_auc` of each route. Raises NotApplicable where nothing was trained on the release."""
+        return _headline({route: mean_auc(found) for route, found in evidence.by_route.items()})
 
 
 @dataclass(frozen=True)

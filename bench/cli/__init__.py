@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench import shadowing
 from bench.contract.preset import PRESETS
 from bench.plugins.groups import GROUPS
 from bench.plugins.option import add_flags, options
@@ -41,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     options = parser().parse_args(arguments)
     try:
+        shadowing.guard()
         command = importlib.import_module(f"bench.cli.commands.{options.verb}")
         return int(command.main(options))
     except KeyboardInterrupt:
@@ -51,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        if type(error).__name__ in ("UsageError", "DataError") or isinstance(error, OSError):
+        if type(error).__name__ in ("UsageError", "DataError", "ShadowedError") or isinstance(error, OSError):
             print(f"bench: {error}", file=sys.stderr)
             return 2
         raise

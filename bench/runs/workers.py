@@ -19,11 +19,13 @@ from multiprocessing.process import BaseProcess
 
 import psutil
 
+from bench import shadowing
 from bench.contract.seal import ContractError
 from bench.contract.source import DataError
 from bench.plugins.spec import UsageError
 from bench.progress import LOGGER, Forwarder
 from bench.runs.backend import Job, Outcome
+from bench.shadowing import ShadowedError
 from bench.types import NotApplicable
 from bench.workbench.machine import cores
 
@@ -54,6 +56,8 @@ class Workers:
         methods = multiprocessing.get_all_start_methods()
         self._context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         if "forkserver" in methods:
+            # Or else the server looks for modules in the working folder first: a bench.py there would end every worker.
+            os.environ.setdefault("PYTHONSAFEPATH", "1")
             self._context.set_forkserver_preload(["bench.runs.tasks"])
         self._waiting: deque[Job] = deque()
         self._running: list[_Running] = []
@@ -173,6 +177,7 @@ def _work(job: Job, pipe: Connection, threads: int) -> None:
     LOGGER.propagate = False
     LOGGER.addHandler(Forwarder(lambda stage, done, total: pipe.send(("progress", stage, done, total))))
     try:
+        shadowing.guard()
         pipe.send(("ok", job.work(job.argument), None))
     except NotApplicable as reason:
         pipe.send(("not-applicable", None, str(reason)))
@@ -180,6 +185,10 @@ def _work(job: Job, pipe: Connection, threads: int) -> None:
         pipe.send(("failed", None, f"out of memory: {error}"))
     except (ContractError, DataError, UsageError) as error:  # ours: the text is complete
         pipe.send(("failed", None, str(error)))
+    except ShadowedError as error:
+        print(error, file=sys.stderr)
+        names = ", ".join(error.names)
+        pipe.send(("failed", None, f"other modules than Veil Bench's answer to {names}: the log says where they lie"))
     except Exception as error:  # whatever an adapter raises becomes its own outcome
         traceback.print_exc()
         pipe.send(("failed", None, f"{type(error).__name__}: {error}"))

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from bench.cli.commands.run import perform
 from bench.evidence import AuditEvidence
+from bench.plugins.chosen import choose
 from bench.results.records import Record, ScoreRecord, score_record
 from bench.runs.display import to_stdout
 from bench.runs.plan import data_key, standing, work
@@ -22,7 +23,6 @@ from bench.workbench.place import Place
 from leaderboard.board import epsilon_text
 from leaderboard.claims import METRIC, verdict
 from leaderboard.entries import number, reason
-from metrics.empirical_epsilon import EmpiricalEpsilon
 
 
 def main(options: argparse.Namespace) -> int:
@@ -90,7 +90,7 @@ def _at(record: Record, confidence: float) -> ScoreRecord:
     trials, hits, false_alarms = (_count(told, name) for name in ("trials", "hits", "false_alarms"))
     bounds = (math.inf if bound is None else bound for bound in (claim.epsilon, claim.derived))
     stated = PrivacyClaim(claim.unit, next(bounds), claim.delta, claim.assumptions, claim.basis, next(bounds))
-    metric = EmpiricalEpsilon()
+    metric = choose("metrics", METRIC, record.preset).plugin
     score = metric(AuditEvidence(stated, trials, hits, false_alarms, confidence))
     return score_record(score, better=metric.better, unit=metric.unit)
 
