@@ -34,6 +34,7 @@ from bench.eve.unmixing import Dictionary, Effort, Explained, above_mean, build,
 from bench.pairs.cosine import CosineScores, apart
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, NotApplicable, PairScores, Parameter, Release, View
+from bench.validation import at_least
 
 Reading = Literal["plain", "public", "row"]
 
@@ -63,9 +64,8 @@ class AbsoluteCorrelation(Attack):
     restarts: int = 3
 
     def __post_init__(self) -> None:
-        for what, least in (("shortlist", 1), ("rounds", 1), ("restarts", 0)):
-            if getattr(self, what) < least:
-                raise ValueError(f"{what} must be at least {least}, got {getattr(self, what)}")
+        at_least(1, shortlist=self.shortlist, rounds=self.rounds)
+        at_least(0, restarts=self.restarts)
 
     def fit(self, view: View, seed: int) -> AbsoluteCorrelationAttacker:
         """Choose how rows are read. Raises NotApplicable for releases of another shape or without links."""

@@ -31,6 +31,7 @@ from bench.seeds import derive
 from bench.statistics.distances import standardise
 from bench.statistics.nearest import nearest
 from bench.types import Attack, Attacker, Dataset, Parameter, Release, View
+from bench.validation import at_least
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,8 @@ class GANLeaks(Attack):
     references: int = 4
 
     def __post_init__(self) -> None:
-        if self.draws < 0:
-            raise ValueError(f"draws must be at least 0, got {self.draws}")
-        if self.references < 1:
-            raise ValueError(f"references must be at least 1, got {self.references}")
+        at_least(0, draws=self.draws)
+        at_least(1, references=self.references)
 
     def fit(self, view: View, seed: int) -> GANLeaksAttacker:
         """Run the scheme on Eve's own rows.

@@ -35,6 +35,7 @@ from bench.pairs.cosine import CosineScores, apart
 from bench.progress import report
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Scheme, View
+from bench.validation import at_least, between
 
 RIDGES = (1e-3, 1e-1)
 PROBE_ROWS = 512
@@ -63,10 +64,8 @@ class Leverage(Attack):
     tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
-        if self.keys < 2:
-            raise ValueError(f"keys must be at least 2, got {self.keys}")
-        if not 0 < self.tolerance < 1:
-            raise ValueError(f"tolerance must be above 0 and below 1, got {self.tolerance}")
+        at_least(2, keys=self.keys)
+        between(0, 1, tolerance=self.tolerance)
 
     def fit(self, view: View, seed: int) -> LeverageAttacker:
         """Choose a layout and average over simulated keys. Raises NotApplicable for releases without links."""

@@ -34,6 +34,7 @@ from bench.pair_distances import pair_distances
 from bench.pairs.posterior import PosteriorScores
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
+from bench.validation import at_least
 
 OTHER = 1e6
 """Nats that a candidate with other labels is less likely by: more than noise makes up for, and still finite."""
@@ -68,10 +69,9 @@ class Likelihood(Attack):
     labels: bool = False
 
     def __post_init__(self) -> None:
-        if self.keys < FEWEST:
-            raise ValueError(f"keys must be at least {FEWEST}, got {self.keys}")
-        if self.rows < 2 or self.axes < 1:
-            raise ValueError(f"rows must be at least 2 and axes at least 1, got {self.rows} and {self.axes}")
+        at_least(FEWEST, keys=self.keys)
+        at_least(2, rows=self.rows)
+        at_least(1, axes=self.axes)
 
     def fit(self, view: View, seed: int) -> StatedAttacker | MeasuredAttacker:
         """Locate the candidates, or measure the density. Raises NotApplicable for releases without links."""

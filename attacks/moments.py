@@ -34,6 +34,7 @@ from bench.nets.towers import Towers
 from bench.pairs.cosine import CosineScores, apart
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
+from bench.validation import at_least, positive
 
 ORDERS = range(2, 15)
 FEATURES = 1 + len(ORDERS)
@@ -77,11 +78,9 @@ class Moments(Attack):
     patience: int = 250
 
     def __post_init__(self) -> None:
-        for what, least in (("steps", 1), ("batch", 2), ("width", 1), ("patience", 1)):
-            if getattr(self, what) < least:
-                raise ValueError(f"{what} must be at least {least}, got {getattr(self, what)}")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
+        at_least(1, steps=self.steps, width=self.width, patience=self.patience)
+        at_least(2, batch=self.batch)
+        positive(learning_rate=self.learning_rate)
 
     def fit(self, view: View, seed: int) -> MomentsAttacker:
         """Choose a layout and train the towers. Raises NotApplicable for a single candidate and without links."""

@@ -33,6 +33,7 @@ from bench.rows.label_classes import label_classes
 from bench.rows.originals import in_order
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, NotApplicable, PairScores, Release, View
+from bench.validation import at_least
 
 EXACT = 2.0**-36
 """Squared distance, in units of a released row's mean squared length, up to which two rows are one but for rounding."""
@@ -56,8 +57,7 @@ class ReClustering(Attack):
     rounds: int = 20
 
     def __post_init__(self) -> None:
-        if self.rounds < 1:
-            raise ValueError(f"rounds must be at least 1, got {self.rounds}")
+        at_least(1, rounds=self.rounds)
 
     def fit(self, view: View, seed: int) -> ReClusteringAttacker:
         """Release the candidates twice. Raises NotApplicable for releases without one released row a raw row."""

@@ -35,6 +35,7 @@ from bench.pairs.mutual import best
 from bench.progress import report
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, PairScores, Parameter, Release, View
+from bench.validation import at_least
 
 FEWEST_PAIRS = 2 * FOLDS
 FADING = 0.7
@@ -102,9 +103,8 @@ class Surrogate(Attack):
             raise TypeError(f"base must be an attack, got {type(self.base).__name__}")
         if self.base.uses_labels:
             raise ValueError(f"base must be an attack that does without labels, and {self.base.name} asks for them")
-        for what, least in (("rounds", 1), ("most_pairs", FEWEST_PAIRS), ("held_out", 1)):
-            if getattr(self, what) < least:
-                raise ValueError(f"{what} must be at least {least}, got {getattr(self, what)}")
+        at_least(1, rounds=self.rounds, held_out=self.held_out)
+        at_least(FEWEST_PAIRS, most_pairs=self.most_pairs)
 
     def fit(self, view: View, seed: int) -> SurrogateAttacker:
         """Fit the base attack and choose a surrogate on simulated keys. Raises NotApplicable where the base does."""

@@ -32,6 +32,7 @@ from torch import Tensor
 from bench.owner.noise_stream import content_seed
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State
+from bench.validation import at_least, one_of
 
 FEWEST_KEPT = 0.01  # of the weights drawn: redrawing the others then ends soon
 TRIAL_DRAWS = 10_000
@@ -56,10 +57,8 @@ class InstaHide(Method):
     query: Literal["plain", "signed"] = "plain"
 
     def __post_init__(self) -> None:
-        if self.k < 2:
-            raise ValueError(f"k must be at least 2, got {self.k}")
-        if self.query not in ("plain", "signed"):
-            raise ValueError(f"query must be plain or signed, got {self.query!r}")
+        at_least(2, k=self.k)
+        one_of(("plain", "signed"), query=self.query)
         if not 0 < self.largest <= 1:
             raise ValueError(f"largest must be above 0 and at most 1, got {self.largest}")
         kept = float((_drawn(TRIAL_DRAWS, self.k, generator(0)).amax(dim=1) <= self.largest).float().mean())

@@ -38,6 +38,7 @@ from torch import Tensor
 from bench.owner.same_size_clusters import same_size_clusters
 from bench.rows.label_classes import label_classes
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+from bench.validation import at_least, one_of
 
 Variant = Literal["within-class", "paper"]
 
@@ -61,10 +62,8 @@ class KSame(Method):
     variant: Variant = "within-class"
 
     def __post_init__(self) -> None:
-        if self.k < 2:
-            raise ValueError(f"k must be at least 2, got {self.k}")
-        if self.variant not in get_args(Variant):
-            raise ValueError(f"variant must be one of {', '.join(get_args(Variant))}, got {self.variant}")
+        at_least(2, k=self.k)
+        one_of(get_args(Variant), variant=self.variant)
 
     def fit(self, public: Dataset, seed: int) -> KSameScheme:
         """Nothing to learn."""

@@ -21,6 +21,7 @@ from bench.nets.patches import cut, fold, patch_grid, patch_sizes
 from bench.nets.random_layers import draw_layers, random_layers
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+from bench.validation import at_least
 
 ROWS_AT_ONCE = 4096
 
@@ -41,9 +42,7 @@ class RandomLayers(Method):
     patch_size: int = 16
 
     def __post_init__(self) -> None:
-        for what in ("depth", "patch_size"):
-            if getattr(self, what) < 1:
-                raise ValueError(f"{what} must be at least 1, got {getattr(self, what)}")
+        at_least(1, depth=self.depth, patch_size=self.patch_size)
 
     def fit(self, public: Dataset, seed: int) -> RandomLayersScheme:
         """Nothing to learn but the shape of an image.

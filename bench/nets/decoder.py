@@ -21,6 +21,7 @@ from bench.nets.sau import SAU
 from bench.nets.seeded import seeded
 from bench.progress import report
 from bench.seeds import derive, generator
+from bench.validation import at_least
 
 Shape = tuple[int, int, int]
 
@@ -101,8 +102,7 @@ def train_decoder(
             f"a decoder learns from image pairs, (n, c, h, w) both, at least one: got shapes {tuple(released.shape)} "
             f"and {tuple(raw.shape)}"
         )
-    if steps < 1 or batch < 1:
-        raise ValueError(f"steps and batch must be at least 1, got {steps} and {batch}")
+    at_least(1, steps=steps, batch=batch)
     device = raw.device
     with seeded(derive(seed, "decoder"), device):
         decoder = Decoder(_shape(released), _shape(raw), width=width)

@@ -27,6 +27,7 @@ from torch.nn.functional import linear, logsigmoid, pixel_shuffle, pixel_unshuff
 
 from bench.nets.classifier import Precision
 from bench.nets.flow import Flow
+from bench.validation import at_least
 
 SMALLEST_SIDE = 4
 SMALLEST_DEVIATION = 1e-4
@@ -151,9 +152,7 @@ class Glow(Flow):
 
     def __init__(self, shape: Shape, *, levels: int, depth: int, width: int, precision: Precision = "float32") -> None:
         super().__init__()
-        for what, size in (("levels", levels), ("depth", depth), ("width", width)):
-            if size < 1:
-                raise ValueError(f"{what} must be at least 1, got {size}")
+        at_least(1, levels=levels, depth=depth, width=width)
         c, h, w = shape
         if levels > most_levels(h, w):
             raise ValueError(

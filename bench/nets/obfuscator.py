@@ -22,6 +22,7 @@ from bench.nets.classifier import Standardise
 from bench.nets.patches import cut, fold, patch_grid
 from bench.nets.random_layers import draw_layers, random_layer
 from bench.nets.sau import SAULayer
+from bench.validation import at_least
 
 HEADS = 4
 
@@ -73,8 +74,6 @@ class Obfuscator(nn.Module):
 
 def check_sizes(*, width: int, blocks: int, depth: int) -> None:
     """Raise ValueError unless these are sizes of an obfuscator."""
-    for what, number in (("blocks", blocks), ("depth", depth)):
-        if number < 1:
-            raise ValueError(f"{what} must be at least 1, got {number}")
+    at_least(1, blocks=blocks, depth=depth)
     if width < 4 or width % 4 or math.isqrt(width) ** 2 != width:
         raise ValueError(f"width must be an even square such as 64, 144 or 256, got {width}")

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm, scaled_dot_product_attention, selu
 
 from bench.nets.patches import cut, patch_grid
+from bench.validation import at_least
 
 GATE_START = -2.0
 POSITION_START = 0.5
@@ -62,8 +63,7 @@ class SAU(nn.Module):
 
     def __init__(self, width: int, depth: int, *, locations: int = 0, heads: int = 4, residual: bool = True) -> None:
         super().__init__()
-        if depth < 1:
-            raise ValueError(f"depth must be at least 1, got {depth}")
+        at_least(1, depth=depth)
         self.layers = nn.Sequential(*(SAULayer(width, heads, locations, residual) for _ in range(depth)))
 
     def forward(self, tokens: Tensor) -> Tensor:

@@ -201,7 +201,7 @@ def test_training_leaves_the_global_random_numbers_alone():
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"encoder": "vgg"}, "one of sau, vit, resnet18, got 'vgg'"),
+        ({"encoder": "vgg"}, "one of sau, vit, resnet18; got 'vgg'"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"patience": 0}, "patience must be at least 1, got 0"),
         ({"batch": 1}, "batch must be at least 2, got 1"),

@@ -177,12 +177,12 @@ def test_a_delta_that_would_allow_to_publish_a_row_is_refused() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"epsilon": 1e-3}, "epsilon must lie between 0.01 and 500"),
-        ({"epsilon": 1e3}, "epsilon must lie between 0.01 and 500"),
-        ({"epsilon": math.nan}, "epsilon must lie between"),
+        ({"epsilon": 1e-3}, r"epsilon must be in \[0.01, 500\]"),
+        ({"epsilon": 1e3}, r"epsilon must be in \[0.01, 500\]"),
+        ({"epsilon": math.nan}, "epsilon must be in"),
         ({"clip_norm": math.inf}, "clip_norm must be positive and finite"),
-        ({"delta": 1.0}, "delta must lie between"),
-        ({"epochs": 0}, "epochs and batch"),
+        ({"delta": 1.0}, "delta must be above 0 and below 1"),
+        ({"epochs": 0}, "epochs must be at least 1"),
         ({"width": 6}, "multiple of 4"),
         ({"pretrain": -1}, "pretrain must be"),
     ],
