@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from bench.results.records import ClaimRecord, DatasetRecord, PluginRecord, Record, ScoreRecord
 
@@ -11,7 +11,12 @@ WHEN = "2025-01-02T03:04:05Z"
 
 
 def score(
-    value: float, low: float | None = None, high: float | None = None, *, better: str = "lower", **more: Any
+    value: float,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    better: Literal["higher", "lower"] = "lower",
+    **more: Any,
 ) -> ScoreRecord:
     usual = {"n": 100, "null": None, "null_low": None, "null_high": None, "unit": ""}
     return ScoreRecord(value=value, low=low, high=high, better=better, **(usual | more))

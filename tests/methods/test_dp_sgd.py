@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -14,17 +13,10 @@ from bench.nets.private_training import PrivateCourse, account, calibrate, row_l
 from bench.types import Dataset, NotApplicable
 from methods.dp_sgd import DPSGD
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 NAN = float("nan")
 COURSE = PrivateCourse(epsilon=8.0, delta=1e-5, epochs=1, batch=10_000, learning_rate=0.5, clip_norm=0.7)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Networks this small only lose time to a second thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def data(n: int = 240, seed: int = 0, *, table: bool = False, exclusive: bool = False) -> Dataset:
