@@ -6,8 +6,8 @@ the weights is a sparse, non-negative phase retrieval: alternately guess the sig
 find the weights by least squares (Gerchberg and Saxton 1972; Netrapalli et al. 2013).
 
 Differences from Carlini et al.:
-- They know none of the images and recover them from many mixtures. Here Eve holds the raw rows and asks which of them
-  stand in a released row; no network is trained.
+- They know none of the images and recover them from many mixtures. Here Eve, the attacker, holds the raw rows and asks
+  which of them stand in a released row; no network is trained.
 - First guess of the signs: those of the mean row, since X-rays are alike. What the candidates explain beyond the mean
   row is found by ridge regression on all of them, the strongest few are refitted without negative weights, and their
   mixture gives the next signs (`bench.eve.unmixing`). A released row that is not explained to a ten-thousandth starts

@@ -1,4 +1,4 @@
-"""Contrastive: two towers learn, over keys of Eve's own, which released row belongs to which raw row.
+"""Contrastive: two towers learn, over keys that Eve, the attacker, draws, which released row belongs to which raw row.
 
 Source: Yala et al., Syfer (2022), section 4.1: an instance encoder and a set encoder for the raw rows, another pair for
 the released rows, cosine similarity, softmax over a batch; every step a fresh key; trained on the candidates themselves

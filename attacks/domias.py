@@ -5,8 +5,8 @@ overfitting detection" (AISTATS): the score is p_release(x) / p_reference(x) (eq
 densities by Gaussian kernels (their non-parametric choice).
 
 Differences:
-- The reference rows are those that Eve knows to be outside the release: her control rows, and the public ones where
-  they are of the same collection.
+- The reference rows are those that Eve, the attacker, knows to be outside the release: her control rows, and the public
+  ones where they are of the same collection.
 - Both densities are taken along the principal axes of the reference rows, in units of their deviations (the paper
   reduces images first, and scales each density by its own rows' covariance). The bandwidth is Scott's factor for as
   many rows and axes, times `bandwidth`.

@@ -6,9 +6,9 @@ Ridge leverage scores, diag(X (X^T X + c I)^-1 X^T) (Alaoui and Mahoney 2015), a
 random map leaves of them hardly depends on its key.
 
 Differences from comparing the leverage scores of raw and released rows:
-- Eve compares a release with what she expects of it: she encodes her candidates under keys of her own and averages the
-  scores of each. For linear maps that is the leverage of the raw row; random layers change it, the same way under every
-  key.
+- Eve, the attacker, compares a release with what she expects of it: she encodes her candidates under keys of her own
+  and averages the scores of each. For linear maps that is the leverage of the raw row; random layers change it, the
+  same way under every key.
 - Three scores a location: the plain one and two ridges, 0.001 and 0.1 of the mean squared singular value. The plain one
   takes more rows than numbers a piece (with fewer, all are equal); the ridges go on where it ends.
 - Scores become ranks within their set, since several rows share outliers. Ranks are compared by the cosine of their

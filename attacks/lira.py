@@ -1,8 +1,8 @@
 """LiRA: how likely a release is, seen from one candidate, if the candidate is in it and if it is not.
 
-Source: Carlini et al. 2022, "Membership inference attacks from first principles" (LiRA), the online attack: Eve
-releases random halves of a pool of rows, fits normal densities to a statistic of each candidate where it is in and
-where it is out (`bench.eve.in_out`), and takes the log ratio of the two at the statistic of the real release.
+Source: Carlini et al. 2022, "Membership inference attacks from first principles" (LiRA), the online attack: Eve, the
+attacker, releases random halves of a pool of rows, fits normal densities to a statistic of each candidate where it is
+in and where it is out (`bench.eve.in_out`), and takes the log ratio of the two at the statistic of the real release.
 
 Differences:
 - Shadow models are shadow releases: the known scheme under keys of Eve's own. In place of the confidence of a

@@ -1,18 +1,18 @@
 """Moments: how the numbers of a patch are spread tells which patch it was, and shuffled patches are matched as sets.
 
 Source: Carlini et al., "NeuraCrypt is not private" (2021): a random network keeps relations between the statistics of a
-patch before and after encoding; two small networks, trained by contrast on keys of the attacker's own, learn them.
-Features of a patch, after the mean over the data set is subtracted at each position: its mean, and the i-th root of the
-absolute i-th central moment, i = 2 to 14, as logarithms.
+patch before and after encoding; two small networks, trained by contrast on keys that Eve, the attacker, draws, learn
+them. Features of a patch, after the mean over the data set is subtracted at each position: its mean, and the i-th root
+of the absolute i-th central moment, i = 2 to 14, as logarithms.
 
 Differences from the source:
 - It matches patches and then assigns images to images. Here an image's embedding is a network of the mean over its
   patches' embeddings (Zaheer et al. 2017, Deep Sets), so that an image is scored at once, whatever the order of its
   patches.
 - Raw patches carry a learned vector of their place. Released ones do where their places are kept.
-- Neither the pieces of a release nor whether their places are kept is known to the attack: she compares the features
-  of two releases under keys of her own, by every layout, in place and sorted, and takes what repeats best; sets of the
-  usual patches (16 pixels, where they fit) unless another is far better.
+- Neither the pieces of a release nor whether their places are kept is known to Eve: she compares the features of two
+  releases under keys of her own, by every layout, in place and sorted, and takes what repeats best; sets of the usual
+  patches (16 pixels, where they fit) unless another is far better.
 - Every step has a fresh key; held-out keys say when to stop (`bench.eve.contrast`).
 """
 

@@ -7,8 +7,8 @@ distance to their nearest generated row, or as a percentile of all distances bet
 Distances are Euclidean between principal components.
 
 Differences:
-- Columns are scaled to unit deviation before the principal axes are taken, all by rows that Eve knows to be outside the
-  release (the paper's axes are those of rows of the same kind).
+- Columns are scaled to unit deviation before the principal axes are taken, all by rows that Eve, the attacker, knows to
+  be outside the release (the paper's axes are those of rows of the same kind).
 - The weighted form sums log(epsilon / d) inside the ball, so that a row on its edge counts nothing; without that, the
   sign of a term would depend on the unit of distance. Distances below `CLOSEST` times epsilon count as that.
 - Releases without a generator give what rows they have.

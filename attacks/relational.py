@@ -1,10 +1,10 @@
 """Relational: the release is matched to the raw rows by how its rows relate to each other.
 
 Source: design of this project; graph matching by Gram matrices. A wide network with random weights has a nearly
-deterministic kernel, so that Eve knows the inner products of released rows in advance: she releases the candidates
-under keys of her own and takes the mean. Signatures of rows (length, quantiles of inner products, leverages at several
-ridges), compared in units of how far they differ from key to key (Fisher's discriminant), begin a one-to-one matching
-(Hungarian method), which is then refined in turn: score each pair by the inner product of their Gram rows, the
+deterministic kernel, so that Eve, the attacker, knows the inner products of released rows in advance: she releases the
+candidates under keys of her own and takes the mean. Signatures of rows (length, quantiles of inner products, leverages
+at several ridges), compared in units of how far they differ from key to key (Fisher's discriminant), begin a one-to-one
+matching (Hungarian method), which is then refined in turn: score each pair by the inner product of their Gram rows, the
 columns matched as they are now; match anew; until the matching stays.
 
 Differences from plain relational matching:

@@ -14,7 +14,7 @@ Differences from the paper:
   150).
 - The preset `paper` is Table 1's column for chest X-rays; that for MNIST has flat_blocks=2, flat_width=392,
   train_batch=512 and learning_rate=5e-4.
-- Released numbers are not clamped to [0, 1]: that would be post-processing and hide the latent from Eve.
+- Released numbers are not clamped to [0, 1]: that would be post-processing and hide the latent from Eve, the attacker.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class CADPKey(Key):
     def release(self, private: Dataset) -> Release:
         """Rows with fresh noise each, labels as they are. The same rows get the same noise again, any others new noise.
 
-        New rows reach Bob's model as they are, as in the paper.
+        New rows reach Bob, who trains a model on the release, as they are, as in the paper.
         """
         noise = self.scheme.noise
         code = noise.locate(private)

@@ -20,7 +20,8 @@ Differences from the paper:
   `epsilon_per_pixel` is one channel of a pixel.
 - An element with the same latent in all training images is set to it; the paper divides zero by zero.
 - Released numbers are not clamped to [0, 1] or rounded to 8 bits. It would be post-processing and cost the claim
-  nothing, but Eve could no longer read the noisy latent off exactly: figures would then praise the clamp.
+  nothing, but Eve, the attacker, could no longer read the noisy latent off exactly: figures would then praise the
+  clamp.
 - The network is smaller except in the preset `paper`; `bench.nets.flow_training` names how training differs (Adam, a
   cosine, clipped gradients). A tenth of the public people is held out to judge it; ranges are those of the others.
 """

@@ -1,4 +1,4 @@
-"""DP-SGD: Bob's classifier trained privately on the raw private rows; it is published, and no row is.
+"""DP-SGD: a classifier trained privately on the raw private rows; the owner publishes it, and no row.
 
 Source: Abadi et al., Deep Learning with Differential Privacy (2016), Algorithm 1, through Opacus: gradients clipped row
 by row, Gaussian noise on their sum, batches by Poisson sampling, the noise calibrated by Opacus' accountant (PRV: Gopi

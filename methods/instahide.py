@@ -13,12 +13,13 @@ Differences:
 - A release happens once. The authors' training encrypts the whole set anew in every epoch, which hands out hundreds of
   mixtures of each image; here each row is the first constituent of one mixture, a constituent of k in all, and a key
   mixes the same rows in the same way whenever it is asked.
-- The k constituents of a row are distinct. Independent permutations now and then mix a row with itself; such places are
-  mended by swaps. Up to 2 k - 2 rows leave few ways to do so: their permutations are shifts of a random circle.
+- The k constituents of a row are distinct. Independent permutations now and then mix a row with itself; these places
+  are mended by swaps. Up to 2 k - 2 rows leave few ways to do so: their permutations are shifts of a random circle.
 - Rows are standardised by the public set's mean and deviation (a table's by column), not by those of the private rows.
 - The paper knows every label. Here a mixed label is the weighted mean over the constituents whose label is known, and
   NaN if none is.
-- New images reach Bob's model without partners, whose labels would show in his predictions; see `query`.
+- New images reach Bob, who trains a model on the release, without partners, whose labels would show in his predictions;
+  see `query`.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ and at query.
 
 Differences:
 - The width is a multiple of the patch's area and the released set of patch vectors is folded into an image of that many
-  channels, so that Bob's networks and the attacks that cut images into patches meet one vector a patch. Width 256 by
-  default; 2048 (`channels` 8) in the preset `paper`.
+  channels, so that the networks of Bob, who trains on the release, and the attacks that cut images into patches meet
+  one vector a patch. Width 256 by default; 2048 (`channels` 8) in the preset `paper`.
 - `statistics` may be "fixed": mean and variance of each layer under this key on public images. Then an encoding depends
   on its image and the key alone, and a single image can be encoded. This is not in the paper.
 - Images are standardised by the public set's mean and deviation.

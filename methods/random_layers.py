@@ -2,7 +2,7 @@
 
 Source: the random layers of Syfer (Yala et al. 2022, section 5; see `bench.nets.random_layers`) without its trained
 obfuscators: a rung of the ladder on which attacks show their reach. The kernel of a wide random network is nearly the
-same whatever its weights, so the Gram matrices of such a release are known in advance and it can be broken.
+same whatever its weights, so the Gram matrices of a release by random layers are known in advance and it can be broken.
 
 Differences from Syfer: no obfuscator layers, hence no public data; nothing mixes the patches. A patch has as many
 numbers after each layer as before the first, and the release is again an image of the same shape. Labels are released

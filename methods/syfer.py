@@ -5,7 +5,8 @@ The network is in `bench.nets.obfuscator`, its training in `bench.nets.obfuscato
 `bench.owner.label_code`, each with what it chooses where the paper is silent.
 
 Differences from the paper, beside those named there:
-- The paper's numbers for lambda_reid, lambda_rec and the learning rate were lost with its equations: ours are guesses.
+- The copy of the paper at hand lacks its equations, and with them lambda_reid, lambda_rec and the learning rate: ours
+  are guesses.
 - The released image holds a square a token: with 16 patches of 16 x 16 and width 256, 64 x 64 pixels again.
 - A finding's labels are flipped or not, exclusive classes permuted. Which of the two is settled by the public data.
 - On a CPU everything is float32. Training on CUDA may run in bfloat16 and compiled (`cuda_bfloat16`, `cuda_compile`);

@@ -37,9 +37,7 @@ class Top1(Metric[PairEvidence]):
     name: ClassVar[str] = "top-1"
     unit: ClassVar[str] = "share"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
-    source: ClassVar[str] = (
-        "design/METHODS.md, likelihood attack: AUC depends on the normalisation of scores, rank does not"
-    )
+    source: ClassVar[str] = "rank-1 identification rate, as in the FERET evaluation (Phillips et al. 2000)"
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """Mean over keys and data samples; the interval is their spread.

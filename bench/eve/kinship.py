@@ -22,11 +22,11 @@ LARGEST_AGREEMENT = 0.98
 
 @dataclass(frozen=True)
 class Look:
-    """How Eve reads a release.
+    """How Eve, the attacker, reads a release.
 
     Args:
         reading: As in `bench.eve.tokens`.
-        locations: Likewise.
+        locations: Of the reading, as in `bench.eve.tokens.tokens`.
         related: Compute Gram matrices; without, signatures only.
         seed: Draws the reference rows of large sets.
     """

@@ -4,8 +4,8 @@ Source: Yala et al., Syfer (2022), section 4.2 (the decoder that keeps encodings
 depth 3) and appendix E (the pictures decoded with parallel data that only the data owner has).
 
 Differences from the paper, which does not say how tokens enter and leave the SAU: each location has a linear map of its
-own on the way in, for the keys of such methods differ from location to location, and all share one on the way out. The
-answer is added to a learned image, at first the mean of the raw ones.
+own on the way in, for the keys of methods like Syfer differ from location to location, and all locations share a map on
+the way out. The answer is added to a learned image, at first the mean of the raw images.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class Level(nn.Module):
         return list(zip(cast(list[Mixing], self.mixings), cast(list[Coupling], self.couplings), strict=True))
 
     def expect(self, kept: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log deviation of the half that leaves, given the one that stays. Not at the top."""
+        """Mean and log deviation of the half that leaves, given the half that stays. Not at the top."""
         mean, log_scale = cast(nn.Conv2d, self.prior)(kept).chunk(2, dim=1)
         return mean, _bounded(log_scale)
 

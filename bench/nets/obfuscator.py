@@ -1,4 +1,4 @@
-"""Syfer's network: learned layers between random ones, which shape what the random ones make of an image.
+"""Syfer's network: learned layers between random layers, which shape what the random layers make of an image.
 
 Source: Yala et al., Syfer (2022), sections 4.2 and 5: blocks of learned layers (Simple Attention Units) and a random
 layer. The stated counts, 6.6 M learned and 6.3 M random parameters, agree with five blocks of five SAU layers each,

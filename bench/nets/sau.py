@@ -1,7 +1,7 @@
 """Simple Attention Unit (SAU): attention whose share is a learned gate, one a layer.
 
-Source: Yala et al., Syfer (2022), appendix C. The extracted paper lost its equations; this is the form that agrees with
-the stated parameter count of four width x width maps a layer (query, key, value and W):
+Source: Yala et al., Syfer (2022), appendix C. The copy of the paper at hand lacks its equations; this is the form that
+agrees with the stated parameter count of four width x width maps a layer (query, key, value and W):
 
     h = LayerNorm(x) + position,   o = s MHSA(h) + (1 - s) h,   out = x + SELU(W o + b),   s = sigmoid(gate)
 
