@@ -29,6 +29,7 @@ from bench.rows.drawn import drawn
 from bench.statistics.distances import standardise
 from bench.statistics.nearest import nearest
 from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View
+from bench.validation import at_least
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,7 @@ class DCR(Attack):
     draws: int = 10
 
     def __post_init__(self) -> None:
-        if self.draws < 0:
-            raise ValueError(f"draws must be at least 0, got {self.draws}")
+        at_least(0, draws=self.draws)
 
     def fit(self, view: View, seed: int) -> DCRAttacker:
         """Nothing is trained."""

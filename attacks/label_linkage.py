@@ -6,8 +6,9 @@ attributes that were left). Clusters within a class give nothing more than `atta
 
 - Pairs whose labels differ are ruled out; a label is the whole row of them, unknown ones as a value of their own. Rows
   that share their form with fewer candidates of the same label come first.
-- Eve is given labels only where the method's release depends on them. Elsewhere (on the reference methods too), and
-  where her own release shows that labels are encoded or withheld, this is re-clustering; the notes say so.
+- Eve, the attacker, is given labels only where the method's release depends on them. Elsewhere (on the reference
+  methods too), and where her own release shows that labels are encoded or withheld, this is re-clustering; the notes
+  say so.
 """
 
 from __future__ import annotations

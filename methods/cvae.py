@@ -48,6 +48,7 @@ from bench.owner.label_mix import LabelMix
 from bench.rows.hold_out import hold_out
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Role, Scheme, State
+from bench.validation import at_least, between, one_of
 from methods.cvae_decoder import Decoder
 
 
@@ -88,15 +89,11 @@ class CVAE(Method):
 
     def __post_init__(self) -> None:
         self.course()
-        for what in ("latent", "hidden"):
-            if getattr(self, what) < 1:
-                raise ValueError(f"{what} must be at least 1, got {getattr(self, what)}")
+        at_least(1, latent=self.latent, hidden=self.hidden)
         if not (self.variance >= 0 and math.isfinite(self.variance)):
             raise ValueError(f"variance must be at least 0 and finite, got {self.variance}")
-        if not 0 < self.held_out < 1:
-            raise ValueError(f"held_out must be above 0 and below 1, got {self.held_out}")
-        if self.publish not in ("set", "decoder"):
-            raise ValueError(f"publish must be set or decoder, got {self.publish!r}")
+        between(0, 1, held_out=self.held_out)
+        one_of(("set", "decoder"), publish=self.publish)
 
     def course(self) -> CVAECourse:
         """How the network is trained."""

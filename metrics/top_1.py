@@ -37,9 +37,7 @@ class Top1(Metric[PairEvidence]):
     name: ClassVar[str] = "top-1"
     unit: ClassVar[str] = "share"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
-    source: ClassVar[str] = (
-        "design/METHODS.md, likelihood attack: AUC depends on the normalisation of scores, rank does not"
-    )
+    source: ClassVar[str] = "rank-1 identification rate, as in the FERET evaluation (Phillips et al. 2000)"
     column: ClassVar[Column] = Column(
         title="Top-1",
         meaning="The share of images for which Eve's best-scored partner is the right one.",

@@ -12,6 +12,7 @@ from bench.eve.gram import gram, signature
 from bench.eve.tokens import Reading, tokens
 from bench.seeds import generator
 from bench.types import NotApplicable, Release
+from bench.validation import at_least
 
 REFERENCE_ROWS = 2048
 FLOOR = 1e-3
@@ -21,11 +22,11 @@ LARGEST_AGREEMENT = 0.98
 
 @dataclass(frozen=True)
 class Look:
-    """How Eve reads a release.
+    """How Eve, the attacker, reads a release.
 
     Args:
         reading: As in `bench.eve.tokens`.
-        locations: Likewise.
+        locations: Of the reading, as in `bench.eve.tokens.tokens`.
         related: Compute Gram matrices; without, signatures only.
         seed: Draws the reference rows of large sets.
     """
@@ -92,8 +93,7 @@ class Kinship:
 
 def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> Kinship:
     """What `simulate(0) ... simulate(keys - 1)`, releases of n rows with links, have in common; at least two keys."""
-    if keys < 2:
-        raise ValueError(f"keys must be at least 2, got {keys}")
+    at_least(2, keys=keys)
     total, grams = _averaged(look, simulate(0), n)
     products = total.T @ total
     last = grams

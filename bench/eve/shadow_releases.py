@@ -1,4 +1,4 @@
-"""Shadow releases: a known scheme run on halves of a pool of rows, so that every row is in half of them."""
+"""Shadow releases: Eve, the attacker, runs the scheme on halves of a pool of rows, every row in half of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shadow_releases(scheme: Scheme, pool: Dataset, count: int, seed: int) -> Ite
     same labels, withheld ones included) are halved one by one, so that all halves have the pool's proportions.
 
     Raises:
-        NotApplicable: The scheme cannot release such a half (a class of too few rows).
+        NotApplicable: The scheme cannot release a half (a class of too few rows).
         ValueError: An odd count, or a pool of fewer than two rows.
     """
     if count < 2 or count % 2:

@@ -3,10 +3,10 @@
 Source: Tölle et al., Content-aware differential privacy with conditional invertible neural networks (2022), section 4
 and appendix A; Ardizzone et al., Guided image generation with conditional INNs (2019). Images go through levels of
 downsampling, each followed by couplings of a convolutional subnetwork, and as flat vectors through couplings of a
-linear one; tables only through the latter. A random permutation stands after every coupling.
+linear subnetwork; tables only through the linear couplings. A random permutation stands after every coupling.
 
 Differences from the paper:
-- Rows are standardised by the public ones (one mean and deviation a channel, or a column), and the input noise of
+- Rows are standardised by the public rows (one mean and deviation a channel, or a column), and the input noise of
   training is in those units.
 - The condition enters ten times as large: among hundreds of inputs its few numbers are otherwise learned late.
 - All arithmetic is float32, also on accelerators: in bfloat16 a trained flow inverts to 0.05 only, in float32 to 1e-6.

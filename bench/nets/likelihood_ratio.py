@@ -1,4 +1,4 @@
-"""A likelihood ratio: how abnormal an image is, by a density of normal images and one of all, without a classifier.
+"""A likelihood ratio: how abnormal an image is, by a density of normal images and a density of all images.
 
 Source: the DP-GLOW paper, section 5 and equation 25, after Shibata et al.: log p(normal | x) = log p(x | normal) -
 log p(x) + a constant, with a Glow trained on normal images (M0) and one on normal and abnormal ones (M1).

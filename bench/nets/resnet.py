@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from torch import nn
 
+from bench.validation import at_least
+
 
 def resnet18(
     shape: tuple[int, int, int], outputs: int, *, width: int = 64, dropout: float = 0.0, features: bool = False
@@ -23,8 +25,7 @@ def resnet18(
         features: Return the pooled features (n, 8 * width) instead of logits (n, outputs).
     """
     channels, height, across = shape
-    if width < 1 or outputs < 1:
-        raise ValueError(f"width and outputs must be at least 1, got {width} and {outputs}")
+    at_least(1, width=width, outputs=outputs)
     import timm  # takes seconds to import: only where a network is really built
 
     network: nn.Module = timm.create_model(

@@ -1,4 +1,4 @@
-"""What is counted while the scores go by, and the plain torch way to count it; `pair_kernel` is the compiled one.
+"""What is counted while the scores go by, and the plain torch way to count it; `bench.pairs.kernel` is compiled.
 
 A census covers parts of the grid that share one set of levels: every score is placed among the levels once, counted for
 each part it lies in, and compared with the best linked score of its column under each notion of a true pair.

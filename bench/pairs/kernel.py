@@ -1,4 +1,4 @@
-"""The compiled way to count a block of scores on the CPU: `pair_census.TorchCounter` fused into one pass.
+"""The compiled way to count a block of scores on the CPU: `bench.pairs.census.TorchCounter` fused into one pass.
 
 Importing this module needs numba; `bench.pairs.sweep.engine` says whether it was found.
 """

@@ -1,11 +1,11 @@
 """One streaming sweep over all n x m pair scores, giving the integer counts that the pair metrics are made of.
 
-The grid never exists: blocks are read, counted and dropped (`pair_reader`). First all linked scores are read, exactly;
-they make a table in which every score finds its place among them (`pair_places`). Then the scores go by once and are
-counted by place, for every part of the grid at once (`pair_census`; `pair_kernel` where numba is installed). Where the
-scores are products of known factors, blocks may be float32 products: what their proven error leaves open is compared
-exactly, so that the counts are those of exact scores to the last tie. Counts are 64-bit; division happens once, in the
-metric.
+The grid never exists: blocks are read, counted and dropped (`bench.pairs.reader`). First all linked scores are read,
+exactly; they make a table in which every score finds its place among them (`bench.pairs.places`). Then the scores go by
+once and are counted by place, for every part of the grid at once (`bench.pairs.census`; `bench.pairs.kernel` where
+numba is installed). Where the scores are products of known factors, blocks may be float32 products: what their proven
+error leaves open is compared exactly, so that the counts are those of exact scores to the last tie. Counts are 64-bit;
+division happens once, in the metric.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Grid:
 
     Args:
         rows: Raw rows (int64, ascending, distinct), numbered in the whole grid.
-        cols: Released rows, likewise.
+        cols: Released rows (int64, ascending, distinct), numbered in the whole grid.
         links: For each notion (p, 2) int64, the true pairs, numbered in the whole grid; repeats count once.
     """
 

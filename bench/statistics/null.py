@@ -268,10 +268,11 @@ class Draws:
 def permutation_p(own: Sequence[float], permuted: Sequence[Sequence[float]], *, seed: int) -> float:
     """Two-sided p of a mean over keys among the means that take, for each key, its own figure or one of its permuted.
 
-    Under chance a key's own figure and its permuted ones are alike, so that every such choice is as likely to be the
-    observed one: the test is exact for any scores. `MEANS` random choices stand for all of them, and the observed mean
-    counts as one more, so that p errs upwards. Where none of them comes near it, p is a bound in closed form, if that
-    is lower: with the few tries that a verdict allows for (findings, attacks), 2 / (1 + `MEANS`) may be too coarse.
+    Under chance a key's own figure and its permuted ones are alike, so that each of these choices is as likely to be
+    the observed one: the test is exact for any scores. `MEANS` random choices stand for all of them, and the observed
+    mean counts as one more, so that p errs upwards. Where none of them comes near it, p is a bound in closed form, if
+    that is lower: with the few tries that a verdict allows for (findings, attacks), 2 / (1 + `MEANS`) may be too
+    coarse.
 
     Args:
         own: One figure a key.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from bench.plugins import registry
 from bench.results.records import (
@@ -37,7 +37,12 @@ def metrics(*names: str) -> dict[str, MetricRecord]:
 
 
 def score(
-    value: float, low: float | None = None, high: float | None = None, *, better: str = "lower", **more: Any
+    value: float,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    better: Literal["higher", "lower"] = "lower",
+    **more: Any,
 ) -> ScoreRecord:
     usual = {"n": 100, "null": None, "null_low": None, "null_high": None, "unit": ""}
     return ScoreRecord(value=value, low=low, high=high, better=better, **(usual | more))

@@ -256,7 +256,7 @@ def test_any_image_that_the_levels_divide_will_do():
     ("choices", "message"),
     [
         ({"variant": "ours"}, "variant must be one of paper, corrected, official-code; got 'ours'"),
-        ({"coupling": "nice"}, "coupling must be one of gin, glow"),
+        ({"coupling": "nice"}, "coupling must be gin or glow"),
         ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0"),
         ({"sensitivity": math.inf}, "sensitivity must be positive and finite"),
         ({"batch": 0}, "batch must be at least 1, got 0"),
