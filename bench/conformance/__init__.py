@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import partial
 
 import torch
 
@@ -20,10 +21,9 @@ def conform(group: registry.Group, text: str, device: torch.device) -> list[Resu
     """Run every check of the plug-in's group; one that fails does not stop the others."""
     spec = parse(text)
     results = []
-    suite: dict[str, Check] = {"describes itself": _describes_itself(group), **_SUITES[group]}
-    for title, work in suite.items():
+    for title, work in _suite(group, spec, device).items():
         try:
-            work(spec, device)
+            work()
         except (Skip, NotApplicable) as reason:
             results.append(Result(title, "skipped", str(reason)))
         except Exception as error:  # an adapter may fail in any way, and each way is a finding
@@ -31,6 +31,13 @@ def conform(group: registry.Group, text: str, device: torch.device) -> list[Resu
         else:
             results.append(Result(title, "passed"))
     return results
+
+
+def _suite(group: registry.Group, spec: PluginSpec, device: torch.device) -> Mapping[str, Callable[[], None]]:
+    first = {"describes itself": partial(_describes_itself(group), spec, device)}
+    if group == "methods":
+        return {**first, **methods.checks(spec, device)}
+    return {**first, **{title: partial(work, spec, device) for title, work in _SUITES[group].items()}}
 
 
 def _describes_itself(group: registry.Group) -> Check:
@@ -61,7 +68,6 @@ def _describes_itself(group: registry.Group) -> Check:
 
 
 _SUITES: Mapping[registry.Group, Mapping[str, Check]] = {
-    "methods": methods.CHECKS,
     "attacks": attacks.CHECKS,
     "metrics": metrics.CHECKS,
     "datasets": datasets.CHECKS,
