@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import partial
 
 import torch
 
@@ -21,10 +22,9 @@ def conform(group: Group, text: str, device: torch.device) -> list[Result]:
     """Run every check of the plug-in's group; one that fails does not stop the others."""
     spec = parse(text)
     results = []
-    suite: dict[str, Check] = {"describes itself": _describes_itself(group), **_SUITES[group]}
-    for title, work in suite.items():
+    for title, work in _suite(group, spec, device).items():
         try:
-            work(spec, device)
+            work()
         except (Skip, NotApplicable) as reason:
             results.append(Result(title, "skipped", str(reason)))
         except Exception as error:  # an adapter may fail in any way, and each way is a finding
@@ -32,6 +32,13 @@ def conform(group: Group, text: str, device: torch.device) -> list[Result]:
         else:
             results.append(Result(title, "passed"))
     return results
+
+
+def _suite(group: Group, spec: PluginSpec, device: torch.device) -> Mapping[str, Callable[[], None]]:
+    first = {"describes itself": partial(_describes_itself(group), spec, device)}
+    if group == "methods":
+        return {**first, **methods.checks(spec, device)}
+    return {**first, **{title: partial(work, spec, device) for title, work in _SUITES[group].items()}}
 
 
 def _describes_itself(group: Group) -> Check:
@@ -63,7 +70,6 @@ def _describes_itself(group: Group) -> Check:
 
 
 _SUITES: Mapping[Group, Mapping[str, Check]] = {
-    "methods": methods.CHECKS,
     "attacks": attacks.CHECKS,
     "metrics": metrics.CHECKS,
     "datasets": datasets.CHECKS,
