@@ -1,0 +1,49 @@
+"""The files at the root of the repository, as pages of the site."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from docs.generator.page import Page, relative
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+CHANGELOG = ROOT / "CHANGELOG.md"
+_PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
+
+
+def link_to_site(text: str, page: str) -> str:
+    """Text of a file at the root with its links as `page` has to write them; a file without a page is named alone.
+
+    >>> link_to_site("[all](docs/glossary.md#key), [a](LICENSE)", "how-to/x.md")
+    '[all](../glossary.md#key), a'
+    """
+
+    def rewritten(match: re.Match[str]) -> str:
+        mark, shown, target, anchor = match.groups(default="")
+        found = _PAGES.get(target, target.removeprefix("docs/") if target.startswith("docs/") else "")
+        return f"{mark}[{shown}]({relative(found, page)}{anchor})" if found else shown
+
+    return _LINK.sub(rewritten, text)
+
+
+def contributing() -> Page:
+    """CONTRIBUTING.md without the sections that have pages of their own."""
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    # A section ends where the next one starts; headings in code would have to start a line with two hashes.
+    kept = [part for part in re.split(r"^(?=## )", text, flags=re.MULTILINE) if not re.match(r"## An? ", part)]
+    return Page("contributing.md", "Contributing", link_to_site("".join(kept), "contributing.md"))
+
+
+def changelog() -> Page:
+    """CHANGELOG.md."""
+    text = CHANGELOG.read_text(encoding="utf-8")
+    return Page("changelog.md", "Changelog", link_to_site(text, "changelog.md"))
+
+
+def readme() -> str:
+    """README.md, for the first page."""
+    return link_to_site(README.read_text(encoding="utf-8"), "index.md")
