@@ -45,7 +45,7 @@ def _page(path: str, title: str, text: str, group: registry.Group | None, target
     prose = Prose(path, targets)
     return Page(path, title, join(
         f"# {title}",
-        link_to_site(text, path),
+        prose.linked(link_to_site(text, path)),
         *([] if group is None else _contract(registry.kind(group), prose)),
     ), MENU)  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Mapping
 
 import bench.cli
@@ -107,8 +108,11 @@ def _groups(parser: argparse.ArgumentParser, verb: str, prose: Prose) -> Iterato
         found = list(options(group))
         # argparse's own two groups hold what was put into none, and their titles say nothing more.
         if found and group.title not in ("positional arguments", "options"):
-            title = group.title or ""
+            title, mark, rest = re.split(r"( \(|; |$)", group.title or "", maxsplit=1)
             yield ("### " if verb else "## ") + prose.line(title[:1].upper() + title[1:])
+            if rest:
+                said = rest.removesuffix(")") if "(" in mark else rest
+                yield prose.line(f"{said[:1].upper()}{said[1:]}.")
         yield from (_option(option, parser, verb, prose) for option in found)
 
 
@@ -132,4 +136,4 @@ def _help(option: argparse.Action, parser: argparse.ArgumentParser) -> str:
     if not option.help:
         return ""
     text = parser._get_formatter()._expand_help(option)
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", ")")) else ".")
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")

@@ -29,7 +29,7 @@ def configuration_page(targets: Mapping[str, str]) -> Page:
     helps = arguments(run_options())
     rows = []
     for name, kind, usual in run_keys():
-        flag = flags.get(name) or flags.get(name.removesuffix("s"))
+        flag = flags.get(name.removesuffix("s")) or flags.get(name)
         said = helps.get(name) or (flag.help if flag and flag.help else "")
         link = ""
         if flag:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from docs.generator.page import relative
 
-_CODE = re.compile(r"(`[^`]+`)")
+_CODE = re.compile(r"(?<!\[)(`[^`]+`)")
+_FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 _SECTION = re.compile(r"(Raises|Returns|Differences[^:]*|Attributes):")
 
 
@@ -36,6 +37,14 @@ class Prose:
         if target is None or target.partition("#")[0] == self.page:
             return shown
         return f"[{shown}]({relative(target, self.page)})"
+
+    def linked(self, markdown: str) -> str:
+        """Markdown as it is, with links made of names in backticks; what stands in blocks of code stays."""
+        parts = _FENCED.split(markdown)
+        return "".join(
+            part if _FENCED.fullmatch(part) else _CODE.sub(lambda match: self.code(match[0][1:-1]), part)
+            for part in parts
+        )
 
     def block(self, text: str) -> str:
         """A docstring, or the part of one before its arguments: paragraphs, lists, code and doctests."""
@@ -82,7 +91,7 @@ def escape(text: str) -> str:
     >>> escape("a * b_i < [0, 1]")
     'a \\\\* b\\\\_i &lt; \\\\[0, 1\\\\]'
     """
-    marked = re.sub(r"([\\`*_{}\[\]#|~^])", r"\\\1", text.replace("&", "&amp;"))
+    marked = re.sub(r"([\\`*_{}\[\]#|])", r"\\\1", text.replace("&", "&amp;"))
     return marked.replace("<", "&lt;").replace(">", "&gt;")
 
 

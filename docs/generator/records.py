@@ -29,7 +29,7 @@ def record_pages(targets: Mapping[str, str]) -> list[Page]:
         f"For programs: <a href=\"{FILE}\">{FILE}</a>, the JSON Schema that every record follows; `bench leaderboard "
         "build` writes it beside the pages too.",
         _part("Record", schema, prose),
-        *(_part(name, part, prose) for name, part in parts.items()),
+        *(_part(name, part, prose) for name, part in parts.items() if "properties" in part),
     ))  # fmt: skip
     return [page, Page(FILE, "", json.dumps(schema, indent=2, sort_keys=True) + "\n")]
 
@@ -53,7 +53,7 @@ def _type(schema: Schema) -> str:
     """The type of a field in words, with links to the parts that are described on the page."""
     if "$ref" in schema:
         name = str(schema["$ref"]).rpartition("/")[2]
-        return f"[{name}](#{name.lower()})"
+        return "any JSON value" if name == "JsonValue" else f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
         return " or ".join(_type(part) for part in cast("list[Schema]", schema["anyOf"]))
     if "enum" in schema:

@@ -39,7 +39,7 @@ class Module:
     @property
     def room(self) -> str:
         """The room it lies in: a package directly below `bench`, a module there, or a package at the root."""
-        parts = self.name.split(".")
+        parts = self.name.replace("__main__", "cli").split(".")  # the same command by another name
         return ".".join(parts[:2]) if parts[0] == "bench" and len(parts) > 1 else parts[0]
 
 
@@ -141,7 +141,7 @@ def room_pages(known: Mapping[str, Module], targets: Mapping[str, str], introduc
     index = Page(INDEX, MENU[0], join(
         introduction,
         "## Rooms and floors {#rooms}",
-        "A room is a folder of the code. It imports from rooms on floors below it; rooms on one floor that import from "
+        "A room is a folder of the code, or a file beside the folders. It imports from rooms on floors below it; rooms on one floor that import from "
         "each other are named in each other's last column. This table is read off the imports.",
         table(("floor", "room", "what is in it", "imports from"), rows),
     ), MENU)  # fmt: skip

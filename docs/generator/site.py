@@ -73,7 +73,7 @@ def _home(body: Sequence[Page]) -> Page:
         if rest and rest[0].path.endswith("/index.md"):
             inside, rest = inside[:1], []
         lines.append(f"- {section}: " + ", ".join(f"[{page.title}]({page.path})" for page in rest or inside))
-    return Page("index.md", "Veil Bench", join(repository.readme(), "## On this site {#contents}", "\n".join(lines)))
+    return Page("index.md", "Overview", join(repository.readme(), "## On this site {#contents}", "\n".join(lines)))
 
 
 def _written() -> list[Page]:

@@ -33,9 +33,10 @@ def words(hint: object) -> str:
         group = next((group for group in registry.GROUPS if issubclass(hint, registry.kind(group))), None)  # type: ignore[arg-type]
         return f"another {registry.noun(group)}" if group else str(hint)
     if origin in (list, tuple, frozenset, set):
-        return "list of " + " or ".join(dict.fromkeys(words(part) for part in inner if part is not Ellipsis))
+        within = " or ".join(dict.fromkeys(words(part) for part in inner if part is not Ellipsis))
+        return f"list of ({within})" if " or " in within else f"list of {within}"
     if origin is not None and issubclass(origin, Mapping):
-        return "mapping of " + " to ".join(words(part) for part in inner)
+        return "mapping"
     return hint.__name__ if isinstance(hint, type) else str(hint)
 
 
