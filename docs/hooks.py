@@ -29,14 +29,11 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """The generated pages beside those that lie in `docs/`."""
+    """Every page as the generator gives it; pictures and styles as they lie in `docs/`."""
     for page in pages():
-        if page.written and files.get_file_from_path(page.path):
-            continue
+        if page.path in files.src_uris:  # as it lies in the repository, without links to generated pages
+            files.remove(files.src_uris[page.path])
         files.append(File.generated(config, page.path, content=page.text))
-    for path in {file.src_uri for file in files} - {page.path for page in pages()}:
-        if path.endswith(".md"):  # the introduction of another page
-            files.remove(files.src_uris[path])
     return files
 
 

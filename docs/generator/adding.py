@@ -45,7 +45,7 @@ def _page(path: str, title: str, text: str, group: registry.Group | None, target
     prose = Prose(path, targets)
     return Page(path, title, join(
         f"# {title}",
-        prose.linked(link_to_site(text, path)),
+        prose.linked(link_to_site(text, CONTRIBUTING, path)),
         *([] if group is None else _contract(registry.kind(group), prose)),
     ), MENU)  # fmt: skip
 
@@ -60,7 +60,7 @@ def _contract(kind: type, prose: Prose) -> list[str]:
         for name, member in inspect.getmembers(kind, inspect.isfunction)
         if not name.startswith("_") or name == "__call__"
     ]
-    required = getattr(kind, "__abstractmethods__", frozenset())
+    required: frozenset[str] = getattr(kind, "__abstractmethods__", frozenset())
     return [
         "## What to declare {#what-to-declare}",
         f"The base class is `{kind.__name__}` of {prose.code(kind.__module__)}. {prose.line(doc.summary)}",

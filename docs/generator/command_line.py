@@ -39,6 +39,13 @@ def verb_path(verb: str) -> str:
     return f"command-line/{verb}.md"
 
 
+def command_targets() -> dict[str, str]:
+    """Where the verbs lead, and the options of `bench run`."""
+    verbs = subcommands(bench.cli.parser())
+    run = {option.option_strings[0]: f"{verb_path('run')}#{anchor(option)}" for option in options(verbs["run"])}
+    return {**run, **{f"bench {name}": verb_path(name) for name in verbs}}
+
+
 def subcommands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
     """The verbs of a parser with their own parsers."""
     for action in parser._actions:

@@ -45,8 +45,8 @@ def configuration_page(targets: Mapping[str, str]) -> Page:
         "attacks: [chance, nearest-neighbour]\npreset: smoke\nseeds: [0, 1]\n```",
         table(("key", "type", "default", "option", "what it is"), rows),
         "## Of a user {#user}",
-        f"`config.yaml` in the user's configuration folder (on Linux `~/.config/veil-bench`) has one key, `data_roots`: "
-        f"{prose.line('a list of folders above the data sets. Order in which they are searched:')}",
+        "`config.yaml` in the user's configuration folder (on Linux `~/.config/veil-bench`) has one key, `data_roots`: "
+        "a list of folders above the data sets.",
         prose.line((roots.resolve.__doc__ or "").partition("\n")[0]),
     ))  # fmt: skip
 
@@ -78,7 +78,7 @@ def run_keys() -> Iterator[tuple[str, str, str]]:
             yield name, words(info.annotation), usual
     else:
         hints = get_type_hints(cls)
-        for field in dataclasses.fields(cls):
+        for field in dataclasses.fields(cls):  # type: ignore[arg-type]
             yield field.name, words(hints[field.name]), default(field)
 
 

@@ -15,14 +15,12 @@ class Page:
         title: What the menu calls it; empty keeps a file out of the menu.
         text: Its Markdown, or the content of the file.
         sections: The menus it lies in, from the outermost; none for the top.
-        written: Whether it lies in `docs/` as it is, rather than being generated.
     """
 
     path: str
     title: str
     text: str
     sections: tuple[str, ...] = ()
-    written: bool = False
 
 
 def relative(target: str, page: str) -> str:

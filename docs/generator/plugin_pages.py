@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Mapping
 from typing import get_args, get_type_hints
 
@@ -50,8 +51,8 @@ def _overview(group: registry.Group, entries: Mapping[str, registry.Entry], targ
     for name, entry in entries.items():
         link = f"[`{name}`]({relative(path(group, name), here)})"
         cls = None if entry.error else registry.load(group, name)
-        about = prose.line(f"cannot be used: {entry.error}" if cls is None else read(cls.__doc__).summary)
-        rows.append((link, about, prose.line(str(getattr(cls, "source", "")))))
+        said = prose.line(f"cannot be used: {entry.error}" if cls is None else about(name, cls))
+        rows.append((link, said, prose.line(str(getattr(cls, "source", "")))))
     kind = registry.kind(group)
     return Page(here, title(group), join(
         f"# {title(group)}",
@@ -59,6 +60,14 @@ def _overview(group: registry.Group, entries: Mapping[str, registry.Entry], targ
         table(("name", "what it is", "source"), rows),
         f"To add one: [{adding(group)}]({relative(add_path(group), here)}).",
     ), (title(group),))  # fmt: skip
+
+
+def about(name: str, cls: type) -> str:
+    """A plug-in in one line: the first line of its module if that starts with its name, else of its class."""
+    called, mark, text = read(inspect.getdoc(inspect.getmodule(cls))).summary.partition(": ")
+    if mark and re.sub(r"\W|_", "", called.lower()) == re.sub(r"\W|_", "", name):
+        return text[:1].upper() + text[1:]
+    return read(cls.__doc__).summary
 
 
 def adding(group: registry.Group) -> str:
@@ -114,7 +123,8 @@ def facts(cls: type) -> dict[str, str]:
             found.setdefault(name, "")
             found |= _shown(name, declared) if not found[name] else {}
     for base in getattr(cls, "__orig_bases__", ()):
-        found |= {"evidence": _text(part) for part in get_args(base) if isinstance(part, type)}
+        if kinds := [_text(part) for part in get_args(base) if isinstance(part, type)]:
+            found["evidence"] = ", ".join(kinds)
     return {name: text for name, text in found.items() if text}
 
 
@@ -126,9 +136,7 @@ def _plain(declared: object) -> bool:
 def _shown(name: str, declared: object) -> dict[str, str]:
     """A declaration in words; what is a dataclass gives a line a field."""
     if dataclasses.is_dataclass(declared) and not isinstance(declared, type):
-        return {
-            f"{name}: {field.name}": _text(getattr(declared, field.name)) for field in dataclasses.fields(declared)
-        }
+        return {f"{name}: {field.name}": _text(getattr(declared, field.name)) for field in dataclasses.fields(declared)}
     return {name: _text(declared)}
 
 
@@ -143,7 +151,7 @@ def _label(name: str) -> str:
 
 
 def _parameters(cls: type, prose: Prose) -> str:
-    fields = [field for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
+    fields = [field for field in dataclasses.fields(cls) if field.init]
     if not fields:
         return "None."
     hints, helps = get_type_hints(cls), arguments(cls)
@@ -164,7 +172,7 @@ def _sizes(cls: type) -> str:
     """What the presets set, a column a preset; parameters that none of them sets are left out."""
     presets = getattr(cls, "presets", {})
     names = list(dict.fromkeys(name for sizes in presets.values() for name in sizes))
-    usual = {field.name: default(field) for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    usual = {field.name: default(field) for field in dataclasses.fields(cls)}
     return table(("parameter", *PRESETS), [
         (f"`{name}`", *(value(presets.get(preset, {}).get(name, usual[name])) for preset in PRESETS)) for name in names
     ])  # fmt: skip

@@ -19,13 +19,13 @@ Schema = Mapping[str, JsonValue]
 
 def record_pages(targets: Mapping[str, str]) -> list[Page]:
     """The page and the schema itself."""
-    schema = cast(Schema, records.json_schema())
+    schema = records.json_schema()
     parts = cast("dict[str, Schema]", schema.get("$defs", {}))
     prose = Prose(PATH, targets)
     page = Page(PATH, "Records", join(
         "# Records",
-        "Every outcome is a record: one JSON file for each evaluator of each cell, with sorted keys. What failed or does "
-        "not apply has a record too, with the reason. Pages and tables are made from records alone.",
+        "Every outcome is a record: one JSON file for each evaluator of each cell, with sorted keys. What failed or "
+        "does not apply has a record too, with the reason. Pages and tables are made from records alone.",
         f"For programs: <a href=\"{FILE}\">{FILE}</a>, the JSON Schema that every record follows; `bench leaderboard "
         "build` writes it beside the pages too.",
         _part("Record", schema, prose),

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 from bench.plugins import registry
 from docs.generator import adding, command_line, configuration, plugin_pages, records, repository, rooms, sizes
-from docs.generator.markdown import join
+from docs.generator.markdown import Prose, join
 from docs.generator.page import Page
 
-HERE = Path(__file__).parents[1]
 Menu = list[dict[str, "str | list[object]"]]
 
 
 def pages() -> list[Page]:
     """Every page of the site, in the order of the menu, and the files beside them."""
     known = rooms.modules()
-    targets = {**rooms.module_targets(known), **_plugin_targets()}
-    written = {page.path: page for page in _written()}
-    architecture = written.pop("architecture.md")
+    targets = {**rooms.module_targets(known), **command_line.command_targets(), **_plugin_targets()}
+    written = {page.path: page for page in _written(targets)}
+    architecture = written.pop(rooms.INDEX)
     body = [
         *(written[path] for path in sorted(written) if path.startswith("how-to/")),
         *adding.adding_pages(targets),
@@ -76,17 +74,18 @@ def _home(body: Sequence[Page]) -> Page:
     return Page("index.md", "Overview", join(repository.readme(), "## On this site {#contents}", "\n".join(lines)))
 
 
-def _written() -> list[Page]:
-    """The pages that lie in `docs/` as they are; their titles are their first headings."""
+def _written(targets: Mapping[str, str]) -> list[Page]:
+    """The pages that are written by hand; their titles are their first headings."""
     found = []
-    for path in sorted(HERE.rglob("*.md")):
+    for path in sorted(repository.DOCS.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         heading = re.match(r"# (.+)", text)
         if heading is None:
             raise ValueError(f"{path} must start with its title, a line that starts with '# '")
-        name = path.relative_to(HERE).as_posix()
+        name = path.relative_to(repository.DOCS).as_posix()
+        shown = Prose(name, targets).linked(repository.link_to_site(text, path, name))
         sections = adding.MENU if name.startswith("how-to/") else ()
-        found.append(Page(name, heading[1], text, sections, written=True))
+        found.append(Page(name, heading[1], shown, sections))
     return found
 
 

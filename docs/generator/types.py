@@ -21,7 +21,7 @@ def words(hint: object) -> str:
     ('number or none', 'a, b')
     """
     if hint in _WORDS:
-        return _WORDS[hint]  # type: ignore[index]
+        return _WORDS[hint]
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Literal:
         return ", ".join(str(value) for value in inner)
