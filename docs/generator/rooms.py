@@ -142,7 +142,8 @@ def room_pages(known: Mapping[str, Module], targets: Mapping[str, str], introduc
         introduction,
         "## Rooms and floors {#rooms}",
         "A room is a folder of the code, or a file beside the folders. It imports from rooms on floors below it; rooms "
-        "on one floor that import from each other are named in each other's last column. This table is read off the imports.",
+        "on one floor that import from each other are named in each other's last column. This table is read off the "
+        "imports.",
         table(("floor", "room", "what is in it", "imports from"), rows),
     ), MENU)  # fmt: skip
     return [index, *(_room_page(room, known, open_to, targets) for room in sorted(open_to))]
