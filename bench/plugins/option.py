@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass
 from functools import partial
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import Field, TypeAdapter, ValidationError
+from annotated_types import Ge, Interval
 
 Value = str | int | bool | None
-Count = Annotated[int, Field(ge=1)]
-Amount = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=False)]
+Count = Annotated[int, Ge(1)]
+Amount = Annotated[float, Interval(gt=0, lt=math.inf)]
 KEY = "option"
 
 
@@ -84,6 +85,8 @@ def add_flags(parser: argparse._ActionsContainer, cls: type, names: Collection[s
 
 def _read(kind: Any, text: str) -> object:
     """A word of the command line as its option takes it; plug-ins are read later."""
+    from pydantic import TypeAdapter, ValidationError
+
     try:
         return TypeAdapter(kind).validate_python(text, strict=False)
     except ValidationError as error:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from bench.plugins import registry
+from bench.plugins.option import options
 from bench.results.records import (
     ClaimRecord,
     DatasetRecord,
@@ -15,10 +16,12 @@ from bench.results.records import (
     ScoreRecord,
     metric_record,
 )
+from bench.workbench.choice import Choice
 
+CHOICE = frozenset(options(Choice)) - {"dataset"}
 WHEN = "2025-01-02T03:04:05Z"
 ASKED = {
-    "attack": ("guesswork", "patient-guesswork", "reid-auc", "patient-reid-auc", "top-1"),
+    "reidentification": ("guesswork", "patient-guesswork", "reid-auc", "patient-reid-auc", "top-1"),
     "membership": ("membership-auc", "membership-tpr"),
     "utility": ("utility-auc",),
 }
@@ -100,21 +103,24 @@ def record(
     scores: Mapping[str, ScoreRecord] | None = None,
     *,
     parameters: Mapping[str, Any] | None = None,
-    kind: str = "attack",
+    kind: str = "reidentification",
     cell: str | None = None,
     **more: Any,
 ) -> Record:
     parameters = dict(parameters or {})
-    preset, seed = more.get("preset", "quick"), more.get("seed", 0)
+    chosen = {"dataset": "synth-cxr", **dict.fromkeys(CHOICE), "preset": "quick", "seed": 0, "skip_corrupt": False}
+    chosen |= {name: more.pop(name) for name in CHOICE if name in more}
+    preset, seed = chosen["preset"], chosen["seed"]
     data = more.get("dataset", dataset())
     asked = {*ASKED.get(kind, ()), *(scores or {}), *more.get("not_applicable", {})}
     usual: dict[str, Any] = {
         "status": "ok", "evaluator": evaluator, "kind": kind, "method": plugin(method, parameters),
         "cell": cell or f"{method}-{sorted(parameters.items())}-{preset}-{seed}-{data and data.fingerprint}",
-        "attack": plugin(evaluator, {}) if kind == "attack" else None, "dataset": data, "preset": preset, "seed": seed,
+        "attack": plugin(evaluator, {}) if kind == "reidentification" else None, "dataset": data, "choice": chosen,
+        "device": "cpu",
         "keys": 2, "metrics": metrics(*sorted(asked)), "scores": dict(scores or {}), "key": "k", "inputs": {},
         "created": WHEN, "git": "abc",
         "hardware": {"device": "cpu", "processor": "Test CPU"}, "versions": {"torch": "2.11"}, "seconds": {"fit": 1.5},
-        "threat_model": {"key": "no"} if kind == "attack" else {},
+        "threat_model": {"key": "no"} if kind == "reidentification" else {},
     }  # fmt: skip
     return Record(**(usual | more))

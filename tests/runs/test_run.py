@@ -18,7 +18,8 @@ import pytest
 from PIL import Image
 
 from bench.cli import main
-from bench.results.records import Record, read_all
+from bench.results.records import Record
+from bench.results.results import Results
 from bench.runs.run import scrub
 
 PLUGINS = '''
@@ -144,7 +145,7 @@ def test_methods_that_differ_in_what_is_not_learned_share_one_fit(tmp_path: Path
     asked = [word for each in chosen for word in ("--method", each)]
     assert bench(tmp_path / "r", *asked, "--attack", "none", "--metric", "max-dispersion") == 0
     assert sorted((tmp_path / "fits").read_text().strip(";").split(";")) == ["1.0 1", "1.0 2"]
-    found = [record for _, record in read_all(tmp_path / "r") if isinstance(record, Record)]
+    found = [record for _, record in Results(tmp_path / "r").records() if isinstance(record, Record)]
     told = sorted((record.claim.epsilon, record.claim.derived, record.scheme["size"]) for record in found)  # type: ignore[union-attr]
     assert told == [(1, 2, 1), (3, 6, 1), (3, 6, 2)]
     assert {record.scheme["bits"] for record in found} == {"nan"}  # records hold no such number, and none was lost
@@ -156,7 +157,7 @@ def bench(results: Path, *arguments: str) -> int:
 
 def records(results: Path) -> dict[tuple[str, str], Record]:
     found = {}
-    for path, record in read_all(results):
+    for path, record in Results(results).records():
         assert isinstance(record, Record), path
         found[record.method.name, record.evaluator] = record
     return found
@@ -167,13 +168,13 @@ def test_identity_is_fully_reidentified_and_noise_is_not(tmp_path: Path) -> None
     metrics = ["--metric", "guesswork", "--metric", "reid-auc", "--metric", "top-1", "--metric", "patient-guesswork"]
     assert bench(tmp_path, *arguments, *metrics, "--jobs", "2") == 0
     found = records(tmp_path)
-    identity = found["identity", "attack-nearest-neighbour"]
+    identity = found["identity", "reidentification-nearest-neighbour"]
     assert identity.scores["guesswork"].value == 1.0
     assert identity.scores["reid-auc"].value > 0.99
     assert identity.scores["top-1"].value > 0.99
     # Digits know no people: the patient figure says so instead of being absent, zero or NaN.
     assert "who is who" in identity.not_applicable["patient-guesswork"]
-    noise = found["noise", "attack-nearest-neighbour"].scores
+    noise = found["noise", "reidentification-nearest-neighbour"].scores
     auc, guesses = noise["reid-auc"], noise["guesswork"]
     assert auc.null_low is not None
     assert guesses.null is not None
@@ -198,7 +199,7 @@ def test_the_same_spec_gives_the_same_figures(tmp_path: Path) -> None:
     arguments = ["--method", "dp-simple[scale=1]", "--attack", "nearest-neighbour", "--metric", "guesswork"]
     for place in ("a", "b"):
         assert bench(tmp_path / place, *arguments) == 0
-    a, b = (records(tmp_path / place)["dp-simple", "attack-nearest-neighbour"] for place in ("a", "b"))
+    a, b = (records(tmp_path / place)["dp-simple", "reidentification-nearest-neighbour"] for place in ("a", "b"))
     assert a.scores == b.scores
     assert a.key == b.key
 
@@ -245,11 +246,11 @@ def test_failures_are_recorded_and_touch_nothing_else(
     assert by_attack["grows"].status == "failed"
     assert "the limit is 2.0 GiB" in str(by_attack["grows"].reason)
     assert "poisons wrote into the data" in str(by_attack["poisons"].reason)
-    raised = found["raises", "attack-chance"]
+    raised = found["raises", "reidentification-chance"]
     assert raised.phase == "fit"
     # Paths have no place in a record.
     assert raised.reason == "RuntimeError: no luck with <path>"
-    assert "wrote into the data" in str(found["writes", "attack-chance"].reason)
+    assert "wrote into the data" in str(found["writes", "reidentification-chance"].reason)
     assert "failed: " in capsys.readouterr().err
 
 
@@ -265,7 +266,7 @@ def test_only_failures_run_again(tmp_path: Path, plugins: Path, capsys: pytest.C
 
 def test_status_says_what_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     assert bench(tmp_path, "--method", "identity", "--attack", "chance", "--metric", "reid-auc") == 0
-    monkeypatch.setattr("bench.workbench.cell.PROTOCOL", 2)
+    monkeypatch.setattr("bench.workbench.inputs.PROTOCOL", 2)
     assert main(["status", "--results", str(tmp_path)]) == 1
     assert "protocol (1 -> 2)" in " ".join(capsys.readouterr().out.split())
 
@@ -273,7 +274,7 @@ def test_status_says_what_changed(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_a_limited_run_is_marked(tmp_path: Path) -> None:
     arguments = ["--method", "identity", "--attack", "chance", "--metric", "reid-auc", "--limit", "60"]
     assert bench(tmp_path, *arguments) == 0
-    record = records(tmp_path)["identity", "attack-chance"]
+    record = records(tmp_path)["identity", "reidentification-chance"]
     assert record.limit == 60
     assert record.dataset is not None
     assert record.dataset.rows["private"] <= 60
@@ -291,7 +292,7 @@ def test_missing_data_fail_with_what_to_do_and_never_fall_back(
     arguments = ["run", "--dataset", "mimic", "--preset", "smoke", "--method", "identity", "--attack", "chance"]
     assert main([*arguments, "--metric", "reid-auc", "--results", str(tmp_path), "--no-site"]) == 2
     assert "physionet.org" in capsys.readouterr().err
-    record = records(tmp_path)["identity", "attack-chance"]
+    record = records(tmp_path)["identity", "reidentification-chance"]
     assert record.status == "failed"
     assert record.phase == "data"
     assert record.dataset is None
@@ -324,7 +325,7 @@ def test_a_config_file_gives_options_and_the_command_line_wins(tmp_path: Path) -
     )
     code = main(["run", "--config", str(config), "--preset", "smoke", "--results", str(tmp_path / "r"), "--no-site"])
     assert code == 0
-    record = records(tmp_path / "r")["dp-simple", "attack-chance"]
+    record = records(tmp_path / "r")["dp-simple", "reidentification-chance"]
     assert (record.preset, record.seed, record.method.parameters["scale"]) == ("smoke", 4, 3.0)
 
 
@@ -370,7 +371,7 @@ def test_a_killed_run_leaves_no_process_behind(killed: Killed) -> None:
 
 def test_a_killed_run_is_taken_up_where_it_was(killed: Killed, capsys: pytest.CaptureFixture[str]) -> None:
     kept = records(killed.results)
-    assert set(kept) == {("identity", "attack-chance")}
+    assert set(kept) == {("identity", "reidentification-chance")}
     killed.let_go.touch()
     assert main(["run", *killed.arguments]) == 0
     assert "1 computed, 1 already there, 0 failed" in capsys.readouterr().out
@@ -416,7 +417,7 @@ def test_fewer_metrics_keep_a_record_and_more_extend_it(tmp_path: Path, capsys: 
     assert bench(tmp_path, *arguments, "--metric", "reid-auc") == 0
     assert "0 computed" in capsys.readouterr().out.rsplit("Records", 1)[1]
     assert bench(tmp_path, *arguments, "--metric", "guesswork") == 0
-    assert set(records(tmp_path)["identity", "attack-chance"].scores) == {"reid-auc", "top-1", "guesswork"}
+    assert set(records(tmp_path)["identity", "reidentification-chance"].scores) == {"reid-auc", "top-1", "guesswork"}
 
 
 def test_one_way_of_writing_a_method_is_one_cell(tmp_path: Path) -> None:
