@@ -30,12 +30,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.contract.mechanism import Mechanism
 from bench.eve.channel import FEWEST, Channel, Simulated, axes, measure
 from bench.pair_distances import pair_distances
 from bench.pairs.posterior import PosteriorScores
 from bench.seeds import derive, generator
-from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
+from bench.types import Attack, Attacker, Dataset, Mechanism, NotApplicable, Parameter, Release, View
 from bench.validation import at_least
 
 OTHER = 1e6

@@ -36,7 +36,6 @@ from typing import ClassVar, Literal, get_args
 import torch
 from torch import Tensor
 
-from bench.contract.mechanism import Mechanism
 from bench.nets.classifier import fast_precision
 from bench.nets.flow import decoded, encoded
 from bench.nets.flow_training import FlowCourse, train_flow
@@ -45,7 +44,7 @@ from bench.nets.seeded import seeded
 from bench.owner.noise_stream import NoiseKey, laplace
 from bench.rows.hold_out import hold_out
 from bench.seeds import derive
-from bench.types import Dataset, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
+from bench.types import Dataset, Mechanism, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
 from bench.validation import at_least, one_of, positive_and_finite
 from methods.dp_glow_mechanism import ClippedLatent
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from bench.contract.mechanism import Mechanism
 from bench.nets.autoencoder import Autoencoder, encoded
-from bench.types import Dataset, Release
+from bench.types import Dataset, Mechanism, Release
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,10 +20,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.contract.mechanism import Mechanism
 from bench.owner.noise_stream import NoiseKey, laplace
 from bench.seeds import derive
-from bench.types import Dataset, Method, NotApplicable, PrivacyClaim, Release, Scheme, State
+from bench.types import Dataset, Mechanism, Method, NotApplicable, PrivacyClaim, Release, Scheme, State
 from bench.validation import positive_and_finite
 
 DEFAULT_SCALE = 10.0

@@ -27,10 +27,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
-from bench.contract.mechanism import Mechanism
 from bench.owner.noise_stream import content_seed, laplace
 from bench.seeds import derive, generator
-from bench.types import Dataset, Key, Method, NotApplicable, PrivacyClaim, Release, Scheme, State, paired
+from bench.types import Dataset, Key, Mechanism, Method, NotApplicable, PrivacyClaim, Release, Scheme, State, paired
 from bench.validation import at_least, positive_and_finite
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from bench.cli import PRESET_NAMES, main, parser
-from bench.workbench.presets import PRESETS
+from bench.contract.preset import PRESETS
 
 HEAVY = ("torch", "numpy", "pandas", "sklearn", "rich", "pydantic")
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from bench.bob import linear_layer as linear_probe
+from bench.contract.preset import PRESETS, PROBES
 from bench.evaluators.linear_probe import NOISE, run_linear_probe
 from bench.evidence import LinearProbeEvidence
 from bench.plugins.spec import parse
@@ -19,7 +20,6 @@ from bench.results.store import Store
 from bench.statistics.roc import auc
 from bench.types import Dataset, Generator, Key, Method, NotApplicable, Release, Scheme, State, paired
 from bench.workbench.cell import Cell, DataChoice
-from bench.workbench.presets import PRESETS, PROBES
 from bench.workbench.workbench import Workbench
 
 N = 200

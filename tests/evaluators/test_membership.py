@@ -14,6 +14,7 @@ from torch import Tensor
 
 from attacks.dcr import DCR
 from attacks.nearest_neighbour import NearestNeighbour
+from bench.contract.preset import PRESETS
 from bench.contract.seal import ContractError
 from bench.data.splits import balance
 from bench.evaluators.membership import mixed, run_membership, withheld_alike
@@ -23,7 +24,6 @@ from bench.results.records import DatasetRecord
 from bench.results.store import Store
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Release, View
 from bench.workbench.cell import Cell, DataChoice
-from bench.workbench.presets import PRESETS
 from bench.workbench.workbench import Workbench
 from methods.constant import Constant
 from methods.dp_sgd import DPSGD

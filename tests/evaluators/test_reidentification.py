@@ -13,15 +13,17 @@ import torch
 from torch import Tensor
 
 from bench.contract.mechanism import Mechanism
+from bench.contract.preset import PRESETS
 from bench.contract.seal import ContractError
 from bench.evaluators.reidentification import run_attack
 from bench.evidence import PairEvidence
 from bench.pairs.cosine import CosineScores
 from bench.pairs.sweep import engine
 from bench.plugins.spec import parse
-from bench.results.records import RARE, DatasetRecord
+from bench.results.records import DatasetRecord
 from bench.results.store import Store
 from bench.runs.tasks import _judge
+from bench.statistics.chance import RARE
 from bench.types import (
     Attack,
     Attacker,
@@ -38,7 +40,6 @@ from bench.types import (
     paired,
 )
 from bench.workbench.cell import Cell, DataChoice
-from bench.workbench.presets import PRESETS
 from bench.workbench.workbench import Workbench
 from methods.dp_simple import DPSimple
 from methods.identity import Identity

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from bench.contract.preset import PRESETS
 from bench.evaluators.transfer import run_transfer
 from bench.evaluators.utility import run_learning_curve, run_utility
 from bench.plugins.spec import parse
@@ -20,7 +21,6 @@ from bench.statistics.roc import auc
 from bench.types import Classifier, Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
 from bench.workbench.cell import Cell, DataChoice
 from bench.workbench.measurement import Measurement
-from bench.workbench.presets import PRESETS
 from bench.workbench.workbench import Workbench
 
 N, D = 60, 1  # a single column: any step in the right direction orders the rows as well as can be

@@ -8,7 +8,7 @@ import pytest
 
 from bench.bob.bob import BobPlan
 from bench.cli import main
-from bench.evaluators.utility import _longer
+from bench.evaluators.learning_curve import _longer
 from bench.nets.classifier import Course
 from bench.results.records import Record, read_all
 

@@ -40,6 +40,13 @@ def some() -> list[Record]:
     ]
 
 
+@pytest.fixture(scope="module")
+def site(write_once: Write) -> Path:
+    """The pages of some records, for tests that only read them."""
+    results = write_once(*some())
+    return build(results, results.with_name("site")).parent
+
+
 def files(site: Path) -> dict[str, bytes]:
     return {str(path.relative_to(site)): path.read_bytes() for path in sorted(site.rglob("*")) if path.is_file()}
 
@@ -71,8 +78,7 @@ def test_the_same_records_give_the_same_bytes(write: Write, tmp_path: Path) -> N
     assert files(build(results, tmp_path / "a").parent) == files(build(results, tmp_path / "b").parent)
 
 
-def test_every_link_leads_to_a_file_or_an_anchor_of_the_site(write: Write, tmp_path: Path) -> None:
-    site = build(write(*some()), tmp_path / "site").parent
+def test_every_link_leads_to_a_file_or_an_anchor_of_the_site(site: Path) -> None:
     for page in site.rglob("*.html"):
         for link in parsed(page).found:
             if link == "data:,":
@@ -84,14 +90,14 @@ def test_every_link_leads_to_a_file_or_an_anchor_of_the_site(write: Write, tmp_p
             assert not anchor or anchor in parsed(target).ids, link
 
 
-def test_anchors_are_unique_on_each_page(write: Write, tmp_path: Path) -> None:
-    for page in build(write(*some()), tmp_path / "site").parent.rglob("*.html"):
+def test_anchors_are_unique_on_each_page(site: Path) -> None:
+    for page in site.rglob("*.html"):
         ids = parsed(page).ids
         assert len(ids) == len(set(ids))
 
 
-def test_failures_show_a_word_and_a_reason_and_never_a_number(write: Write, tmp_path: Path) -> None:
-    text = build(write(*some()), tmp_path / "site").read_text(encoding="utf-8")
+def test_failures_show_a_word_and_a_reason_and_never_a_number(site: Path) -> None:
+    text = (site / "index.html").read_text(encoding="utf-8")
     for word in ("failed", "timed out", "not applicable", "not run", "out of memory (in fit)", "samples are drawn"):
         assert word in text
     assert not re.search(r">\s*(nan|None|null)\s*<", text, re.IGNORECASE)
@@ -110,8 +116,8 @@ def test_a_rung_without_guesswork_is_shown_by_its_state(write: Write, tmp_path: 
     assert "failed" in reach
 
 
-def test_no_method_is_called_private(write: Write, tmp_path: Path) -> None:
-    text = build(write(*some()), tmp_path / "site").read_text(encoding="utf-8")
+def test_no_method_is_called_private(site: Path) -> None:
+    text = (site / "index.html").read_text(encoding="utf-8")
     assert "not broken by these attacks" in text
     words = re.sub(r"<[^>]+>", " ", text)
     assert not re.search(r"\b(is|are|fully|provably) (private|secure|safe)\b", words)
@@ -176,8 +182,7 @@ def test_a_forged_manifest_removes_nothing_outside_the_site(write: Write, tmp_pa
     assert (tmp_path / "precious").exists()
 
 
-def test_the_downloads_stand_beside_the_index(write: Write, tmp_path: Path) -> None:
-    site = build(write(*some()), tmp_path / "site").parent
+def test_the_downloads_stand_beside_the_index(site: Path) -> None:
     assert json.loads((site / "record.schema.json").read_text()) == json_schema()
     assert len(json.loads((site / "results.json").read_text())["records"]) == len(some())
     assert (site / "results.csv").read_text().count("\n") == 1 + 4 + 2 + 3
@@ -230,8 +235,8 @@ def test_unshared_data_is_marked(write: Write, tmp_path: Path) -> None:
     assert "under a use agreement" in text
 
 
-def test_headers_have_scopes_and_one_column_says_how_it_is_sorted(write: Write, tmp_path: Path) -> None:
-    text = build(write(*some()), tmp_path / "site").read_text(encoding="utf-8")
+def test_headers_have_scopes_and_one_column_says_how_it_is_sorted(site: Path) -> None:
+    text = (site / "index.html").read_text(encoding="utf-8")
     assert all("scope=" in head for head in re.findall(r"<th\b[^>]*>", text))
     assert text.count("aria-sort=") == 1
 

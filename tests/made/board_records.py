@@ -5,9 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from bench.results.records import ClaimRecord, DatasetRecord, PluginRecord, Record, ScoreRecord
+from bench.plugins import registry
+from bench.results.records import (
+    ClaimRecord,
+    DatasetRecord,
+    MetricRecord,
+    PluginRecord,
+    Record,
+    ScoreRecord,
+    metric_record,
+)
 
 WHEN = "2025-01-02T03:04:05Z"
+ASKED = {
+    "attack": ("guesswork", "patient-guesswork", "reid-auc", "patient-reid-auc", "top-1"),
+    "membership": ("membership-auc", "membership-tpr"),
+    "utility": ("utility-auc",),
+}
+"""What a made-up record was asked for beyond its figures, by its kind."""
+
+
+def metric(title: str, **more: Any) -> MetricRecord:
+    usual = {"meaning": "", "group": "Utility", "digits": None, "chance": "", "order": 50, "better": "lower"}
+    return MetricRecord(title=title, unit="", **(usual | more))
+
+
+def metrics(*names: str) -> dict[str, MetricRecord]:
+    """What records say of metrics: of this project's as they are, of others what a test needs."""
+    ours = registry.entries("metrics")
+    return {name: metric_record(registry.load("metrics", name)) if name in ours else metric(name) for name in names}
 
 
 def score(
@@ -76,11 +102,13 @@ def record(
     parameters = dict(parameters or {})
     preset, seed = more.get("preset", "quick"), more.get("seed", 0)
     data = more.get("dataset", dataset())
+    asked = {*ASKED.get(kind, ()), *(scores or {}), *more.get("not_applicable", {})}
     usual: dict[str, Any] = {
         "status": "ok", "evaluator": evaluator, "kind": kind, "method": plugin(method, parameters),
         "cell": cell or f"{method}-{sorted(parameters.items())}-{preset}-{seed}-{data and data.fingerprint}",
         "attack": plugin(evaluator, {}) if kind == "attack" else None, "dataset": data, "preset": preset, "seed": seed,
-        "keys": 2, "scores": dict(scores or {}), "key": "k", "inputs": {}, "created": WHEN, "git": "abc",
+        "keys": 2, "metrics": metrics(*sorted(asked)), "scores": dict(scores or {}), "key": "k", "inputs": {},
+        "created": WHEN, "git": "abc",
         "hardware": {"device": "cpu", "processor": "Test CPU"}, "versions": {"torch": "2.11"}, "seconds": {"fit": 1.5},
         "threat_model": {"key": "no"} if kind == "attack" else {},
     }  # fmt: skip

@@ -4,10 +4,21 @@ import json
 from pathlib import Path
 
 import pytest
-from made.board_records import record
+from made.board_records import guesswork, record
 
-from bench.results.records import Record, RecordError, claim_record, dumps, json_schema, loads, read_all, score_record
-from bench.types import PrivacyClaim, Score
+from bench.results.records import (
+    Record,
+    RecordError,
+    claim_record,
+    dumps,
+    json_schema,
+    loads,
+    metric_record,
+    read_all,
+    score_record,
+)
+from bench.types import PrivacyClaim, Score, column_of
+from metrics.guesswork import Guesswork
 
 
 def test_a_record_survives_writing_and_reading() -> None:
@@ -29,6 +40,30 @@ def test_a_wrong_field_is_named(change: dict[str, object], message: str) -> None
     text = json.dumps({**json.loads(dumps(record())), **change})
     with pytest.raises(RecordError, match=message):
         loads(text, Path("x.json"))
+
+
+def test_what_a_metric_says_of_itself_survives_writing_and_reading() -> None:
+    column = column_of(Guesswork)
+    told = loads(dumps(record(scores={"guesswork": guesswork(2)})), Path("x.json")).metrics["guesswork"]
+    assert told == metric_record(Guesswork)
+    assert (told.title, told.meaning, told.digits, told.chance) == (
+        column.title, column.meaning, column.digits, column.chance,
+    )  # fmt: skip
+    assert (told.group, told.order, told.better, told.unit) == (column.group, column.order, "higher", "guesses")
+
+
+@pytest.mark.parametrize("field", ["scores", "not_applicable"])
+def test_a_figure_that_no_metric_describes_is_refused(field: str) -> None:
+    made = json.loads(dumps(record(scores={"guesswork": guesswork(2)}, not_applicable={"top-1": "no links"})))
+    name = next(iter(made[field]))
+    del made["metrics"][name]
+    with pytest.raises(RecordError, match=f"say nothing of {name}"):
+        loads(json.dumps(made), Path("x.json"))
+
+
+def test_a_metric_without_a_column_has_no_record() -> None:
+    with pytest.raises(TypeError, match=r"str carries no column.*add `column: ClassVar\[Column\]"):
+        metric_record(str)
 
 
 def test_a_score_that_is_not_finite_never_becomes_a_record() -> None:

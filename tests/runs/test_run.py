@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -22,6 +24,7 @@ from bench.runs.run import scrub
 PLUGINS = '''
 import os, time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 import torch
 from methods.identity import Identity
@@ -44,10 +47,14 @@ class Writes(Identity):
 
 @dataclass(frozen=True)
 class Hangs(Chance):
-    """An attack that never ends."""
+    """An attack that says so and ends in a quarter of an hour, unless it is let go."""
     name: ClassVar[str] = "hangs"
     def fit(self, view, seed):
-        time.sleep(1000)
+        Path(__file__).with_name("hanging").touch()
+        end = time.monotonic() + 1000
+        while time.monotonic() < end and not Path(__file__).with_name("let-go").exists():
+            time.sleep(0.1)
+        return super().fit(view, seed)
 
 @dataclass(frozen=True)
 class Dies(Chance):
@@ -122,9 +129,10 @@ class ClaimsScheme(Scheme):
 SMALL = ["--dataset", "digits", "--preset", "smoke", "--no-site", "--jobs", "1"]
 
 
-@pytest.fixture(scope="module")
-def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("plugins") / "mine.py"
+@pytest.fixture
+def plugins(tmp_path: Path) -> Path:
+    path = tmp_path / "plugins" / "mine.py"
+    path.parent.mkdir()
     path.write_text(PLUGINS)
     return path
 
@@ -196,8 +204,13 @@ def test_the_same_spec_gives_the_same_figures(tmp_path: Path) -> None:
 
 
 def test_failures_are_recorded_and_touch_nothing_else(
-    tmp_path: Path, plugins: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, plugins: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Once the attack hangs, the run's clock says that an hour has passed: however slow the machine, no other job of
+    # this run is stopped, and nobody waits.
+    hanging = plugins.with_name("hanging")
+    clock = SimpleNamespace(perf_counter=lambda: time.perf_counter() + 3600 * hanging.exists())
+    monkeypatch.setattr("bench.execute.time", clock)
     attacks = [
         argument
         for name in ("Hangs", "Dies", "Grows", "Peeks", "Poisons")
@@ -205,7 +218,17 @@ def test_failures_are_recorded_and_touch_nothing_else(
     ]
     arguments = ["--method", "identity", "--method", f"{plugins}:Raises", "--method", f"{plugins}:Writes"]
     code = bench(
-        tmp_path, *arguments, *attacks, "--attack", "chance", "--metric", "reid-auc", "--timeout", "15", "--memory", "2"
+        tmp_path,
+        *arguments,
+        *attacks,
+        "--attack",
+        "chance",
+        "--metric",
+        "reid-auc",
+        "--timeout",
+        "1800",
+        "--memory",
+        "2",
     )
     assert code == 1
     found = {(method, evaluator.split("-")[-2] if ".py" in evaluator else evaluator): record
@@ -216,7 +239,7 @@ def test_failures_are_recorded_and_touch_nothing_else(
     assert by_attack["peeks"].status == "ok"
     assert by_attack["hangs"].status == "timed-out"
     assert by_attack["hangs"].phase == "attack"
-    assert "15 s" in str(by_attack["hangs"].reason)
+    assert "1800 s" in str(by_attack["hangs"].reason)
     assert by_attack["dies"].status == "failed"
     assert "SIGKILL" in str(by_attack["dies"].reason)
     assert by_attack["grows"].status == "failed"
@@ -305,47 +328,55 @@ def test_a_config_file_gives_options_and_the_command_line_wins(tmp_path: Path) -
     assert (record.preset, record.seed, record.method.parameters["scale"]) == ("smoke", 4, 3.0)
 
 
-def test_a_killed_run_is_taken_up_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [
-        *SMALL,
-        "--results",
-        str(tmp_path),
-        "--method",
-        "identity",
-        "--method",
-        "noise",
-        "--method",
-        "dp-simple",
-    ]
-    arguments += ["--attack", "chance", "--attack", "nearest-neighbour", "--metric", "reid-auc"]
-    run = subprocess.Popen([sys.executable, "-m", "bench.cli", "run", *arguments], start_new_session=True)
-    deadline = time.monotonic() + 120
-    while len(list(tmp_path.glob("cells/**/*.json"))) < 2 and time.monotonic() < deadline:
+@dataclass(frozen=True)
+class Killed:
+    """A run of two attacks that was killed in the second.
+
+    Args:
+        arguments: What it was asked.
+        results: Its folder.
+        let_go: A file in whose presence the second attack ends.
+        workers: The processes that it had started.
+    """
+
+    arguments: list[str]
+    results: Path
+    let_go: Path
+    workers: list[psutil.Process]
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
+    folder = tmp_path_factory.mktemp("killed")
+    file, results, hanging = folder / "mine.py", folder / "results", folder / "hanging"
+    file.write_text(PLUGINS)
+    arguments = [*SMALL, "--results", str(results), "--method", "identity", "--metric", "reid-auc"]
+    arguments += ["--attack", "chance", "--attack", f"{file}:Hangs"]
+    home = {name: str(folder / name) for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME")}
+    run = subprocess.Popen([sys.executable, "-m", "bench.cli", "run", *arguments], env={**os.environ, **home})
+    while not hanging.exists():  # every job has a time limit of its own: a run that never gets there ends
+        assert run.poll() is None, "the run ended before it was killed"
         time.sleep(0.05)
-    os.kill(run.pid, signal.SIGKILL)
-    run.wait()
-    kept = records(tmp_path)
-    assert 2 <= len(kept) < 6
-    assert main(["run", *arguments]) == 0
-    out = capsys.readouterr().out
-    again = records(tmp_path)
-    assert len(again) == 6
-    computed = int(out.split(" computed, ")[0].split()[-1])
-    assert computed == 6 - len(kept)
-    assert all(again[name].created == record.created for name, record in kept.items())
-
-
-def test_a_killed_run_leaves_no_process_behind(tmp_path: Path, plugins: Path) -> None:
-    arguments = [*SMALL, "--results", str(tmp_path), "--method", "identity", "--attack", f"{plugins}:Hangs"]
-    run = subprocess.Popen([sys.executable, "-m", "bench.cli", "run", *arguments, "--metric", "reid-auc"])
-    deadline = time.monotonic() + 120
-    while not list(tmp_path.glob("cells/**/attack-*.log")) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    started = psutil.Process(run.pid).children(recursive=True)
-    assert started
+    workers = psutil.Process(run.pid).children(recursive=True)
     run.send_signal(signal.SIGKILL)
     run.wait()
-    assert not psutil.wait_procs(started, timeout=30)[1]
+    return Killed(arguments, results, folder / "let-go", workers)
+
+
+def test_a_killed_run_leaves_no_process_behind(killed: Killed) -> None:
+    assert killed.workers
+    assert not psutil.wait_procs(killed.workers, timeout=120)[1]
+
+
+def test_a_killed_run_is_taken_up_where_it_was(killed: Killed, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = records(killed.results)
+    assert set(kept) == {("identity", "attack-chance")}
+    killed.let_go.touch()
+    assert main(["run", *killed.arguments]) == 0
+    assert "1 computed, 1 already there, 0 failed" in capsys.readouterr().out
+    again = records(killed.results)
+    assert len(again) == 2
+    assert all(again[name].created == record.created for name, record in kept.items())
 
 
 def test_a_record_holds_no_path_of_this_machine(tmp_path: Path) -> None:
