@@ -85,7 +85,12 @@ def claim(epsilon: float | None, derived: float | None = None) -> ClaimRecord:
 
 def plugin(name: str, parameters: Mapping[str, Any]) -> PluginRecord:
     return PluginRecord(
-        name=name, parameters=dict(parameters), source=f"paper of {name}", code="c0de", origin="veil-bench"
+        name=name,
+        written=name,
+        parameters=dict(parameters),
+        source=f"paper of {name}",
+        code="c0de",
+        origin="veil-bench",
     )
 
 
