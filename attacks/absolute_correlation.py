@@ -12,7 +12,7 @@ Differences from Carlini et al.:
   row is found by ridge regression on all of them, the strongest few are refitted without negative weights, and their
   mixture gives the next signs (`bench.eve.unmixing`). A released row that is not explained to a ten-thousandth starts
   again from the signs of the candidate whose absolute values correlate best with it, and one explained by half from
-  those of the next ones.
+  those of the next-best candidates.
 - A score is the candidate's share of the weights times the explained share of the row, plus a small part of the cosine
   between the row, with the signs found, and the candidate's column of the ridge regression: it orders the rest.
 - Rows may have been standardised before they were mixed. Eve tries them plain, by the public mean, and each row by its

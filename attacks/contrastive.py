@@ -10,7 +10,8 @@ Differences from the paper:
   is the paper's attacker.
 - When scoring, a set is the whole release, and not a batch of 128; above `SET_ROWS` rows, random parts of equal size.
 - Training ends when the loss on held-out keys is near zero or at a plateau: see `bench.eve.contrast`.
-- Labels are not used (`contrastive-labels` does). The loss is not divided by the number of keys: a step has one.
+- Labels are not used (`contrastive-labels` does). The loss is not divided by the number of keys: a step has a single
+  key.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class Description:
 
 
 def _known(labels: Tensor | None) -> Tensor:
-    """Labels (n, k) with unknown ones as a value of their own; (0, 0) for none."""
+    """Labels (n, k), an unknown label being a value of its own; (0, 0) for none."""
     return torch.zeros(0, 0) if labels is None else labels.nan_to_num(-1)
 
 
@@ -142,7 +142,7 @@ def _pixels(samples: Tensor) -> Tensor:
 class StatedAttacker(Attacker):
     """The mechanism, the candidates' codes (n, d), the names of released and of public findings, and their labels.
 
-    Labels (n, k) are those that released ones have to agree with; None where they need not.
+    Labels (n, k) are those that released labels have to agree with; None where they need not.
     """
 
     mechanism: Mechanism

@@ -7,9 +7,9 @@ in and where it is out (`bench.eve.in_out`), and takes the log ratio of the two 
 Differences:
 - Shadow models are shadow releases: the known scheme under keys of Eve's own. In place of the confidence of a
   classifier the statistic is the log density of the released rows at the candidate, by Gaussian kernels. Narrow kernels
-  read the distance to the nearest row, wide ones that to the mean of all; over all rows, or over those of the
-  candidate's class. The one that best tells rows in from rows out among the shadow releases themselves is used, each
-  judged by the others. (Several at once, with their covariance, were weaker.)
+  read the distance to the nearest row, wide kernels the distance to the mean of all; over all rows, or over those of
+  the candidate's class. The one that best tells rows in from rows out among the shadow releases themselves is used,
+  each judged by the others. (Several at once, with their covariance, were weaker.)
 - The pool is the candidates and the control rows. Halves come in pairs without a common row, class by class
   (`bench.eve.shadow_releases`). They have half as many rows as the pool, whatever the release has.
 - Eve does not know the owner's people: where a scheme looks at them, it sees none in shadow releases.

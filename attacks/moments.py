@@ -9,7 +9,7 @@ Differences from the source:
 - It matches patches and then assigns images to images. Here an image's embedding is a network of the mean over its
   patches' embeddings (Zaheer et al. 2017, Deep Sets), so that an image is scored at once, whatever the order of its
   patches.
-- Raw patches carry a learned vector of their place. Released ones do where their places are kept.
+- Raw patches carry a learned vector of their place. Released patches do where their places are kept.
 - Neither the pieces of a release nor whether their places are kept is known to Eve: she compares the features of two
   releases under keys of her own, by every layout, in place and sorted, and takes what repeats best; sets of the usual
   patches (16 pixels, where they fit) unless another is far better.
@@ -207,7 +207,7 @@ def _simulate(view: View, rows: Dataset, seed: int) -> Example:
 
 
 def _raw_layout(rows: Tensor, released: Reading) -> Layout:
-    """Raw pieces: as the released ones, if those are patches that raw rows have; else usual patches, or the whole."""
+    """Raw pieces: as the released pieces, if those are patches that raw rows have; else usual patches, or the whole."""
     if rows.ndim == 4 and released.layout.kind == "patches" and released.layout in layouts(tuple(rows.shape[1:])):
         return released.layout
     return _usual(rows)

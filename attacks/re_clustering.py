@@ -86,7 +86,7 @@ class OwnRelease:
 
     Args:
         forms: (n, d) float32: the released form of each candidate; 0 where it was left out.
-        present: (n,) bool: whether it has one.
+        present: (n,) bool: whether the candidate has a form.
         keeps_labels: Whether labels are released, and as they are.
     """
 

@@ -5,9 +5,9 @@ and appendix A, and the authors' code. The network is in `bench.nets.cinn`. What
 variants make of it, stands in `methods.cadp_mechanism`.
 
 Differences from the paper:
-- The flow is trained on public rows only (nine tenths of the people; the others judge it), the paper's on private ones.
-- The paper has GIN couplings on MNIST (its code Glow ones) and on tables: here they are Glow unless told, for GIN keeps
-  the volume, and with it latents narrower than the noise (a deviation of 0.6 on diabetes).
+- The flow is trained on public rows only (nine tenths of the people; the others judge it), the paper's on private rows.
+- The paper has GIN couplings on MNIST (Glow couplings in its code) and on tables: here they are Glow unless told, for
+  GIN keeps the volume, and with it latents narrower than the noise (a deviation of 0.6 on diabetes).
 - Exclusive classes are one-hot; any other finding has two numbers, yes and no. Zeros stand for what is unknown, and
   are seen in training: a tenth of the rows goes without condition, and a tenth of findings that are not exclusive.
 - The rate falls along a cosine (the code: to a tenth after epochs 50 and 100, of an unknown number; ours are at most

@@ -171,7 +171,7 @@ class DPSGDKey(Key):
 
         Raises:
             NotApplicable: No private row has a label.
-            ValueError: Rows with other channels or columns than the public ones, or a delta that n rows do not allow.
+            ValueError: Rows with other channels or columns than the public rows, or a delta that n rows do not allow.
         """
         labels = private.labels
         if labels is None or not len(labelled(labels)):

@@ -22,8 +22,8 @@ Differences from the paper and its code:
   left over. (Each of them in the cluster next to it would lose .1 to 1 % less, in squared distances to the means of two
   classes of 599 chest images with k - 1 rows left over.) `paper` does what the code does: clusters across classes, and
   the last n % k rows are dropped.
-- Distances are exact (see there), and of equal ones the earlier row comes first; the code computes in float32 and
-  leaves ties open.
+- Distances are exact (see there), and of rows at equal distances the earlier comes first; the code computes in float32
+  and leaves ties open.
 - New rows reach Bob, who trains a model on the release, as they are, as in the code, which tests on raw rows.
 """
 

@@ -164,7 +164,7 @@ class MosaicMechanism(Mechanism):
         return self.scheme.read(release.samples).flatten(1).double()
 
     def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
-        """A black image against one with `neighbour_pixels` white ones, cell by cell: their loss is epsilon."""
+        """A black image against an image with `neighbour_pixels` white pixels, cell by cell: their loss is epsilon."""
         scheme = self.scheme
         row = like.take(torch.zeros(1, dtype=torch.int64, device=like.samples.device))
         c, h, w = scheme.shape

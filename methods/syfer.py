@@ -188,7 +188,7 @@ class Syfer(KeyedEncoder):
 
 @dataclass(frozen=True, eq=False)
 class SyferScheme(Scheme):
-    """A network for images of `shape` (c, h, w), and what its keys do with labels (exclusive ones or not)."""
+    """A network for images of `shape` (c, h, w), and what its keys do with labels (exclusive classes or not)."""
 
     network: Obfuscator
     shape: tuple[int, int, int]

@@ -64,7 +64,7 @@ class Kinship:
         look: How releases are read.
         signatures: (n, f) float64, the mean over keys, in units of `spread`.
         spread: (f,) deviation of a signature from key to key.
-        covariance: (f, f) of these deviations, with ones on the diagonal.
+        covariance: (f, f) of these deviations, 1 on the diagonal.
         grams: (p, n, n) float32, the mean over keys at mean square one; None where signatures must do.
         weights: (p,) how well the Gram matrix of each token survives a change of key: r / (1 - r^2), r the correlation
             of one key's with the mean of the others'.
@@ -129,7 +129,7 @@ def _averaged(look: Look, release: Release, n: int) -> tuple[Tensor, Tensor | No
 
 
 def _weights(grams: Tensor, others: Tensor) -> Tensor:
-    """(p,) r / (1 - r^2), r the correlation of two stacks (p, n, n) of Gram matrices; ones where none is correlated."""
+    """(p,) r / (1 - r^2), r the correlation of two stacks (p, n, n) of Gram matrices; 1 each where none correlates."""
     sizes = torch.linalg.vector_norm(grams, dim=(1, 2)) * torch.linalg.vector_norm(others, dim=(1, 2))
     agreement = ((grams * others).sum(dim=(1, 2)) / sizes.clamp_min(TINY)).clamp(0, LARGEST_AGREEMENT)
     weights = agreement / (1 - agreement.square())

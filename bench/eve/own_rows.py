@@ -9,7 +9,7 @@ from bench.types import Dataset, View
 
 
 def own_rows(view: View) -> Dataset:
-    """The control rows, and the public ones where they are of the same collection, without subjects.
+    """The control rows, and the public rows where they are of the same collection, without subjects.
 
     Public labels come with the columns of the control rows; where public rows lack those columns, they stay out.
     """

@@ -17,7 +17,7 @@ def shadow_releases(scheme: Scheme, pool: Dataset, count: int, seed: int) -> Ite
     """`count` releases (even), each under a key of its own, and the rows (n,) bool of the pool that each is made of.
 
     Halves come in pairs that share no row, so that every row is in exactly half of the releases; classes (rows with the
-    same labels, withheld ones included) are halved one by one, so that all halves have the pool's proportions.
+    same labels, withheld labels included) are halved one by one, so that all halves have the pool's proportions.
 
     Raises:
         NotApplicable: The scheme cannot release a half (a class of too few rows).

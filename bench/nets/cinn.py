@@ -118,7 +118,7 @@ class CINN(Flow):
         self.flat = nn.ModuleList(stack(flat, blocks=sizes.flat_blocks, width=width))
 
     def standardise_by(self, samples: Tensor) -> None:
-        """Take mean and standard deviation of each channel or column from rows (n, ...); constant ones keep theirs."""
+        """Take the mean and deviation of each channel or column from rows (n, ...); constant columns keep theirs."""
         axes = (0, 2, 3) if samples.ndim == 4 else (0,)
         std, mean = torch.std_mean(samples.double(), dim=axes, correction=0, keepdim=True)
         self.mean.copy_(mean[0])

@@ -61,7 +61,7 @@ class Decoder(nn.Module):
         self.mean.data = images.mean(dim=0)
 
     def forward(self, released: Tensor) -> Tensor:
-        """Released images (n, c, h, w) to raw ones (n, c, h, w), unbounded."""
+        """Released images (n, c, h, w) to raw images (n, c, h, w), unbounded."""
         if self.released_patch is None:
             tokens = released.flatten(1).unsqueeze(1).expand(-1, self.locations, -1)
         else:

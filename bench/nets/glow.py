@@ -8,7 +8,7 @@ units of its prior (the code's eps), level by level, and at last what is left, a
 Differences from the authors' code:
 - The 1x1 convolution is held as its LU decomposition (their option) and applied together with the normalisation.
 - The network of a coupling has plain 3x3, 1x1 and zero-initialised 3x3 convolutions: no normalisation between them, no
-  channel that marks the border, no learned factor on the last one.
+  channel that marks the border, no learned factor on the last convolution.
 - What enters a coupling's sigmoid or the exponential of a prior is bounded by 3 (tanh). Without a bound, latents that
   noise has moved decode to overflow (MNIST: even at a thousandth of the latent's range); with it, held-out bits are the
   same.

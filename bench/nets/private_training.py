@@ -140,7 +140,7 @@ def account(multiplier: float, delta: float, *, share: float, steps: int, error:
 
 @contextmanager
 def _quiet_accountant() -> Iterator[None]:
-    """The accountant sizes its grid by a looser one, which could be tighter, and takes log 0 for all rows."""
+    """The accountant sizes its grid by a looser accountant, which could be tighter, and takes log 0 for all rows."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Optimal order is the (largest|smallest) alpha")
         warnings.filterwarnings("ignore", message="divide by zero encountered in log")

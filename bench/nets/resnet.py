@@ -20,7 +20,7 @@ def resnet18(
     Args:
         shape: Channels, height and width of an image.
         outputs: Logits of the last layer; with `features` it is left out.
-        width: Channels of the first stage: 64 is a ResNet-18, 32 a half-width one.
+        width: Channels of the first stage: 64 is a ResNet-18, 32 a ResNet-18 of half the width.
         dropout: Share of the pooled features dropped before the last layer.
         features: Return the pooled features (n, 8 * width) instead of logits (n, outputs).
     """

@@ -19,7 +19,7 @@ from bench.types import Dataset, Key, Release, State, paired
 
 
 def content_seed(seed: int, purpose: str, samples: Tensor) -> int:
-    """A seed for noise on `samples`: the same rows give the same one, any other rows or purpose another.
+    """A seed for noise on `samples`: the same rows give the same seed, any other rows or purpose another.
 
     Noise that depended on the key alone would cancel out in the difference of two releases.
     """

@@ -66,7 +66,7 @@ class Census:
 @dataclass(frozen=True, eq=False)
 class Tally:
     """Running counts of a census, int64: `totals` (g, places) of all scores of each part by place; `above` and `tied`
-    (v, m), how many scores of a column are above and equal to its best linked one.
+    (v, m), how many scores of a column are above and equal to its best linked score.
     """
 
     totals: Tensor
@@ -81,7 +81,7 @@ class Tally:
 
 
 def open_census(parts: Sequence[Part], *, dtype: torch.dtype, error: float, device: torch.device) -> Census:
-    """The census of `parts` for scores of `dtype` that lie within `error` of the exact ones."""
+    """The census of `parts` for scores of `dtype` that lie within `error` of the exact scores."""
     m = len(parts[0].cols)
     levels = torch.unique(torch.cat([scores for part in parts for scores in part.scores]))
     best = []

@@ -34,7 +34,7 @@ Engine = Literal["numba", "torch"]
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """How the unlinked scores fall between the linked ones.
+    """How the unlinked scores fall between the linked scores.
 
     Args:
         shape: (n, m) of the grid.
@@ -42,7 +42,7 @@ class PairCounts:
         others: (2q + 1,) int64, unlinked pairs by place: `others[2i]` strictly between linked scores i - 1 and i,
             `others[2i + 1]` tied with linked score i.
         top_1: (c,) float64 in [0, 1]: for each released row that has a link, the probability that the best-scored raw
-            row is a linked one, ties at the top broken at random.
+            row is a linked row, ties at the top broken at random.
         ranks: (c,) float64 at least 1, in the order of `top_1`: the expected rank of the row's first correct raw row
             within its own column, ties averaged: above + (tied + 1) / (tied and linked + 1).
     """
@@ -150,7 +150,7 @@ def _members(numbers: Tensor, length: int) -> Tensor:
 
 
 def _groups(parts: Sequence[Part]) -> list[list[int]]:
-    """Numbers of the parts that share a census: a whole grid has one of its own, the others go together."""
+    """Numbers of the parts that share a census: a whole grid has a census of its own, the others go together."""
     whole = [number for number, part in enumerate(parts) if part.rows.all() and part.cols.all()]
     others = [number for number in range(len(parts)) if number not in whole]
     together = [others[start : start + TOGETHER] for start in range(0, len(others), TOGETHER)]
