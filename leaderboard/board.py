@@ -10,7 +10,7 @@ Nothing here reads a file or a clock: the same records give the same rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -21,6 +21,7 @@ from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, number, reason
 from leaderboard.panel import Panel, membership_panel, panel
 from leaderboard.reach import MEMBERSHIP, PAIRS, shipped, steps
+from leaderboard.versions import by_earlier_code
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Row:
         claim, claim_text: The formal claim, and it in words.
         audited: The claim beside what an audit has shown; None without a claim.
         device: What throughput was measured on; empty where unknown.
+        earlier: The records of the row that earlier code computed, by evaluator name.
         records: Everything the row was made of, by evaluator name.
     """
 
@@ -62,6 +64,7 @@ class Row:
     claim_text: str
     audited: Verdict | None
     device: str
+    earlier: frozenset[str]
     records: tuple[Record, ...] = field(repr=False)
 
 
@@ -85,14 +88,17 @@ def rows(records: Iterable[Record], folders: Mapping[str, str] | None = None, po
         dataset = names.get(record.cell) or (folders or {}).get(record.cell) or "data set not read"
         run = (record.preset, f"{record.seed:020d}", record.cell)
         cells.setdefault((dataset, record.method.name, label(record), *run), []).append(record)
-    made = []
+    made, earlier = [], by_earlier_code(known)
     for key in sorted(cells):
         mine = sorted(cells[key], key=lambda record: record.evaluator)
-        made.append(_row(key[0], mine, panel(mine, known, ladder), membership_panel(mine, known), shown))
+        made.append(_row(key[0], mine, panel(mine, known, ladder), membership_panel(mine, known), shown, earlier))
     return made
 
 
-def _row(dataset: str, records: Sequence[Record], tried: Panel, told: Panel, shown: Sequence[Column]) -> Row:
+def _row(
+    dataset: str, records: Sequence[Record], tried: Panel, told: Panel, shown: Sequence[Column],
+    earlier: Set[tuple[str, str]],
+) -> Row:  # fmt: skip
     first = records[0]
     certified = {member.evaluator for member in (*tried.members, *told.members) if member.certified}
     data = next((record.dataset for record in records if record.dataset), None)
@@ -122,6 +128,7 @@ def _row(dataset: str, records: Sequence[Record], tried: Panel, told: Panel, sho
         claim_text=claim_text(claim, reached=any(record.status == "ok" for record in records)),
         audited=None if claim is None else verdict(claim, audit.scores.get(METRIC) if audit else None),
         device=device(timed) if timed else "",
+        earlier=frozenset(record.evaluator for record in records if (record.cell, record.evaluator) in earlier),
         records=tuple(records),
     )
 

@@ -24,7 +24,7 @@ from leaderboard.entries import beats_chance
 PAIRS, MEMBERSHIP = "reidentification", "membership"  # the evaluators of attacks that a panel judges
 BROKEN = 5.0  # mean guesses until the first correct pair
 SHIPPED = "reach.json"
-State = Literal["broken", "dented", "not broken", "not applicable", "failed", "not measured"]
+Condition = Literal["broken", "dented", "not broken", "not applicable", "failed", "not measured"]
 
 
 class Step(BaseModel):
@@ -58,7 +58,7 @@ class Rung:
     """
 
     method: str
-    state: State
+    state: Condition
     step: Step | None
     stale: bool
 
@@ -121,7 +121,7 @@ def reach(attack: PluginRecord, preset: str, dataset: str, known: Sequence[Step]
     return found
 
 
-def state(one: Step) -> State:
+def state(one: Step) -> Condition:
     """How an encoder stands after an attack."""
     if one.status != "ok":
         return "not applicable" if one.status == "not-applicable" else "failed"

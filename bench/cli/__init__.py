@@ -21,6 +21,7 @@ from bench.workbench.choice import Choice
 
 SIZES = ("preset", "limit")
 FILES = ("size", "skip_corrupt")
+SUITES = Path(__file__).parents[1] / "suites"
 CHOICE = frozenset(options(Choice)) - {*SIZES, *FILES}
 
 VERBS = {
@@ -160,7 +161,7 @@ def _cells(what: argparse._ArgumentGroup) -> None:
     what.add_argument(
         "--suite",
         metavar="NAME",
-        help="a named set of cells: quickstart, ladder, noise-trade-off, cadp-mnist, dp-cxr, feature-release",
+        help=f"a named set of cells: {', '.join(sorted(path.stem for path in SUITES.glob('*.yaml')))}",
     )
     what.add_argument("--config", type=Path, metavar="FILE", help="a YAML with these options; the command line wins")
     add_flags(what, RunSpec, ("methods",))

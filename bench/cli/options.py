@@ -17,6 +17,7 @@ import psutil
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from bench.cli import SUITES
 from bench.data.roots import resolve
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
@@ -30,7 +31,6 @@ from bench.workbench.machine import choose_device, cores
 from bench.workbench.place import Place
 
 MOST_JOBS = 4
-SUITES = Path(__file__).parents[1] / "suites"
 Words = Literal["all", "none"]  # in place of a list of attacks
 
 

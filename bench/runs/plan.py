@@ -21,8 +21,8 @@ from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
 from bench.workbench.inputs import is_code, record_inputs
 
-State = Literal["done", "stale", "changed", "failed", "missing"]
-RUNS: Mapping[Overwrite, frozenset[State]] = {
+Condition = Literal["done", "stale", "changed", "failed", "missing"]
+RUNS: Mapping[Overwrite, frozenset[Condition]] = {
     "never": frozenset({"missing"}),
     "failed": frozenset({"missing", "failed", "changed"}),
     "stale": frozenset({"missing", "failed", "changed", "stale"}),
@@ -42,7 +42,7 @@ class Standing:
         planned: What to run: with the metrics that its record already holds beside those asked for.
     """
 
-    state: State
+    state: Condition
     reason: str
     record: Record | None
     planned: Planned
@@ -104,7 +104,7 @@ def standing(results: Results, cell: Cell, planned: Planned, data: DatasetRecord
     except FileNotFoundError:
         return Standing("missing", "never ran", None, planned)
     except (RecordError, OSError) as error:
-        return Standing("missing", str(error), None, planned)
+        return Standing("changed", str(error), None, planned)
     held = {name.removeprefix("metric ") for name in record.inputs if name.startswith("metric ")}
     whole = replace(planned, metrics=tuple(sorted({*planned.metrics, *held})))
     if record.status in ("failed", "timed-out"):
@@ -121,7 +121,7 @@ def standing(results: Results, cell: Cell, planned: Planned, data: DatasetRecord
             "done", record.status if record.status == "ok" else f"not applicable: {record.reason}", record, whole
         )
     changes = _differences(record.inputs, inputs)
-    state: State = "stale" if changes and all(only_code for _, only_code in changes) else "changed"
+    state: Condition = "stale" if changes and all(only_code for _, only_code in changes) else "changed"
     reason = "changed since: " + ("; ".join(text for text, _ in changes) or "how content keys are made")
     return Standing(state, reason, record, whole)
 

@@ -93,8 +93,8 @@ class Workbench:
     def findings_apart(self) -> list[Self]:
         """This cell cut to the labelled, class-balanced rows of one finding (or of all exclusive classes) at a time.
 
-        The findings with most rows come first, at most `preset.label_tasks` of them. What is left is what a data owner
-        publishes for that finding (Syfer, section 5).
+        The findings with most rows come first, at most `preset.label_findings` of them. What is left is what a data
+        owner publishes for that finding (Syfer, section 5).
         """
         whole = self.private
         if whole.labels is None or not whole.findings:
@@ -111,7 +111,7 @@ class Workbench:
                 findings = tuple(whole.findings[k] for k in columns)
                 part = replace(whole.take(rows), labels=labels[rows], findings=findings)
                 found.append(replace(self, private=part, finding=name))
-        return sorted(found, key=lambda part: -len(part.private))[: self.preset.label_tasks]
+        return sorted(found, key=lambda part: -len(part.private))[: self.preset.label_findings]
 
     def key(self, scheme: Scheme, number: int) -> Key:
         """The data owner's key of that number. Another method, or other parameters, get others.

@@ -271,7 +271,7 @@ def test_releases_of_too_few_rows_are_not_applicable(bench: Callable[..., Workbe
 
 
 def test_every_task_is_attacked_where_the_preset_says_so(bench: Callable[..., Workbench]) -> None:
-    made = replace(bench(columns((6, 9), (4, 5))), preset=replace(PRESETS["smoke"], label_tasks=None))
+    made = replace(bench(columns((6, 9), (4, 5))), preset=replace(PRESETS["smoke"], label_findings=None))
     assert list(Reidentification(Looks(labels=True)).measure(made).evidence) == ["finding 0", "finding 1"]
 
 
@@ -295,7 +295,7 @@ def test_primary_links_are_counted_beside_all_links(bench: Callable[..., Workben
 
 
 def test_of_several_tasks_the_worst_counts_and_each_is_told(bench: Callable[..., Workbench]) -> None:
-    made = replace(bench(columns((6, 9), (4, 5))), preset=replace(PRESETS["smoke"], label_tasks=None))
+    made = replace(bench(columns((6, 9), (4, 5))), preset=replace(PRESETS["smoke"], label_findings=None))
     evidence: Any = Reidentification(Looks(labels=True)).measure(made).evidence
     for metric in (Guesswork(), ReidAUC()):
         each = {task: metric(part) for task, part in evidence.items()}
