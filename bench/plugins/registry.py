@@ -15,7 +15,7 @@ from typing import Literal, cast, get_type_hints
 
 from bench.contract.extractor import Extractor
 from bench.plugins.spec import PluginSpec, UsageError, construct, did_you_mean, holds_plugin, parameters, parse, text
-from bench.types import Attack, Method, Metric, Parameter
+from bench.types import Attack, Method, Metric, Parameter, column_of
 
 Group = Literal["methods", "attacks", "datasets", "metrics", "features"]
 GROUPS: tuple[Group, ...] = ("methods", "attacks", "datasets", "metrics", "features")
@@ -84,7 +84,9 @@ def inspect(entry: Entry) -> Entry:
     if entry.error is not None:
         return entry
     try:
-        _import(entry.target)
+        found = _import(entry.target)
+        if entry.group == "metrics":
+            column_of(found)  # without one no record could say what the figure is
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]
         reason = f"needs the package {missing!r}, which is not installed"
