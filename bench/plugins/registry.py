@@ -15,7 +15,7 @@ from typing import get_type_hints
 
 from bench.plugins.groups import Group
 from bench.plugins.spec import PluginSpec, UsageError, construct, did_you_mean, holds_plugin, parameters, parse, text
-from bench.types import Attack, Evaluator, Extractor, Method, Metric, Parameter, Source
+from bench.types import Attack, Evaluator, Extractor, Method, Metric, Parameter, Source, column_of
 
 KINDS: Mapping[Group, tuple[type, str]] = {
     "methods": (Method, "method"),
@@ -91,7 +91,9 @@ def inspect(entry: Entry) -> Entry:
     if entry.error is not None:
         return entry
     try:
-        _import(entry.target)
+        found = _import(entry.target)
+        if entry.group == "metrics":
+            column_of(found)  # without one no record could say what the figure is
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]
         reason = f"needs the package {missing!r}, which is not installed"

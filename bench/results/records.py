@@ -13,6 +13,7 @@ from typing import Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
+from bench.contract.metric import MOST_DIGITS
 from bench.types import Metric, PrivacyClaim, Role, Score, column_of
 
 SCHEMA = 2
@@ -50,7 +51,9 @@ class MetricRecord(_Part):
     title: str
     meaning: str
     group: str = Field(description="the header above its column")
-    digits: int | None = Field(ge=0, description="decimals to print; null for about three significant digits")
+    digits: int | None = Field(
+        ge=0, le=MOST_DIGITS, description="decimals to print; null for about three significant digits"
+    )
     chance: str = Field(description="the end of the sentence 'Chance gives ...'; empty where chance gives nothing")
     order: int = Field(description="place within the group, lower first")
     better: Literal["higher", "lower"]
