@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from bench.evidence import UtilityEvidence
-from bench.statistics.mean_auc import mean_auc
+from bench.statistics.auc_score import auc_score
 from bench.types import Metric, Score
 
 
@@ -20,9 +20,9 @@ class UtilityAUC(Metric[UtilityEvidence]):
     source: ClassVar[str] = "Syfer, definition 1 and section 5"
 
     def __call__(self, evidence: UtilityEvidence) -> Score:
-        """`mean_auc` over findings and keys, each finding as a part; the interval bootstraps test people and keys.
+        """`auc_score` over findings and keys, each finding as a part; the interval bootstraps test people and keys.
 
         Raises:
             NotApplicable: No finding has both classes among the test rows.
         """
-        return mean_auc(evidence)
+        return auc_score(evidence)
