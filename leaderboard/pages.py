@@ -14,11 +14,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench.results.records import Kind, Record, json_schema, read_all
 from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, rows, telling
-from leaderboard.budget import budget_plot
 from leaderboard.columns import Column, columns
 from leaderboard.downloads import flat, results_csv, results_json
 from leaderboard.entries import WORDS, interval, number, reason, short
-from leaderboard.figures import PLANES, Version, plane
 from leaderboard.reach import Rung
 from leaderboard.sections import Section, sections
 from leaderboard.slugs import digest, slugs
@@ -204,6 +202,10 @@ def _pictures(
     parts: Sequence[Section], methods: Sequence[str]
 ) -> tuple[dict[str, list[tuple[str, str]]], dict[str, str]]:
     """The pictures of each section by file stem, with each in words, and their files."""
+    # What draws them takes a second to import: only where pages are made, which not every command does.
+    from leaderboard.budget import budget_plot
+    from leaderboard.figures import PLANES, Version, plane
+
     figures: dict[str, list[tuple[str, str]]] = {part.slug: [] for part in parts}
     files: dict[str, str] = {}
     for part in parts:
