@@ -1,10 +1,10 @@
 """Relational: the release is matched to the raw rows by how its rows relate to each other.
 
 Source: design of this project; graph matching by Gram matrices. A wide network with random weights has a nearly
-deterministic kernel, so that Eve knows the inner products of released rows in advance: she releases the candidates
-under keys of her own and takes the mean. Signatures of rows (length, quantiles of inner products, leverages at several
-ridges), compared in units of how far they differ from key to key (Fisher's discriminant), begin a one-to-one matching
-(Hungarian method), which is then refined in turn: score each pair by the inner product of their Gram rows, the
+deterministic kernel, so that Eve, the attacker, knows the inner products of released rows in advance: she releases the
+candidates under keys of her own and takes the mean. Signatures of rows (length, quantiles of inner products, leverages
+at several ridges), compared in units of how far they differ from key to key (Fisher's discriminant), begin a one-to-one
+matching (Hungarian method), which is then refined in turn: score each pair by the inner product of their Gram rows, the
 columns matched as they are now; match anew; until the matching stays.
 
 Differences from plain relational matching:
@@ -30,15 +30,16 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from bench.nets.cosine import CosineScores, apart
-from bench.nets.kinship import Kinship, Look, Seen, learn, true_links
-from bench.nets.matching import likelihood, log_posterior, refine, standardise
+from bench.eve.kinship import Kinship, Look, Seen, learn, true_links
+from bench.eve.matching import likelihood, log_posterior, refine, standardise
+from bench.eve.tokens import READINGS
 from bench.nets.patches import fitting_patch
-from bench.nets.table import TableScores
-from bench.nets.tokens import READINGS
+from bench.pairs.cosine import CosineScores, apart
+from bench.pairs.table import TableScores
 from bench.progress import report
 from bench.seeds import derive
 from bench.types import Attack, Attacker, Dataset, NotApplicable, PairScores, Parameter, Release, Scheme, View
+from bench.validation import at_least, one_of
 
 TRIAL_KEYS = 2
 ENOUGH = -0.02
@@ -57,7 +58,7 @@ class Relational(Attack):
     Args:
         keys: Simulated keys behind the mean Gram matrices and signatures.
         held_out: Further simulated keys, by which the variant is chosen.
-        reading: How released rows are taken apart (see `bench.nets.tokens`); "auto" tries all on two simulated keys.
+        reading: How released rows are taken apart (see `bench.eve.tokens`); "auto" tries all on two simulated keys.
         refine_up_to: Rows up to which the matching is refined; the Hungarian method takes cubic time.
     """
 
@@ -78,14 +79,10 @@ class Relational(Attack):
     refine_up_to: int = 2000
 
     def __post_init__(self) -> None:
-        if self.keys < 2:
-            raise ValueError(f"keys must be at least 2, got {self.keys}")
-        if self.held_out < 1:
-            raise ValueError(f"held_out must be at least 1, got {self.held_out}")
-        if self.reading not in ("auto", *READINGS):
-            raise ValueError(f"reading must be auto, {', '.join(READINGS)}, got {self.reading!r}")
-        if self.refine_up_to < 0:
-            raise ValueError(f"refine_up_to must be at least 0, got {self.refine_up_to}")
+        at_least(2, keys=self.keys)
+        at_least(1, held_out=self.held_out)
+        one_of(("auto", *READINGS), reading=self.reading)
+        at_least(0, refine_up_to=self.refine_up_to)
 
     def fit(self, view: View, seed: int) -> RelationalAttacker:
         """Simulate keys and choose a variant. Raises NotApplicable for releases without links, or of under 3 rows."""
@@ -116,8 +113,8 @@ class Variant:
     Args:
         kinship: What simulated keys taught.
         own: As in `Kinship.factors`.
-        blend: As in `bench.nets.matching.refine`; None compares signatures only.
-        sharpness: As in `bench.nets.matching.log_posterior`.
+        blend: As in `bench.eve.matching.refine`; None compares signatures only.
+        sharpness: As in `bench.eve.matching.log_posterior`.
         likelihood: Mean log-posterior of the links of held-out keys, in nats.
     """
 

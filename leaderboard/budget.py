@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import seaborn
 from matplotlib.lines import Line2D
 
-from bench.records import ScoreRecord
+from bench.results.records import ScoreRecord
 from leaderboard.board import Row, telling
 from leaderboard.figures import THEMES, Version, canvas, colours, name_of, shortened
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.records import ClaimRecord, ScoreRecord
+from bench.results.records import ClaimRecord, ScoreRecord
 from leaderboard.entries import number
 
 METRIC = "empirical-epsilon"

@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 
-from bench.records import SCHEMA, Record, ScoreRecord
+from bench.results.records import SCHEMA, Record, ScoreRecord
 from leaderboard.board import device
 from leaderboard.entries import reason
 

@@ -20,7 +20,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from pydantic import JsonValue
 
-from bench.records import ScoreRecord
+from bench.results.records import ScoreRecord
 from leaderboard.board import Row, telling
 
 Version = Literal["light", "dark"]

@@ -10,11 +10,10 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from bench.generator import Generator
-from bench.label_mix import LabelMix
-from bench.published import check_names, check_tensors
+from bench.owner.label_mix import LabelMix
+from bench.owner.published import check_names, check_tensors
 from bench.seeds import derive
-from bench.types import Dataset, Key, Method, Release, Role, Scheme, State
+from bench.types import Dataset, Generator, Key, Method, Release, Role, Scheme, State
 
 
 @dataclass(frozen=True)

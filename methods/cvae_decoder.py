@@ -8,12 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from bench.generator import Generator
-from bench.label_mix import LabelMix
 from bench.nets.cvae import decoder
-from bench.published import check_names, check_tensors
+from bench.owner.label_mix import LabelMix
+from bench.owner.published import check_names, check_tensors
 from bench.seeds import derive, generator
-from bench.types import Release, State
+from bench.types import Generator, Release, State
 
 ROWS = 8192
 WEIGHTS = ("0.weight", "0.bias", "2.weight", "2.bias")
@@ -47,7 +46,7 @@ class Decoder(Generator):
         """The decoder that `state` described, if its layers have those widths.
 
         Raises:
-            ValueError: Names, shapes, kinds or numbers of no such decoder; the text says which.
+            ValueError: Names, shapes, kinds or numbers that no decoder of those widths has; the text says which.
         """
         check_names(state, {*OTHERS, *(f"decoder.{name}" for name in WEIGHTS)})
         mix = LabelMix.load(state)

@@ -1,6 +1,7 @@
 """Noise: every released row is pure noise, whatever the private row. The reference row for full privacy.
 
-The labels are released in random order and belong to nothing: Bob can learn only how frequent each label is.
+The labels are released in random order and belong to nothing: Bob, who trains a model on the release, can learn only
+how frequent each label is.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.noise import content_seed
+from bench.owner.noise_stream import content_seed
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, paired
 

@@ -10,27 +10,9 @@ from torch import Tensor
 
 from bench.evidence import TableEvidence
 from bench.seeds import derive
-from bench.types import Metric, NotApplicable, Score
-from metrics.two_samples import compare, standard
-
-CONSTANT = 1e-12
-"""Of a column's variance: what resampling leaves below it is rounding."""
-
-
-def correlations(rows: Tensor, times: Tensor | None = None) -> Tensor:
-    """Pearson correlations (d, d) float64 of the columns of (n, d); a constant column has 0 with all, even itself.
-
-    Args:
-        rows: (n, d).
-        times: (n,) how often each row counts; None stands for once.
-    """
-    units = standard(rows)
-    shares = torch.full((len(rows),), 1 / len(rows), dtype=torch.float64) if times is None else times / times.sum()
-    centred = units - shares.to(units) @ units
-    products = centred.T @ (centred * shares.to(units)[:, None])
-    variance = products.diagonal()
-    scale = torch.where(variance > CONSTANT, variance.clamp_min(CONSTANT).rsqrt(), 0.0)
-    return products * scale * scale[:, None]
+from bench.statistics.correlations import correlations
+from bench.statistics.two_samples import compare, standard
+from bench.types import Column, Metric, NotApplicable, Score
 
 
 @dataclass(frozen=True)
@@ -41,6 +23,14 @@ class CorrelationDistance(Metric[TableEvidence]):
     unit: ClassVar[str] = "correlation"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Pearson; mean absolute difference over pairs of columns"
+    column: ClassVar[Column] = Column(
+        title="Correlations differ",
+        meaning="The mean absolute difference of correlations between columns, original against released.",
+        group="Released set",
+        digits=3,
+        chance="what two draws from one set of people give",
+        order=35,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: TableEvidence) -> Score:

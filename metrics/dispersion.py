@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from bench.evidence import SetEvidence
+from bench.pairs.sweep import split_evenly
 from bench.seeds import derive
-from bench.types import Metric, Score
-from metrics.distances import (
+from bench.statistics.distances import (
     BLOCK,
     FLOOR,
     VARYING,
@@ -26,8 +26,8 @@ from metrics.distances import (
     standardise,
     widened,
 )
-from metrics.pairs import split_evenly
-from metrics.resampling import LEVELS, bootstrap_sums
+from bench.statistics.resampling import LEVELS, bootstrap_sums
+from bench.types import Column, Metric, Score
 
 DRAWS = 1000
 CHUNK = 264
@@ -122,6 +122,13 @@ class MaxDispersion(Metric[SetEvidence]):
     unit: ClassVar[str] = "summed distance"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "CVAE paper, section on evaluation; standardised by the original set"
+    column: ClassVar[Column] = Column(
+        title="Max dispersion",
+        meaning="The sum of all distances between released rows, standardised with the statistics of the original "
+        "rows: how much variety is left.",
+        group="Released set",
+        order=10,
+    )
 
     def __call__(self, evidence: SetEvidence) -> Score:
         """The sum, with the original set's own sum and the mean distance a pair as parts.

@@ -15,37 +15,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv
-
 from bench.evidence import AuditEvidence
-from bench.types import Metric, Score
-
-Rates = NDArray[np.float64]
-
-
-def clopper_pearson(hits: ArrayLike, trials: int, level: float) -> tuple[Rates, Rates]:
-    """One-sided lower and upper bounds on the probability behind `hits` of `trials`; each errs at most at `level`.
-
-    Clopper and Pearson 1934: quantiles of beta distributions; 0 where nothing was hit, 1 where all were.
-
-    >>> [float(bound.round(4)) for bound in clopper_pearson(5, 10, 0.025)]
-    [0.1871, 0.8129]
-    """
-    k = np.asarray(hits, dtype=np.float64)
-    low = np.where(k == 0, 0.0, betaincinv(np.maximum(k, 1), trials - k + 1, level))
-    high = np.where(k == trials, 1.0, betaincinv(k + 1, np.maximum(trials - k, 1), 1 - level))
-    return low, high
-
-
-def lower_bound(
-    hits: ArrayLike, false_alarms: ArrayLike, trials: int, *, delta: float, confidence: float
-) -> NDArray[np.float64]:
-    """Lower bounds on epsilon, elementwise, from tests fixed beforehand; minus infinity where nothing is shown."""
-    level = (1 - confidence) / 2
-    found, alarm = clopper_pearson(hits, trials, level)[0], clopper_pearson(false_alarms, trials, level)[1]
-    return _log_ratio(found - delta, alarm)
+from bench.statistics.epsilon_bounds import clopper_pearson, log_ratio, lower_bound
+from bench.types import Column, Metric, Score
 
 
 def _upper_end(evidence: AuditEvidence) -> float:
@@ -53,12 +25,7 @@ def _upper_end(evidence: AuditEvidence) -> float:
     level = (1 - evidence.confidence) / 2
     found = clopper_pearson(evidence.hits, evidence.trials, level)[1]
     alarm = clopper_pearson(evidence.false_alarms, evidence.trials, level)[0]
-    return math.inf if alarm == 0 else float(_log_ratio(found - evidence.claim.delta, alarm))
-
-
-def _log_ratio(above: Rates, below: Rates) -> Rates:
-    shown = above > 0
-    return np.where(shown, np.log(np.where(shown, above, 1.0) / np.where(shown, below, 1.0)), -np.inf)
+    return math.inf if alarm == 0 else float(log_ratio(found - evidence.claim.delta, alarm))
 
 
 @dataclass(frozen=True)
@@ -69,6 +36,13 @@ class EmpiricalEpsilon(Metric[AuditEvidence]):
     unit: ClassVar[str] = "ε"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Jagielski et al. 2020, Auditing differentially private machine learning, theorem 1"
+    column: ClassVar[Column] = Column(
+        title="Shown ε ≥",
+        meaning="A lower bound on the true ε that an audit has shown, with the confidence stated beside it: the "
+        "method was asked many times to release one of two inputs, and a test told them apart this well.",
+        group="Formal privacy",
+        order=5,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: AuditEvidence) -> Score:

@@ -15,9 +15,9 @@ from scipy.stats import binom
 from torch import Tensor
 
 from bench.evidence import PairEvidence, PairLevel
+from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
-from bench.types import Metric, Score
-from metrics.null import (
+from bench.statistics.null import (
     DRAWS,
     Layout,
     Null,
@@ -27,10 +27,10 @@ from metrics.null import (
     simulate_guesswork,
     tries_until_held,
 )
-from metrics.pairs import PairCounts
-from metrics.primary import with_primary
-from metrics.resampling import LEVELS
-from metrics.spread import mean, spread
+from bench.statistics.primary import with_primary
+from bench.statistics.resampling import LEVELS
+from bench.statistics.spread import mean, spread
+from bench.types import Column, Metric, Score
 
 
 def guesswork(counts: PairCounts) -> float:
@@ -58,6 +58,15 @@ class Guesswork(Metric[PairEvidence]):
     unit: ClassVar[str] = "guesses"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Syfer, definition 2 and appendix A"
+    column: ClassVar[Column] = Column(
+        title="Guesswork",
+        meaning="How many guesses Eve needs until the first correct pair of a raw and a released image, when she "
+        "guesses from her best score downwards; ties are averaged. 1 means that her first guess is right.",
+        group="Privacy by image: weakest figure over the attacks that count",
+        chance="about n for n images, with a nearly geometric spread, so a single figure far from n may still be "
+        "chance",
+        order=5,
+    )
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """Mean over keys and data samples; the interval is their spread.
@@ -80,6 +89,14 @@ class PatientGuesswork(Metric[PairEvidence]):
     unit: ClassVar[str] = "guesses"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Syfer, definition 2, with the person as the match"
+    column: ClassVar[Column] = Column(
+        title="Patient guesswork",
+        meaning="Guesswork where any image of the same patient counts as a correct match.",
+        group="Privacy by patient: weakest figure",
+        chance="fewer guesses than for images; how many depends on how alike a patient's images score: compare "
+        "with noise",
+        order=5,
+    )
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """As `Guesswork`. Images of a person score alike, so hits come in clusters: independent scores are no null.
@@ -138,9 +155,9 @@ def early_hit_bound(layout: Layout, value: float, *, keys: int) -> float:
 
 
 def clustered_null(level: PairLevel, layout: Layout, *, seed: int) -> Null:
-    """The null of scores that stay as they are while people are exchanged (`metrics.patients.exchanged_links`).
+    """The null of scores that stay as they are while people are exchanged (`bench.pairs.people.exchanged_links`).
 
-    p is an exact permutation test of mean guesswork on the whole grids, see `metrics.null.permutation_p`.
+    p is an exact permutation test of mean guesswork on the whole grids, see `bench.statistics.null.permutation_p`.
     Mean and interval are those of half samples: guesses up to a first hit on the whole grid are drawn from the permuted
     ones of the same key, then up to the next hit, and so on; a sample takes its share of the guesses up to the first
     hit whose row it holds. That treats later hits as as hard to find as the first, samples of guesses as random, and

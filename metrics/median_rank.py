@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 
 from bench.evidence import PairEvidence, PairLevel
+from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
-from bench.types import Metric, Score
-from metrics.null import Layout
-from metrics.pairs import PairCounts
-from metrics.primary import with_primary
-from metrics.spread import simulated
+from bench.statistics.null import Layout
+from bench.statistics.primary import with_primary
+from bench.statistics.spread import simulated
+from bench.types import Column, Metric, Score
 
 DRAWS = 500
 
@@ -47,12 +47,21 @@ class MedianRank(Metric[PairEvidence]):
     unit: ClassVar[str] = "rank"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Karpathy and Fei-Fei 2015, section 4.2"
+    column: ClassVar[Column] = Column(
+        title="Median rank",
+        meaning="How far down Eve's list of raw images the right one stands, counted from 1, for the released "
+        "image in the middle of all of them: what she learns about most people, even where she finds "
+        "nobody for certain.",
+        group="Other attack figures: weakest",
+        chance="about n/2 for n candidates",
+        order=10,
+    )
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """Mean over keys and data samples; the interval is their spread.
 
         Null and p: random distinct scores, drawn for the same links and samples (`simulate_median_rank`).
-        With links of exchanged people at hand, see `metrics.null.exchanged_null`.
+        With links of exchanged people at hand, see `bench.statistics.null.exchanged_null`.
         """
         return with_primary(evidence, partial(_score, evidence))
 

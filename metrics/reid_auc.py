@@ -11,12 +11,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bench.evidence import PairEvidence, PairLevel
+from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
-from bench.types import Metric, NotApplicable, Score
-from metrics.null import Draws, Layout, Null, exchanged_null, normal_null
-from metrics.pairs import PairCounts
-from metrics.primary import with_primary
-from metrics.spread import mean, spread
+from bench.statistics.null import Draws, Layout, Null, exchanged_null, normal_null
+from bench.statistics.primary import with_primary
+from bench.statistics.spread import mean, spread
+from bench.types import Column, Metric, NotApplicable, Score
 
 
 def reid_auc(counts: PairCounts) -> float:
@@ -53,13 +53,22 @@ class ReidAUC(Metric[PairEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Syfer, section 5"
+    column: ClassVar[Column] = Column(
+        title="ReID AUC",
+        meaning="The probability that Eve scores a true pair of a raw and a released image above a wrong one; "
+        "ties count half.",
+        group="Privacy by image: weakest figure over the attacks that count",
+        digits=3,
+        chance="0.5",
+        order=10,
+    )
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """Mean over keys and data samples; the interval is their spread.
 
         Null and p: .5 and a normal with the exact deviation of independent distinct scores (`chance_sd`), keys being
         independent. A sum of ranks has lighter tails than a normal, so that p errs upwards.
-        With links of exchanged people at hand, see `metrics.null.exchanged_null`.
+        With links of exchanged people at hand, see `bench.statistics.null.exchanged_null`.
 
         Raises:
             NotApplicable: All pairs of a data sample are linked.
@@ -75,6 +84,14 @@ class PatientReidAUC(Metric[PairEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Syfer, section 5, with the person as the match"
+    column: ClassVar[Column] = Column(
+        title="Patient ReID AUC",
+        meaning="ReID AUC where any image of the same patient counts as a correct match.",
+        group="Privacy by patient: weakest figure",
+        digits=3,
+        chance="0.5",
+        order=10,
+    )
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """As `ReidAUC`. Images of a person score alike: independent scores are no null.

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from bench.evidence import PairEvidence, PairLevel
+from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
-from bench.types import Metric, Score
-from metrics.null import DRAWS, Bools, Integers, Layout, tries_until_held
-from metrics.pairs import PairCounts
-from metrics.primary import with_primary
-from metrics.spread import simulated
+from bench.statistics.null import DRAWS, Bools, Integers, Layout, tries_until_held
+from bench.statistics.primary import with_primary
+from bench.statistics.spread import simulated
+from bench.types import Column, Metric, Score
 
 
 def top_1(counts: PairCounts) -> float:
@@ -37,15 +37,21 @@ class Top1(Metric[PairEvidence]):
     name: ClassVar[str] = "top-1"
     unit: ClassVar[str] = "share"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
-    source: ClassVar[str] = (
-        "design/METHODS.md, likelihood attack: AUC depends on the normalisation of scores, rank does not"
+    source: ClassVar[str] = "rank-1 identification rate, as in the FERET evaluation (Phillips et al. 2000)"
+    column: ClassVar[Column] = Column(
+        title="Top-1",
+        meaning="The share of images for which Eve's best-scored partner is the right one.",
+        group="Privacy by image: weakest figure over the attacks that count",
+        digits=3,
+        chance="1/n for n candidates",
+        order=15,
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """Mean over keys and data samples; the interval is their spread.
 
         Null and p: random distinct scores, drawn exactly for the same links and samples (`simulate_top_1`).
-        With links of exchanged people at hand, see `metrics.null.exchanged_null`.
+        With links of exchanged people at hand, see `bench.statistics.null.exchanged_null`.
         """
         return with_primary(evidence, partial(_score, evidence))
 

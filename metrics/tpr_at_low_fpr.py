@@ -13,12 +13,12 @@ from scipy.stats import beta
 from torch import Tensor
 
 from bench.evidence import PairEvidence, PairLevel
+from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
-from bench.types import Metric, NotApplicable, Score
-from metrics.null import DRAWS, Layout
-from metrics.pairs import PairCounts
-from metrics.primary import with_primary
-from metrics.spread import simulated
+from bench.statistics.null import DRAWS, Layout
+from bench.statistics.primary import with_primary
+from bench.statistics.spread import simulated
+from bench.types import Column, Metric, NotApplicable, Score
 
 RATE = 1000
 LOWER = 10_000
@@ -57,12 +57,22 @@ class TPRAtLowFPR(Metric[PairEvidence]):
     unit: ClassVar[str] = "share"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Carlini et al. 2022, Membership inference attacks from first principles, section IV"
+    column: ClassVar[Column] = Column(
+        title="TPR at 0.1 % FPR",
+        meaning="The share of the true pairs of a raw and a released image that Eve names where she is wrong "
+        "about one in a thousand of the false pairs; where there are enough pairs, the figure at one in "
+        "ten thousand stands beside it.",
+        group="Other attack figures: weakest",
+        digits=4,
+        chance="about 0.001",
+        order=15,
+    )
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """Mean over keys and data samples; the interval is their spread.
 
         Null and p: random distinct scores for the same links and samples (`simulate_tpr`).
-        With links of exchanged people at hand, see `metrics.null.exchanged_null`.
+        With links of exchanged people at hand, see `bench.statistics.null.exchanged_null`.
 
         Raises:
             NotApplicable: A data sample has fewer than 1,000 unlinked pairs.

@@ -9,15 +9,14 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from bench import registry
 from bench.conformance.outcome import PRESET, ROWS, Skip, require, sample_data
-from bench.contract import fingerprint, seal
+from bench.contract.seal import fingerprint, seal
+from bench.evaluators.membership import mixed
 from bench.evidence import MembershipEvidence
-from bench.membership import mixed
-from bench.records import RARE
-from bench.spec import PluginSpec
-from bench.types import Attack, Dataset, Key, Release, Scheme, View, paired
-from metrics.membership_auc import MembershipAUC
+from bench.plugins import registry
+from bench.plugins.spec import PluginSpec
+from bench.statistics.chance import RARE
+from bench.types import Attack, Dataset, Key, Metric, Release, Scheme, View, paired
 
 
 class _PlainScheme(Scheme):
@@ -116,7 +115,8 @@ def _membership_repeats(spec: PluginSpec, device: torch.device) -> None:
 def _members_are_found(spec: PluginSpec, device: torch.device) -> None:
     case = _membership(device, spec)
     scores = case.attack.fit(case.view, 1).membership(case.sealed).double().cpu()
-    found = MembershipAUC()(MembershipEvidence([scores], case.members, None, 1))
+    auc = cast("Metric[MembershipEvidence]", registry.build("metrics", PluginSpec("membership-auc"), PRESET))
+    found = auc(MembershipEvidence([scores], case.members, None, 1))
     require(
         found.value > 0.5 and found.p is not None and found.p < RARE,
         f"the members' own rows were released, and the attack does not tell them from others: AUC {found.value:.3f}",

@@ -7,11 +7,11 @@ from typing import cast
 
 import torch
 
-from bench import registry
 from bench.conformance.outcome import PRESET, Skip, require
+from bench.contract.source import DataError, Source
 from bench.data.roots import resolve
-from bench.data.source import DataError, Source
-from bench.spec import PluginSpec
+from bench.plugins import registry
+from bench.plugins.spec import PluginSpec
 
 
 def _data_open(spec: PluginSpec, device: torch.device) -> None:

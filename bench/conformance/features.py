@@ -9,13 +9,13 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from bench import registry
 from bench.conformance.outcome import PRESET, Skip, require, sample_data
-from bench.contract import fingerprint
-from bench.data.source import DataError
-from bench.features.extractor import Embedding, Extractor, batches
+from bench.contract.extractor import Embedding, Extractor, batches
+from bench.contract.seal import fingerprint
+from bench.contract.source import DataError
+from bench.plugins import registry
+from bench.plugins.spec import PluginSpec
 from bench.seeds import derive
-from bench.spec import PluginSpec
 from bench.types import Dataset, NotApplicable
 
 TOLERANCE = 1e-4  # of the largest number: sums in another order

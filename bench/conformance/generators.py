@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 
 from bench.conformance.outcome import Skip, require
-from bench.contract import check
-from bench.generator import Generator
-from bench.types import Dataset, Release, Scheme
+from bench.contract.seal import check
+from bench.types import Dataset, Generator, Release, Scheme
 
 DRAWN = 20
 

@@ -10,16 +10,15 @@ from typing import Literal, cast
 import torch
 from torch import Tensor
 
-from bench import registry
-from bench.cell import to_fit
 from bench.conformance.generators import check_draws, check_seeds, check_states, require_equal
-from bench.conformance.noise import check_density, check_reuse, draw_noise
+from bench.conformance.mechanisms import check_density, check_reuse, draw_noise
 from bench.conformance.outcome import PRESET, Skip, require, sample_data
-from bench.contract import check, fingerprint, seal
-from bench.generator import Generator
+from bench.contract.seal import check, fingerprint, seal
+from bench.plugins import registry
+from bench.plugins.spec import PluginSpec
 from bench.seeds import derive, generator
-from bench.spec import PluginSpec
-from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme
+from bench.types import Dataset, Generator, Key, Method, NotApplicable, Release, Scheme
+from bench.workbench.inputs import to_fit
 
 Kind = Literal["images", "table"]
 

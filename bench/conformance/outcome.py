@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from bench.contract import ContractError
+from bench.contract.seal import ContractError
 from bench.seeds import derive, generator
 from bench.types import Dataset
 

@@ -21,7 +21,7 @@ from threading import Thread
 import numpy as np
 from PIL import Image
 
-from bench.data.source import DataError
+from bench.contract.source import DataError
 
 DIGEST_BYTES = 16
 _MODES = {1: "L", 3: "RGB"}

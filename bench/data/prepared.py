@@ -13,8 +13,8 @@ import torch
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from bench.contract.source import DataError
 from bench.data.decode import DIGEST_BYTES, digest
-from bench.data.source import DataError
 from bench.types import Dataset
 
 SCHEMA = 1
@@ -40,7 +40,7 @@ class Prepared:
         fingerprint: SHA-256 over the arrays and what they mean, 64 hex digits; no path and no identifier goes in.
         size: Side of the images in pixels; None for tables.
         skipped: How many corrupt images were left out on request.
-        version, notes, origin: As in `bench.data.source.Scan`.
+        version, notes, origin: As in `bench.contract.source.Scan`.
         folder: Where it lies; for messages on this machine, never for a record.
     """
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import platformdirs
 import yaml
 
-from bench.data.source import DataError
+from bench.contract.source import DataError
 
 VARIABLE = "BENCH_DATA"
 

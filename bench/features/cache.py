@@ -2,7 +2,8 @@
 
 A folder holds the vectors of one fitted extractor over one prepared data set: `vectors.npy` (n, d) float32 and
 `done.npy` (n,) bool, both memory-mapped. Only rows that are wanted are filled in; a row counts once its batch is on
-disk, so that a kill loses a batch at most. Nobody but the owner can enter the folder above (`bench.store.Store`).
+disk, so that a kill loses a batch at most. Nobody but the owner can enter the folder above
+(`bench.results.store.Store`).
 """
 
 from __future__ import annotations

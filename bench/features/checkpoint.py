@@ -16,8 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from bench.contract.source import DataError
 from bench.data.decode import impostor
-from bench.data.source import DataError
 
 LISTED = 4
 UNREAD = "num_batches_tracked"

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from bench.data.source import DataError
+from bench.contract.source import DataError
 from bench.progress import stage
 
 SECONDS = 5.0

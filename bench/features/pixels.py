@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.features.extractor import Embedding, Extractor, check_images, check_shape
+from bench.contract.extractor import Embedding, Extractor, check_images, check_shape
 from bench.types import Dataset, State
 
 

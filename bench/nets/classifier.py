@@ -1,4 +1,4 @@
-"""Training a classifier by gradient steps: one loop for Bob and for attacks that need a feature extractor."""
+"""Training a classifier by gradient steps: one loop for Bob, who learns from a release, and for attacks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
 
+from bench.rows.label_classes import labelled
 from bench.seeds import generator
 
 Precision = Literal["float32", "bfloat16"]
@@ -89,11 +90,6 @@ def label_loss(exclusive: bool) -> Callable[[Tensor, Tensor], Tensor]:
         return (losses * known).sum() / known.sum().clamp_min(1)
 
     return cross_entropy if exclusive else binary
-
-
-def labelled(labels: Tensor) -> Tensor:
-    """The rows (int64 indices) of labels (n, k) with at least one known label."""
-    return (~labels.isnan()).any(dim=1).nonzero()[:, 0]
 
 
 def train(

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from attacks.dcr import DCR
-from bench.generator import Generator
-from bench.types import Dataset, NotApplicable, Release, State, View
+from bench.types import Dataset, Generator, NotApplicable, Release, State, View
 from methods.identity import Identity
 
 NAN = float("nan")

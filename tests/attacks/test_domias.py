@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import torch
-from membership_games import Anew, Copies, Forgets, Narrow, found, game, margin
+from made.membership_games import Anew, Copies, Forgets, Narrow, found, game, margin
 from scipy.stats import gaussian_kde
 
 from attacks.domias import DOMIAS
-from bench.nets.own_rows import own_rows
+from bench.eve.own_rows import own_rows
 from bench.types import NotApplicable, Release
 
 

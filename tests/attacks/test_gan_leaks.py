@@ -1,6 +1,6 @@
 import pytest
 import torch
-from membership_games import Anew, Copies, Forgets, Narrow, found, game, margin
+from made.membership_games import Anew, Copies, Forgets, Narrow, found, game, margin
 
 from attacks.gan_leaks import GANLeaks
 from bench.seeds import derive

@@ -3,16 +3,19 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from made.datasets import unlabelled
+from made.keyless import Keyless
 
 from attacks.likelihood import Likelihood, StatedAttacker
-from bench.contract import seal
-from bench.mechanism import Mechanism
-from bench.nets import posterior
-from bench.nets.channel import Simulated, axes, measure
-from bench.nets.pair_distances import pair_distances
-from bench.nets.posterior import PosteriorScores
-from bench.nets.table import TableScores
-from bench.noise import laplace
+from bench.contract.mechanism import Mechanism
+from bench.contract.seal import seal
+from bench.eve.channel import Simulated, axes, measure
+from bench.owner.noise_stream import laplace
+from bench.pair_distances import pair_distances
+from bench.pairs import posterior
+from bench.pairs.posterior import PosteriorScores
+from bench.pairs.sweep import count
+from bench.pairs.table import TableScores
 from bench.seeds import generator
 from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View, paired
 from methods.dp_simple import DPSimple
@@ -20,9 +23,7 @@ from methods.identity import Identity
 from methods.instahide import InstaHide
 from methods.noise import Noise
 from metrics.guesswork import guesswork
-from metrics.pairs import count
 from metrics.reid_auc import reid_auc
-from tests.attacks.keyless import Keyless
 
 # One of n right by chance: Poisson(1), above 9 less than once in a million.
 CHANCE = 9
@@ -30,7 +31,7 @@ SMALL = Likelihood(keys=8)
 
 
 def rows(*shape, seed=0):
-    return Dataset("made", torch.rand(*shape, generator=generator(seed)), None, None, (), False, True)
+    return unlabelled(torch.rand(*shape, generator=generator(seed)))
 
 
 def attacked(scheme, private, attack=SMALL, key=7):

@@ -1,11 +1,11 @@
 import pytest
 import torch
-from keyless import Keyless
-from membership_games import Anew, Copies, Forgets, Narrow, found, game, margin, rows
+from made.keyless import Keyless
+from made.membership_games import Anew, Copies, Forgets, Narrow, found, game, margin, rows
 
 from attacks.lira import LiRA
+from bench.statistics.roc import auc
 from bench.types import NotApplicable, Release
-from metrics.utility_auc import auc
 
 
 @pytest.mark.parametrize("scheme", [Copies(), Copies(published=True)])

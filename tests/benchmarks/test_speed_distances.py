@@ -22,9 +22,9 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from scipy.spatial.distance import pdist
 from sklearn.neighbors import NearestNeighbors
 
+from bench.pairs.sweep import blocks
+from bench.statistics.nearest import nearest
 from metrics.dispersion import distance_sums
-from metrics.nearest_neighbour_distance import nearest
-from metrics.pairs import blocks
 
 D = 768
 SIZES = [int(size) for size in os.environ.get("DISTANCES", "1500").split(",")]

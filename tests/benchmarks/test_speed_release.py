@@ -8,8 +8,8 @@ import pytest
 import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from bench import registry
-from bench.spec import parse
+from bench.plugins import registry
+from bench.plugins.spec import parse
 from bench.types import Dataset, Method, NotApplicable
 
 N, SIDE = 500, 64

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from bench.data.synth_cxr import SynthCXR
+from bench.data.sets.synth_cxr import SynthCXR
 
 IMAGES = 50
 

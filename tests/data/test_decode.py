@@ -11,8 +11,8 @@ import psutil
 import pytest
 from PIL import Image
 
+from bench.contract.source import DataError
 from bench.data.decode import decode, decode_into, digest, follow_parent, impostor, resize
-from bench.data.source import DataError
 
 
 def noise(*shape: int, seed: int = 0) -> np.ndarray:

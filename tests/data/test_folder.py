@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bench.data.folder import Folder
+from bench.contract.source import DataError
 from bench.data.prepare import prepare
-from bench.data.source import DataError
+from bench.data.sets.folder import Folder
 
 
 def draw(path: Path, shade: int) -> None:

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bench.data.kermany import KermanyCXR, subject
+from bench.contract.source import DataError
 from bench.data.prepare import prepare
-from bench.data.source import DataError
+from bench.data.sets.kermany import KermanyCXR, subject
 
 FILES = {
     "train/NORMAL": ("IM-0115-0001", "IM-0115-0002-0001", "NORMAL2-IM-0381-0001"),

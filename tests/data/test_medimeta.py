@@ -6,10 +6,10 @@ import pytest
 import yaml
 from PIL import Image
 
-from bench.data.medimeta import MedIMeta
+from bench.contract.source import DataError
+from bench.data.csv_table import read_table
 from bench.data.prepare import prepare, verify
-from bench.data.source import DataError
-from bench.data.table import read_table
+from bench.data.sets.medimeta import MedIMeta
 
 N = 6
 SKIN = {

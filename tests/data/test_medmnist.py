@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.data.medmnist import MedMNIST
+from bench.contract.source import DataError
 from bench.data.prepare import prepare
-from bench.data.source import DataError
+from bench.data.sets.medmnist import MedMNIST
 
 
 def write(

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bench.data.mimic import MIMIC
+from bench.contract.source import DataError
 from bench.data.prepare import prepare
-from bench.data.source import DataError
+from bench.data.sets.mimic import MIMIC
 
 Rows = tuple[tuple[str, ...], ...]
 METADATA: Rows = (

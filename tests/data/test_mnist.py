@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.data.mnist import MNIST
+from bench.contract.source import DataError
 from bench.data.prepare import prepare
-from bench.data.source import DataError
+from bench.data.sets.mnist import MNIST
 
 
 def idx(values: np.ndarray) -> bytes:

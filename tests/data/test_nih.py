@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bench.data.nih import FINDINGS, NIH
+from bench.contract.source import DataError
 from bench.data.prepare import prepare
-from bench.data.source import DataError
+from bench.data.sets.nih import FINDINGS, NIH
 
 HEADER = "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View Position"
 ROWS = (

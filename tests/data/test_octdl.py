@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bench.data.octdl import OCTDL
+from bench.contract.source import DataError
 from bench.data.prepare import prepare, verify
-from bench.data.source import DataError
+from bench.data.sets.octdl import OCTDL
 
 HEADER = "file_name,disease,subcategory,condition,patient_id,eye,sex,year,image_width,image_height\n"
 ROWS = (

@@ -10,10 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
+from bench.contract.source import DataError, Scan, Source
 from bench.data.prepare import prepare, verify
 from bench.data.prepared import connect
 from bench.data.roots import stamp_folder
-from bench.data.source import DataError, Scan, Source
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench.data.anatomy import Person, draw_person
-from bench.data.phantom import attenuation, draw
-from bench.data.plane import place
-from bench.data.study import FINDINGS, Study, count_studies, draw_study
-from bench.data.synth_cxr import CLINIC, WARD, SynthCXR, SynthMIMIC, SynthNIH
-from bench.data.thorax import chest
+from bench.data.sets.synth_cxr import CLINIC, WARD, SynthCXR, SynthMIMIC, SynthNIH
+from bench.data.synthetic.anatomy import Person, draw_person
+from bench.data.synthetic.phantom import attenuation, draw
+from bench.data.synthetic.plane import place
+from bench.data.synthetic.study import FINDINGS, Study, count_studies, draw_study
+from bench.data.synthetic.thorax import chest
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.data.source import DataError
-from bench.data.table import read_table
+from bench.contract.source import DataError
+from bench.data.csv_table import read_table
 
 
 def write(tmp_path: Path, text: str, name: str = "t.csv") -> Path:

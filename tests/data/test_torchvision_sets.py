@@ -5,10 +5,10 @@ import pytest
 from PIL import Image
 from torchvision import datasets
 
+from bench.contract.source import DataError, Source
 from bench.data.prepare import prepare, verify
-from bench.data.source import DataError, Source
-from bench.data.stl10 import STL10
-from bench.data.torchvision_sets import DTD, FGVCAircraft, OxfordPets
+from bench.data.sets.stl10 import STL10
+from bench.data.sets.torchvision_sets import DTD, FGVCAircraft, OxfordPets
 
 
 def photograph(path: Path) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from feature_images import images, table
+from made.feature_images import images, table
 
 from bench.features.eigenspace import Eigenspace, principal_components
 from bench.types import NotApplicable

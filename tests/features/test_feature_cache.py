@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from feature_images import images
+from made.feature_images import images
 from torch import Tensor
 
-from bench.data.source import DataError
+from bench.contract.extractor import Embedding, batches
+from bench.contract.source import DataError
 from bench.features.cache import DamagedVectorsWarning, VectorCache
 from bench.features.eigenspace import Eigenspace
-from bench.features.extractor import Embedding, batches
 from bench.features.pixels import Pixels
 
 ROWS = np.array([8, 1, 5, 3])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from feature_images import images, table
+from made.feature_images import images, table
 
 from bench.features.pixels import Pixels
 from bench.types import NotApplicable

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from feature_images import images, table
+from made.feature_images import images, table
 
-from bench.features.extractor import Embedding
+from bench.contract.extractor import Embedding
 from bench.features.public_cnn import PublicCNN
 from bench.seeds import generator
 from bench.types import Dataset, NotApplicable

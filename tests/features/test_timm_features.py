@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import timm
 import torch
-from feature_images import images, table
+from made.feature_images import images, table
 from safetensors.torch import save_file
 
-from bench.data.source import DataError
+from bench.contract.source import DataError
 from bench.features.timm_model import Timm
 from bench.nets.seeded import seeded
 from bench.types import NotApplicable

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.records import Record, dumps
+from bench.results.records import Record, dumps
 
 
 def save(folder: Path, *records: Record, dataset: str = "synth-cxr") -> Path:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from made_records import claim, record, utility
+from made.board_records import claim, record, utility
 
-from bench.records import Record
+from bench.results.records import Record
 from leaderboard.board import rows
 from leaderboard.budget import budget_plot, curves
 

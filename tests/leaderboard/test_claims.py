@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from made.board_records import claim, score
 
 from leaderboard.claims import verdict
-from tests.leaderboard.made_records import claim, score
 
 
 def shown(value: float, ceiling: float = 6.0):

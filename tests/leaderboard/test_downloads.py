@@ -5,9 +5,9 @@ import io
 import json
 
 import pytest
-from made_records import auc, record, score, utility
+from made.board_records import auc, record, score, utility
 
-from bench.records import Record
+from bench.results.records import Record
 from leaderboard.downloads import results_csv, results_json
 
 

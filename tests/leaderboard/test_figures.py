@@ -4,9 +4,9 @@ import xml.etree.ElementTree as ElementTree
 
 import matplotlib
 import pytest
-from made_records import auc, guesswork, record, score, utility
+from made.board_records import auc, guesswork, record, score, utility
 
-from bench.records import Record
+from bench.results.records import Record
 from leaderboard.board import rows
 from leaderboard.figures import PLANES, plane, points
 

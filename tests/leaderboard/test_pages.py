@@ -7,10 +7,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from made_records import auc, claim, dataset, guesswork, record, score, utility
+from made.board_records import auc, claim, dataset, guesswork, record, score, utility
 
-from bench.records import FeatureRecord, Kind, Record, dumps, json_schema
-from bench.spec import parse
+from bench.plugins.spec import parse
+from bench.results.records import FeatureRecord, Record, json_schema
+from bench.results.results import Results
 from leaderboard.board import rows
 from leaderboard.pages import Intake, build, command, render
 
@@ -44,7 +45,7 @@ def some() -> list[Record]:
 def site(write_once: Write) -> Path:
     """The pages of some records, for tests that only read them."""
     results = write_once(*some())
-    return build(results, results.with_name("site")).parent
+    return build(Results(results), results.with_name("site")).parent
 
 
 def files(site: Path) -> dict[str, bytes]:
@@ -75,7 +76,9 @@ def parsed(page: Path) -> Links:
 
 def test_the_same_records_give_the_same_bytes(write: Write, tmp_path: Path) -> None:
     results = write(*some())
-    assert files(build(results, tmp_path / "a").parent) == files(build(results, tmp_path / "b").parent)
+    assert files(build(Results(results), tmp_path / "a").parent) == files(
+        build(Results(results), tmp_path / "b").parent
+    )
 
 
 def test_every_link_leads_to_a_file_or_an_anchor_of_the_site(site: Path) -> None:
@@ -110,7 +113,7 @@ def test_a_figure_at_chance_is_marked(write: Write, tmp_path: Path) -> None:
 
 def test_a_rung_without_guesswork_is_shown_by_its_state(write: Write, tmp_path: Path) -> None:
     results = write(record("identity", scores={"reid-auc": auc(0.9)}), record("identity", "slow", status="timed-out"))
-    text = build(results, tmp_path / "site").read_text(encoding="utf-8")
+    text = build(Results(results), tmp_path / "site").read_text(encoding="utf-8")
     reach = text[text.index('id="reach"') : text.index('id="how-to-read"')]
     assert "dented" in reach
     assert "failed" in reach
@@ -128,7 +131,7 @@ def test_limited_records_are_counted_and_broken_files_named_without_their_folder
     broken = results / "cells" / "synth-cxr" / "secret-folder" / "torn.json"
     broken.parent.mkdir()
     broken.write_text("{")
-    text = build(results, tmp_path / "site").read_text(encoding="utf-8")
+    text = build(Results(results), tmp_path / "site").read_text(encoding="utf-8")
     assert "<strong>1 record</strong> made with <code>--limit</code>" in text
     assert "<code>torn.json</code>" in text
     assert "limited-one" not in text
@@ -162,12 +165,12 @@ def test_no_method_name_writes_outside_the_site(write: Write, tmp_path: Path, na
 
 def test_a_rebuild_removes_its_own_stale_pages_and_nothing_else(write: Write, tmp_path: Path) -> None:
     results = write(*some())
-    site = build(results, tmp_path / "site").parent
+    site = build(Results(results), tmp_path / "site").parent
     (site / "CNAME").write_text("example.org")
     for path in (results / "cells").rglob("*.json"):
         if "syfer" in path.read_text():
             path.unlink()
-    build(results, site)
+    build(Results(results), site)
     assert not (site / "methods" / "syfer.html").exists()
     assert (site / "methods" / "noise.html").exists()
     assert (site / "CNAME").exists()
@@ -242,21 +245,18 @@ def test_headers_have_scopes_and_one_column_says_how_it_is_sorted(site: Path) ->
 
 
 def test_attacks_are_named_without_the_prefix_of_their_evaluator(write: Write, tmp_path: Path) -> None:
-    one = record(evaluator="attack-contrastive", scores={"reid-auc": auc(0.9)})
+    one = record(evaluator="reidentification-contrastive", scores={"reid-auc": auc(0.9)})
     text = build(write(one), tmp_path / "site").read_text(encoding="utf-8")
     assert '<span class="key">by</span> contrastive' in text
 
 
 @pytest.mark.parametrize("shareable", [True, False])
-@pytest.mark.parametrize("kind", ["sets", "decoding"])
-def test_a_picture_is_shown_of_data_that_may_be_shared_only(tmp_path: Path, shareable: bool, kind: Kind) -> None:
-    data = dataset(shareable=shareable)
-    folder = tmp_path / "cells" / "synth-cxr" / "one"
-    folder.mkdir(parents=True)
-    made = record("identity", kind, kind=kind, dataset=data, cell="synth-cxr/one")
-    (folder / f"{kind}.json").write_text(dumps(made))
-    (folder / f"{kind}.png").write_bytes(b"a picture")
-    build(tmp_path, tmp_path / "site")
+@pytest.mark.parametrize("kind", ["sets", "mine"])
+def test_a_picture_is_shown_of_data_that_may_be_shared_only(tmp_path: Path, shareable: bool, kind: str) -> None:
+    told = {"pictures": {"plot": "What it shows"}, "dataset": dataset(shareable=shareable), "cell": "synth-cxr/one"}
+    results = Results(tmp_path)
+    results.keep(record("identity", kind, kind=kind, **told), {"plot": b"a picture"})
+    build(results, tmp_path / "site")
     assert [path.read_bytes() for path in tmp_path.glob("site/figures/*.png")] == [b"a picture"] * shareable
     page = (tmp_path / "site" / "methods" / "identity.html").read_text(encoding="utf-8")
     sources = re.findall(r'<img src="\.\./(figures/[^"]*\.png)" [^>]*alt="[^"]+"', page)

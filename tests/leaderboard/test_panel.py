@@ -4,16 +4,17 @@ import json
 from pathlib import Path
 
 import pytest
+from made.board_records import guesswork, plugin, record, score
 
-from bench import records
-from bench.cell import Place
-from bench.commands.run import _print_table
-from bench.records import PluginRecord, Record
-from bench.run import Summary
+from bench.cli.commands.run import _print_table
+from bench.results import records
+from bench.results.records import PluginRecord, Record
+from bench.results.results import Results
+from bench.runs.run import Summary
+from bench.workbench.place import Place
 from leaderboard.board import rows
 from leaderboard.panel import dumps, membership_panel, panel
 from leaderboard.reach import Step, rungs, step
-from tests.leaderboard.made_records import guesswork, plugin, record, score
 
 
 def pairs(guesses: float, auc: float, p: float | None = None) -> dict[str, object]:
@@ -144,7 +145,7 @@ def test_panels_on_disk_speak_of_every_attack_on_record(tmp_path: Path, capsys: 
         target = tmp_path / "cells" / "d" / "c" / f"{each.evaluator}.json"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(records.dumps(each))
-    _print_table(Summary(records=both[1:]), Place(tmp_path, tmp_path, ()))
+    _print_table(Summary(records=both[1:]), Place(Results(tmp_path), tmp_path, ()))
     assert set(json.loads((tmp_path / "panels" / "d" / "c.json").read_text())["attacks"]) == {"a", "b"}
     assert "broken by a all the same" in " ".join(capsys.readouterr().out.split())
 

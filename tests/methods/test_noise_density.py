@@ -10,16 +10,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench import registry
-from bench.cell import to_fit
-from bench.conformance.noise import check_density, check_reuse, draw_noise
+from bench.conformance.mechanisms import check_density, check_reuse, draw_noise
 from bench.conformance.outcome import Skip
-from bench.contract import ContractError
-from bench.mechanism import Mechanism
-from bench.noise import content_seed, laplace
+from bench.contract.mechanism import Mechanism
+from bench.contract.seal import ContractError
+from bench.owner.noise_stream import content_seed, laplace
+from bench.plugins import registry
+from bench.plugins.spec import parse
 from bench.seeds import derive, generator
-from bench.spec import parse
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+from bench.workbench.inputs import to_fit
 
 SCALE = 0.5
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
 from bench.evidence import AuditEvidence
+from bench.statistics.epsilon_bounds import clopper_pearson, lower_bound
 from bench.types import PrivacyClaim
-from metrics.empirical_epsilon import EmpiricalEpsilon, clopper_pearson, lower_bound
+from metrics.empirical_epsilon import EmpiricalEpsilon
 
 
 def evidence(

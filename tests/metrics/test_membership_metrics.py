@@ -15,9 +15,9 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from bench.evidence import MembershipEvidence
+from bench.statistics.membership_draws import People, Ranking, bootstrap, people_of
 from bench.types import NotApplicable
 from metrics.membership_auc import MembershipAUC, exchange_p, membership_auc
-from metrics.membership_draws import People, Ranking, bootstrap, people_of
 from metrics.membership_tpr import MembershipTPR, membership_tpr, tail_bound
 
 

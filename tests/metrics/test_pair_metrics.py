@@ -5,20 +5,20 @@ from functools import cache
 
 import pytest
 import torch
+from made import random_evidence
+from made.dense_scores import DenseScores
 from scipy.stats import binom
 
 from bench.evidence import PairEvidence, PairLevel
+from bench.pairs.people import exchanged_links
+from bench.pairs.sweep import Grid, count_grids
+from bench.statistics.resampling import half_samples
 from bench.types import Metric, NotApplicable, Score
 from metrics.guesswork import Guesswork, PatientGuesswork
 from metrics.median_rank import MedianRank
-from metrics.pairs import Grid, count_grids
-from metrics.patients import exchanged_links
 from metrics.reid_auc import PatientReidAUC, ReidAUC
-from metrics.resampling import half_samples
 from metrics.top_1 import Top1
 from metrics.tpr_at_low_fpr import TPRAtLowFPR
-from tests.metrics import random_evidence
-from tests.metrics.dense_scores import DenseScores
 
 PRIMARY = "primary constituent"
 METRICS = [Guesswork(), ReidAUC(), Top1(), MedianRank(), TPRAtLowFPR()]

@@ -7,12 +7,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made.dense_scores import DenseScores, diagonal
 from sklearn.metrics import roc_curve
 
+from bench.pairs.sweep import count
 from metrics.median_rank import median_rank
-from metrics.pairs import count
 from metrics.tpr_at_low_fpr import tpr_at
-from tests.metrics.dense_scores import DenseScores, diagonal
 
 
 @st.composite

@@ -12,12 +12,13 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
 from bench.evidence import TableEvidence
+from bench.statistics import two_samples
+from bench.statistics.correlations import correlations
+from bench.statistics.two_samples import MATCHED, Comparison, matched
 from bench.types import Metric, NotApplicable, Score
-from metrics import two_samples
 from metrics.column_r2 import RIDGE, ColumnR2, predictions
-from metrics.correlations import CorrelationDistance, correlations
+from metrics.correlations import CorrelationDistance
 from metrics.marginals import MarginalDistance, kolmogorov_smirnov
-from metrics.two_samples import MATCHED, Comparison, matched
 
 METRICS: tuple[Metric[TableEvidence], ...] = (MarginalDistance(), CorrelationDistance(), ColumnR2())
 NAMES = ("a", "b", "c", "d")

@@ -1,0 +1,1 @@
+"""Bob, who trains a model on a release: what he tries, and how it is chosen."""

@@ -1,0 +1,237 @@
+"""The command line: arguments in, an exit code out. Everything heavy is imported by the verb that needs it.
+
+Exit codes: 0 all is well, 1 something failed (a cell, a check), 2 wrong usage or data that are not there, 130 stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import shadowing
+from bench.contract.preset import PRESETS
+from bench.plugins.groups import GROUPS
+from bench.plugins.option import add_flags, options
+from bench.runs.run_spec import RunSpec
+from bench.workbench.choice import Choice
+
+SIZES = ("preset", "limit")
+FILES = ("size", "skip_corrupt")
+SUITES = Path(__file__).parents[1] / "suites"
+CHOICE = frozenset(options(Choice)) - {*SIZES, *FILES}
+
+VERBS = {
+    "run": "score methods on data sets and write records",
+    "audit": "try to refute what methods claim of differential privacy",
+    "release": "release private rows as files to publish, and put the key apart from them",
+    "show": "draw raw rows beside their released forms, a column a method, as one PNG",
+    "status": "say what is done, missing, failed or out of date, and why",
+    "list": "list plug-ins: methods, attacks, data sets, metrics, feature extractors, evaluators",
+    "info": "show a plug-in's parameters, paper, claim and requirements",
+    "check": "run the contract suite over a plug-in",
+    "data": "list, describe, prepare or verify data sets",
+    "reach": "show how far up the ladder of breakable encoders each attack gets",
+    "leaderboard": "build the pages from the records, or serve them",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        shadowing.guard()
+        command = importlib.import_module(f"bench.cli.commands.{options.verb}")
+        return int(command.main(options))
+    except KeyboardInterrupt:
+        print("\nbench: stopped; what was finished is kept", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader (say, `head`) has gone; keep the interpreter from complaining about it on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if type(error).__name__ in ("UsageError", "DataError", "ShadowedError") or isinstance(error, OSError):
+            print(f"bench: {error}", file=sys.stderr)
+            return 2
+        raise
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="bench",
+        description="Score medical-image obfuscation methods: utility, guesswork, re-identification, throughput.",
+        epilog="New here? `bench run --suite quickstart` needs no data, no GPU and a few minutes.",
+    )
+    top.add_argument("--version", action=_Version, nargs=0, help="show the version and stop")
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+    made = {
+        name: verbs.add_parser(name, help=text, description=text.capitalize() + ".") for name, text in VERBS.items()
+    }
+    _run(made["run"])
+    _audit(made["audit"])
+    _release(made["release"])
+    _show(made["show"])
+    _place(made["status"])
+    made["list"].add_argument("group", nargs="?", choices=GROUPS)
+    made["info"].add_argument("name", help="a plug-in's name or FILE.py:CLASS")
+    made["info"].add_argument("--preset", choices=tuple(PRESETS), default="quick")
+    made["check"].add_argument("name", nargs="+", help="plug-ins' names or FILE.py:CLASS")
+    made["check"].add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    _place(made["reach"])
+    made["reach"].add_argument("--preset", choices=tuple(PRESETS), default="quick")
+    made["reach"].add_argument("--write", type=Path, metavar="FILE", help="also write what was measured to a JSON file")
+    _data(made["data"])
+    _leaderboard(made["leaderboard"])
+    return top
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
+        from importlib.metadata import version
+
+        print(f"veil-bench {version('veil-bench')}")
+        parser.exit()
+
+
+def _place(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--results", type=Path, metavar="DIR", help="folder of the records (default: results)")
+
+
+def _sources(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--data-root", type=Path, action="append", metavar="DIR",
+                        help="folder above the data sets (or BENCH_DATA, or data_roots in the config)")  # fmt: skip
+    add_flags(parser, Choice, FILES)
+
+
+def _run(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("what to run (repeatable; parameters as 'dp-simple[scale=20]')")
+    _cells(what)
+    add_flags(what, RunSpec, ("attacks", "metrics", "controls"))
+    what.add_argument("--attacks", choices=("all", "none"), help="shorthand for all attacks or none")
+    _how(parser)
+
+
+def _audit(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("what to audit (repeatable; the preset sets the trials)")
+    _cells(what)
+    what.add_argument("--confidence", type=_share, default=0.95, metavar="C",
+                      help="of the bounds in the table (default: 0.95, as in records)")  # fmt: skip
+    _how(parser)
+    # The rest of what `bench run` takes: the audit's metric alone, which no attack has a part in.
+    parser.set_defaults(metric=["empirical-epsilon"], attack=None, attacks="none", controls=False)
+
+
+def _release(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("what to release (one method, one data set, one seed of the splits)")
+    _cells(what)
+    _sizes(what)
+    where = parser.add_argument_group("where to put it; nothing is ever overwritten")
+    where.add_argument("--out", type=Path, metavar="DIR", required=True, help="a new folder, to be published whole")
+    where.add_argument("--key-out", type=Path, metavar="FILE", help="the secret (default: DIR-key.safetensors)")
+    _place(where)
+    _measure_nothing(parser)
+
+
+def _show(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("what to show (methods are repeatable; one data set, one seed)")
+    _cells(what)
+    what.add_argument("--rows", type=_positive, metavar="N",
+                      help="private images, spread over labels (default: 4, or one a class)")  # fmt: skip
+    _sizes(what)
+    where = parser.add_argument_group("where to put it")
+    where.add_argument("--out", type=Path, metavar="FILE.png", required=True, help="the picture")
+    where.add_argument("--confidential", action="store_true",
+                       help="draw data that may not be shared: the file must stay on this machine")  # fmt: skip
+    _place(where)
+    _measure_nothing(parser)
+
+
+def _measure_nothing(parser: argparse.ArgumentParser) -> None:
+    """The rest of what `bench run` takes."""
+    nothing = dict.fromkeys(("metric", "attack", "controls", "jobs", "timeout", "memory", "overwrite", "keep_releases"))
+    parser.set_defaults(attacks="none", **nothing)
+
+
+def _cells(what: argparse._ArgumentGroup) -> None:
+    what.add_argument(
+        "--suite",
+        metavar="NAME",
+        help=f"a named set of cells: {', '.join(sorted(path.stem for path in SUITES.glob('*.yaml')))}",
+    )
+    what.add_argument("--config", type=Path, metavar="FILE", help="a YAML with these options; the command line wins")
+    add_flags(what, RunSpec, ("methods",))
+    add_flags(what, Choice, CHOICE)
+    _sources(what)
+
+
+def _sizes(how: argparse._ArgumentGroup) -> None:
+    add_flags(how, Choice, SIZES)
+    add_flags(how, RunSpec, ("device",))
+
+
+def _how(parser: argparse.ArgumentParser) -> None:
+    how = parser.add_argument_group("how to run it")
+    _sizes(how)
+    add_flags(how, RunSpec, ("jobs", "timeout", "memory", "overwrite", "keep_releases"))
+    how.add_argument("--dry-run", action="store_true", help="print the cells and how they stand, and stop")
+    _place(how)
+    how.add_argument("--site", type=Path, metavar="DIR", help="folder of the pages (default: RESULTS/site)")
+    how.add_argument("--no-site", action="store_true", help="write records only")
+
+
+def _data(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="data_verb", required=True, metavar="list | info | prepare | verify")
+    verbs.add_parser("list", help="list the data sets")
+    for name, text in (
+        ("info", "what a data set is, where it comes from, and whether it is here"),
+        ("prepare", "decode and resize it once"),
+        ("verify", "check its files, or the prepared copy against its fingerprint"),
+    ):
+        verb = verbs.add_parser(name, help=text)
+        verb.add_argument("name")
+        _sources(verb)
+        if name == "prepare":
+            verb.add_argument("--jobs", type=_positive, metavar="N", help="decoding processes (default: one a core)")
+            verb.add_argument("--download", action="store_true", help="fetch it first, where its terms allow that")
+
+
+def _leaderboard(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="leaderboard_verb", required=True, metavar="build | serve")
+    for name, text in (("build", "write the pages"), ("serve", "write the pages and show them on this machine")):
+        verb = verbs.add_parser(name, help=text)
+        _place(verb)
+        verb.add_argument("--site", type=Path, metavar="DIR", help="folder of the pages (default: RESULTS/site)")
+        if name == "serve":
+            verb.add_argument("--port", type=_positive, default=8000)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+    return value
+
+
+def _share(text: str) -> float:
+    value = _seconds(text)
+    if not value < 1:
+        raise argparse.ArgumentTypeError(f"expected a number between 0 and 1, got {text!r}")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

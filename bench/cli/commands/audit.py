@@ -1,0 +1,102 @@
+"""`bench audit`: `bench run` with the audit alone, and a table of claims and what was shown of them."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Mapping
+
+from rich.table import Table
+
+from bench.cli.commands.run import perform
+from bench.evidence import AuditEvidence
+from bench.plugins.chosen import choose
+from bench.results.records import Record, ScoreRecord, score_record
+from bench.runs.display import to_stdout
+from bench.runs.plan import data_key, standing, work
+from bench.runs.run import Summary
+from bench.runs.run_spec import RunSpec
+from bench.types import PrivacyClaim
+from bench.workbench.cell import Cell
+from bench.workbench.choice import Choice
+from bench.workbench.place import Place
+from leaderboard.board import epsilon_text
+from leaderboard.claims import METRIC, verdict
+from leaderboard.entries import number, reason
+
+
+def main(options: argparse.Namespace) -> int:
+    """Audit what is not audited yet; 1 if anything failed or a claim is violated."""
+    violated = False
+
+    def show(spec: RunSpec, summary: Summary, where: Place) -> None:
+        nonlocal violated
+        by_data: dict[Choice, dict[Cell, Record]] = {}
+        for cell, planned in work(spec).items():
+            data = where.results.data(data_key(cell.choice))
+            found = standing(where.results, cell, planned[0], data).record
+            if found is not None:
+                by_data.setdefault(cell.choice, {})[cell] = found
+        for choice, records in by_data.items():
+            table = _table(choice, options.confidence)
+            for cell, record in records.items():
+                violated |= _add(table, cell, record, options.confidence)
+            to_stdout().print(table)
+
+    return perform(options, show) or int(violated)
+
+
+def _table(choice: Choice, confidence: float) -> Table:
+    table = Table(
+        title=f"{choice.dataset}, preset {choice.preset}, seed {choice.seed}: claims audited", title_justify="left",
+        caption=f"Shown: with {100 * confidence:g} % confidence ε is at least that; in brackets the other end of what "
+        "the chosen test shows, which is no upper bound on ε. Ceiling: the most that so many trials could show.",
+        caption_justify="left", show_lines=True,
+    )  # fmt: skip
+    table.add_column("method", overflow="fold")
+    for name in ("claimed ε", "derived ε", "shown ε ≥", "ceiling"):
+        table.add_column(name, justify="right")
+    table.add_column("verdict", overflow="fold")
+    table.add_column("test", overflow="fold")
+    return table
+
+
+def _add(table: Table, cell: Cell, record: Record, confidence: float) -> bool:
+    """Add a record's row; whether its claim is violated."""
+    claim, label = record.claim, cell.method.spec.shown
+    if claim is None or METRIC not in record.scores:
+        claimed, derived = ("", "") if claim is None else (epsilon_text(claim.epsilon), epsilon_text(claim.derived))
+        why = record.not_applicable.get(METRIC) or reason(record)
+        table.add_row(label, claimed, derived, "", "", f"{record.status}: {why}", "")
+        return False
+    score = _at(record, confidence)
+    found = verdict(claim, score)
+    rest = f"\n({number(score.value, None)} – {'∞' if score.high is None else number(score.high, None)})"
+    told = record.details
+    test = f"{told['inputs']}\n{told['statistic']} {told['direction']} the threshold\n{told['hits']} hits, "
+    test += f"{told['false_alarms']} false alarms of {told['trials']}"
+    table.add_row(
+        label, epsilon_text(claim.epsilon), epsilon_text(claim.derived), number(score.value, None) + rest,
+        number(score.parts["ceiling"].value, None), found.sentence, test,
+    )  # fmt: skip
+    return found.word == "violated"
+
+
+def _at(record: Record, confidence: float) -> ScoreRecord:
+    """The record's figure at another confidence: its test was fixed before it was counted, so any is allowed."""
+    claim, told = record.claim, record.details
+    if claim is None:
+        raise ValueError(f"{record.cell} has no claim to audit")
+    trials, hits, false_alarms = (_count(told, name) for name in ("trials", "hits", "false_alarms"))
+    bounds = (math.inf if bound is None else bound for bound in (claim.epsilon, claim.derived))
+    stated = PrivacyClaim(claim.unit, next(bounds), claim.delta, claim.assumptions, claim.basis, next(bounds))
+    metric = choose("metrics", METRIC, record.preset).plugin
+    score = metric(AuditEvidence(stated, trials, hits, false_alarms, confidence))
+    return score_record(score, better=metric.better, unit=metric.unit)
+
+
+def _count(details: Mapping[str, object], name: str) -> int:
+    found = details[name]
+    if not isinstance(found, int):
+        raise TypeError(f"an audit's {name} must be a whole number, got {found!r}")
+    return found

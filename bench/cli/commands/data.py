@@ -1,0 +1,84 @@
+"""`bench data list | info | prepare | verify`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+from typing import cast
+
+from rich.progress import Progress
+
+from bench.cli.commands import list as listing
+from bench.cli.options import place
+from bench.contract.source import DataError, Source
+from bench.data.prepare import Prepared, prepare, verify
+from bench.plugins import registry
+from bench.plugins.spec import parameters, parse
+from bench.runs.display import to_stdout
+
+
+def main(options: argparse.Namespace) -> int:
+    """Dispatch to the verb."""
+    if options.data_verb == "list":
+        options.group = "datasets"
+        return listing.main(options)
+    source = cast(Source, registry.build("datasets", parse(options.name), "quick"))
+    return {"info": _info, "prepare": _prepare, "verify": _verify}[options.data_verb](source, options)
+
+
+def _info(source: Source, options: argparse.Namespace) -> int:
+    print(f"{source.name}: {source.title}")
+    print(f"  source: {source.source}\n  licence: {source.licence}\n  public set: {source.public}")
+    print(f"  shareable: {'yes' if source.shareable else 'no: its pixels stay on this machine'}")
+    for name, value in parameters(source).items():
+        print(f"  {name} = {value}")
+    print(f"  how to get it: {source.obtain}")
+    try:
+        scan = source.scan(place(options).roots, options.size or source.default_size)
+    except DataError as error:
+        print(f"  here: no\n{error}")
+        return 1
+    people = "unknown" if scan.subjects is None else len({name for name in scan.subjects if name})
+    print(f"  here: yes, {len(scan.labels)} rows, {people} people, findings {', '.join(scan.findings)}")
+    for note in scan.notes:
+        print(f"  note: {note}")
+    return 0
+
+
+def _prepare(source: Source, options: argparse.Namespace) -> int:
+    where = place(options)
+    if options.download:
+        root = where.roots[0] if where.roots else Path.cwd()
+        source.download(root)
+        where = place(argparse.Namespace(**{**vars(options), "data_root": [*(options.data_root or ()), root]}))
+    start = time.perf_counter()
+    found = _prepared(source, options)
+    print(f"{found.name}: {len(found)} rows of shape {found.samples.shape[1:]}, {found.skipped} corrupt left out")
+    print(f"fingerprint {found.fingerprint}\nin {found.folder} ({time.perf_counter() - start:.1f} s)")
+    for note in found.notes:
+        print(f"note: {note}")
+    return 0
+
+
+def _verify(source: Source, options: argparse.Namespace) -> int:
+    found = _prepared(source, options)
+    verify(found)
+    print(f"{found.name}: {len(found)} rows match the fingerprint {found.fingerprint}")
+    return 0
+
+
+def _prepared(source: Source, options: argparse.Namespace) -> Prepared:
+    where = place(options)
+    with Progress(console=to_stdout(), transient=True) as progress:
+        task = progress.add_task(f"prepare {source.name}", total=None)
+        return prepare(
+            source,
+            roots=where.roots,
+            cache=where.cache,
+            size=options.size,
+            workers=(getattr(options, "jobs", None) or os.cpu_count() or 1),
+            skip_corrupt=bool(options.skip_corrupt),
+            report=lambda done, total: progress.update(task, completed=done, total=total),
+        )

@@ -1,0 +1,22 @@
+"""`bench leaderboard build | serve`: the pages from the records."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+from bench.cli.options import place, site
+from leaderboard.pages import build
+
+
+def main(options: argparse.Namespace) -> int:
+    """Write the pages and say where they are; `serve` shows them on this machine only."""
+    index = build(place(options).results, site(options))
+    print(index)
+    if options.leaderboard_verb == "serve":
+        handler = partial(SimpleHTTPRequestHandler, directory=str(index.parent))
+        with ThreadingHTTPServer(("127.0.0.1", options.port), handler) as server:
+            print(f"http://127.0.0.1:{options.port}/ (stop with Ctrl-C)")
+            server.serve_forever()
+    return 0

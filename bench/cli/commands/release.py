@@ -1,0 +1,229 @@
+"""`bench release`: a data owner's release of her private rows as files to publish, and apart from them her key.
+
+The data are opened as `bench run` opens them, so that under the same options a record speaks of this release: its rows
+are the private part, which preset and --limit size (`--preset paper` takes all of it) and whose labels are balanced as
+they are scored; control and test people stay at home. The scheme comes from the store that `bench run` fills. Two
+things differ: key and order of the rows are drawn from the operating system's entropy, not from --seed, and the release
+is not kept. (A key's seed has 63 bits: beyond guessing, but short of what cryptography asks for.)
+
+Into DIR, which appears in one step, complete, or not at all:
+- release.safetensors: `samples` (m, ...) float32 and, where labels are released, `labels` (m, k): 1, 0, NaN withheld.
+- generator.safetensors in its place, where the method publishes a generator: rows are then anybody's to draw from it.
+- scheme.safetensors: what the method learned from public rows, if anything (`Method.load`).
+- features.safetensors: what the extractor learned from public images, if anything (`Extractor.load`).
+- release.json: how to read them, the method and its claim. No name of the data, path, seed or person.
+
+The key (`Scheme.load_key`) goes into a file of its own with mode 0600, never into DIR.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import logging
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.progress import Progress
+from safetensors.torch import save
+
+from bench.cli.options import place, run_spec
+from bench.contract.seal import ContractError, check, seal
+from bench.plugins.spec import UsageError
+from bench.progress import LOGGER, Forwarder, stage
+from bench.results.records import claim_record
+from bench.runs.plan import cells
+from bench.types import NotApplicable, Release, State
+from bench.workbench.inputs import plugin_record
+from bench.workbench.open_data import open_data
+from bench.workbench.place import Place
+from bench.workbench.workbench import Workbench
+
+ENTROPY_BITS = 63  # a seed's
+
+
+@dataclass(frozen=True, eq=False)
+class Publication:
+    """What is written: tensors by the name of the file they go into, what release.json says, and the key's secret."""
+
+    files: Mapping[str, State]
+    about: Mapping[str, JsonValue]
+    key: State
+
+
+def main(options: argparse.Namespace) -> int:
+    """Release, write, and say what leaves and what must not."""
+    spec, where = run_spec(options), place(options)
+    if len(spec.methods) != 1 or len(spec.choices) != 1:
+        raise UsageError(
+            f"one release is of one data set by one method under one seed: got {len(spec.methods)} methods, "
+            f"{len(spec.choices)} choices of data set and seed"
+        )
+    out: Path = options.out.resolve()
+    key_out = (options.key_out or out.parent / f"{out.name}-key.safetensors").resolve()
+    _check_places(out, key_out, where)
+    (cell,) = cells(spec)
+    with _progress():
+        bench = Workbench.open(cell, where)
+        made = _release(bench, where)
+    _write(made, out, key_out, shared=bench.record.shareable)
+    _summarise(bench, made, out, key_out)
+    return 0
+
+
+def _check_places(out: Path, key_out: Path, where: Place) -> None:
+    """Raise UsageError unless both can be written without overwriting anything, the key away from what is published."""
+    if not out.parent.is_dir() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
+        raise UsageError(f"--out must be a new or empty folder in a folder that is there, got {out}")
+    if key_out.is_relative_to(out) or where.results.root.is_relative_to(out):
+        raise UsageError(f"the key and --results hold secrets and must lie outside {out}, which is published")
+    if key_out.exists() or not key_out.parent.is_dir():
+        raise UsageError(f"--key-out must be a new file in a folder that is there, got {key_out}")
+
+
+def _release(bench: Workbench, where: Place) -> Publication:
+    """The private rows released under a key that nobody can guess."""
+    method = plugin_record(bench.cell.method)
+    if method.role is not None:
+        raise UsageError(f"{method.name} is there to check attacks ({method.role}), not to publish with")
+    try:
+        scheme = bench.scheme()
+        key = scheme.sample_key(secrets.randbits(ENTROPY_BITS))
+        stage("release")
+        release = bench.untouched(method.name, lambda: key.release(bench.private))
+        check(release, bench.private)
+    except (NotApplicable, ContractError, ValueError, FloatingPointError) as reason:
+        raise UsageError(f"{bench.cell.method.spec.shown} releases nothing here: {reason}") from reason
+    sealed = seal(release, secrets.randbits(ENTROPY_BITS)).release
+    files = {**_published(sealed), "scheme.safetensors": scheme.state()}
+    claim = claim_record(scheme.claim())
+    about: dict[str, JsonValue] = {
+        "schema": 1,
+        "made_by": f"veil-bench {version('veil-bench')}",
+        "method": method.model_dump(exclude={"role"}),
+        "claims": bench.method.claims,
+        "claim": None if claim is None else claim.model_dump(),
+        "findings": [*bench.private.findings],
+        "exclusive": bench.private.exclusive,
+        "shape": [*sealed.samples.shape[1:]],
+    }
+    read = bench.cell.choice.features
+    if read is not None:
+        # The same extractor, without its view of the private rows; the cache has it.
+        choice = replace(bench.cell.choice, features=None, scored_in=read)
+        _, images, space = open_data(choice, where, bench.device)
+        assert space is not None
+        assert images.scored_in is not None
+        files["features.safetensors"] = space.state
+        about["features"] = {**images.scored_in.model_dump(), "images": [*images.shape]}
+    return Publication({name: tensors for name, tensors in files.items() if tensors}, about, key.state())
+
+
+def _published(sealed: Release) -> dict[str, State]:
+    if sealed.generator is not None:
+        return {"generator.safetensors": sealed.generator.state()}
+    labels = {} if sealed.labels is None else {"labels": sealed.labels}
+    return {"release.safetensors": {"samples": sealed.samples, **labels}}
+
+
+def _write(made: Publication, out: Path, key_out: Path, *, shared: bool) -> None:
+    """Put the key into its file, then everything else into `out` in one step; after a failure neither is there."""
+    building = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))  # mode 0700
+    keyed = False
+    try:
+        hashes: dict[str, JsonValue] = {}
+        for name, tensors in made.files.items():
+            content = _packed(tensors)
+            hashes[name] = hashlib.sha256(content).hexdigest()
+            _put(building / name, content, mode=0o644)
+        text = json.dumps({**made.about, "sha256": hashes}, indent=1, sort_keys=True, allow_nan=False)
+        _put(building / "release.json", f"{text}\n".encode(), mode=0o644)
+        if shared:
+            building.chmod(0o755)
+        if made.key:
+            _put(key_out, _packed(made.key), mode=0o600)
+            keyed = True
+        building.replace(out)
+    except BaseException:
+        shutil.rmtree(building, ignore_errors=True)
+        if keyed:
+            key_out.unlink()
+        raise
+
+
+def _packed(tensors: State) -> bytes:
+    # Views and expanded tensors share memory, which safetensors refuses: every tensor gets its own.
+    packed: bytes = save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()})
+    return packed
+
+
+def _put(path: Path, content: bytes, *, mode: int) -> None:
+    """A new file, whole and on disk when this returns; FileExistsError where there is one."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        path.unlink()
+        raise
+
+
+def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) -> None:
+    record, rows = bench.record, bench.record.rows
+    print(
+        f"{record.name}: its {rows['private']} private rows (preset {bench.cell.choice.preset}), released by "
+        f"{bench.cell.method.spec.shown}; {rows['control'] + rows['test']} control and test rows stay at home"
+    )
+    print(f"Publish {out}")
+    for name, tensors in made.files.items():
+        print(f"  {name}: " + ", ".join(f"{part} {list(tensor.shape)}" for part, tensor in tensors.items()))
+    print("  release.json: the method, its claim, and how to read the rest")
+    print(f"Claim: {bench.method.claims}")
+    claim = made.about["claim"]
+    if isinstance(claim, dict):
+        stated, derived = ("none" if claim[part] is None else f"{claim[part]:g}" for part in ("epsilon", "derived"))
+        print(f"  epsilon per {claim['unit']}: {stated} stated, {derived} derived; delta {claim['delta']:g}")
+        print(f"  assumed: {claim['assumptions']}")
+    learned = [name for name in ("scheme.safetensors", "features.safetensors") if name in made.files]
+    if learned and record.public_fingerprint == record.fingerprint:
+        print(
+            f"Careful: the public rows are set-aside people of these same data, and {' and '.join(learned)} learned "
+            "from them; --public names others"
+        )
+    if not record.shareable:
+        print("Careful: these data may not be shared; the folder can be read by you alone until you open it")
+    if made.key:
+        print(f"Keep secret {key_out}")
+        print("  Whoever has it may undo the release, or make more of it; you may need it to encode queries")
+    else:
+        print("No key file: this method has no secret")
+
+
+@contextmanager
+def _progress() -> Iterator[None]:
+    """What is said within the block is shown on standard error."""
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("open", total=None)
+        handler = Forwarder(
+            lambda name, done, total: progress.update(task, description=name, completed=done, total=total or None)
+        )
+        level = LOGGER.level
+        LOGGER.addHandler(handler)
+        LOGGER.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            LOGGER.removeHandler(handler)
+            LOGGER.setLevel(level)

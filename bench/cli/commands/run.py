@@ -1,0 +1,188 @@
+"""`bench run`: score methods on data sets, write records, print a table, build the pages."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+
+from bench.cli.options import place, run_spec, site
+from bench.pairs.sweep import engine
+from bench.plugins.spec import text
+from bench.results.records import Record
+from bench.runs.display import Display, to_stdout
+from bench.runs.plan import data_key, standing, to_run, work
+from bench.runs.run import Summary, run
+from bench.runs.run_spec import RunSpec
+from bench.types import Parameter
+from bench.workbench.place import Place
+from leaderboard.board import Row, rows, telling
+from leaderboard.columns import Column
+from leaderboard.entries import Entry, short
+from leaderboard.pages import build, used
+from leaderboard.panel import dumps
+
+FEW = 3
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run what is missing; 1 if anything failed."""
+    return perform(options, lambda spec, summary, where: _print_table(summary, where))
+
+
+def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place], None]) -> int:
+    """Run what is missing, `show` it, and build the pages; 1 if anything failed. A dry run shows the plan alone."""
+    spec, where = run_spec(options), place(options)
+    if options.dry_run:
+        return _dry_run(spec, where)
+    start = time.perf_counter()
+    with Display() as display:
+        device = "CUDA device" if spec.device == "cuda" else "CPU"
+        display.message(
+            f"preset {spec.preset} on the {device}, {spec.jobs} job(s) at a time; records in {where.results.root}"
+        )
+        if engine() == "torch":
+            display.message("pair scores are counted by torch, which is slower: numba is not installed")
+        summary = run(spec, where, display)
+    show(spec, summary, where)
+    if not options.no_site and any(record.limit is None for record in summary.records):
+        print(f"Page:    {build(where.results, site(options)).as_uri()}")
+    return _conclude(summary, where, time.perf_counter() - start)
+
+
+def _print_table(summary: Summary, where: Place) -> None:
+    # The board refuses limited runs; the person who asked for one still wants to see it.
+    shown = [record.model_copy(update={"limit": None}) for record in summary.records]
+    pool = [found for _, found in where.results.records() if isinstance(found, Record)]
+    board = rows(shown, {record.cell: record.cell.partition("/")[0] for record in shown}, pool)
+    # Panels speak of every attack that is on record; controls that ran now change those of other cells too.
+    panels = {row.cell: (row.panel, row.membership) for row in (*board, *rows(pool))}
+    for cell, made in panels.items():
+        where.results.keep_panel(cell, dumps(*made))
+    console = to_stdout()
+    for dataset in dict.fromkeys(row.dataset for row in board):
+        part = [row for row in board if row.dataset == dataset]
+        if all(row.data is None for row in part):
+            console.print(_title(part[0]))
+            continue
+        asked = [entry.column for entry in part[0].entries.values()]
+        columns = used(asked, part)
+        tables = _tables(columns, part, console)
+        tables[0].title = _title(part[0])
+        for table in tables:
+            console.print(table)
+        console.print(
+            "Below each figure its 95 % interval (images per second: the middle half of the repeats). ↑ ↓: the "
+            "direction that is better for the data owner; = chance: inside what chance gives. Attack figures: of the "
+            "attack that did best, named below, among those whose controls hold; ? its controls fail or did not run.",
+            style="table.caption",
+        )
+        if without := [column.title for column in asked if column not in columns and _senseless(column, part)]:
+            console.print(f"Not applicable to any of these (the records say why): {', '.join(without)}.")
+        for row in part:
+            if said := "; ".join(made.verdict for made in panels[row.cell] if made.members):
+                told = ",".join(_told(row, part))
+                console.print(f"{row.method}[{told}]: {said}" if told else f"{row.method}: {said}", markup=False)
+        if limits := {record.limit for record in summary.records if record.limit is not None}:
+            console.print(f"Run with --limit {min(limits)}: not for a leaderboard.")
+
+
+def _tables(columns: Sequence[Column], part: Sequence[Row], console: Console) -> list[Table]:
+    """The figures of some rows in as many tables as it takes for each to fit the console's width."""
+    wide = console.options.update(max_width=sys.maxsize)
+    tables: list[Table] = []
+    taken: list[Column] = []
+    for column in columns:
+        more = _table([*taken, column], part)
+        if taken and Measurement.get(console, wide, more).maximum > console.width:
+            tables.append(_table(taken, part))
+            taken = []
+        taken.append(column)
+    return [*tables, _table(taken, part)]
+
+
+def _table(columns: Sequence[Column], part: Sequence[Row]) -> Table:
+    table = Table(title_justify="left", show_lines=True)
+    table.add_column("method", no_wrap=True)
+    for column in columns:
+        table.add_column(f"{column.title} {column.arrow}", justify="right", overflow="fold")
+    for row in part:
+        table.add_row(_label(row, part), *(_text(row.entries[column.name]) for column in columns))
+    return table
+
+
+def _senseless(column: Column, part: Sequence[Row]) -> bool:
+    return any(row.entries[column.name].status == "not-applicable" for row in part)
+
+
+def _title(row: Row) -> str:
+    data = row.data
+    if data is None:
+        return f"{row.dataset}: its data could not be opened"
+    counts = ", ".join(f"{count} {name}" for name, count in data.rows.items())
+    return f"{row.dataset} ({counts} images; public set {data.public}), preset {row.preset}, seed {row.seed}"
+
+
+def _told(row: Row, board: Sequence[Row]) -> list[str]:
+    """The parameters that tell a row from others: all, or of many those that differ within its method."""
+    shown = row.parameters if len(row.parameters) <= FEW else telling(row, board)
+    return [f"{name}={text(cast(Parameter, value))}" for name, value in shown.items() if value is not None]
+
+
+def _label(row: Row, board: Sequence[Row]) -> str:
+    return "\n".join([row.method, *_told(row, board)])
+
+
+def _text(entry: Entry) -> str:
+    if entry.score is None:
+        return entry.text
+    lines = [entry.text, entry.interval]
+    if entry.against_null == "inside":
+        lines.append("= chance")
+    if short(entry.by) != entry.by:
+        lines.append(short(entry.by) + ("" if entry.certified else " ?"))
+    return "\n".join(lines)
+
+
+def _conclude(summary: Summary, where: Place, seconds: float) -> int:
+    failures = summary.failures
+    print(f"Records: {where.results.root / 'cells'}")
+    print(
+        f"{summary.computed} computed, {len(summary.records) - summary.computed} already there, "
+        f"{len(failures)} failed; {seconds:.0f} s"
+    )
+    if summary.stale:
+        print(f"{summary.stale} were computed by earlier code and stay; --overwrite stale computes them again")
+    for record in failures:
+        print(_failure(record, where), file=sys.stderr)
+    return 2 if summary.unopened else 1 if failures else 0
+
+
+def _failure(record: Record, where: Place) -> str:
+    log = where.results.log(record.cell, "fit" if record.phase == "fit" else record.evaluator)
+    known = f" (log: {log})" if log.exists() else ""
+    return f"{record.status}: {record.cell}/{record.evaluator} in {record.phase}: {record.reason}{known}"
+
+
+def _dry_run(spec: RunSpec, where: Place) -> int:
+    table = Table("data set", "method", "seed", "evaluator", "state", "would run", "why")
+    counts = {True: 0, False: 0}
+    for cell, planned in work(spec).items():
+        data = where.results.data(data_key(cell.choice))
+        for evaluator in planned:
+            found = standing(where.results, cell, evaluator, data)
+            runs = to_run(found, spec.overwrite)
+            counts[runs] += 1
+            table.add_row(
+                str(cell.choice.dataset), str(cell.method), str(cell.choice.seed), evaluator.name, found.state,
+                "yes" if runs else "no", found.reason,
+            )  # fmt: skip
+    to_stdout().print(table)
+    print(f"{counts[True]} to run, {counts[False]} to keep; nothing was run")
+    return 0

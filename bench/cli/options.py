@@ -1,0 +1,177 @@
+"""Command line, suite and configuration file together: a RunSpec and the places it works in. The command line wins.
+
+What the options are is said by the fields of `Choice` and `RunSpec`; here is only what their defaults come to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import platformdirs
+import psutil
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from bench.cli import SUITES
+from bench.data.roots import resolve
+from bench.plugins import registry
+from bench.plugins.chosen import Chosen, choose
+from bench.plugins.option import given_flags, options
+from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, parse, text
+from bench.results.results import Results
+from bench.runs.run_spec import RunSpec, Written
+from bench.types import Attack, Metric
+from bench.workbench.choice import Choice
+from bench.workbench.machine import choose_device, cores
+from bench.workbench.place import Place
+
+MOST_JOBS = 4
+Words = Literal["all", "none"]  # in place of a list of attacks
+
+
+def _model() -> type[BaseModel]:
+    """What suite, configuration file and command line may say, by name, derived from the options."""
+    fields: dict[str, Any] = {}
+    for cls in (Choice, RunSpec):
+        for name, known in options(cls).items():
+            kind: Any = known.kind
+            if known.many:
+                kind = Annotated[list[kind], Field(min_length=1)]
+            fields[known.many or name] = (kind | Words | None if name == "attacks" else kind | None, None)
+    return create_model("Options", __config__=ConfigDict(extra="forbid", strict=True), **fields)
+
+
+def place(options: argparse.Namespace) -> Place:
+    """The folders of a command: results, prepared data, and data roots."""
+    cache = Path(platformdirs.user_cache_dir("veil-bench")) / "data"
+    roots = resolve(getattr(options, "data_root", None) or ())
+    results = Path(getattr(options, "results", None) or "results")
+    return Place(Results(results.resolve()), cache, roots)
+
+
+def site(options: argparse.Namespace) -> Path:
+    """Where the pages go."""
+    return Path(options.site).resolve() if options.site else place(options).results.root / "site"
+
+
+def run_spec(parsed: argparse.Namespace) -> RunSpec:
+    """What `bench run` was asked for, defaults filled in and plug-ins built.
+
+    Raises:
+        UsageError: An unknown suite, option or plug-in, or a value that an option cannot take.
+        DataError: A file of weights that is named is not there.
+    """
+    given: dict[str, object] = {}
+    known = _model()
+    for path in ([_suite(parsed.suite)] if parsed.suite else []) + ([parsed.config] if parsed.config else []):
+        given |= _read(path, known)
+    given |= {**given_flags(parsed, Choice), **given_flags(parsed, RunSpec)}
+    if parsed.attacks:
+        given["attacks"] = parsed.attacks
+    if given.get("attacks") in (["all"], ["none"]):
+        given["attacks"] = cast("list[str]", given["attacks"])[0]
+    if not given.get("methods"):
+        names = ", ".join(sorted(registry.entries("methods")))
+        raise UsageError(f"no method given; use --method NAME or --suite quickstart. Known: {names}")
+    try:
+        told = known.model_validate(given).model_dump(exclude_none=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(f"option {where}: {first['msg']}, got {first['input']!r}") from error
+    choices = _choices(told)
+    first_choice, preset = choices[0], choices[0].preset
+    attacks = told.get("attacks", "all")
+    device = choose_device(told.get("device", "auto")).type
+    # Two jobs of one thread do more than one job of two (1.3 times in training); a GPU is best left to one.
+    jobs = told.get("jobs") or (1 if device == "cuda" else min(cores(), MOST_JOBS))
+    memory = told["memory"] * 2**30 if "memory" in told else 0.8 * psutil.virtual_memory().total / jobs
+    return RunSpec(
+        choices=choices,
+        methods=tuple(dict.fromkeys(choose("methods", spec, preset) for spec in _specs(told["methods"]))),
+        attacks=_attacks(attacks, preset, on_features=first_choice.features is not None),
+        metrics=_metrics(told.get("metrics"), in_feature_space=first_choice.extractor is not None),
+        controls=told.get("controls", attacks == "all"),
+        device=device,
+        jobs=jobs,
+        timeout=told.get("timeout"),
+        memory=int(memory),
+        overwrite=told.get("overwrite", "failed"),
+        keep_releases=told.get("keep_releases", False),
+    )
+
+
+def _choices(told: Mapping[str, Any]) -> tuple[Choice, ...]:
+    """Every choice of data: the options that may be repeated, each value with each."""
+    known = options(Choice)
+    single = {name: told.get(name) for name, option in known.items() if not option.many}
+    many = {name: told.get(option.many) or [None] for name, option in known.items() if option.many}
+    first = Choice.written({**single, **{name: values[0] for name, values in many.items()}})
+    # What an extractor says of its weights is asked once, for a file may be large.
+    shared = {name: getattr(first, name) for name in single}
+    made = []
+    for values in product(*many.values()):
+        part = Choice.read({"preset": first.preset, **dict(zip(many, values, strict=True))})
+        made.append(dataclasses.replace(part, **shared))
+    return tuple(dict.fromkeys(made))
+
+
+def _suite(name: str) -> Path:
+    path = SUITES / f"{name}.yaml"
+    known = sorted(found.stem for found in SUITES.glob("*.yaml"))
+    if name not in known:
+        raise UsageError(f"unknown suite {name!r}; {did_you_mean(name, known)}")
+    return path
+
+
+def _read(path: Path, known: type[BaseModel]) -> Mapping[str, object]:
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (OSError, yaml.YAMLError) as error:
+        raise UsageError(f"cannot read {path}: {error}") from error
+    if not isinstance(found, dict):
+        raise UsageError(f"{path} must hold a mapping of options, got {type(found).__name__}")
+    for key in found:
+        if key not in known.model_fields:
+            raise UsageError(f"{path}: unknown option {key!r}; {did_you_mean(str(key), known.model_fields)}")
+    return found
+
+
+def _specs(given: Sequence[Written]) -> tuple[PluginSpec, ...]:
+    """Specs from `name[a=1]` or `{name: {a: 1}}`; parameters become text, as on the command line."""
+    found = []
+    for item in given:
+        if isinstance(item, str):
+            found.append(parse(item))
+            continue
+        for name, values in item.items():
+            found.append(PluginSpec(name, None, tuple((key, text(value)) for key, value in (values or {}).items())))
+    return tuple(found)
+
+
+def _attacks(given: Sequence[Written] | Words, preset: str, *, on_features: bool) -> tuple[Chosen[Attack], ...]:
+    """All attacks: those on membership only where features are released, for releases of images they take longest."""
+    if given == "none":
+        return ()
+    if given == "all":
+        known = [choose("attacks", name, preset) for name in registry.working("attacks")]
+        return tuple(attack for attack in known if on_features or attack.plugin.scores == "pairs")
+    return tuple(choose("attacks", spec, preset) for spec in _specs(given))
+
+
+def _metrics(given: Sequence[str] | None, *, in_feature_space: bool) -> tuple[str, ...]:
+    if given is None:
+        known = {
+            name: cast("type[Metric[object]]", registry.load("metrics", name)) for name in registry.working("metrics")
+        }
+        return tuple(
+            name for name, cls in known.items() if not cls.on_request or (cls.for_features and in_feature_space)
+        )
+    for name in given:
+        registry.build("metrics", parse(name), "quick")
+    return tuple(dict.fromkeys(given))

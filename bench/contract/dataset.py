@@ -1,0 +1,61 @@
+"""Rows of one kind with their labels and the people they show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows of one kind with their labels and the people they show.
+
+    Args:
+        name: Where the rows come from, for messages and records.
+        samples: Images (n, c, h, w), float32 in [0, 1]; or a table (n, d), float32.
+        labels: (n, k) float32: 1 yes, 0 no, between them for mixed rows, NaN unknown or withheld. None where hidden.
+        subjects: (n,) int64, one number a person. None where nobody knows.
+        findings: The k names of the label columns.
+        exclusive: True when each row has exactly one of the k classes.
+        shareable: False for data under a use agreement: no pixel, path or identifier may leave this machine.
+    """
+
+    name: str
+    samples: Tensor
+    labels: Tensor | None
+    subjects: Tensor | None
+    findings: tuple[str, ...]
+    exclusive: bool
+    shareable: bool
+
+    def __post_init__(self) -> None:
+        for what, tensor in (("labels", self.labels), ("subjects", self.subjects)):
+            if tensor is not None and len(tensor) != len(self.samples):
+                raise ValueError(
+                    f"{what} must have one row per sample: expected {len(self.samples)}, got {len(tensor)}"
+                )
+        if self.labels is not None and self.labels.shape[1:] != (len(self.findings),):
+            raise ValueError(f"labels must have {len(self.findings)} columns, got shape {tuple(self.labels.shape)}")
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def take(self, rows: Tensor) -> Dataset:
+        """The given rows (int64 indices) as a new data set."""
+        return replace(
+            self,
+            samples=self.samples[rows],
+            labels=None if self.labels is None else self.labels[rows],
+            subjects=None if self.subjects is None else self.subjects[rows],
+        )
+
+    def to(self, device: torch.device) -> Dataset:
+        """The same data set with its tensors on `device`."""
+        return replace(
+            self,
+            samples=self.samples.to(device),
+            labels=None if self.labels is None else self.labels.to(device),
+            subjects=None if self.subjects is None else self.subjects.to(device),
+        )

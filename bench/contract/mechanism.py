@@ -1,0 +1,95 @@
+"""A noise mechanism as Eve knows it: what a likelihood attack reads from, and what an audit plays against.
+
+A released row is decode(fence(locate(raw row) + noise)): the raw row's code, bounded first, so that two rows cannot
+differ by more than the sensitivity; then independent Laplace noise on every element; then, in some methods, a second
+bound, the fence, whose ends collect the tails.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from bench.contract.dataset import Dataset
+from bench.contract.release import Release
+from bench.pair_distances import pair_distances
+
+EDGE = 1e-3
+
+
+class Mechanism(ABC):
+    """Laplace noise on a code of width d. Everything here is public.
+
+    `exact` says that `observe` gives the noisy code itself, up to rounding; otherwise it is only close to it (a decoder
+    that cannot be inverted). `rowwise` says that a row's release depends on that row alone.
+    """
+
+    exact: bool = True
+    rowwise: bool = True
+
+    @property
+    @abstractmethod
+    def scale(self) -> Tensor:
+        """(d,) float64: the Laplace scale b of every element; 0 where an element never varies."""
+
+    @property
+    def fence(self) -> tuple[Tensor, Tensor] | None:
+        """(d,) float64 each: the bounds put on the noisy code, in its own units; None (the default) for none."""
+        return None
+
+    @abstractmethod
+    def locate(self, data: Dataset) -> Tensor:
+        """(n, d) float64: the codes of raw rows as the noise finds them: bounded, inside the fence, without noise."""
+
+    @abstractmethod
+    def observe(self, release: Release) -> Tensor:
+        """(m, d) float64: the noisy codes that released rows show, in units of the code.
+
+        Labels of the release, where there are any, have the public findings as columns, NaN where nothing is known:
+        whoever asks brings those of other findings into that form first, by name.
+        """
+
+    def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
+        """Pairs of inputs, one row each, whose codes lie as far apart as the mechanism lets them; none by default.
+
+        `like` holds rows of the kind that the scheme reads, for shapes, labels and ordinary examples.
+        """
+        return ()
+
+    def log_density(self, located: Tensor, observed: Tensor) -> Tensor:
+        """(n, m) float64: log density of each observed row (m, d) given each located one (n, d).
+
+        Elements that the fence stopped contribute the mass of the tail beyond it; those of scale 0, nothing. A pair has
+        the same bits whatever it is computed with.
+        """
+        varies = self.scale > 0
+        scale = self.scale[varies]
+        apart = pair_distances(located[:, varies].double() / scale, observed[:, varies].double() / scale, 1)
+        # `locate` stays inside the fence, where a tail is exp(-distance) / 2: the density but for the scale.
+        visible = ~self.stopped(observed)[:, varies]
+        return -(apart + math.log(2) * len(scale) + (visible * scale.log()).sum(dim=1))
+
+    def noise(self, located: Tensor, observed: Tensor) -> Tensor:
+        """(p, d) float64: what was added, row by row, in units of the scale; NaN where it cannot be seen.
+
+        Standard Laplace numbers if the mechanism is what it says, except that with a fence only those are seen that
+        did not reach it.
+        """
+        hidden = self.stopped(observed) | (self.scale == 0)
+        return ((observed.double() - located.double()) / self.scale).masked_fill(hidden, math.nan)
+
+    def stopped(self, observed: Tensor) -> Tensor:
+        """(m, d) bool: where the fence stopped the noise.
+
+        Observed codes are known up to rounding: nearer to the fence than a thousandth of the scale, or of the space
+        within, counts as stopped.
+        """
+        if self.fence is None:
+            return torch.zeros_like(observed, dtype=torch.bool)
+        low, high = self.fence
+        margin = EDGE * torch.minimum(self.scale, high - low)
+        return (observed <= low + margin) | (observed >= high - margin)

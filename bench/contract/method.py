@@ -1,0 +1,108 @@
+"""An obfuscation method: it fits what is public and hands out keys, each of which releases rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Literal
+
+from torch import Tensor
+
+from bench.contract.claim import PrivacyClaim
+from bench.contract.dataset import Dataset
+from bench.contract.mechanism import Mechanism
+from bench.contract.plugin import NotApplicable, Plugin, State
+from bench.contract.release import Generator, Release
+
+Classifier = Callable[[Tensor], Tensor]  # raw rows (n, ...) to scores (n, k), higher is likelier
+Role = Literal["hides nothing", "keeps nothing", "remembers its rows", "forgets its rows"]
+
+
+class Key(ABC):
+    """One data owner's secret: turns her raw rows into a release."""
+
+    @abstractmethod
+    def release(self, private: Dataset) -> Release:
+        """The released form of `private`; its tensors stay untouched, row order is kept (the harness shuffles)."""
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        """How new images (n, c, h, w) reach Bob's model. Default: as they are.
+
+        `labels` (n, k) come only to methods that declare `uses_labels`.
+        """
+        return samples
+
+    def decode(self, scores: Tensor) -> Tensor:
+        """Bob's predictions (n, k), higher is likelier, back to the real classes. Default: as they are."""
+        return scores
+
+    def classifier(self, private: Dataset) -> Classifier | None:
+        """A classifier trained on the private rows, for methods that publish one in place of rows; None (the default).
+
+        Such a method's `release` raises NotApplicable with the reason.
+        """
+        return None
+
+    @abstractmethod
+    def state(self) -> State:
+        """Everything secret, as tensors: `Scheme.load_key(state)` gives an equal key."""
+
+
+class Scheme(ABC):
+    """The public part of a method after training. Eve holds it and can draw as many keys as she likes."""
+
+    @abstractmethod
+    def sample_key(self, seed: int) -> Key:
+        """A fresh key; the same seed gives the same key."""
+
+    @abstractmethod
+    def load_key(self, state: State) -> Key:
+        """The key that `Key.state` described."""
+
+    def load_generator(self, state: State) -> Generator:
+        """The generator that `Generator.state` described, for methods that publish one."""
+        raise NotApplicable(f"{type(self).__name__} publishes no generator")
+
+    def state(self) -> State:
+        """Everything learned, as tensors: `Method.load(state)` gives an equal scheme. Default: nothing was learned."""
+        return {}
+
+    def claim(self) -> PrivacyClaim | None:
+        """The formal guarantee for rows shaped like the public ones; None where the method makes none."""
+        return None
+
+    def mechanism(self) -> Mechanism | None:
+        """The noise it adds, as Eve knows it: for likelihood attacks and audits. None (the default) where none is."""
+        return None
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """What a record should say of the fitted scheme (bits per dimension, ...). Default: nothing."""
+        return {}
+
+
+class Method(Plugin):
+    """An obfuscation method: fits what is public, then hands out keys.
+
+    `uses_labels` says that released samples depend on labels (conditional flows); only then does `Key.query` see any.
+    `needs_labels` says that only the release does (rows grouped or modelled class by class). Attackers of both see the
+    labels too, for without them they could not simulate a release.
+    `claims` is its formal guarantee in a sentence; the figure for given data is `Scheme.claim`. `role` marks the
+    reference methods that every attack is held against (two for pairs, two for membership). `unlearned` names
+    parameters that only `load` reads: what `fit` learns is shared by methods that differ in these alone (the harness
+    fits with them at their defaults).
+    """
+
+    claims: ClassVar[str] = "no formal guarantee"
+    role: ClassVar[Role | None] = None
+
+    uses_labels: ClassVar[bool] = False
+    needs_labels: ClassVar[bool] = False
+    unlearned: ClassVar[frozenset[str]] = frozenset()
+
+    @abstractmethod
+    def fit(self, public: Dataset, seed: int) -> Scheme:
+        """Train on public data only. Raises NotApplicable where the method cannot work on such rows."""
+
+    @abstractmethod
+    def load(self, state: State) -> Scheme:
+        """The scheme that `Scheme.state` described, on the device of its tensors."""

@@ -1,0 +1,68 @@
+"""CSV tables as text, with the line of every row, so that messages can name it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from bench.contract.source import DataError
+from bench.data.decode import impostor
+
+
+def read_table(path: Path, columns: Sequence[str], *, rest: bool = False, obtain: str = "") -> pd.DataFrame:
+    """The table with every cell as text, blanks as "", indexed by line number (the header is line 1).
+
+    Args:
+        path: A .csv or .csv.gz file with a header.
+        columns: Columns that must be there.
+        rest: Keep the other columns too.
+        obtain: Where to get the right file, for messages.
+
+    Raises:
+        DataError: If the file is not such a table, a column is missing or a row has too few or too many cells.
+    """
+    wrong = impostor(path)
+    if wrong:
+        raise DataError(f"{path}: expected a CSV table, found {wrong}. {obtain}".rstrip())
+    try:
+        header, lines, cells = _read(path, columns, rest=rest)
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path}: not a readable CSV table: {error}. {obtain}".rstrip()) from error
+    missing = [column for column in columns if column not in header]
+    if missing or len(set(header)) != len(header):
+        raise DataError(
+            f"{path}: expected the columns {', '.join(columns)}, each column once; "
+            f"{', '.join(missing) or 'none'} not found among {', '.join(header)}. {obtain}".rstrip()
+        )
+    return pd.DataFrame(cells, index=pd.Index(lines, name="line", dtype="int64"), dtype=str)
+
+
+def _read(path: Path, columns: Sequence[str], *, rest: bool) -> tuple[list[str], list[int], dict[str, list[str]]]:
+    """Header, line of each row, and the kept columns; blank lines are passed over."""
+    with (
+        gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+        if path.suffix == ".gz"
+        else path.open(encoding="utf-8-sig", newline="")
+    ) as file:
+        rows = csv.reader(file)
+        header = [name.strip() for name in next(rows, [])]
+        kept = [number for number, name in enumerate(header) if rest or name in columns]
+        lines: list[int] = []
+        cells: list[list[str]] = [[] for _ in kept]
+        for row in rows:
+            if not row:
+                continue
+            if len(row) != len(header):
+                raise DataError(
+                    f"{path}: line {rows.line_num} has {len(row)} cells, expected {len(header)} as in the header. "
+                    f"Mend or remove the line."
+                )
+            lines.append(rows.line_num)
+            for column, number in zip(cells, kept, strict=True):
+                column.append(row[number])
+    return header, lines, {header[number]: column for column, number in zip(cells, kept, strict=True)}

@@ -1,0 +1,56 @@
+"""Which findings of split data can be scored, and labels as data owners publish them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bench.data.splits import Splits, balance
+from bench.seeds import derive
+from bench.types import Dataset
+
+MINIMUM_CASES = 5
+
+
+def scorable(splits: Splits, seed: int, *, balanced: bool) -> tuple[Splits, list[str]]:
+    """Splits whose private-side findings have enough cases to train and score on, and notes on what was left out.
+
+    Args:
+        splits: Of the data.
+        seed: Decides which labels are withheld.
+        balanced: Whether private and control labels are balanced as in Syfer.
+    """
+    parts = (splits.private, splits.control, splits.test)
+    kept = [
+        k
+        for k in range(len(splits.private.findings))
+        if all(int((part.labels[:, k] == value).sum()) >= MINIMUM_CASES for part in parts for value in (0, 1)
+               if part.labels is not None)
+    ]  # fmt: skip
+    dropped = [name for k, name in enumerate(splits.private.findings) if k not in kept]
+    if dropped and not splits.private.exclusive:
+        splits = replace(
+            splits,
+            private=_columns(splits.private, kept), control=_columns(splits.control, kept),
+            test=_columns(splits.test, kept),
+        )  # fmt: skip
+        note = f"findings with fewer than {MINIMUM_CASES} cases on either side of a split are not scored: "
+        notes = [note + ", ".join(dropped)]
+    else:
+        notes = []
+    if not balanced or splits.private.exclusive:
+        return splits, notes
+    return replace(
+        splits,
+        private=_balanced(splits.private, derive(seed, "balance", "private")),
+        control=_balanced(splits.control, derive(seed, "balance", "control")),
+        natural=splits.private.labels,
+    ), notes
+
+
+def _columns(data: Dataset, kept: list[int]) -> Dataset:
+    labels = None if data.labels is None else data.labels[:, kept]
+    return replace(data, labels=labels, findings=tuple(data.findings[k] for k in kept))
+
+
+def _balanced(data: Dataset, seed: int) -> Dataset:
+    return data if data.labels is None else replace(data, labels=balance(data.labels, seed, exclusive=data.exclusive))

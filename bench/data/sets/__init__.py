@@ -1,0 +1,1 @@
+"""Loaders, one collection a file."""

@@ -1,0 +1,206 @@
+"""Sets of MedIMeta (Woerner et al. 2025) in their official layout: `medimeta:skinl_derm`, `medimeta:organs_axial`, ...
+
+A set is the folder of its name with info.yaml, annotations.csv, task_labels/<task>.npy and images/000000.tiff onwards,
+224x224 pixels. (images.hdf5 holds the same images and is not read.) info.yaml names tasks, classes and channels.
+Labels: a task of two classes has one finding, its class 1; one of several (ordinal ones too) exclusive classes; a
+multi-label task its labels. The official splits are not used.
+
+People are the column `patient_id` of the annotations. Where there is none and several images were cut from one original
+file (the organs of one CT volume), that file stands for the person; otherwise nobody knows them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from bench.contract.source import DataError, Scan, Source
+from bench.data.csv_table import read_table
+from bench.data.decode import impostor
+from bench.data.roots import locate, stamp_files, stamp_folder
+
+_TASKS = {"skinl_derm": "Diagnosis grouped", "organs_axial": "organ label"}  # those of the CVAE paper
+_ORIGINS = {
+    "bus": "breastmnist",
+    "crc": "pathmnist",
+    "cxr": "nih-cxr",
+    "derm": "dermamnist",
+    "dr_regular": "retinamnist",
+    "dr_uwf": "retinamnist",
+    "mammo_calc": "cbis-ddsm",
+    "mammo_mass": "cbis-ddsm",
+    "oct": "octmnist",
+    "organs_axial": "lits",
+    "organs_coronal": "lits",
+    "organs_sagittal": "lits",
+    "pbc": "bloodmnist",
+    "pneumonia": "kermany-cxr",
+    "skinl_derm": "derm7pt",
+    "skinl_photo": "derm7pt",
+}
+_EXCLUSIVE = ("MULTICLASS_CLASSIFICATION", "ORDINAL_REGRESSION")
+_SHAPES = {"BINARY_CLASSIFICATION": 1, "MULTILABEL_CLASSIFICATION": 2, **dict.fromkeys(_EXCLUSIVE, 1)}
+
+
+@dataclass(frozen=True)
+class MedIMeta(Source):
+    """One task of one set of MedIMeta.
+
+    Args:
+        part: Name of the set, as its folder.
+        task: Name of the task, as in info.yaml; None takes the CVAE paper's task, or the set's first.
+    """
+
+    part: str = "skinl_derm"
+    task: str | None = None
+
+    name: ClassVar[str] = "medimeta"
+    title: ClassVar[str] = "MedIMeta"
+    source: ClassVar[str] = "Woerner et al. 2025, Scientific Data 12, doi:10.1038/s41597-025-04866-4"
+    public: ClassVar[str] = "medimeta"
+    origin: ClassVar[str] = "medimeta"
+    shareable: ClassVar[bool] = True
+    licence: ClassVar[str] = "CC BY-SA 4.0 or CC BY-NC-SA 4.0, as the set's LICENSE says"
+    obtain: ClassVar[str] = (
+        "Get the set's archive, such as https://zenodo.org/records/7884735/files/skinl_derm.zip, and unpack it into a "
+        "folder MedIMeta, keeping the set's own folder."
+    )
+    default_size: ClassVar[int | None] = 64
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z0-9_]+", self.part):
+            raise ValueError(f"part must be the name of a set such as skinl_derm or organs_axial, got {self.part!r}")
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """See `Source.scan`."""
+        top = self._top(roots)
+        info = self._info(top)
+        table = read_table(top / "annotations.csv", ("filepath",), rest=True, obtain=self.obtain)
+        task = self._task(top, info)
+        findings, labels = self._labels(top, task)
+        count = info["total_num_samples"]
+        if not len(table) == len(labels) == count:
+            raise DataError(
+                f"{top}: expected {count} rows, as info.yaml says, found {len(table)} in annotations.csv and "
+                f"{len(labels)} labels. {self.obtain}"
+            )
+        here = set((top / "images").glob("*.tiff"))
+        paths = [top / name for name in table["filepath"]]
+        missing = [path.name for path in paths if path not in here]
+        if missing:
+            raise DataError(
+                f"{self.name}: {len(missing)} of {len(table)} images were not found in {top / 'images'}, first "
+                f"{missing[0]}. {self.obtain}"
+            )
+        subjects, known = _people(table)
+        return Scan(
+            labels=labels,
+            subjects=subjects,
+            findings=findings,
+            exclusive=task["task_target"] in _EXCLUSIVE,
+            paths=paths,
+            channels=int(info["input_size"][0]),
+            notes=(known, f"licence: {info.get('license', 'not stated')}", "official split not used"),
+            name=f"{self.name}:{self.part}[task={task['task_name']}]",
+            origin=_ORIGINS.get(self.part, f"medimeta-{self.part}"),
+        )
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """Sizes and times of the tables and labels; numbers, names, sizes and times of the images."""
+        top = self._top(roots)
+        tables = stamp_files([top / "info.yaml", top / "annotations.csv", *(top / "task_labels").glob("*.npy")])
+        return f"{tables}\n{stamp_folder(top / 'images', sizes=True)}"
+
+    def _top(self, roots: Sequence[Path]) -> Path:
+        marker = f"{self.part}/info.yaml"
+        folders = ("MedIMeta", "MIMeta")
+        top = locate(roots, name=self.name, folders=folders, markers=(marker,), obtain=self.obtain) / self.part
+        missing = [part for part in ("annotations.csv", "task_labels", "images") if not (top / part).exists()]
+        if missing:
+            raise DataError(
+                f"{self.name}: expected annotations.csv, task_labels and images in {top}; {', '.join(missing)} not "
+                f"found. {self.obtain}"
+            )
+        return top
+
+    def _info(self, top: Path) -> Mapping[str, Any]:
+        """What info.yaml says, as far as it is used: id, tasks, channels and the number of rows."""
+        path = top / "info.yaml"
+        wrong = impostor(path)
+        if wrong:
+            raise DataError(f"{path}: expected the set's description, found {wrong}. {self.obtain}")
+        try:
+            info: Mapping[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+            found, channels = info["id"], info["input_size"][0]
+            tasks = [(task["task_name"], task["task_target"], task["labels"]) for task in info["tasks"]]
+            if found != self.part or channels not in (1, 3) or not tasks or info["total_num_samples"] < 1:
+                raise ValueError(f"id {found!r}, expected {self.part!r}; {channels} channels; {len(tasks)} tasks")
+        except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, ValueError, IndexError) as error:
+            raise DataError(f"{path}: not the description of a MedIMeta set ({error}). {self.obtain}") from error
+        return info
+
+    def _task(self, top: Path, info: Mapping[str, Any]) -> Mapping[str, Any]:
+        tasks = {str(task["task_name"]): task for task in info["tasks"]}
+        name = self.task or _TASKS.get(self.part, next(iter(tasks)))
+        if name not in tasks:
+            raise DataError(
+                f"{self.name}: {self.part} has no task {name!r}; write medimeta:{self.part}[task=NAME] with one of "
+                f"{', '.join(tasks)}"
+            )
+        target, labels = tasks[name]["task_target"], tasks[name]["labels"]
+        if target not in _SHAPES or list(labels) != list(range(len(labels))) or len(labels) < 2:
+            raise DataError(
+                f"{self.name}: the task {name!r} of {self.part} is {target} with the labels {labels}; expected "
+                f"{', '.join(_SHAPES)} with two or more labels numbered from 0"
+            )
+        found: Mapping[str, Any] = tasks[name]
+        return found
+
+    def _labels(self, top: Path, task: Mapping[str, Any]) -> tuple[tuple[str, ...], np.ndarray]:
+        """Findings and (n, k) float32 labels of a task, one-hot for exclusive classes."""
+        path = top / "task_labels" / f"{task['task_name']}.npy"
+        if not path.is_file():
+            raise DataError(f"{self.name}: expected {path}, found none. {self.obtain}")
+        wrong = impostor(path)
+        if wrong:
+            raise DataError(f"{path}: expected an array of labels, found {wrong}. {self.obtain}")
+        try:
+            marks = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise DataError(f"{path}: truncated or not an array of labels ({error}). {self.obtain}") from error
+        names = tuple(map(str, task["labels"].values()))
+        several = task["task_target"] == "MULTILABEL_CLASSIFICATION"
+        most = 1 if several else len(names) - 1
+        fits = marks.ndim == _SHAPES[task["task_target"]] and marks.dtype.kind in "iub"
+        if (
+            not fits
+            or (several and marks.shape[1] != len(names))
+            or marks.min(initial=0) < 0
+            or marks.max(initial=0) > most
+        ):
+            raise DataError(
+                f"{path}: expected {'n x ' + str(len(names)) if several else 'n'} whole numbers from 0 to {most}, "
+                f"found {marks.dtype} of shape {marks.shape}. {self.obtain}"
+            )
+        marks = marks.astype(np.int64)  # True and False would choose rows of what they index
+        if several:
+            return names, marks.astype(np.float32)
+        if task["task_target"] == "BINARY_CLASSIFICATION":
+            return (f"{task['task_name']}: {names[1]}",), marks[:, None].astype(np.float32)
+        return names, np.eye(len(names), dtype=np.float32)[marks]
+
+
+def _people(table: pd.DataFrame) -> tuple[list[str] | None, str]:
+    """The person of each row, and a note on how they are known."""
+    if "patient_id" in table.columns:
+        return list(table["patient_id"].str.strip()), "people are the set's patients"
+    if "original_filepath" in table.columns and table["original_filepath"].duplicated().any():
+        return list(table["original_filepath"]), "images cut from one original file count as one person's"
+    return None, "people are not known: images of one person may stand on two sides"

@@ -1,0 +1,174 @@
+"""The 2-D sets of MedMNIST v2 (Yang et al. 2023) from their official .npz files: `medmnist:<flag>[@size]`.
+
+The three official parts are joined. Labels: a two-class set has one finding, its class 1; a set with several classes
+(ordinal ones too) exclusive classes; ChestMNIST fourteen findings. The files name no patients.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bench.contract.source import DataError, Scan, Source
+from bench.data.decode import impostor
+from bench.data.roots import locate, stamp_files
+
+_PARTS = ("train", "val", "test")
+_SIZES = (28, 64, 128, 224)
+_ORIGINS = {
+    "pneumoniamnist": "kermany-cxr",
+    "chestmnist": "nih-cxr",
+    "organamnist": "lits",
+    "organcmnist": "lits",
+    "organsmnist": "lits",
+}
+
+
+@dataclass(frozen=True)
+class MedMNIST(Source):
+    """One set of MedMNIST.
+
+    Args:
+        flag: Name of the set, and after "@" the side of the images as distributed (28, 64, 128 or 224; default 28).
+    """
+
+    flag: str = "pneumoniamnist@28"
+
+    name: ClassVar[str] = "medmnist"
+    title: ClassVar[str] = "MedMNIST v2"
+    source: ClassVar[str] = "Yang et al. 2023, Scientific Data 10:41, doi:10.1038/s41597-022-01721-8"
+    public: ClassVar[str] = "medmnist"
+    origin: ClassVar[str] = "medmnist"
+    shareable: ClassVar[bool] = True
+    licence: ClassVar[str] = "CC BY 4.0 (DermaMNIST: CC BY-NC 4.0)"
+    obtain: ClassVar[str] = (
+        "Run `bench data prepare medmnist:FLAG --download`, or fetch the .npz file from "
+        "https://zenodo.org/records/10519652."
+    )
+    default_size: ClassVar[int | None] = None
+
+    def __post_init__(self) -> None:
+        self._parse()
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """See `Source.scan`."""
+        flag, side = self._parse()
+        info = _catalogue()[flag]
+        path = self._path(roots)
+        arrays = self._load(path)
+        images = np.concatenate([arrays[f"{part}_images"] for part in _PARTS])
+        marks = np.concatenate([arrays[f"{part}_labels"] for part in _PARTS])
+        channels = int(info["n_channels"])
+        shape = (side, side) if channels == 1 else (side, side, channels)
+        if images.shape[1:] != shape or images.dtype != np.uint8 or len(images) != len(marks):
+            raise DataError(
+                f"{path}: expected uint8 images of {shape} with a label each, found {images.dtype} of "
+                f"{images.shape[1:]}, {len(images)} images and {len(marks)} labels. {self.obtain}"
+            )
+        findings, labels = self._labels(path, marks, info)
+        return Scan(
+            labels=labels,
+            subjects=None,
+            findings=findings,
+            exclusive=len(findings) > 1 and "multi-label" not in info["task"],
+            samples=images[:, None] if channels == 1 else np.ascontiguousarray(images.transpose(0, 3, 1, 2)),
+            channels=channels,
+            version="v2",
+            notes=(
+                *_differences(path, info, side, {part: len(arrays[f"{part}_images"]) for part in _PARTS}),
+                "official split not used; patients are not named, so images of one patient may stand on two sides",
+            ),
+            name=f"{self.name}:{flag}@{side}",
+            origin=_ORIGINS.get(flag, flag),
+        )
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """Size and time of the file."""
+        return stamp_files([self._path(roots)])
+
+    def download(self, root: Path) -> None:
+        """Fetch through the medmnist package into `root`/medmnist."""
+        import medmnist  # only where it is asked for
+
+        flag, side = self._parse()
+        folder = root / "medmnist"
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            getattr(medmnist, _catalogue()[flag]["python_class"])(
+                split="train", root=str(folder), download=True, size=side
+            )
+        except (RuntimeError, OSError) as error:
+            raise DataError(f"{self.name}:{flag}@{side}: the download failed ({error}). {self.obtain}") from error
+
+    def _parse(self) -> tuple[str, int]:
+        flag, _, side = self.flag.partition("@")
+        known = {name for name in _catalogue() if not name.endswith("3d")}
+        if flag not in known:
+            raise ValueError(f"flag must be one of the 2-D sets {', '.join(sorted(known))}; got {flag!r}")
+        if side not in ("", *map(str, _SIZES)):
+            raise ValueError(f"size after '@' must be one of {', '.join(map(str, _SIZES))}, got {side!r}")
+        return flag, int(side or 28)
+
+    def _path(self, roots: Sequence[Path]) -> Path:
+        flag, side = self._parse()
+        file = f"{flag}.npz" if side == 28 else f"{flag}_{side}.npz"
+        return (
+            locate(roots, name=self.name, folders=("MedMNIST", ".medmnist"), markers=(file,), obtain=self.obtain) / file
+        )
+
+    def _load(self, path: Path) -> dict[str, np.ndarray]:
+        wrong = impostor(path)
+        if wrong:
+            raise DataError(f"{path}: expected a MedMNIST .npz file, found {wrong}. {self.obtain}")
+        try:
+            with path.open("rb") as raw, np.load(raw) as file:
+                return {f"{part}_{what}": file[f"{part}_{what}"] for part in _PARTS for what in ("images", "labels")}
+        except KeyError as error:
+            raise DataError(
+                f"{path}: expected train, val and test images and labels: {error}. {self.obtain}"
+            ) from error
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise DataError(f"{path}: truncated or not a MedMNIST .npz file ({error}). {self.obtain}") from error
+
+    def _labels(self, path: Path, marks: np.ndarray, info: Mapping[str, Any]) -> tuple[tuple[str, ...], np.ndarray]:
+        """Findings and (n, k) float32 labels, one-hot for exclusive classes."""
+        names = tuple(str(info["label"][str(number)]) for number in range(len(info["label"])))
+        several = "multi-label" in info["task"]
+        columns, top = (len(names), 1) if several else (1, len(names) - 1)
+        if marks.ndim != 2 or marks.shape[1] != columns or marks.max(initial=0) > top:
+            raise DataError(
+                f"{path}: expected labels of {columns} columns from 0 to {top}, found shape {marks.shape} up "
+                f"to {marks.max(initial=0)}. {self.obtain}"
+            )
+        if several:
+            return names, marks.astype(np.float32)
+        if len(names) == 2:
+            return names[1:], marks.astype(np.float32)
+        return names, np.eye(len(names), dtype=np.float32)[marks[:, 0]]
+
+
+def _catalogue() -> Mapping[str, Mapping[str, Any]]:
+    from medmnist.info import INFO  # takes seconds: it imports scikit-learn
+
+    catalogue: Mapping[str, Mapping[str, Any]] = INFO
+    return catalogue
+
+
+def _differences(path: Path, info: Mapping[str, Any], side: int, rows: Mapping[str, int]) -> list[str]:
+    """Notes on how the file differs from the official one."""
+    notes = []
+    with path.open("rb") as file:
+        checksum = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    official = info["MD5" if side == 28 else f"MD5_{side}"]
+    if checksum != official:
+        notes.append(f"checksum {checksum} is not the official {official}: another copy of the set")
+    if dict(rows) != dict(info["n_samples"]):
+        notes.append(f"rows {dict(rows)} differ from the official {dict(info['n_samples'])}")
+    return notes

@@ -1,0 +1,191 @@
+"""MIMIC-CXR-JPG 2.0.0 and 2.1.0 (Johnson et al. 2019) in its official layout: files/p10/p10000032/s50414267/<dicom>.jpg
+with mimic-cxr-2.x.0-{chexpert,metadata,split}.csv.gz (plain .csv too).
+
+Tasks follow the Syfer paper (section 5): explicit negatives only; uncertain (-1) and blank labels are unknown. Rows in
+which none of the tasks is known are left out. The data are under a use agreement: messages about rows name lines of
+the tables, never a file or a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+
+from bench.contract.source import DataError, Scan, Source
+from bench.data.csv_table import read_table
+from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.validation import one_of
+
+_VERSIONS = ("2.1.0", "2.0.0")
+_TABLES = ("chexpert", "metadata", "split")
+_VIEWS = {"frontal": ("AP", "PA"), "AP": ("AP",), "PA": ("PA",)}
+_MARKS = {"1.0": 1.0, "1": 1.0, "0.0": 0.0, "0": 0.0, "-1.0": np.nan, "-1": np.nan, "": np.nan}
+
+
+@dataclass(frozen=True)
+class MIMIC(Source):
+    """Frontal chest X-rays of an emergency department with findings mined from reports.
+
+    Args:
+        tasks: Findings, joined by "+"; columns of the CheXpert table.
+        views: Which frontal views to keep: AP and PA, or one of them.
+    """
+
+    tasks: str = "Edema+Consolidation+Cardiomegaly+Atelectasis"
+    views: Literal["frontal", "AP", "PA"] = "frontal"
+
+    name: ClassVar[str] = "mimic"
+    title: ClassVar[str] = "MIMIC-CXR-JPG"
+    source: ClassVar[str] = "Johnson et al. 2019, arXiv:1901.07042, doi:10.13026/jsn5-t979"
+    public: ClassVar[str] = "nih"
+    origin: ClassVar[str] = "mimic-cxr"
+    shareable: ClassVar[bool] = False
+    licence: ClassVar[str] = "PhysioNet Credentialed Health Data License 1.5.0; not redistributable"
+    obtain: ClassVar[str] = (
+        "MIMIC-CXR-JPG needs credentialed access: register at https://physionet.org, complete the CITI course 'Data or "
+        "Specimens Only Research', sign the data use agreement at https://physionet.org/content/mimic-cxr-jpg/, then "
+        "fetch it there with your own account. The data stay on your machine; this program never downloads them and "
+        "puts nothing else in their place (for a run without access: --dataset synth-mimic)."
+    )
+    default_size: ClassVar[int | None] = 64
+
+    def __post_init__(self) -> None:
+        if not self.tasks or len(set(self._findings)) != len(self._findings):
+            raise ValueError(f"tasks must be different findings joined by '+', got {self.tasks!r}")
+        one_of(_VIEWS, views=self.views)
+
+    @property
+    def _findings(self) -> tuple[str, ...]:
+        return tuple(self.tasks.split("+"))
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """See `Source.scan`."""
+        top = self._top(roots)
+        tables = self._tables(top)
+        chexpert = read_table(tables["chexpert"], ("subject_id", "study_id", *self._findings), obtain=self.obtain)
+        metadata = read_table(
+            tables["metadata"], ("dicom_id", "subject_id", "study_id", "ViewPosition"), obtain=self.obtain
+        )
+        split = read_table(tables["split"], ("dicom_id", "subject_id", "split"), obtain=self.obtain)
+        self._check(tables, chexpert, metadata, split)
+        for task in self._findings:
+            chexpert[task] = _marks(tables["chexpert"], chexpert[task])
+        frontal = metadata[metadata["ViewPosition"].isin(_VIEWS[self.views])]
+        rows = frontal.merge(chexpert[["study_id", *self._findings]], on="study_id", how="left")
+        known = rows[rows[list(self._findings)].notna().any(axis=1)]
+        parts = zip(known["subject_id"], known["study_id"], known["dicom_id"], strict=True)
+        paths = [
+            top / "files" / f"p{who[:2]}" / f"p{who}" / f"s{study}" / f"{dicom}.jpg" for who, study, dicom in parts
+        ]
+        here = np.array([path.is_file() for path in paths], dtype=bool)
+        if not here.any():
+            raise DataError(
+                f"{self.name}: expected images at files/pXX/pXXXXXXXX/sXXXXXXXX/*.jpg in {top}, found none of the "
+                f"{len(known)} {'/'.join(_VIEWS[self.views])} views that {tables['metadata'].name} lists with a label "
+                f"for {', '.join(self._findings)}. {self._wrong_kind(top)}{self.obtain}"
+            )
+        notes = [
+            f"{len(metadata) - len(frontal)} of {len(metadata)} images left out: not {'/'.join(_VIEWS[self.views])}",
+            f"{len(rows) - len(known)} left out: none of the tasks is labelled 0 or 1",
+            "uncertain (-1) and blank labels are unknown; official split not used: rows are split anew by patient",
+        ]
+        if not here.all():
+            notes.append(f"{int((~here).sum())} of {len(known)} listed images are not on this machine")
+        return Scan(
+            labels=known[list(self._findings)].to_numpy(dtype=np.float32)[here],
+            subjects=list(known["subject_id"][here]),
+            findings=self._findings,
+            exclusive=False,
+            paths=[path for path, there in zip(paths, here, strict=True) if there],
+            version=self._version(top),
+            notes=tuple(notes),
+        )
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """Sizes and times of the tables, and the patients' folders; single images are too many to look at."""
+        top = self._top(roots)
+        parts = sorted(part for part in (top / "files").glob("p[0-9][0-9]") if part.is_dir())
+        return "\n".join([stamp_files(self._tables(top).values()), *(stamp_folder(part) for part in parts)])
+
+    def _top(self, roots: Sequence[Path]) -> Path:
+        folders = [
+            f"{name}{version}"
+            for name in ("mimic-cxr-jpg", "MIMIC-CXR-JPG", "mimic-cxr", "physionet.org/files/mimic-cxr-jpg")
+            for version in ("", *(f"/{version}" for version in _VERSIONS))
+        ]
+        markers = [f"mimic-cxr-{version}-chexpert.csv{end}" for version in _VERSIONS for end in (".gz", "")]
+        try:
+            return locate(roots, name=self.name, folders=folders, markers=markers, obtain=self.obtain)
+        except DataError as error:
+            places = [root / folder for root in roots for folder in ("", self.name, *folders)]
+            other = next((path for place in places for path in place.glob("mimic-cxr-*-chexpert.csv*")), None)
+            kind = next((text for place in places if (text := self._wrong_kind(place))), "")
+            if other is None and not kind:
+                raise
+            found = (
+                f"Found {other}: this version is not known here (known: {', '.join(_VERSIONS)}). " if other else kind
+            )
+            raise DataError(f"{error}\n{found.strip()}") from None
+
+    def _tables(self, top: Path) -> dict[str, Path]:
+        found = {}
+        for table in _TABLES:
+            names = [f"mimic-cxr-{version}-{table}.csv{end}" for version in _VERSIONS for end in (".gz", "")]
+            path = next((top / name for name in names if (top / name).exists()), None)
+            if path is None:
+                raise DataError(
+                    f"{self.name}: expected {names[-2]} (or {names[0]}) in {top}, found neither. {self.obtain}"
+                )
+            found[table] = path
+        return found
+
+    @staticmethod
+    def _version(top: Path) -> str:
+        return next(version for version in _VERSIONS if any(top.glob(f"mimic-cxr-{version}-*.csv*")))
+
+    @staticmethod
+    def _wrong_kind(place: Path) -> str:
+        if (place / "cxr-record-list.csv.gz").exists():
+            return f"Found MIMIC-CXR with DICOM files in {place}; MIMIC-CXR-JPG is a distribution of its own. "
+        return ""
+
+    def _check(
+        self, tables: dict[str, Path], chexpert: pd.DataFrame, metadata: pd.DataFrame, split: pd.DataFrame
+    ) -> None:
+        for table, frame, column in (("chexpert", chexpert, "study_id"), ("metadata", metadata, "dicom_id")):
+            again = frame.index[frame[column].duplicated()]
+            if len(again):
+                raise DataError(
+                    f"{tables[table].name}: line {again[0]} repeats a {column} ({len(again)} such lines). "
+                    f"Fetch the table again. {self.obtain}"
+                )
+        for column in ("subject_id", "study_id"):
+            odd = metadata.index[~metadata[column].str.fullmatch(r"\d{8}")]
+            if len(odd):
+                raise DataError(
+                    f"{tables['metadata'].name}: line {odd[0]}: expected a {column} of 8 digits "
+                    f"({len(odd)} lines are wrong). Fetch the table again. {self.obtain}"
+                )
+        sides = split.groupby("subject_id")["split"].nunique()
+        both = int((sides > 1).sum())
+        if both:
+            line = split.index[split["subject_id"].isin(sides.index[sides > 1])][0]
+            raise DataError(
+                f"{tables['split'].name}: expected every patient on one side of the official split, found "
+                f"{both} on several, first at line {line}. Fetch the table again. {self.obtain}"
+            )
+
+
+def _marks(path: Path, cells: pd.Series[str]) -> pd.Series[float]:
+    odd = cells.index[~cells.isin(list(_MARKS))]
+    if len(odd):
+        raise DataError(
+            f"{path.name}: line {odd[0]}, column {cells.name}: expected 1.0, 0.0, -1.0 or blank, got "
+            f"{cells[odd[0]]!r} ({len(odd)} such cells)"
+        )
+    return cells.map(_MARKS).astype(float)

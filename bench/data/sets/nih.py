@@ -1,0 +1,134 @@
+"""ChestX-ray14 of the NIH Clinical Center (Wang et al. 2017), in its official layout: Data_Entry_2017.csv (or
+Data_Entry_2017_v2020.csv), images_001/images/*.png to images_012 or one flat images folder, and train_val_list.txt
+with test_list.txt, which must be disjoint by patient. "No Finding" is 0 for all fourteen findings.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from bench.contract.source import DataError, Scan, Source
+from bench.data.csv_table import read_table
+from bench.data.decode import impostor
+from bench.data.roots import locate, stamp_files, stamp_folder
+
+FINDINGS = (
+    "Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia",
+    "Pneumothorax", "Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening", "Hernia",
+)  # fmt: skip
+_TABLES = ("Data_Entry_2017_v2020.csv", "Data_Entry_2017.csv")
+_LISTS = ("train_val_list.txt", "test_list.txt")
+
+
+@dataclass(frozen=True)
+class NIH(Source):
+    """Frontal chest X-rays of adults with fourteen findings mined from reports."""
+
+    name: ClassVar[str] = "nih"
+    title: ClassVar[str] = "NIH ChestX-ray14"
+    source: ClassVar[str] = "Wang et al. 2017, CVPR, doi:10.1109/CVPR.2017.369; NIH Clinical Center"
+    public: ClassVar[str] = "kermany-cxr"
+    origin: ClassVar[str] = "nih-cxr"
+    shareable: ClassVar[bool] = True
+    licence: ClassVar[str] = "free use; cite Wang et al. 2017, acknowledge the NIH Clinical Center"
+    obtain: ClassVar[str] = (
+        "Get Data_Entry_2017_v2020.csv, train_val_list.txt, test_list.txt and the image archives from "
+        "https://nihcc.app.box.com/v/ChestXray-NIHCC and unpack the archives into images_001, images_002, ..."
+    )
+    default_size: ClassVar[int | None] = 64
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """See `Source.scan`."""
+        top = self._top(roots)
+        table_path = next(top / name for name in _TABLES if (top / name).exists())
+        table = read_table(table_path, ("Image Index", "Finding Labels", "Patient ID"), obtain=self.obtain)
+        files = {name: folder / name for folder in _folders(top) for name in os.listdir(folder)}  # noqa: PTH208
+        here = table["Image Index"].isin(files)
+        if not here.any():
+            raise DataError(
+                f"{self.name}: none of the {len(table)} images listed in {table_path} was found in "
+                f"{top}/images_*/images or {top}/images. {self.obtain}"
+            )
+        people = dict(zip(table["Image Index"], table["Patient ID"], strict=True))
+        if len(people) != len(table):
+            line = table.index[table["Image Index"].duplicated()][0]
+            raise DataError(f"{table_path}: line {line} lists an image a second time. {self.obtain}")
+        notes = [self._check_lists(top, people)]
+        if not here.all():
+            notes.append(f"{int((~here).sum())} of {len(table)} listed images are not on this machine")
+        labels = np.stack([_marks(table_path, line, cell) for line, cell in table["Finding Labels"].items()])
+        return Scan(
+            labels=labels[here.to_numpy()],
+            subjects=list(table["Patient ID"][here]),
+            findings=FINDINGS,
+            exclusive=False,
+            paths=[files[name] for name in table["Image Index"][here]],
+            version=table_path.stem,
+            notes=tuple(notes),
+        )
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """Sizes and times of the tables and lists; numbers and names of the images."""
+        top = self._top(roots)
+        tables = stamp_files(top / name for name in (*_TABLES, *_LISTS))
+        return "\n".join([tables, *(stamp_folder(folder) for folder in _folders(top))])
+
+    def _top(self, roots: Sequence[Path]) -> Path:
+        folders = (
+            "NIH",
+            "ChestX-ray14",
+            "ChestX-ray8",
+            "chestxray14",
+            "CXR8",
+            "ChestXray-NIHCC",
+            "nih-chest-xrays/data",
+        )
+        try:
+            return locate(roots, name=self.name, folders=folders, markers=_TABLES, obtain=self.obtain)
+        except DataError as error:
+            sample = [root / name for root in roots for name in ("sample_labels.csv", "nih/sample_labels.csv")]
+            found = next((path for path in sample if path.exists()), None)
+            if found is None:
+                raise
+            raise DataError(f"{error} (Found {found}: Kaggle's 5 % sample, which is another version.)") from None
+
+    def _check_lists(self, top: Path, people: dict[str, str]) -> str:
+        """A note on the official split; raises DataError if a patient stands on both sides of it."""
+        if not all((top / name).exists() for name in _LISTS):
+            return f"official lists ({', '.join(_LISTS)}) not found and not checked; rows are split anew by patient"
+        sides = []
+        for name in _LISTS:
+            wrong = impostor(top / name)
+            if wrong:
+                raise DataError(f"{top / name}: expected a list of image names, found {wrong}. {self.obtain}")
+            names = (top / name).read_text(encoding="utf-8").split()
+            sides.append({people[image] for image in names if image in people})
+        both = sorted(sides[0] & sides[1])
+        if both:
+            raise DataError(
+                f"{self.name}: expected {_LISTS[0]} and {_LISTS[1]} in {top} to share no patient, found {len(both)} in "
+                f"both, first patient {both[0]}. {self.obtain}"
+            )
+        return "official lists are disjoint by patient; rows are split anew by patient"
+
+
+def _folders(top: Path) -> list[Path]:
+    return [folder for folder in (*sorted(top.glob("images_*/images")), top / "images") if folder.is_dir()]
+
+
+def _marks(path: Path, line: object, cell: str) -> np.ndarray:
+    """(14,) float32 of 0 and 1 for a cell such as "Edema|Mass" or "No Finding"."""
+    named = [] if cell == "No Finding" else cell.split("|")
+    unknown = [name for name in named if name not in FINDINGS]
+    if unknown:
+        raise DataError(
+            f"{path}: line {line}: expected findings among {', '.join(FINDINGS)} joined by '|', or "
+            f"'No Finding'; got {cell!r}"
+        )
+    return np.array([name in named for name in FINDINGS], dtype=np.float32)

@@ -1,0 +1,110 @@
+"""OCTDL (Kulyabin et al. 2024): 2,064 B-scans of the retina, one disease each, in the official layout:
+OCTDL/<disease>/<file_name>.jpg, with OCTDL_labels.csv in that folder or beside it.
+
+The files are grey images stored in colour; they become grey again. People are the column `patient_id`. Sub-categories,
+conditions, sides, ages and sexes of the table are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from bench.contract.source import DataError, Scan, Source
+from bench.data.csv_table import read_table
+from bench.data.roots import locate, stamp_files, stamp_folder
+
+_TABLE = "OCTDL_labels.csv"
+_DISEASES = {
+    "AMD": "age-related macular degeneration",
+    "DME": "diabetic macular edema",
+    "ERM": "epiretinal membrane",
+    "NO": "normal",
+    "RAO": "retinal artery occlusion",
+    "RVO": "retinal vein occlusion",
+    "VID": "vitreomacular interface disease",
+}
+_ROWS = 2064
+
+
+@dataclass(frozen=True)
+class OCTDL(Source):
+    """Optical coherence tomography of the retina, seven exclusive classes of very unequal size."""
+
+    name: ClassVar[str] = "octdl"
+    title: ClassVar[str] = "OCTDL retinal tomography"
+    source: ClassVar[str] = "Kulyabin et al. 2024, Scientific Data 11:365, doi:10.17632/sncdhf53xc"
+    public: ClassVar[str] = "octdl"
+    origin: ClassVar[str] = "octdl"
+    shareable: ClassVar[bool] = True
+    licence: ClassVar[str] = "CC BY 4.0"
+    obtain: ClassVar[str] = (
+        f"Get OCTDL.zip and {_TABLE} from https://data.mendeley.com/datasets/sncdhf53xc/4, unpack the archive, keeping "
+        f"its folder OCTDL, and put the table beside that folder."
+    )
+    default_size: ClassVar[int | None] = 64
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """See `Source.scan`."""
+        top, images = self._places(roots)
+        table = read_table(top / _TABLE, ("file_name", "disease", "patient_id"), obtain=self.obtain)
+        odd = table.index[~table["disease"].isin(list(_DISEASES))]
+        if len(odd):
+            raise DataError(
+                f"{top / _TABLE}: line {odd[0]}: expected a disease among {', '.join(_DISEASES)}, got "
+                f"{table['disease'][odd[0]]!r} ({len(odd)} such lines). {self.obtain}"
+            )
+        again = table.index[table["file_name"].duplicated()]
+        if len(again):
+            raise DataError(f"{top / _TABLE}: line {again[0]} lists an image a second time. {self.obtain}")
+        here = {path for disease in _DISEASES for path in (images / disease).glob("*.jpg")}
+        paths = [
+            images / disease / f"{name}.jpg" for name, disease in zip(table["file_name"], table["disease"], strict=True)
+        ]
+        missing = [f"{path.parent.name}/{path.name}" for path in paths if path not in here]
+        if missing:
+            raise DataError(
+                f"{self.name}: {len(missing)} of {len(table)} images listed in {top / _TABLE} were not found in "
+                f"{images}, first {missing[0]}. {self.obtain}"
+            )
+        unlisted = len(here - set(paths))
+        counted = f"{len(table)} rows, the official set has {_ROWS}"
+        classes = [list(_DISEASES).index(disease) for disease in table["disease"]]
+        return Scan(
+            labels=np.eye(len(_DISEASES), dtype=np.float32)[classes],
+            subjects=list(table["patient_id"].str.strip()),
+            findings=tuple(_DISEASES.values()),
+            exclusive=True,
+            paths=paths,
+            notes=(
+                *([counted] if len(table) != _ROWS else []),
+                *([f"{unlisted} images that the table does not list are left out"] if unlisted else []),
+            ),
+        )
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """Size and time of the table; numbers, names, sizes and times of the images."""
+        top, images = self._places(roots)
+        folders = [images / disease for disease in _DISEASES]
+        return "\n".join([stamp_files([top / _TABLE]), *(stamp_folder(folder, sizes=True) for folder in folders)])
+
+    def _places(self, roots: Sequence[Path]) -> tuple[Path, Path]:
+        """The folder of the table, and that of the class folders."""
+        folders = ("OCTDL", "OCTDL/OCTDL")
+        top = locate(roots, name=self.name, folders=folders, markers=(_TABLE,), obtain=self.obtain)
+        images = next((folder for folder in (top / "OCTDL", top) if (folder / "AMD").is_dir()), None)
+        if images is None:
+            raise DataError(
+                f"{self.name}: expected the folder OCTDL with {', '.join(_DISEASES)} in or beside {top}, found none. "
+                f"{self.obtain}"
+            )
+        missing = [disease for disease in _DISEASES if not (images / disease).is_dir()]
+        if missing:
+            raise DataError(
+                f"{self.name}: expected one folder a disease in {images}, {', '.join(missing)} not found. {self.obtain}"
+            )
+        return top, images

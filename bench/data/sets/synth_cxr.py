@@ -1,0 +1,135 @@
+"""Procedural chest X-rays of two hospitals: `synth-nih` (public), `synth-mimic` (private), and their pair `synth-cxr`.
+
+The pictures are drawn, not learned: nobody's data stands behind them. See `anatomy` (persons), `study` (films and
+findings) and `phantom` (drawing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from bench.contract.source import Scan, Source
+from bench.data.synthetic.anatomy import Hospital, draw_person
+from bench.data.synthetic.phantom import draw
+from bench.data.synthetic.study import FINDINGS, count_studies, draw_study
+from bench.validation import at_least
+
+CLINIC = Hospital(
+    name="synth-nih",
+    age=48.0,
+    ratio=0.480,
+    devices=0.08,
+    supine=0.25,
+    dose=1.3,
+    gamma=1.12,
+    contrast=1.0,
+    border=0.15,
+    marker="L",
+    shift=0.025,
+    angle=0.022,
+    zoom=0.02,
+    sickness=0.0,
+)
+WARD = Hospital(
+    name="synth-mimic",
+    age=62.0,
+    ratio=0.467,
+    devices=0.18,
+    supine=0.6,
+    dose=0.9,
+    gamma=0.84,
+    contrast=1.06,
+    border=0.3,
+    marker="R",
+    shift=0.028,
+    angle=0.030,
+    zoom=0.025,
+    sickness=0.06,
+)
+
+
+@dataclass(frozen=True)
+class Phantom(Source):
+    """Films of one hospital.
+
+    Args:
+        images: Number of studies, at least 1. Study s of person p looks the same whatever it is.
+        seed: Which population; at least 0.
+    """
+
+    images: int = 3000
+    seed: int = 0
+
+    hospital: ClassVar[Hospital]
+    source: ClassVar[str] = "Veil Bench, bench/data/phantom.py"
+    shareable: ClassVar[bool] = True
+    licence: ClassVar[str] = "generated, public domain (CC0)"
+    obtain: ClassVar[str] = "drawn on the spot; nothing to obtain"
+    default_size: ClassVar[int | None] = 64
+
+    def __post_init__(self) -> None:
+        at_least(1, images=self.images)
+        at_least(0, seed=self.seed)
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """Draw the films at `size` (None: 64) pixels a side. Raises ValueError for a size below 32."""
+        side = 64 if size is None else size
+        samples = np.empty((self.images, 1, side, side), dtype=np.uint8)
+        labels = np.empty((self.images, len(FINDINGS)), dtype=np.float32)
+        subjects: list[str] = []
+        number = 0
+        while len(subjects) < self.images:
+            person = draw_person(self.hospital, self.seed, number)
+            for visit in range(count_studies(self.hospital, self.seed, number)):
+                row = len(subjects)
+                if row == self.images:
+                    break
+                study = draw_study(self.hospital, person, self.seed, number, visit)
+                samples[row, 0] = draw(person, study, side)
+                labels[row] = study.labels
+                subjects.append(f"{self.hospital.name}-{number:06d}")
+            number += 1
+        return Scan(
+            labels=labels,
+            subjects=subjects,
+            findings=FINDINGS,
+            exclusive=False,
+            samples=samples,
+            version="phantom 1",
+            notes=("drawn by a procedure; no patient stands behind these images",),
+        )
+
+
+@dataclass(frozen=True)
+class SynthNIH(Phantom):
+    """The public hospital: walk-in patients, mostly films from the back, good exposure."""
+
+    name: ClassVar[str] = "synth-nih"
+    title: ClassVar[str] = "Synthetic chest X-rays, public hospital"
+    public: ClassVar[str] = "synth-mimic"
+    origin: ClassVar[str] = "synth-nih"
+    hospital: ClassVar[Hospital] = CLINIC
+
+
+@dataclass(frozen=True)
+class SynthMIMIC(Phantom):
+    """The private hospital: older patients with more implants, mostly bedside films, noisier and brighter."""
+
+    name: ClassVar[str] = "synth-mimic"
+    title: ClassVar[str] = "Synthetic chest X-rays, private hospital"
+    public: ClassVar[str] = "synth-nih"
+    origin: ClassVar[str] = "synth-mimic"
+    hospital: ClassVar[Hospital] = WARD
+
+
+@dataclass(frozen=True)
+class SynthCXR(SynthMIMIC):
+    """The pair: the private hospital's films, with the public hospital's as public knowledge."""
+
+    name: ClassVar[str] = "synth-cxr"
+    title: ClassVar[str] = "Synthetic chest X-rays, a private and a public hospital"

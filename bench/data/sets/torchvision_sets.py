@@ -1,0 +1,212 @@
+"""Photographs of everyday things in torchvision's layout: `dtd`, `oxford-pets`, `fgvc-aircraft` (and see stl10.py).
+
+torchvision's downloads check checksums, but for the aircraft, whose archive has none. The official parts are joined,
+because rows are split anew. All are in colour and have exclusive classes, numbered as torchvision numbers them; who
+took which photograph is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from bench.contract.source import DataError, Scan, Source
+from bench.data.decode import impostor
+from bench.data.roots import locate, stamp_files, stamp_folder
+
+NOTE = "official parts joined and split anew; photographers are unknown"
+
+
+@dataclass(frozen=True)
+class DTD(Source):
+    """Textures as people describe them, 47 classes of 120 photographs."""
+
+    name: ClassVar[str] = "dtd"
+    title: ClassVar[str] = "Describable Textures Dataset"
+    source: ClassVar[str] = "Cimpoi et al. 2014, CVPR, doi:10.1109/CVPR.2014.461"
+    public: ClassVar[str] = "dtd"
+    origin: ClassVar[str] = "dtd"
+    shareable: ClassVar[bool] = True
+    licence: ClassVar[str] = "for research"
+    obtain: ClassVar[str] = (
+        "Run `bench data prepare dtd --download`, or unpack "
+        "https://www.robots.ox.ac.uk/~vgg/data/dtd/download/dtd-r1.0.1.tar.gz."
+    )
+    default_size: ClassVar[int | None] = 64
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """See `Source.scan`."""
+        top = self._top(roots)
+        listed = [line for part in ("train", "val", "test") for line in lines(top / f"labels/{part}1.txt", self.obtain)]
+        classes = [line.partition("/")[0] for line in listed]
+        return _scan(self, top / "images", listed, classes, sorted(set(classes)), 5640)
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """Sizes and times of the lists; numbers, names, sizes and times of the images."""
+        top = self._top(roots)
+        folders = sorted(folder for folder in (top / "images").iterdir() if folder.is_dir())
+        lists = stamp_files((top / "labels").glob("*1.txt"))
+        return "\n".join([lists, *(stamp_folder(folder, sizes=True) for folder in folders)])
+
+    def download(self, root: Path) -> None:
+        """Fetch through torchvision into `root`/dtd."""
+        from torchvision import datasets
+
+        fetch(self, lambda: datasets.DTD(str(root), download=True))
+
+    def _top(self, roots: Sequence[Path]) -> Path:
+        folders = ("dtd", "dtd/dtd", "dtd/dtd/dtd")
+        return locate(roots, name=self.name, folders=folders, markers=("labels/train1.txt",), obtain=self.obtain)
+
+
+@dataclass(frozen=True)
+class OxfordPets(Source):
+    """Cats and dogs of 37 breeds, about 200 photographs each."""
+
+    name: ClassVar[str] = "oxford-pets"
+    title: ClassVar[str] = "Oxford-IIIT Pets"
+    source: ClassVar[str] = "Parkhi et al. 2012, CVPR, doi:10.1109/CVPR.2012.6248092"
+    public: ClassVar[str] = "oxford-pets"
+    origin: ClassVar[str] = "oxford-pets"
+    shareable: ClassVar[bool] = True
+    licence: ClassVar[str] = "CC BY-SA 4.0"
+    obtain: ClassVar[str] = (
+        "Run `bench data prepare oxford-pets --download`, or unpack images.tar.gz and annotations.tar.gz of "
+        "https://www.robots.ox.ac.uk/~vgg/data/pets into one folder."
+    )
+    default_size: ClassVar[int | None] = 64
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """See `Source.scan`."""
+        top = self._top(roots)
+        rows = []
+        for part in ("trainval", "test"):
+            path = top / f"annotations/{part}.txt"
+            for number, line in enumerate(lines(path, self.obtain), start=1):
+                cells = line.split()
+                if len(cells) != 4 or not cells[1].isdigit() or "_" not in cells[0]:
+                    raise DataError(
+                        f"{path}: line {number}: expected a name such as Abyssinian_100 and three numbers, got "
+                        f"{line!r}. {self.obtain}"
+                    )
+                rows.append((cells[0], int(cells[1])))
+        names = {number: name.rpartition("_")[0].replace("_", " ") for name, number in rows}
+        classes = [names[number] for _, number in rows]
+        order = [names[number] for number in sorted(names)]
+        return _scan(self, top / "images", [f"{name}.jpg" for name, _ in rows], classes, order, 7349)
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """Sizes and times of the lists; number, names, sizes and times of the images."""
+        top = self._top(roots)
+        lists = stamp_files((top / "annotations").glob("*.txt"))
+        return f"{lists}\n{stamp_folder(top / 'images', sizes=True)}"
+
+    def download(self, root: Path) -> None:
+        """Fetch through torchvision into `root`/oxford-iiit-pet."""
+        from torchvision import datasets
+
+        fetch(self, lambda: datasets.OxfordIIITPet(str(root), download=True))
+
+    def _top(self, roots: Sequence[Path]) -> Path:
+        folders = ("oxford-iiit-pet", "oxford-pets/oxford-iiit-pet")
+        return locate(roots, name=self.name, folders=folders, markers=("annotations/trainval.txt",), obtain=self.obtain)
+
+
+@dataclass(frozen=True)
+class FGVCAircraft(Source):
+    """Aircraft of 100 variants, 100 photographs each; the strip with the photographer's name is kept."""
+
+    name: ClassVar[str] = "fgvc-aircraft"
+    title: ClassVar[str] = "FGVC-Aircraft"
+    source: ClassVar[str] = "Maji et al. 2013, arXiv:1306.5151"
+    public: ClassVar[str] = "fgvc-aircraft"
+    origin: ClassVar[str] = "fgvc-aircraft"
+    shareable: ClassVar[bool] = True
+    licence: ClassVar[str] = "for non-commercial research"
+    obtain: ClassVar[str] = (
+        "Run `bench data prepare fgvc-aircraft --download`, or unpack "
+        "https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/archives/fgvc-aircraft-2013b.tar.gz."
+    )
+    default_size: ClassVar[int | None] = 64
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """See `Source.scan`."""
+        top = self._top(roots)
+        lists = [top / f"images_variant_{part}.txt" for part in ("train", "val", "test")]
+        listed = [line.partition(" ") for path in lists for line in lines(path, self.obtain)]
+        order = lines(top / "variants.txt", self.obtain)
+        files = [f"{name}.jpg" for name, _, _ in listed]
+        return _scan(self, top / "images", files, [variant for _, _, variant in listed], order, 10_000)
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """Sizes and times of the lists; number, names, sizes and times of the images."""
+        top = self._top(roots)
+        return f"{stamp_files(top.glob('*.txt'))}\n{stamp_folder(top / 'images', sizes=True)}"
+
+    def download(self, root: Path) -> None:
+        """Fetch through torchvision into `root`/fgvc-aircraft-2013b."""
+        from torchvision import datasets
+
+        fetch(self, lambda: datasets.FGVCAircraft(str(root), download=True))
+
+    def _top(self, roots: Sequence[Path]) -> Path:
+        folders = ("fgvc-aircraft-2013b/data", "data", "fgvc-aircraft/fgvc-aircraft-2013b/data")
+        return locate(roots, name=self.name, folders=folders, markers=("variants.txt",), obtain=self.obtain)
+
+
+def _scan(
+    source: Source, images: Path, listed: Sequence[str], classes: Sequence[str], order: Sequence[str], official: int
+) -> Scan:
+    """The scan of a set whose lists name `listed` files below `images`, of `classes`, which `order` numbers."""
+    unknown = [name for name in classes if name not in order]
+    again = len(listed) - len(set(listed))
+    if unknown or again or len(order) < 2:
+        raise DataError(
+            f"{source.name}: expected each image once, of one of two or more known classes; found {again} listed "
+            f"again, {len(unknown)} of unknown classes ({', '.join(sorted(set(unknown))[:5]) or 'none'}), {len(order)} "
+            f"known classes. {source.obtain}"
+        )
+    here = {path.relative_to(images).as_posix() for path in images.rglob("*.jpg")}
+    missing = [name for name in listed if name not in here]
+    if missing:
+        raise DataError(
+            f"{source.name}: {len(missing)} of {len(listed)} listed images were not found in {images}, first "
+            f"{missing[0]}. {source.obtain}"
+        )
+    numbers = {name: number for number, name in enumerate(order)}
+    counted = [f"{len(listed)} rows, the official set has {official}"] if len(listed) != official else []
+    return Scan(
+        labels=np.eye(len(order), dtype=np.float32)[[numbers[name] for name in classes]],
+        subjects=None,
+        findings=tuple(order),
+        exclusive=True,
+        paths=[images / name for name in listed],
+        channels=3,
+        version="all parts",
+        notes=(*counted, NOTE),
+    )
+
+
+def lines(path: Path, obtain: str) -> list[str]:
+    """The lines of a list that are not blank; DataError where there is no such list, with `obtain`."""
+    if not path.is_file():
+        raise DataError(f"expected {path}, found none. {obtain}")
+    wrong = impostor(path)
+    if wrong:
+        raise DataError(f"{path}: expected a list, found {wrong}. {obtain}")
+    try:
+        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: expected a list, found bytes that are no text ({error}). {obtain}") from error
+
+
+def fetch(source: Source, work: Callable[[], object]) -> None:
+    """Let torchvision download; its failures become DataErrors that say how else to get the files."""
+    try:
+        work()
+    except (RuntimeError, OSError) as error:
+        raise DataError(f"{source.name}: the download failed ({error}). {source.obtain}") from error

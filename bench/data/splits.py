@@ -1,0 +1,209 @@
+"""Public, private, control and test rows: always disjoint by person and by content, sized by images, seeded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bench.contract.source import DataError
+from bench.data.prepared import Prepared
+from bench.seeds import derive, generator
+from bench.types import Dataset
+from bench.validation import at_least
+
+SHARES: Mapping[str, float] = {"private": 0.6, "control": 0.2, "test": 0.2}
+PUBLIC_SHARE = 1 / 3
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """The four parts of an experiment, and where their rows stand.
+
+    Args:
+        public: What everyone knows: another collection, or set-aside people of the same one.
+        private: What the data owner releases.
+        control: People of the same kind who are not released.
+        test: What Bob's model is judged on; it keeps its natural prevalence.
+        rows: For each part its (rows,) int64 indices, sorted, in the prepared data set it comes from.
+        public_removed: Public rows left out because the private data set holds an identical image.
+        natural: (n, k) labels of the private rows before a surplus was withheld; None where none was.
+    """
+
+    public: Dataset
+    private: Dataset
+    control: Dataset
+    test: Dataset
+    rows: Mapping[str, np.ndarray]
+    public_removed: int
+    natural: Tensor | None = None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows each part has."""
+        return {part: len(rows) for part, rows in self.rows.items()}
+
+
+def split(
+    prepared: Prepared, public: Prepared | None, *, seed: int, limit: int | None, public_limit: int | None
+) -> Splits:
+    """Cut 60/20/20 into private, control and test by groups (same person or identical image), and set the public part.
+
+    A row's side depends on the data and `seed` only; limits then drop whole groups.
+
+    Args:
+        prepared: The data set to protect.
+        public: The public one; None sets aside the groups of about a third of the rows of `prepared` first.
+        seed: Same seed, same split.
+        limit: Most private rows; control and test keep at most a third of it each. None keeps all.
+        public_limit: Most public rows. None keeps all.
+
+    Raises:
+        DataError: If the two share their origin or differ in shape, or a part would be empty.
+        ValueError: If a limit is below 1.
+    """
+    at_least(1, limit=limit, public_limit=public_limit)
+    if public is not None:
+        _check_pair(prepared, public)
+    shares = (
+        SHARES
+        if public is not None
+        else {"public": PUBLIC_SHARE} | {part: share * (1 - PUBLIC_SHARE) for part, share in SHARES.items()}
+    )
+    rows = cut(prepared.groups, shares, derive(seed, "split", "groups"))
+    removed = 0
+    if public is not None:
+        same = _shared_rows(public, prepared)
+        removed = int(same.sum())
+        rows["public"] = np.flatnonzero(~same)
+    caps = {"public": public_limit, "private": limit}
+    for part in ("control", "test"):
+        caps[part] = None if limit is None else max(1, round(limit * SHARES[part] / SHARES["private"]))
+    for part, cap in caps.items():
+        groups = (public if part == "public" and public is not None else prepared).groups
+        rows[part] = draw(groups, rows[part], cap, derive(seed, "split", "draw", part))
+    _check_filled(prepared, rows, caps, removed)
+    parts = {part: (public or prepared if part == "public" else prepared).dataset(rows[part]) for part in caps}
+    return Splits(**parts, rows={part: rows[part] for part in caps}, public_removed=removed, natural=None)
+
+
+def cut(groups: np.ndarray, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:
+    """Whole groups dealt to parts: in random order, each to the part that is furthest below its share of rows.
+
+    Args:
+        groups: (n,) int64 group numbers.
+        shares: Share of the rows that each part should get; they sum to 1.
+        seed: Decides the order.
+
+    Returns:
+        Sorted int64 row indices of each part; a part may be empty.
+    """
+    numbers, member, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    names = list(shares)
+    wanting = np.array([shares[name] * len(groups) for name in names])
+    side = np.empty(len(numbers), dtype=np.int64)
+    for group in _shuffled(len(numbers), seed):
+        side[group] = wanting.argmax()
+        wanting[side[group]] -= sizes[group]
+    return {name: np.flatnonzero(side[member] == part) for part, name in enumerate(names)}
+
+
+def draw(groups: np.ndarray, rows: np.ndarray, limit: int | None, seed: int) -> np.ndarray:
+    """At most `limit` of `rows` (sorted int64 indices), as whole groups in random order; None keeps all.
+
+    A group that no longer fits is passed over, so nothing is left only if every group is larger than `limit`.
+    """
+    if limit is None or len(rows) <= limit:
+        return rows
+    numbers, member, sizes = np.unique(groups[rows], return_inverse=True, return_counts=True)
+    taken = np.zeros(len(numbers), dtype=bool)
+    left = limit
+    for group in _shuffled(len(numbers), seed):
+        if sizes[group] <= left:
+            taken[group] = True
+            left -= sizes[group]
+            if not left:
+                break
+    return rows[taken[member]]
+
+
+def balance(labels: Tensor, seed: int, *, exclusive: bool) -> Tensor:
+    """Labels (n, k) with as many positives as negatives in each column: a random surplus becomes NaN.
+
+    The task filter of the Syfer paper (section 5) for training rows, which keeps one random negative per positive; here
+    also the other way round where positives are more. Exclusive classes come back as they are.
+
+    >>> balance(torch.tensor([[1.0], [0.0], [0.0], [float("nan")]]), 0, exclusive=False).isnan().sum().item()
+    2
+    """
+    if exclusive:
+        return labels
+    balanced = labels.clone()
+    for column in range(labels.shape[1]):
+        sides = [torch.nonzero(labels[:, column] == value)[:, 0] for value in (0, 1)]
+        fewer, more = sorted(sides, key=len)
+        order = torch.randperm(len(more), generator=generator(derive(seed, "balance", column)))
+        balanced[more[order[len(fewer) :].to(labels.device)], column] = float("nan")
+    return balanced
+
+
+def balanced_rows(labels: Tensor, seed: int) -> Tensor:
+    """Rows (int64, ascending) with known labels, drawn so that every class is equally frequent.
+
+    Args:
+        labels: (n, 1): 1, 0 or NaN; or one-hot (n, k) of exclusive classes.
+        seed: Decides which rows of the larger classes stay.
+
+    >>> balanced_rows(torch.tensor([[1.0], [0.0], [0.0], [float("nan")]]), 0).shape
+    torch.Size([2])
+    """
+    known = (~labels.isnan()).all(dim=1).nonzero()[:, 0]
+    classes = labels[known, 0].long() if labels.shape[1] == 1 else labels[known].argmax(dim=1)
+    members = [known[classes == number] for number in range(max(2, labels.shape[1]))]
+    size = min(len(part) for part in members)
+    random = generator(seed)
+    chosen = [part[torch.randperm(len(part), generator=random)[:size].to(part.device)] for part in members]
+    rows: Tensor = torch.cat(chosen).sort().values
+    return rows
+
+
+def _shuffled(count: int, seed: int) -> list[int]:
+    order: list[int] = torch.randperm(count, generator=generator(seed)).tolist()
+    return order
+
+
+def _check_pair(prepared: Prepared, public: Prepared) -> None:
+    if prepared.origin == public.origin:
+        raise DataError(
+            f"{public.name} cannot be the public set of {prepared.name}: both come from {prepared.origin} and may show "
+            f"the same people. Choose another --public, or the data set itself, which sets people aside."
+        )
+    if prepared.samples.shape[1:] != public.samples.shape[1:]:
+        raise DataError(
+            f"{prepared.name} has samples of shape {prepared.samples.shape[1:]}, its public set {public.name} of "
+            f"{public.samples.shape[1:]}. Prepare both at one size, or choose another --public."
+        )
+
+
+def _shared_rows(public: Prepared, private: Prepared) -> np.ndarray:
+    """(n,) bool: public rows whose content some row of the private data set has too."""
+    known = {row.tobytes() for row in private.digests}
+    return np.array([row.tobytes() in known for row in public.digests], dtype=bool)
+
+
+def _check_filled(
+    prepared: Prepared, rows: Mapping[str, np.ndarray], caps: Mapping[str, int | None], removed: int
+) -> None:
+    empty = [part for part in caps if not len(rows[part])]
+    if not empty:
+        return
+    counts = ", ".join(f"{part} {len(rows[part])}" for part in caps)
+    largest = int(np.bincount(prepared.groups).max())
+    raise DataError(
+        f"{prepared.name}: no row is left for {' and '.join(empty)} ({counts}; {len(prepared)} rows in "
+        f"{len(np.unique(prepared.groups))} groups of same person or identical image, the largest of {largest}; "
+        f"limits {dict(caps)}; {removed} public rows removed as identical). Use more data or raise the limits."
+    )

@@ -1,0 +1,1 @@
+"""The chest phantom behind `synth-cxr`."""

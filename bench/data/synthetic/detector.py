@@ -1,0 +1,70 @@
+"""From attenuation to a film: quanta, display curve, collimator and side letter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bench.data.synthetic.plane import film
+from bench.data.synthetic.study import GRAIN, Study
+
+GLYPHS = {
+    "L": ("1....", "1....", "1....", "1....", "1....", "1....", "11111"),
+    "R": ("1111.", "1...1", "1...1", "1111.", "1.1..", "1..1.", "1...1"),
+}
+
+
+def shrink(grain: np.ndarray, size: int) -> np.ndarray:
+    """The mean of the grain (GRAIN, GRAIN) over each pixel, or over a grain cell where pixels are smaller.
+
+    Both axes go through running sums: matrix products would start a thread pool for every film.
+    """
+    middle = (np.arange(size) + 0.5) * (GRAIN / size)
+    reach = 0.5 * max(1.0, GRAIN / size)
+    low, high = np.maximum(middle - reach, 0.0), np.minimum(middle + reach, float(GRAIN))
+    width = (high - low).astype(np.float32)[:, None]
+    for _ in range(2):
+        total = np.zeros((GRAIN + 1, grain.shape[1]), dtype=np.float32)
+        np.cumsum(grain, axis=0, out=total[1:])
+        grain = ((at(total, high) - at(total, low)) / width).T
+    return grain
+
+
+def at(total: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """Rows of a running sum at fractional places (size,)."""
+    row = np.minimum(place.astype(np.intp), GRAIN - 1)
+    rest = (place - row).astype(np.float32)[:, None]
+    value: np.ndarray = total[row] * (1.0 - rest) + total[row + 1] * rest
+    return value
+
+
+def expose(attenuation: np.ndarray, study: Study) -> np.ndarray:
+    """The film of an attenuation (size, size): uint8, bright is dense.
+
+    Noise grows with attenuation because fewer quanta arrive: its spread in the logarithm is exp(A / 2) / sqrt(N0).
+    """
+    size = len(attenuation)
+    x, y = film(size)
+    seen = attenuation + 0.028 * study.noise * np.exp(0.5 * attenuation - 0.35) * shrink(study.grain, size)
+    low = 0.10 - study.bright + study.slope_x * x + study.slope_y * y
+    grey = np.clip((seen - low) / (1.22 * study.contrast), 0.0, None) ** study.gamma
+    # The shoulder of the display curve: what is dense saturates softly.
+    grey = 1.0 - np.log1p(np.exp((0.9 - np.minimum(grey, 4.0)) / 0.1)) / 9.0
+    left, right, top, bottom = study.collimator
+    seen_part = (x > -left) & (x < right) & (y > -top) & (y < bottom)
+    grey = np.maximum(np.clip(grey, 0.0, 1.0), 0.9 * marker(x, y, study))
+    value: np.ndarray = np.rint(grey * seen_part * 255.0).astype(np.uint8)
+    return value
+
+
+def marker(x: np.ndarray, y: np.ndarray, study: Study) -> np.ndarray:
+    """The lead letter on the film, (size, size) in [0, 1]: dots of 0.016, one outer product a column."""
+    soft = max(0.012, 2.0 / len(x))
+    total = np.zeros_like(x)
+    for column, dots in enumerate(zip(*GLYPHS[study.letter], strict=True)):
+        rows = np.array([row for row, dot in enumerate(dots) if dot == "1"], dtype=np.float32)
+        off = np.abs(y[:, :1] - study.marker[1] - 0.016 * (rows - 3.0))
+        high = np.clip(0.5 + (0.008 - off) / soft, 0.0, 1.0).sum(axis=1, keepdims=True)
+        aside = np.abs(x[:1] - study.marker[0] - 0.016 * (column - 2))
+        total += high * np.clip(0.5 + (0.008 - aside) / soft, 0.0, 1.0)
+    np.minimum(total, 1.0, out=total)
+    return total

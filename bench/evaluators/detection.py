@@ -1,0 +1,155 @@
+"""The detection evaluator: abnormal or normal, by densities of raw public images, in raw and in released images.
+
+Source: the DP-GLOW paper, sections 5 and 7.3. A row is abnormal where any finding is present, normal where none is as
+far as its labels are known (balancing withholds labels, nearly all "no" where findings are rare; of a common one among
+several, a withheld "yes" may count as normal); of exclusive classes one must be called normal.
+
+Released pixels may be in other units than raw ones, far from where a density has learned anything. Whoever reads the
+release knows the scheme: he releases the public rows under a key of his own, takes the line that gives their released
+pixels (a channel) the mean and standard deviation of the raw ones, and cuts at 0 and 1. Where a release looks like its
+raw images, as with `identity`, that changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import ClassVar, cast
+
+import torch
+from pydantic import JsonValue
+from torch import Tensor
+
+from bench.contract.seal import check
+from bench.data.scorable import MINIMUM_CASES
+from bench.evaluators.predictions import label_note, sample_predictions
+from bench.evidence import DetectionEvidence, UtilityEvidence
+from bench.nets.likelihood_ratio import LikelihoodRatio, RatioPlan, load_ratio, train_ratio
+from bench.plugins.source_hash import modules_hash
+from bench.progress import stage
+from bench.results.store import Artefact
+from bench.rows.hold_out import hold_out
+from bench.rows.originals import in_order
+from bench.types import Dataset, Evaluator, Measurement, NotApplicable, Scheme
+from bench.workbench.detectors import detector
+from bench.workbench.workbench import Workbench
+
+HELD_OUT = 0.1  # share of the public rows
+SIZES = {"smoke": (1, 8), "first-look": (4, 32), "quick": (4, 32), "standard": (8, 64), "paper": (32, 512)}
+"""Depth and width of the flows by preset; at first-look, twice of both learned the normal images by heart."""
+NORMAL = ("normal", "no finding")
+
+
+@dataclass(frozen=True)
+class Detection(Evaluator[Workbench]):
+    """Abnormal or normal by the densities of raw public images, without a classifier."""
+
+    name: ClassVar[str] = "detection"
+    source: ClassVar[str] = "DP-GLOW, sections 5 and 7.3"
+    evidence: ClassVar[type] = DetectionEvidence
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """Score the released private rows under the first key, and the raw ones, by two densities of public rows."""
+        if bench.private.samples.ndim != 4:
+            raise NotApplicable("detection reads images, and these rows are a table's")
+        truth = abnormal(bench.private)
+        scheme = bench.scheme()
+        sealed = bench.sealed(scheme, 0)
+        raw, shape = bench.private.samples, sealed.release.samples.shape
+        if shape[1:] != raw.shape[1:]:
+            raise NotApplicable(
+                f"densities of raw images read nothing else: raw rows are {tuple(raw.shape[1:])}, "
+                f"released ones {tuple(shape[1:])}"
+            )
+        released, rows = in_order(sealed.release, sealed.links, bench.private, bench.method.name)
+        ratio, details = _ratio(bench)
+        start = time.perf_counter()
+        stage("detect")
+        seen = _in_units(released.samples, _own_release(bench, scheme), bench.public.samples)
+        every = torch.arange(len(raw), device=raw.device)
+        evidence = DetectionEvidence(
+            _evidence(bench, ratio, seen, truth, rows), _evidence(bench, ratio, raw, truth, every)
+        )
+        return Measurement({"": evidence}, details | label_note(bench), {"detection": time.perf_counter() - start}, {})
+
+    @classmethod
+    def samples(cls) -> Iterator[DetectionEvidence]:
+        """Random scores against a label."""
+        single = sample_predictions().single
+        yield DetectionEvidence(single, single)
+
+
+def abnormal(data: Dataset) -> Tensor:
+    """(n,) float32: 1 abnormal, 0 normal, NaN unknown.
+
+    Raises:
+        NotApplicable: No labels, no normal class, or fewer than 5 rows of either kind.
+    """
+    labels = data.labels
+    if labels is None or not data.findings:
+        raise NotApplicable(f"detection needs findings: {data.name} has none")
+    if data.exclusive:
+        normal = [k for k, name in enumerate(data.findings) if name.lower() in NORMAL]
+        if not normal:
+            raise NotApplicable(
+                f"detection tells abnormal from normal: no class of {data.name} is called {' or '.join(NORMAL)}"
+            )
+        found = 1 - labels[:, normal[0]]
+    else:
+        found = (labels == 1).any(dim=1).float().masked_fill(labels.isnan().all(dim=1), torch.nan)
+    least = min(int((found == kind).sum()) for kind in (0, 1))
+    if least < MINIMUM_CASES:
+        raise NotApplicable(
+            f"detection needs {MINIMUM_CASES} normal and {MINIMUM_CASES} abnormal rows: {data.name} has {least} of one"
+        )
+    return found
+
+
+def _ratio(bench: Workbench) -> tuple[LikelihoodRatio, dict[str, JsonValue]]:
+    """The two densities, from the store or fresh, and what the record says of them."""
+    public = bench.public
+    normal = abnormal(public) == 0
+    depth, width = SIZES[bench.cell.choice.preset]
+    plan, seed = RatioPlan(steps=bench.preset.flow_steps, depth=depth, width=width), bench.seed("detection")
+    stage("train densities")
+
+    def make() -> Artefact:
+        start = time.perf_counter()
+        held_out = torch.zeros_like(normal)
+        held_out[hold_out(public, HELD_OUT, seed)[1]] = True
+        if not bool((normal & held_out).any() and (normal & ~held_out).any()):
+            raise NotApplicable(f"detection needs normal public rows to learn from and to judge by: {public.name}")
+        ratio, fits = train_ratio(public.samples, normal, held_out, plan, seed)
+        notes = {name: cast(JsonValue, asdict(fit)) for name, fit in fits.items()}
+        return Artefact(ratio.state(), {**notes, "seconds": time.perf_counter() - start})
+
+    code = modules_hash(Path(__file__))  # which rows are normal and held out is said here
+    made = detector(bench, {"plan": cast(JsonValue, asdict(plan)), "code": code}, make)
+    return load_ratio(made.tensors, public.samples, plan), {"densities": dict(made.notes)}
+
+
+def _own_release(bench: Workbench, scheme: Scheme) -> Tensor:
+    """The public rows as released under a key that is not the data owner's."""
+    key = scheme.sample_key(bench.seed("detection key"))
+    release = bench.untouched(bench.method.name, lambda: key.release(bench.public))
+    check(release, bench.public)
+    return release.samples
+
+
+def _in_units(samples: Tensor, released: Tensor, raw: Tensor) -> Tensor:
+    """Samples (n, c, h, w) by the line that takes the channels' mean and deviation in `released` to those in `raw`."""
+    (own_std, own_mean), (std, mean) = (
+        torch.std_mean(part.double(), dim=(0, 2, 3), correction=0, keepdim=True) for part in (released, raw)
+    )
+    return ((samples - own_mean) * (std / own_std.clamp_min(1e-12)) + mean).clamp(0, 1).float()
+
+
+def _evidence(
+    bench: Workbench, ratio: LikelihoodRatio, samples: Tensor, truth: Tensor, rows: Tensor
+) -> UtilityEvidence:
+    """Scores of samples (m, c, h, w) that were made from the given private rows (m,)."""
+    scores = ratio.abnormality(samples, bench.seed("dequantise"))[:, None].float().cpu()
+    subjects = None if bench.private.subjects is None else bench.private.subjects[rows].cpu()
+    return UtilityEvidence([scores], truth[rows, None].cpu(), subjects, ("abnormal",), bench.seed("detection"))

@@ -1,0 +1,237 @@
+"""The attack evaluator: Eve trains on her view, then scores releases under keys that she has never seen.
+
+Links, keys and the run's seed stay here; the attack gets a `View` and sealed releases. So does the order in which the
+owner released her rows: Eve's candidates stand in another, for under some methods neighbours leave their mark on a row
+(statistics of a batch), and releases that she simulates would have the owner's neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import JsonValue
+from torch import Tensor
+
+from bench.contract.preset import Preset
+from bench.contract.seal import ContractError, Sealed
+from bench.evidence import PairEvidence, PairLevel
+from bench.pairs.people import exchanged_links, patient_links
+from bench.pairs.sweep import Grid, PairCounts, count_grids, engine
+from bench.progress import report, stage
+from bench.seeds import generator
+from bench.statistics.resampling import half_samples
+from bench.types import Attack, Evaluator, Measurement, NotApplicable, Role, Scheme, View
+from bench.workbench.workbench import Workbench
+
+FEWEST_SETS = 9
+MOST_SETS = 199
+ARRANGEMENTS = 4000  # of exchanged people over all keys, so that a two-sided p can reach .001
+
+
+@dataclass(frozen=True)
+class Reidentification(Evaluator[Workbench]):
+    """Who stands where: Eve trains on her view, then scores all pairs of raw and released rows."""
+
+    name: ClassVar[str] = "reidentification"
+    source: ClassVar[str] = "Syfer, definitions 2 and 3; section 5"
+    evidence: ClassVar[type] = PairEvidence
+    scores: ClassVar[Literal["pairs", "membership"] | None] = "pairs"
+    controls: ClassVar[tuple[Role, Role] | None] = "hides nothing", "keeps nothing"
+    attack: Attack
+
+    def keys(self, preset: Preset) -> int:
+        """As many as the preset says."""
+        return preset.keys
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """Train the attack on Eve's view and score every key's release.
+
+        An attack that reads labels is run once a finding, on the balanced rows of that finding with their labels.
+        """
+        attack = self.attack
+        scheme = bench.scheme()
+        if attack.uses_labels:
+            parts = {str(part.finding): part for part in bench.findings_apart()}
+            if not parts:
+                raise NotApplicable(f"{attack.name} reads labels, and no finding of this data set has any to balance")
+        else:
+            parts = {"": bench}
+        start = time.perf_counter()
+        evidence: dict[str, PairEvidence] = {}
+        details: dict[str, JsonValue] = {}
+        fitting = 0.0
+        for name, part in parts.items():
+            evidence[name], notes, trained = _attack_once(part, attack, scheme)
+            details |= {f"{name} {key}".strip(): value for key, value in notes.items()}
+            fitting += trained
+        seconds = {"attack": fitting, "score": time.perf_counter() - start - fitting}
+        details["pairs counted by"] = engine()
+        return Measurement(evidence, details, seconds, _knowledge(bench, attack, parts))
+
+    @classmethod
+    def samples(cls) -> Iterator[PairEvidence]:
+        """Plausible counts of random scores, with people exchanged and without."""
+        n = 96  # so that half of them have more than a thousand wrong pairs
+        subjects = torch.arange(n) // 3
+        links = torch.stack((torch.arange(n), torch.randperm(n, generator=generator(0))), dim=1)
+        halves = half_samples(subjects, n, 4, seed=1)
+        counts = [[_sample_counts(len(half), key) for half in halves] for key in range(2)]
+        people = PairLevel(counts, patient_links(links, subjects))
+        yield PairEvidence((n, n), PairLevel(counts, links), people, halves, 1)
+        sets = [[_sample_counts(n, key + number) for number in range(9)] for key in range(2)]
+        own = [_sample_counts(n, key) for key in range(2)]
+        images = PairLevel(counts, links, own, sets)
+        yield PairEvidence((n, n), images, PairLevel(counts, people.links, own, sets), halves, 1, primary=images)
+
+
+def _sample_counts(n: int, key: int) -> PairCounts:
+    """Plausible counts for an n x n grid with distinct scores."""
+    others = torch.full((2 * n + 1,), (n * n - n) // (n + 1))
+    others[1::2] = 0
+    top_1 = torch.rand(n, generator=generator(key)).double()
+    return PairCounts((n, n), torch.ones(n, dtype=torch.int64), others, top_1, torch.arange(1, n + 1).double())
+
+
+def _attack_once(
+    bench: Workbench, attack: Attack, scheme: Scheme
+) -> tuple[PairEvidence, dict[str, int | float | str], float]:
+    """Evidence, the attacker's notes, and the seconds that fitting took."""
+    first = bench.sealed(scheme, 0)
+    if first.links is None:
+        raise NotApplicable(
+            f"{attack.name} matches pairs, and {bench.method.name} releases rows without a raw original"
+        )
+    if attack.uses_labels and first.release.labels is None:
+        raise NotApplicable(f"{attack.name} reads released labels, and {bench.method.name} releases none")
+    n = len(bench.private)
+    order = torch.randperm(n, generator=generator(bench.seed("candidates")))
+    candidates = bench.private.take(order.to(bench.private.samples.device))
+    labelled = attack.uses_labels or bench.method.uses_labels or bench.method.needs_labels
+    hidden = replace(candidates, subjects=None, labels=candidates.labels if labelled else None)
+    watched = replace(bench, private=candidates)
+    view = View(bench.public, scheme, hidden, replace(bench.control, subjects=None))
+    stage("attack")
+    names = [attack.name] if bench.finding is None else [attack.name, bench.finding]
+    start = time.perf_counter()
+    attacker = watched.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", *names)))
+    seconds = time.perf_counter() - start
+    subjects = None if candidates.subjects is None else candidates.subjects.cpu()
+    samples = half_samples(subjects, n, bench.preset.samples, seed=bench.seed("data samples"))
+    counted: dict[str, list[list[PairCounts]]] = {}
+    exchanged: dict[str, list[list[PairCounts]]] = {}
+    full: dict[str, list[PairCounts]] = {}
+    sets = min(max(FEWEST_SETS, math.ceil(ARRANGEMENTS ** (1 / bench.preset.keys))), MOST_SETS)
+    for number in range(bench.preset.keys):
+        sealed = _renumbered(bench.sealed(scheme, number), order)
+        stage("score")
+        seen = sealed.release if labelled else replace(sealed.release, labels=None)
+        scores = watched.untouched(attack.name, partial(attacker.score, seen))
+        if tuple(scores.shape) != (n, len(sealed.release)):
+            raise ContractError(f"{attack.name} must score {(n, len(sealed.release))} pairs, got {tuple(scores.shape)}")
+        parts = [_links(sealed, rows, subjects) for rows in samples]
+        if any(not len(pairs) for of in parts for pairs in of.values()):
+            raise NotApplicable(
+                f"{bench.method.name} releases too few of the rows: none is linked in a data sample of half the people"
+            )
+        grids = [
+            Grid(rows, torch.unique(of["images"][:, 1]), list(of.values()))
+            for rows, of in zip(samples, parts, strict=True)
+        ]
+        others = _exchanged(sealed, subjects, sets=sets, seed=bench.seed("exchange", number))
+        every = _links(sealed, torch.arange(n), subjects)
+        asked = [*every.values(), *chain(*others.values())]
+        grids.append(Grid(torch.arange(n), torch.arange(len(sealed.release)), asked))
+        *halves, whole = count_grids(scores, grids)
+        for place, notion in enumerate(parts[0]):
+            counted.setdefault(notion, []).append([of_sample[place] for of_sample in halves])
+            full.setdefault(notion, []).append(whole[place])
+        for place, notion in enumerate(others):
+            first_set = len(every) + place * (1 + sets)
+            exchanged.setdefault(notion, []).append(whole[first_set : first_set + 1 + sets])
+        report("score", number + 1, bench.preset.keys)
+    links = _links(_renumbered(first, order), torch.arange(n), subjects)
+    # One key may leave nobody to exchange; then all keys go without.
+    exchanged = {notion: by_key for notion, by_key in exchanged.items() if len(by_key) == bench.preset.keys}
+    levels = {
+        notion: PairLevel(
+            counts,
+            links[notion],
+            whole=[own for own, *_ in exchanged.get(notion, [])],
+            permuted=[rest for _, *rest in exchanged.get(notion, [])],
+            full=full[notion],
+        )
+        for notion, counts in counted.items()
+    }
+    evidence = PairEvidence(
+        shape=(n, len(first.release)),
+        images=levels["images"],
+        patients=levels.get("patients"),
+        primary=levels.get("primary"),
+        samples=samples,
+        seed=bench.seed("null", *names),
+    )
+    return evidence, dict(attacker.notes()), seconds
+
+
+def _renumbered(sealed: Sealed, order: Tensor) -> Sealed:
+    """The same with raw row order[i] as number i, on the CPU. Raises ContractError where there are no links."""
+    if sealed.links is None:
+        raise ContractError("a method must give links under every key or under none")
+    links = sealed.links.cpu()
+    primary = None if sealed.primary is None else sealed.primary.cpu()
+    return Sealed(sealed.release, torch.stack((order.argsort()[links[:, 0]], links[:, 1]), dim=1), primary)
+
+
+def _links(sealed: Sealed, rows: Tensor, subjects: Tensor | None) -> dict[str, Tensor]:
+    """The true pairs of a data sample's raw rows, by what counts as true: the image, the person, the primary image."""
+    assert sealed.links is not None
+    links = sealed.links
+    inside = torch.isin(links[:, 0], rows)
+    found = {"images": links[inside]}
+    if subjects is not None:
+        found["patients"] = patient_links(found["images"], subjects)
+    if sealed.primary is not None:
+        found["primary"] = links[inside & sealed.primary]
+    return found
+
+
+def _exchanged(sealed: Sealed, subjects: Tensor | None, *, sets: int, seed: int) -> dict[str, list[Tensor]]:
+    """For each notion of a true pair: the pairs of people who can be exchanged, then `sets` times with them exchanged.
+
+    Empty where nobody is known, or nobody can be exchanged.
+    """
+    if subjects is None:
+        return {}
+    n = len(subjects)
+    links = _links(sealed, torch.arange(n), None)
+    found = {name: exchanged_links(pairs, subjects, n, sets=sets, seed=seed) for name, pairs in links.items()}
+    found["patients"] = [patient_links(pairs, subjects) for pairs in found["images"]]
+    return {name: pairs for name, pairs in found.items() if pairs}
+
+
+def _knowledge(bench: Workbench, attack: Attack, parts: dict[str, Workbench]) -> dict[str, str]:
+    """What Eve knows, for the record."""
+    rows = [len(part.private) for part in parts.values()]
+    many = f"{rows[0]} raw images" if not attack.uses_labels else (
+        "balanced raw images of " + ", ".join(f"{name} ({count})" for name, count in zip(parts, rows, strict=True))
+    )  # fmt: skip
+    return {
+        "eve": attack.knowledge,
+        "candidates": f"the {many} of the release (worst case)",
+        "public": f"{len(bench.public)} rows of {bench.record.public}, with labels",
+        "control": f"{len(bench.control)} rows known not to be released",
+        "scheme": "known; she draws her own keys from it",
+        "key": f"unknown: scored on {bench.preset.keys} keys that she never saw",
+        "labels": "raw and released labels"
+        if attack.uses_labels
+        else "raw and released labels, for the released samples depend on them"
+        if bench.method.uses_labels or bench.method.needs_labels
+        else "none",
+    }

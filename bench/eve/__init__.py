@@ -1,0 +1,1 @@
+"""Tools of attacks: what Eve, the attacker, makes of raw rows, a known scheme and a release."""

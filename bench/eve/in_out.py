@@ -1,0 +1,74 @@
+"""What shadow releases teach of a statistic of a row: how it lies with the row in a release, and without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from bench.statistics.roc import auc
+
+PRIOR = 8
+"""Shadow releases that the variance over all rows counts for beside a row's own."""
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class InOut:
+    """Normal densities of a statistic for every row, of one variance whether the row is in or out.
+
+    Source: the parametric online attack of Carlini et al. 2022 (LiRA, section V, algorithm 1), of which the log ratio
+    is (t - (in + out) / 2) (in - out) / variance. With few shadow releases they take one variance for all rows; here a
+    row's own is mixed with that of all by the number of releases behind it. And what few releases say of a row's
+    in - out is drawn towards its mean over rows, as far as sampling alone would spread it (James and Stein).
+
+    Args:
+        middle: (n,) float64, half way between in and out.
+        gap: (n,) float64, in - out.
+        variance: (n,) float64.
+        auc: By which rows in and out are told apart in shadow releases, each judged by the others.
+    """
+
+    middle: Tensor
+    gap: Tensor
+    variance: Tensor
+    auc: float
+
+    @classmethod
+    def learn(cls, statistic: Tensor, inside: Tensor) -> Self:
+        """From a statistic (s, n) float64 of n rows in s shadow releases, and whether the row was in each (s, n) bool.
+
+        Every row must be in exactly half of the releases, at least two of them.
+        """
+        half, within = len(statistic) // 2, inside.to(statistic)
+        if half < 2 or not bool((inside.sum(dim=0) * 2 == len(statistic)).all()):
+            raise ValueError(f"every row must be in half of at least 4 releases, got {len(statistic)} releases")
+        sums = torch.stack(((statistic * within).sum(dim=0), (statistic * (1 - within)).sum(dim=0)))
+        own = (statistic - torch.where(inside, sums[0] / half, sums[1] / half)).square().sum(dim=0)
+        common = float(own.mean()) / (len(statistic) - 2)
+        if float(statistic.std(dim=0).amax()) <= ROUNDING * (1 + float(statistic.abs().amax())):  # it never changes
+            nothing = torch.zeros_like(own)
+            return cls(nothing, nothing, nothing + 1, 0.5)
+        common += ROUNDING * float(statistic.var(dim=0).mean())  # some spread, where all is determined
+        variance = (own + PRIOR * common) / (len(statistic) - 2 + PRIOR)
+        found = []
+        for row, held, weights in zip(statistic, inside, within, strict=True):
+            counts = torch.stack((half - weights, half - 1 + weights))
+            means = (sums - torch.stack((row * weights, row * (1 - weights)))) / counts
+            ratio = cls(*_centred(means, common * (1 / half + 1 / (half - 1))), variance, 0.5).ratio(row)
+            told = auc(ratio.cpu(), held.double().cpu())
+            found.append(0.5 if told is None else told)  # None: no candidate in it, or none left out
+        return cls(*_centred(sums / half, common * 2 / half), variance, sum(found) / len(found))
+
+    def ratio(self, statistic: Tensor) -> Tensor:
+        """(n,) float64: log of how much likelier the statistic (n,) is with the row in the release than without."""
+        return (statistic - self.middle) * self.gap / self.variance
+
+
+def _centred(means: Tensor, error: float) -> tuple[Tensor, Tensor]:
+    """Middle and shrunk gap of means in and out (2, n), the gap of each with a sampling variance of `error`."""
+    gap = means[0] - means[1]
+    spread = max(float(gap.var(correction=0)) - error, 0.0)
+    return means.mean(dim=0), gap.mean() + spread / (spread + error) * (gap - gap.mean())

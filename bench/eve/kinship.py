@@ -1,0 +1,151 @@
+"""What simulated keys teach about a set of rows: the signatures and Gram matrices that its releases will have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from bench.eve.gram import gram, signature
+from bench.eve.tokens import Reading, tokens
+from bench.seeds import generator
+from bench.types import NotApplicable, Release
+from bench.validation import at_least
+
+REFERENCE_ROWS = 2048
+FLOOR = 1e-3
+TINY = 1e-30
+LARGEST_AGREEMENT = 0.98
+
+
+@dataclass(frozen=True)
+class Look:
+    """How Eve, the attacker, reads a release.
+
+    Args:
+        reading: As in `bench.eve.tokens`.
+        locations: Of the reading, as in `bench.eve.tokens.tokens`.
+        related: Compute Gram matrices; without, signatures only.
+        seed: Draws the reference rows of large sets.
+    """
+
+    reading: Reading
+    locations: int
+    related: bool
+    seed: int
+
+    def __call__(self, rows: Tensor) -> Seen:
+        """Signatures and Gram matrices of released rows (m, ...)."""
+        parts = tokens(rows, self.reading, self.locations)
+        m = len(rows)
+        reference = torch.arange(m, device=rows.device)
+        if m > REFERENCE_ROWS:
+            reference = torch.randperm(m, generator=generator(self.seed))[:REFERENCE_ROWS].to(rows.device)
+        signatures = torch.cat([signature(part, reference) for part in parts], dim=1)
+        grams = torch.stack([gram(part) for part in parts]) if self.related else None
+        return Seen(signatures - signatures.mean(dim=0), grams)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Signatures (m, f) float64, centred over the rows; Gram matrices (p, m, m) float32, None where none were asked."""
+
+    signatures: Tensor
+    grams: Tensor | None
+
+
+@dataclass(frozen=True, eq=False)
+class Kinship:
+    """What releases of the candidates look like on average, and how far single keys are from it.
+
+    Args:
+        look: How releases are read.
+        signatures: (n, f) float64, the mean over keys, in units of `spread`.
+        spread: (f,) deviation of a signature from key to key.
+        covariance: (f, f) of these deviations, 1 on the diagonal.
+        grams: (p, n, n) float32, the mean over keys at mean square one; None where signatures must do.
+        weights: (p,) how well the Gram matrix of each token survives a change of key: r / (1 - r^2), r the correlation
+            of one key's with the mean of the others'.
+    """
+
+    look: Look
+    signatures: Tensor
+    spread: Tensor
+    covariance: Tensor
+    grams: Tensor | None
+    weights: Tensor
+
+    def factors(self, seen: Seen, own: float) -> tuple[Tensor, Tensor]:
+        """Signatures (n, f) of the candidates and (m, f) of a release, scaled and turned so that keys deviate alike.
+
+        Args:
+            seen: The release.
+            own: Share of the identity in the covariance; 1 takes the features as independent.
+        """
+        blended = (1 - own) * self.covariance
+        blended.diagonal().add_(own)
+        turn = torch.linalg.inv(torch.linalg.cholesky(blended)).T
+        a, b = self.signatures @ turn, (seen.signatures / self.spread) @ turn
+        return a - a.mean(dim=0), b - b.mean(dim=0)
+
+
+def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> Kinship:
+    """What `simulate(0) ... simulate(keys - 1)`, releases of n rows with links, have in common; at least two keys."""
+    at_least(2, keys=keys)
+    total, grams = _averaged(look, simulate(0), n)
+    products = total.T @ total
+    last = grams
+    for number in range(1, keys):
+        ours, last = _averaged(look, simulate(number), n)
+        total, products = total + ours, products + ours.T @ ours
+        if grams is not None and last is not None and number + 1 < keys:
+            grams = grams + last
+    mean = total / keys
+    within = (products / keys - mean.T @ mean) / n * keys / (keys - 1)
+    between = mean.square().mean(dim=0)
+    spread = (within.diagonal().clamp_min(0) + FLOOR**2 * between + FLOOR**4).sqrt()
+    covariance = within / spread / spread[:, None]
+    covariance.diagonal().fill_(1.0)
+    weights = torch.ones(0)
+    if grams is not None and last is not None:
+        # The last key is held against the mean of the others, then added to it.
+        weights = _weights(grams, last)
+        grams = grams + last
+        grams = grams / grams.square().mean(dim=(1, 2), keepdim=True).sqrt().clamp_min(TINY)
+    return Kinship(look, mean / spread, spread, covariance, grams, weights)
+
+
+def _averaged(look: Look, release: Release, n: int) -> tuple[Tensor, Tensor | None]:
+    """Signatures (n, f) and Gram matrices (p, n, n) of a simulated release, one row a raw row."""
+    seen, links = look(release.samples), true_links(release)
+    signatures = _gather(seen.signatures, links, n)
+    if seen.grams is None:
+        return signatures, None
+    return signatures, torch.stack(
+        [_gather(_gather(one, links, n).T, links, n).fill_diagonal_(0) for one in seen.grams]
+    )
+
+
+def _weights(grams: Tensor, others: Tensor) -> Tensor:
+    """(p,) r / (1 - r^2), r the correlation of two stacks (p, n, n) of Gram matrices; 1 each where none correlates."""
+    sizes = torch.linalg.vector_norm(grams, dim=(1, 2)) * torch.linalg.vector_norm(others, dim=(1, 2))
+    agreement = ((grams * others).sum(dim=(1, 2)) / sizes.clamp_min(TINY)).clamp(0, LARGEST_AGREEMENT)
+    weights = agreement / (1 - agreement.square())
+    return torch.where(weights.sum() > 0, weights, torch.ones_like(weights))
+
+
+def true_links(release: Release) -> Tensor:
+    """The links (p, 2) of a simulated release; where rows are mixed, those of the row that each was made for."""
+    if release.links is None or not len(release.links):
+        raise NotApplicable("relational matching pairs rows: no raw row stands in a row of this release")
+    return release.links if release.primary is None else release.links[release.primary]
+
+
+def _gather(rows: Tensor, links: Tensor, n: int) -> Tensor:
+    """(n, f): for each raw row the mean over the released rows (m, f) linked to it; zeros where there is none."""
+    total = torch.zeros(n, rows.shape[1], dtype=rows.dtype, device=rows.device)
+    total.index_add_(0, links[:, 0], rows[links[:, 1]])
+    share = torch.bincount(links[:, 0], minlength=n).clamp_min(1).to(rows.dtype)
+    return total.div_(share[:, None])

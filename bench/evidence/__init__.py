@@ -1,0 +1,34 @@
+"""What an evaluator hands to a metric: one frozen type a file."""
+
+from bench.evidence.anonymity import AnonymityEvidence
+from bench.evidence.audit import AuditEvidence
+from bench.evidence.decoding import DecodingEvidence
+from bench.evidence.detection import DetectionEvidence
+from bench.evidence.learning import LearningEvidence
+from bench.evidence.linear_probe import LinearProbeEvidence
+from bench.evidence.membership import MembershipEvidence
+from bench.evidence.pairs import PairEvidence, PairLevel
+from bench.evidence.probes import ProbeEvidence
+from bench.evidence.sets import SetEvidence
+from bench.evidence.table import TableEvidence
+from bench.evidence.timing import TimingEvidence
+from bench.evidence.transfer import TransferEvidence
+from bench.evidence.utility import UtilityEvidence
+
+__all__ = [
+    "AnonymityEvidence",
+    "AuditEvidence",
+    "DecodingEvidence",
+    "DetectionEvidence",
+    "LearningEvidence",
+    "LinearProbeEvidence",
+    "MembershipEvidence",
+    "PairEvidence",
+    "PairLevel",
+    "ProbeEvidence",
+    "SetEvidence",
+    "TableEvidence",
+    "TimingEvidence",
+    "TransferEvidence",
+    "UtilityEvidence",
+]

@@ -1,0 +1,25 @@
+"""Among how many raw rows each one hides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class AnonymityEvidence:
+    """Among how many raw rows each one hides.
+
+    Args:
+        single: (n,) int64: how many raw rows share the released form of row i, itself included.
+        intersected: The same among the rows that share its form in a second release too, made of the same rows with
+            other people joining and leaving.
+        subjects: (n,) int64 or None.
+        seed: For the bootstrap.
+    """
+
+    single: Tensor
+    intersected: Tensor
+    subjects: Tensor | None
+    seed: int

@@ -1,0 +1,26 @@
+"""Test images beside what a decoder makes of their released form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class DecodingEvidence:
+    """Test images beside what a decoder, trained by somebody who holds the key, makes of their released form.
+
+    Args:
+        raw: (n, c, h, w) float32 in [0, 1].
+        decoded: Likewise, row by row.
+        mean: (c, h, w), the mean of the images that the decoder was trained on: what it would say knowing nothing.
+        subjects: (n,) int64 or None.
+        seed: For the bootstrap.
+    """
+
+    raw: Tensor
+    decoded: Tensor
+    mean: Tensor
+    subjects: Tensor | None
+    seed: int

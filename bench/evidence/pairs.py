@@ -1,0 +1,69 @@
+"""Counts of pair scores: one attack on pairs against one method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from bench.pairs.sweep import PairCounts
+from bench.types import NotApplicable
+
+
+@dataclass(frozen=True, eq=False)
+class PairLevel:
+    """Counts under one notion of a correct pair.
+
+    Args:
+        counts: By key, then by data sample.
+        links: (p, 2) int64 of the first key's whole release: raw row, released row.
+        whole: By key, on the whole grid, the true links of people who can be exchanged; empty where nobody counted it.
+        permuted: By key, then by set: likewise with people exchanged at random (`bench.pairs.people.exchanged_links`
+            gives both). What chance gives where a person's images score alike: scores that are drawn independently are
+            no null for them. Where there are none, that null is the one used.
+        full: By key, on the whole grid, all true links; empty where nobody counted them.
+    """
+
+    counts: Sequence[Sequence[PairCounts]]
+    links: Tensor
+    whole: Sequence[PairCounts] = ()
+    permuted: Sequence[Sequence[PairCounts]] = ()
+    full: Sequence[PairCounts] = ()
+
+    def __post_init__(self) -> None:
+        if self.permuted and not len(self.whole) == len(self.permuted) == len(self.counts):
+            raise ValueError(
+                f"permuted counts need the whole grid's own, for the same keys: expected {len(self.counts)} of each, "
+                f"got {len(self.whole)} whole and {len(self.permuted)} permuted"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class PairEvidence:
+    """One attack against one method: counts for every key and every data sample.
+
+    Args:
+        shape: (n, m) of the whole grid.
+        images: A correct pair is the same image.
+        patients: A correct pair is the same person; None where nobody knows the subjects.
+        samples: The data samples: int64 raw rows, drawn by person without replacement.
+        seed: For the null distribution's own draws.
+        primary: A correct pair is a released row and the raw row that it was made for; None where rows are not mixed.
+    """
+
+    shape: tuple[int, int]
+    images: PairLevel
+    patients: PairLevel | None
+    samples: Sequence[Tensor]
+    seed: int
+    primary: PairLevel | None = None
+
+    def level(self, name: Literal["image", "patient"]) -> PairLevel:
+        """The counts at that level; NotApplicable where the data set does not say who is who."""
+        if name == "image":
+            return self.images
+        if self.patients is None:
+            raise NotApplicable("patient-level figures need subjects: this data set does not say who is who")
+        return self.patients

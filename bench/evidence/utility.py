@@ -1,0 +1,27 @@
+"""Predictions of a model that was trained on releases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class UtilityEvidence:
+    """Bob's predictions for the test rows, decoded to the real classes, once per key.
+
+    Args:
+        scores: One (n, k) float32 a key; higher is likelier.
+        labels: (n, k) float32: 1, 0, NaN.
+        subjects: (n,) int64 or None.
+        findings: The k names.
+        seed: For the bootstrap.
+    """
+
+    scores: Sequence[Tensor]
+    labels: Tensor
+    subjects: Tensor | None
+    findings: tuple[str, ...]
+    seed: int

@@ -1,0 +1,1 @@
+"""Tools of methods: what a data owner needs to make a release."""

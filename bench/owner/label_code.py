@@ -1,0 +1,102 @@
+"""Labels under a secret code: a finding's yes and no may be swapped, exclusive classes change places.
+
+Source: Yala et al., Syfer (2022), section 4.2: "Alice chooses the label encoding by randomly sampling a permutation of
+the label identities". Data must be class-balanced (footnote 2): otherwise counting the codes reveals the classes. A
+finding has two identities, so its permutation is a flip or nothing; findings are coded independently.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from bench.seeds import derive, generator
+from bench.types import Dataset, NotApplicable
+
+Unbalanced = Literal["error", "withhold"]
+
+
+@dataclass(frozen=True)
+class LabelCode:
+    """One permutation of label identities.
+
+    Args:
+        seed: Which permutation; secret.
+        exclusive: Exclusive classes are permuted; other findings are flipped, each by itself.
+        unbalanced: Where classes are not equally frequent: "error" refuses, "withhold" makes random surplus labels NaN.
+    """
+
+    seed: int
+    exclusive: bool
+    unbalanced: Unbalanced
+
+    def encode(self, data: Dataset) -> Tensor | None:
+        """The labels of `data` (n, k) in code: 0, 1 or NaN as before; None for None.
+
+        Raises:
+            NotApplicable: Labels that are not 0, 1 or NaN; another kind of labels than `exclusive` says; classes that
+                occur, but not equally often, where that is an error.
+        """
+        labels = data.labels
+        if labels is None:
+            return None
+        if data.exclusive != self.exclusive:
+            kinds = "exclusive classes", "findings that may come together"
+            expected, got = kinds if self.exclusive else kinds[::-1]
+            raise NotApplicable(
+                f"this label code was made for {expected}, as the public data have them; {data.name} has {got}: choose "
+                f"public data of its kind, or release raw labels"
+            )
+        if not bool(((labels == 0) | (labels == 1) | labels.isnan()).all()):
+            raise NotApplicable(
+                f"a label code permutes classes: expected labels 0, 1 or NaN, got mixed ones in {data.name}"
+            )
+        labels = self._balanced(labels, data.findings)
+        if self.exclusive:
+            return labels[:, self._places(labels.shape[1]).to(labels.device)]
+        return torch.where(self._flips(labels.shape[1]).to(labels.device), 1 - labels, labels)
+
+    def decode(self, scores: Tensor) -> Tensor:
+        """Predictions (n, k) of coded labels, in [0, 1], as predictions of the real labels."""
+        if self.exclusive:
+            return scores[:, self._places(scores.shape[1]).argsort().to(scores.device)]
+        return torch.where(self._flips(scores.shape[1]).to(scores.device), 1 - scores, scores)
+
+    def _places(self, classes: int) -> Tensor:
+        """(k,) int64: the class that stands in each column of the coded labels."""
+        return torch.randperm(classes, generator=generator(derive(self.seed, "classes", classes)))
+
+    def _flips(self, findings: int) -> Tensor:
+        """(k,) bool: the findings whose yes and no are swapped."""
+        return torch.rand(findings, generator=generator(derive(self.seed, "flips"))) < 0.5
+
+    def _balanced(self, labels: Tensor, findings: tuple[str, ...]) -> Tensor:
+        """Labels (n, k) whose classes are equally frequent, as far as they occur at all; the surplus is NaN."""
+        if self.exclusive:
+            classes = {name: labels[:, k] == 1 for k, name in enumerate(findings)}
+            surplus = self._surplus("the classes", classes)
+            return torch.where(surplus[:, None], torch.nan, labels)
+        for k, name in enumerate(findings):
+            surplus = self._surplus(f"finding {name!r}", {"yes": labels[:, k] == 1, "no": labels[:, k] == 0})
+            labels = labels.index_put((surplus.nonzero()[:, 0], torch.tensor(k)), labels.new_tensor(torch.nan))
+        return labels
+
+    def _surplus(self, what: str, classes: dict[str, Tensor]) -> Tensor:
+        """(n,) bool: the rows to leave out so that the classes, (n,) bool each, become equally frequent."""
+        rows = {name: member.nonzero()[:, 0] for name, member in classes.items()}
+        counts = {name: len(found) for name, found in rows.items() if len(found)}
+        fewest = min(counts.values(), default=0)
+        if self.unbalanced == "error" and any(count != fewest for count in counts.values()):
+            raise NotApplicable(
+                f"a label permutation hides the classes only if they are equally frequent: expected as many rows of "
+                f"each, got {', '.join(f'{count} {name}' for name, count in counts.items())} for {what}; balance the "
+                f"data, or set unbalanced=withhold to release the surplus labels as unknown, or labels=raw"
+            )
+        surplus = torch.zeros_like(next(iter(classes.values())))
+        for name, found in rows.items():
+            order = torch.randperm(len(found), generator=generator(derive(self.seed, "surplus", what, name)))
+            surplus[found[order[fewest:].to(found.device)]] = True
+        return surplus

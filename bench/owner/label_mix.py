@@ -1,0 +1,66 @@
+"""What a generator publishes of labels: the classes that its rows may have, and how frequent each is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from bench.owner.published import check_tensors
+from bench.rows.label_classes import label_classes
+from bench.seeds import generator
+from bench.types import State
+from bench.validation import at_least
+
+
+@dataclass(frozen=True, eq=False)
+class LabelMix:
+    """Classes with their proportions.
+
+    Args:
+        classes: (c, k) float32, the labels of a row of each class: in [0, 1], or NaN; k = 0 where there are no labels.
+        proportions: (c,) float64, sum 1.
+
+    Raises:
+        ValueError: Proportions that are none, or classes with a label that is neither NaN nor in [0, 1].
+    """
+
+    classes: Tensor
+    proportions: Tensor
+
+    def __post_init__(self) -> None:
+        if not (bool((self.proportions >= 0).all()) and abs(float(self.proportions.sum()) - 1) < 1e-6):
+            raise ValueError(f"proportions must be at least 0 with sum 1, got {self.proportions.tolist()}")
+        if not bool((self.classes.isnan() | ((self.classes >= 0) & (self.classes <= 1))).all()):
+            raise ValueError(f"labels of classes must be NaN or in [0, 1], got {self.classes.tolist()}")
+
+    @classmethod
+    def of(cls, labels: Tensor | None, samples: Tensor) -> tuple[Self, Tensor]:
+        """The mix of the labels (n, k) of samples (n, ...), on their device, and the class (n,) int64 of each row."""
+        number, classes = (part.to(samples.device) for part in label_classes(labels, len(samples)))
+        counts = torch.bincount(number, minlength=len(classes))
+        return cls(classes.to(torch.float32), counts.to(torch.float64) / len(samples)), number
+
+    @classmethod
+    def load(cls, state: State) -> Self:
+        """The mix among the tensors of a generator's `state`. Raises ValueError for shapes and numbers of no mix."""
+        c, k, *_ = (*state["classes"].shape, 0, 0)
+        check_tensors(state, {"classes": (c, k)}, finite=False)
+        check_tensors(state, {"proportions": (c,)}, dtype=torch.float64)
+        return cls(state["classes"], state["proportions"])
+
+    def draw(self, count: int, seed: int) -> Tensor:
+        """The classes (count,) int64 of fresh rows. Raises ValueError for a count below 1."""
+        at_least(1, count=count)
+        drawn = torch.multinomial(self.proportions.cpu(), count, replacement=True, generator=generator(seed))
+        return drawn.to(self.classes.device)
+
+    def labels(self, number: Tensor) -> Tensor | None:
+        """Labels (m, k) of rows of classes (m,); None where there are none."""
+        return self.classes[number] if self.classes.shape[1] else None
+
+    def state(self) -> State:
+        """Both tensors by name."""
+        return {"classes": self.classes, "proportions": self.proportions}

@@ -1,0 +1,180 @@
+"""The row with the largest sum of distances to all others, again and again while rows are taken away.
+
+Few rows are ever measured against all others. For the rest a bound will do: m distances sum to at most the root of m
+times the sum of their squares (Cauchy-Schwarz), and squares sum up in closed form, sum |x - y|^2 = m |x|^2 - 2 x s + q
+with s the sum of the y and q that of their squares. Rows are put into groups of neighbours and the bounds of the groups
+added, which is tight as far as distances to a group are alike. Rows that may lead by that bound are measured; the
+measured rows' sums are then kept up to date, exactly, from their stored distances. One product of all rows renews the
+bounds and measures the rows that led by the bounds before: reading the rows costs as much as multiplying them.
+
+Where bounds say little (rows that tie, or the last few), every row's sum is measured once and then kept up to date.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+STORED = 512
+"""Measured rows whose distances are kept."""
+GROUPS = 8
+CHUNK = 16
+"""Rows measured at a time."""
+SHARE = 0.7
+"""When so few of the rows are left, the others are cleared away."""
+BITS = 25
+"""Coordinates are whole numbers whose rows are at most 2^25 long: squares of distances are below 2^53."""
+
+
+class OutermostRow:
+    """A search among rows (n, d) float64, finite.
+
+    Rows are whole numbers on a grid, so that products in float64 are exact, and so are squared distances. Their roots
+    are rounded to a multiple of a power of two so fine that sums of n of them are exact too.
+
+    Attributes:
+        rows: (s,) int64, the numbers of the rows that are stored, ascending.
+        alive: (s,) bool, which of them are left.
+        left: How many are left.
+    """
+
+    def __init__(self, points: Tensor) -> None:
+        n, d = points.shape
+        self._wide = points.new_ones(n, d + 2)  # the row, 1, its square
+        grid = torch.sub(points, points.amin(dim=0) / 2 + points.amax(dim=0) / 2, out=self._wide[:, :d])
+        longest = float(torch.linalg.vector_norm(grid, dim=1).amax())
+        if longest:
+            grid.mul_(2.0 ** (BITS - math.ceil(math.log2(longest)))).round_()
+        # Squares are below 2^51, so a root that is rounded once still tells which whole number it is the root of.
+        self._wide[:, d + 1] = torch.linalg.vector_norm(grid, dim=1).square_().round_()
+        self._fine = 2.0 ** (52 - BITS - math.ceil(math.log2(n)))
+        self.rows = torch.arange(n, device=points.device)
+        self.alive = torch.ones(n, dtype=torch.bool, device=points.device)
+        self.left = n
+        self._everyone = False  # whether the bounds are the sums themselves
+        self._away = points.new_empty(n, min(n, STORED))
+        self._front = torch.zeros(self._away.shape[1], dtype=torch.int64, device=points.device)
+        # Sums of the measured rows in front; -1 where a place is free.
+        self._sums = points.new_full((self._away.shape[1],), -1.0)
+        self._limit = math.inf
+        self._group()
+        self._bounds = self._bound(torch.mm(self._wide, _turned(self._moments).T))
+
+    def find(self) -> Tensor:
+        """Distances (s,) of the outermost row that is left: -1 to itself, infinite to rows that are gone."""
+        if not self._everyone and float(self._sums.amax()) <= self._limit:
+            self._refresh()
+        if self._everyone:
+            row = int(self._bounds.argmax())  # the first of equal ones
+            away = self._distances(torch.tensor([row], device=self.rows.device))[:, 0]
+        else:
+            best = (self._sums == self._sums.amax()).nonzero()[:, 0]
+            place = best[self._front[best].argmin()]
+            row, away = int(self._front[place]), self._away[:, place]
+        away = away.masked_fill(~self.alive, torch.inf)
+        away[row] = -1
+        return away
+
+    def remove(self, taken: Tensor) -> None:
+        """Take away rows by their places among `rows`."""
+        self.alive[taken] = False
+        self.left -= len(taken)
+        if self._everyone:
+            self._bounds -= self._distances(taken).sum(dim=1)
+            self._bounds[taken] = -1
+            self._clear()
+            return
+        measured = (self._sums >= 0) & self.alive[self._front]
+        self._sums = torch.where(measured, self._sums - self._away[taken].sum(dim=0), -1.0)
+
+    def _distances(self, which: Tensor) -> Tensor:
+        """Distances (s, len(which)) of all stored rows, alive or not, to `which`."""
+        return self._rounded_roots(torch.mm(self._wide, _turned(self._wide[which]).T))
+
+    def _rounded_roots(self, squares: Tensor) -> Tensor:
+        return squares.sqrt_().mul_(self._fine).round_()
+
+    def _group(self) -> None:
+        """Put every row, all of them alive, to the nearest of a few, and add the groups up."""
+        n, d = len(self._wide), self._wide.shape[1] - 2
+        some = torch.linspace(0, n - 1, GROUPS, device=self.rows.device).long()
+        self._of = torch.mm(self._wide, _turned(self._wide[some]).T).argmin(dim=1)
+        members = torch.nn.functional.one_hot(self._of, GROUPS).to(self._wide.dtype)
+        self._moments = torch.mm(members.T, self._wide)
+        self._counted = self.alive.clone()  # rows that the moments are the sums of
+        # The error of a sum of n squares, of taking some off again, and of a product with it; all terms are positive
+        # but for one, and add up to at most 2^(2 BITS + 2) for each row of the group.
+        self._margin = (2 * n + d + 6) * 2.0 ** (2 * BITS + 2 - 53) * self._moments[:, -2]
+
+    def _count_out(self) -> None:
+        """Take rows that are gone out of the moments."""
+        gone = (self._counted & ~self.alive).nonzero()[:, 0]
+        self._moments.index_add_(0, self._of[gone], self._wide[gone], alpha=-1)
+        self._counted[gone] = False
+
+    def _bound(self, squares: Tensor) -> Tensor:
+        """(s,) sums of distances are at most this, by products (s, GROUPS) with the moments."""
+        members = self._moments[:, -2]
+        roots = squares.clamp(min=0).add_(self._margin).mul_(members * self._fine**2).sqrt_().sum(dim=1)
+        return roots * (1 + 2.0**-40) + members.sum()  # every distance was rounded
+
+    def _clear(self) -> None:
+        """Forget the rows that are gone, once there are many."""
+        if self.left >= SHARE * len(self.rows):
+            return
+        kept = self.alive.nonzero()[:, 0]
+        if not self._everyone:
+            self._count_out()
+            place = self.alive.cumsum(dim=0) - 1
+            self._front = torch.where(self._sums < 0, 0, place[self._front])
+            self._away, self._of, self._counted = self._away[kept], self._of[kept], self._counted[kept]
+        self._wide, self.rows, self._bounds = self._wide[kept], self.rows[kept], self._bounds[kept]
+        self.alive = self.alive[kept]
+
+    def _hopes(self) -> Tensor:
+        """(s,) bounds of the rows that are not measured, else -1."""
+        measured = self._sums >= 0
+        self._bounds[self._front[measured]] = self._sums[measured]
+        self._bounds[~self.alive] = -1
+        return self._bounds.index_fill(0, self._front[measured], -1)
+
+    def _refresh(self) -> None:
+        """Measure rows until one leads; and at least a few, so that the next rounds have their leaders too."""
+        self._clear()
+        self._count_out()
+        alive, groups, measured = self.alive.to(self._wide.dtype), self._moments, 0
+        while True:
+            best, some = self._hopes().topk(min(CHUNK, self.left))
+            if not len(groups):  # the bounds are new
+                self._limit = float(best[0])
+                if float(self._sums.amax()) > self._limit:
+                    return
+            some = some[best >= 0]
+            measured += len(some)
+            if 2 * measured > self.left or measured > len(self._sums):  # more rows tie than are stored
+                self._measure_everyone()
+                return
+            products = torch.mm(self._wide, _turned(torch.cat((self._wide[some], groups))).T)
+            if len(groups):
+                self._bounds = torch.minimum(self._bounds, self._bound(products[:, len(some) :]))
+                groups = groups[:0]
+            away = self._rounded_roots(products[:, : len(some)])
+            place = self._sums.topk(len(some), largest=False).indices
+            self._away.index_copy_(1, place, away)
+            self._front[place], self._sums[place] = some, torch.mv(away.T, alive)
+
+    def _measure_everyone(self) -> None:
+        """The sums of all rows that are left."""
+        self._everyone = True
+        places, alive = torch.arange(len(self.rows), device=self.rows.device), self.alive.to(self._wide.dtype)
+        for part in torch.split(places, CHUNK):
+            self._bounds[part] = torch.mv(self._distances(part).T, alive)
+        self._bounds[~self.alive] = -1
+        self._away = self._away[:, :0]
+
+
+def _turned(wide: Tensor) -> Tensor:
+    """Rows whose products with wide rows are squared distances, and with sums of wide rows sums of those."""
+    return torch.cat((-2 * wide[:, :-2], wide[:, -1:], wide[:, -2:-1]), dim=1)

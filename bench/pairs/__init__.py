@@ -1,0 +1,1 @@
+"""Scores of pairs (raw row, released row), and the one streaming sweep that counts them."""

@@ -1,0 +1,190 @@
+"""One streaming sweep over all n x m pair scores, giving the integer counts that the pair metrics are made of.
+
+The grid never exists: blocks are read, counted and dropped (`bench.pairs.reader`). First all linked scores are read,
+exactly; they make a table in which every score finds its place among them (`bench.pairs.places`). Then the scores go by
+once and are counted by place, for every part of the grid at once (`bench.pairs.census`; `bench.pairs.kernel` where
+numba is installed). Where the scores are products of known factors, blocks may be float32 products: what their proven
+error leaves open is compared exactly, so that the counts are those of exact scores to the last tie. Counts are 64-bit;
+division happens once, in the metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from bench.pairs.blocks import blocks, split_evenly
+from bench.pairs.census import NO_LINK, Census, Counter, Part, Tally, TorchCounter
+from bench.pairs.reader import Reading
+from bench.types import PairScores
+
+__all__ = ["Grid", "PairCounts", "blocks", "count", "count_grids", "engine", "split_evenly"]
+
+TOGETHER = 16
+"""Parts counted in one census."""
+
+Engine = Literal["numba", "torch"]
+
+
+@dataclass(frozen=True, eq=False)
+class PairCounts:
+    """How the unlinked scores fall between the linked scores.
+
+    Args:
+        shape: (n, m) of the grid.
+        linked: (q,) int64, linked pairs at each of the q distinct linked scores, ascending by score.
+        others: (2q + 1,) int64, unlinked pairs by place: `others[2i]` strictly between linked scores i - 1 and i,
+            `others[2i + 1]` tied with linked score i.
+        top_1: (c,) float64 in [0, 1]: for each released row that has a link, the probability that the best-scored raw
+            row is a linked row, ties at the top broken at random.
+        ranks: (c,) float64 at least 1, in the order of `top_1`: the expected rank of the row's first correct raw row
+            within its own column, ties averaged: above + (tied + 1) / (tied and linked + 1).
+    """
+
+    shape: tuple[int, int]
+    linked: Tensor
+    others: Tensor
+    top_1: Tensor
+    ranks: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A part of the whole grid to count on, with one or more notions of a true pair.
+
+    Args:
+        rows: Raw rows (int64, ascending, distinct), numbered in the whole grid.
+        cols: Released rows (int64, ascending, distinct), numbered in the whole grid.
+        links: For each notion (p, 2) int64, the true pairs, numbered in the whole grid; repeats count once.
+    """
+
+    rows: Tensor
+    cols: Tensor
+    links: Sequence[Tensor]
+
+
+def engine() -> str:
+    """What counts scores on the CPU, for records: numba with its version, or "torch" where numba is missing."""
+    return "torch" if _kernel() is None else f"numba {version('numba')}"
+
+
+def count(scores: PairScores, links: Tensor, *, block: int | None = None, engine: Engine | None = None) -> PairCounts:
+    """Counts on the whole grid; see `count_grids`."""
+    whole = Grid(torch.arange(scores.shape[0]), torch.arange(scores.shape[1]), [links])
+    return count_grids(scores, [whole], block=block, engine=engine)[0][0]
+
+
+def count_grids(
+    scores: PairScores, grids: Sequence[Grid], *, block: int | None = None, engine: Engine | None = None
+) -> list[list[PairCounts]]:
+    """Counts for each part of one grid and each notion of a true pair, all from the same one or two readings.
+
+    Args:
+        scores: n raw by m released rows; higher is likelier.
+        grids: The parts.
+        block: Side of the blocks; None chooses by device. The result does not depend on it.
+        engine: What counts; None takes numba on the CPU where it is installed, else torch. The result is the same.
+
+    Raises:
+        ValueError: No links, links outside their part, or a score that is not finite (the rows are named).
+    """
+    n, m = scores.shape
+    cells = [[_cells(links, grid, (n, m)) for links in grid.links] for grid in grids]
+    every = torch.unique(torch.cat([own for of_grid in cells for own in of_grid]))
+    reading = Reading(scores, block)
+    found = reading.linked(every)
+    parts = [
+        Part(
+            _members(grid.rows, n), _members(grid.cols, m), own, [found[torch.searchsorted(every, one)] for one in own]
+        )
+        for grid, own in zip(grids, cells, strict=True)
+    ]
+    groups = _groups(parts)
+    counter = _counter(engine, reading.device)
+    swept = reading.sweep([[parts[number] for number in group] for group in groups], counter)
+    counts = {
+        number: [_counts(notion, parts[number], lane, census, tally) for notion in range(len(cells[number]))]
+        for group, (census, tally) in zip(groups, swept, strict=True)
+        for lane, number in enumerate(group)
+    }
+    return [counts[number] for number in range(len(grids))]
+
+
+def _counts(notion: int, part: Part, lane: int, census: Census, tally: Tally) -> PairCounts:
+    """Counts of one notion of a part, which is number `lane` of its census."""
+    levels, total = census.places.levels.cpu(), tally.totals[lane].cpu()
+    cells, scores = part.cells[notion], part.scores[notion]
+    values, linked = torch.unique(scores, return_counts=True)
+    tied = 2 * torch.searchsorted(levels, values) + 1
+    up_to = torch.nn.functional.pad(total.cumsum(0), (1, 0))
+    start = torch.nn.functional.pad(tied + 1, (1, 0))
+    stop = torch.nn.functional.pad(tied, (0, 1), value=len(total))
+    others = torch.empty(2 * len(values) + 1, dtype=torch.int64)
+    others[0::2] = up_to[stop] - up_to[start]
+    others[1::2] = total[tied] - linked
+    view = census.part_of.index(lane) + notion
+    best, above, level = (counts[view].cpu() for counts in (census.best, tally.above, tally.tied))
+    cols = cells % len(best)
+    place = 2 * torch.searchsorted(levels, scores) + 1
+    correct = torch.bincount(cols[place == best[cols]], minlength=len(best))
+    seen = best != NO_LINK
+    above, level, correct = above[seen], level[seen], correct[seen].to(torch.float64)
+    top_1 = torch.where(above == 0, correct / level, 0.0)
+    return PairCounts(_shape(part), linked, others, top_1, above + (level + 1) / (correct + 1))
+
+
+def _shape(part: Part) -> tuple[int, int]:
+    return int(part.rows.sum()), int(part.cols.sum())
+
+
+def _members(numbers: Tensor, length: int) -> Tensor:
+    members = torch.zeros(length, dtype=torch.bool)
+    members[numbers] = True
+    return members
+
+
+def _groups(parts: Sequence[Part]) -> list[list[int]]:
+    """Numbers of the parts that share a census: a whole grid has a census of its own, the others go together."""
+    whole = [number for number, part in enumerate(parts) if part.rows.all() and part.cols.all()]
+    others = [number for number in range(len(parts)) if number not in whole]
+    together = [others[start : start + TOGETHER] for start in range(0, len(others), TOGETHER)]
+    return [[number] for number in whole] + together
+
+
+def _counter(engine: Engine | None, device: torch.device) -> type[Counter]:
+    kernel = _kernel() if device.type == "cpu" else None
+    if engine == "numba" and kernel is None:
+        raise ValueError(f"the engine numba needs numba and scores on the CPU, got scores on {device}")
+    return TorchCounter if kernel is None or engine == "torch" else kernel
+
+
+@cache
+def _kernel() -> type[Counter] | None:
+    """The compiled counter; None where numba is missing."""
+    try:
+        from bench.pairs.kernel import KernelCounter
+    except ImportError:
+        return None
+    return KernelCounter
+
+
+def _cells(links: Tensor, grid: Grid, shape: tuple[int, int]) -> Tensor:
+    """Numbers (row * m + column) of the linked pairs, ascending and distinct."""
+    if links.ndim != 2 or links.shape[1] != 2 or len(links) == 0:
+        raise ValueError(f"links must have shape (p, 2) with p at least 1, got {tuple(links.shape)}")
+    links = links.to("cpu", torch.int64)
+    low, high = links.amin(dim=0).tolist(), links.amax(dim=0).tolist()
+    if min(low) < 0 or high[0] >= shape[0] or high[1] >= shape[1]:
+        raise ValueError(
+            f"links must lie in the grid {shape}, got rows {low[0]}..{high[0]}, columns {low[1]}..{high[1]}"
+        )
+    if not (_members(grid.rows, shape[0])[links[:, 0]].all() and _members(grid.cols, shape[1])[links[:, 1]].all()):
+        raise ValueError("links must lie in the rows and columns of their part of the grid")
+    cells: Tensor = torch.unique(links[:, 0] * shape[1] + links[:, 1])
+    return cells

@@ -1,0 +1,1 @@
+"""Pictures of releases: strips, sheets and t-SNE planes."""

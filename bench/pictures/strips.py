@@ -1,0 +1,78 @@
+"""Strips of images as a picture to stand beside a record, and which released row shows a raw one."""
+
+from __future__ import annotations
+
+import io
+
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.nn.functional import interpolate, pad
+
+from bench.contract.seal import Sealed
+
+SHOWN = 8
+MARGIN = 0.25
+
+
+def draw(strips: list[Tensor]) -> bytes:
+    """A PNG with one strip of images below the other, as large as the first strip's; each made visible on its own.
+
+    Args:
+        strips: (b, c, h, w) each, b the same in all; of three channels or more the first three are shown.
+    """
+    sized = [interpolate(visible(strip), size=strips[0].shape[2:], mode="nearest") for strip in strips]
+    framed = [pad(strip, (1, 1, 1, 1), value=1.0) for strip in sized]
+    rows = [torch.cat(list(strip if strip.shape[1] == 3 else strip.expand(-1, 3, -1, -1)), dim=2) for strip in framed]
+    sheet = torch.cat(rows, dim=1)
+    stream = io.BytesIO()
+    Image.fromarray((sheet.permute(1, 2, 0) * 255).round().byte().cpu().numpy()).save(stream, format="PNG")
+    return stream.getvalue()
+
+
+def visible(strip: Tensor) -> Tensor:
+    """Images (b, c, h, w) as (b, 1 or 3, h, w) in [0, 1].
+
+    A strip whose 1-99 % range leaves [0, 1] by more than `MARGIN` is in other units: that range is stretched over
+    black to white. Any other is cut at black and white.
+    """
+    strip = strip[:, :3] if strip.shape[1] >= 3 else strip[:, :1]
+    if not len(strip):
+        return strip
+    low, high = _range(strip)
+    if low < -MARGIN or high > 1 + MARGIN:
+        strip = (strip - low) / max(high - low, 1e-12)
+    return strip.clamp(0, 1)
+
+
+def _range(strip: Tensor) -> tuple[float, float]:
+    ordered = strip.flatten().sort().values  # torch.quantile takes 16 million numbers at most
+    last = len(ordered) - 1
+    return float(ordered[round(0.01 * last)]), float(ordered[round(0.99 * last)])
+
+
+def before_and_after(raw: Tensor, sealed: Sealed) -> bytes | None:
+    """The first raw images (n, c, h, w) that stand in the release, above it; None where there is nothing to draw."""
+    released = sealed.release.samples
+    if sealed.links is None or raw.ndim != 4 or released.ndim != 4:
+        return None
+    found = stands(sealed.links, sealed.primary, n=len(raw), m=len(released))
+    rows = (found < len(released)).nonzero()[:SHOWN, 0]
+    return draw([raw[rows], released[found[rows]]])
+
+
+def stands(links: Tensor, primary: Tensor | None, *, n: int, m: int) -> Tensor:
+    """(n,) int64: the released row in which each raw row stands, m where it stands in none.
+
+    Of several it is the first, among those that were made for it where rows are mixed.
+
+    Args:
+        links, primary: As in `bench.types.Release`.
+        n, m: Raw and released rows.
+
+    >>> stands(torch.tensor([[0, 2], [2, 1], [2, 0]]), None, n=3, m=3).tolist()
+    [2, 3, 0]
+    """
+    chosen = links if primary is None else links[primary]
+    found = torch.full((n,), m, dtype=torch.int64, device=links.device)
+    return found.scatter_reduce_(0, chosen[:, 0], chosen[:, 1], "amin")

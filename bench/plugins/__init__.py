@@ -1,0 +1,1 @@
+"""Plug-ins by name: how they are written, found, built and hashed."""

@@ -1,0 +1,204 @@
+"""Plug-ins by entry point or by file: found without importing them, loaded one by one, broken ones listed as broken."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import get_type_hints
+
+from bench.plugins.groups import Group
+from bench.plugins.spec import PluginSpec, UsageError, construct, did_you_mean, holds_plugin, parameters, parse, text
+from bench.types import Attack, Evaluator, Extractor, Method, Metric, Parameter, Source
+
+KINDS: Mapping[Group, tuple[type, str]] = {
+    "methods": (Method, "method"),
+    "attacks": (Attack, "attack"),
+    "datasets": (Source, "data set"),
+    "metrics": (Metric, "metric"),
+    "features": (Extractor, "feature extractor"),
+    "evaluators": (Evaluator, "evaluator"),
+}
+"""What every plug-in of a group derives from, and what it is called."""
+HOME = "veil-bench"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A plug-in as registered. `error` says why it cannot be used; None until it was tried and while it works."""
+
+    group: Group
+    name: str
+    target: str
+    origin: str
+    error: str | None = None
+
+
+@cache
+def entries(group: Group) -> Mapping[str, Entry]:
+    """Every registered plug-in of a group by name; nothing is imported.
+
+    A name that two distributions claim stays with this project if it is one of them; otherwise neither gets it. The
+    loser is listed under `name (distribution)` with the reason.
+    """
+    found: dict[str, Entry] = {}
+    points = sorted(entry_points(group=f"bench.{group}"), key=lambda point: (_origin(point) != HOME, _origin(point)))
+    for point in points:
+        entry = Entry(group, point.name, point.value, _origin(point))
+        rival = found.get(point.name)
+        if rival is None:
+            found[point.name] = entry
+        elif rival.target != entry.target:
+            reason = f"the name {point.name!r} is also claimed by {{}}: one of the two must be renamed or uninstalled"
+            lost = [(entry, rival)] if rival.origin == HOME else [(entry, rival), (rival, entry)]
+            for loser, winner in lost:
+                label = f"{loser.name} ({loser.origin})"
+                found[label] = Entry(group, label, loser.target, loser.origin, reason.format(winner.origin))
+            if rival.origin != HOME:
+                found[point.name] = Entry(group, point.name, rival.target, rival.origin, reason.format(entry.origin))
+    return found
+
+
+def _origin(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else "unknown"
+
+
+def load(group: Group, name: str) -> type:
+    """The class behind a name or a `file.py:Class`.
+
+    Raises:
+        UsageError: Unknown name (with the nearest), or a plug-in that cannot be imported (with the reason).
+    """
+    if ".py:" in name:
+        return _from_file(name)
+    known = entries(group)
+    if name not in known:
+        raise UsageError(f"unknown {noun(group)} {name!r}; {did_you_mean(name, known)}")
+    if error := inspect(known[name]).error:
+        raise UsageError(f"{noun(group)} {name!r} from {known[name].origin} cannot be used: {error}")
+    return _import(known[name].target)
+
+
+@cache
+def inspect(entry: Entry) -> Entry:
+    """The entry after trying to import it, with `error` set where it does not work."""
+    if entry.error is not None:
+        return entry
+    try:
+        _import(entry.target)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").split(".")[0]
+        reason = f"needs the package {missing!r}, which is not installed"
+    except Exception as error:  # a plug-in may fail in any way; whatever it was must break nothing else
+        reason = f"broken: {type(error).__name__}: {error}"
+    else:
+        return entry
+    return Entry(entry.group, entry.name, entry.target, entry.origin, reason)
+
+
+def working(group: Group) -> list[str]:
+    """The names that can be used; what is broken is left out (`bench list` says why)."""
+    return [name for name, entry in entries(group).items() if inspect(entry).error is None]
+
+
+def canonical(group: Group, spec: PluginSpec, preset: str) -> PluginSpec:
+    """The same plug-in written in one way only: parameters sorted, those at their defaults left out.
+
+    Raises:
+        UsageError: As `build`.
+    """
+    usual = parameters(build(group, PluginSpec(spec.name, spec.argument), preset)) if spec.parameters else {}
+    chosen = parameters(build(group, spec, preset))
+    inner = _inner(load(group, spec.name))
+    written = {name: str(canonical(inner[name], parse(str(value)), preset)) for name, value in spec.parameters
+               if name in inner}  # fmt: skip
+    given = tuple(
+        (name, written.get(name, text(value)))
+        for name, value in sorted(chosen.items())
+        if value != usual.get(name, value)
+    )
+    return PluginSpec(spec.name, spec.argument, given)
+
+
+def build(group: Group, spec: PluginSpec, preset: str) -> object:
+    """The plug-in that `spec` describes, sized for `preset`."""
+    cls = load(group, spec.name)
+    if not issubclass(cls, kind(group)):
+        raise UsageError(f"{spec.name} is no {noun(group)}: {cls.__name__} does not derive from {kind(group).__name__}")
+    presets: Mapping[str, Mapping[str, Parameter]] = getattr(cls, "presets", {})
+
+    def nested(kind: type, written: str) -> object:
+        return build(_group(kind), parse(written), preset)
+
+    return construct(cls, spec, presets.get(preset), nested=nested)
+
+
+def _inner(cls: type) -> Mapping[str, Group]:
+    """The fields of a plug-in class that hold another plug-in, with its group."""
+    return {name: _group(hint) for name, hint in get_type_hints(cls).items() if holds_plugin(hint)}
+
+
+def _group(kind: type) -> Group:
+    return "methods" if issubclass(kind, Method) else "attacks"
+
+
+def origin(group: Group, name: str) -> str:
+    """Where a plug-in comes from, for records: a distribution's name or a file's name."""
+    return Path(name.partition(".py:")[0]).name + ".py" if ".py:" in name else entries(group)[name].origin
+
+
+def _import(target: str) -> type:
+    module, _, attribute = target.partition(":")
+    found = getattr(importlib.import_module(module), attribute)
+    if not isinstance(found, type):
+        raise TypeError(f"{target} must be a class, got {found!r}")
+    return found
+
+
+@cache
+def _from_file(name: str) -> type:
+    path_text, _, attribute = name.rpartition(":")
+    path = Path(path_text).resolve()
+    if not path.is_file():
+        raise UsageError(f"no such plug-in file: {path_text} (expected FILE.py:CLASS)")
+    module_name = f"bench_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path_text} cannot be imported as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # the author's file may fail in any way
+        raise UsageError(f"{path_text} cannot be imported: {type(error).__name__}: {error}") from error
+    found = getattr(module, attribute, None)
+    if not isinstance(found, type):
+        classes = [key for key, value in vars(module).items() if isinstance(value, type)]
+        raise UsageError(f"{path_text} has no class {attribute!r}; {did_you_mean(attribute, classes)}")
+    return found
+
+
+def kind(group: Group) -> type:
+    """What every plug-in of the group derives from."""
+    return KINDS[group][0]
+
+
+def noun(group: Group) -> str:
+    """What a plug-in of the group is called."""
+    return KINDS[group][1]
+
+
+def confidential(cls: type) -> frozenset[str]:
+    """The parameters of a plug-in class that are paths and never enter a record."""
+    return frozenset(getattr(cls, "confidential", ()))
+
+
+def first_parameter(cls: type) -> str | None:
+    """The parameter that the argument behind the colon of a spec gives."""
+    return next((field.name for field in dataclasses.fields(cls) if field.init), None)

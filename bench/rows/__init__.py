@@ -1,0 +1,1 @@
+"""Rows of data sets and releases: joined, held out, grouped by label, traced to their originals."""

@@ -1,0 +1,1 @@
+"""A run: what it consists of, in which order, where it executes, and what the terminal shows of it."""

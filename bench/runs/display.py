@@ -1,0 +1,161 @@
+"""Live progress of a run: a row a job with stage, bar and time left on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from bench.runs.backend import Outcome
+
+_SAY_SECONDS = 15.0
+_BAR_WIDTH = 20
+_WORDS = {"ok": "done", "not-applicable": "not applicable", "failed": "FAILED", "timed-out": "TIMED OUT"}
+
+
+@dataclass
+class _Row:
+    """A job at work; total is 0 while its stage has no known length."""
+
+    started: float
+    stage: str
+    done: int
+    total: int
+
+
+class Display:
+    """What the user sees while jobs run. Leave the block to restore the terminal.
+
+    Args:
+        console: Where to write; None stands for standard error.
+        clock: Seconds on a clock that never goes back.
+    """
+
+    def __init__(self, console: Console | None = None, *, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.console = console or Console(stderr=True, highlight=False)
+        self._clock = clock
+        self._rows: dict[str, _Row] = {}
+        self._total = self._done = self._worked = 0
+        self._started = self._said = self._finished = clock()
+        self._spinner = Spinner("dots")
+        self._live: Live | None = None
+        if self.console.is_terminal:
+            self._live = Live(console=self.console, get_renderable=self._table, refresh_per_second=8, transient=True)
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def expect(self, jobs: int) -> None:
+        """So many jobs are to come."""
+        self._total += jobs
+
+    def progress(self, name: str, stage: str, done: int, total: int) -> None:
+        """A worker says where it is."""
+        now = self._clock()
+        started = self._rows[name].started if name in self._rows else now
+        self._rows = {**self._rows, name: _Row(started, stage, done, total)}  # the refreshing thread reads whole ones
+        if self._live is None and total and now - self._said > _SAY_SECONDS:
+            self._said = now
+            self.message(f"  {name}: {stage} {done}/{total}")
+
+    def finished(self, name: str, outcome: Outcome) -> None:
+        """A job is over."""
+        self._done += 1
+        self._worked += 1
+        self._said = self._finished = self._clock()
+        self._rows = {other: row for other, row in self._rows.items() if other != name}
+        line = f"{_WORDS[outcome.status]:>14}  {name}  {outcome.seconds:.1f} s"
+        if outcome.status != "ok":
+            where = f" in {outcome.phase}" if outcome.phase and outcome.status != "not-applicable" else ""
+            line += f"{where}: {next(iter((outcome.reason or '').splitlines()), '')}"
+        left = self._left()
+        self.message(f"{line}  [{left}]" if left and self._live is None else line)
+
+    def cached(self, name: str) -> None:
+        """A result was already there."""
+        self.message(f"{'already there':>14}  {name}")
+
+    def skip(self, jobs: int) -> None:
+        """So many expected jobs need not run."""
+        self._done += jobs
+
+    def message(self, text: str) -> None:
+        """Show a line, above the bars if there are any."""
+        if self._live is not None and self._live.is_started:
+            self._live.refresh()  # without it the bars below the line would be those of the last refresh
+        self.console.print(text, markup=False, soft_wrap=True)
+
+    def _left(self) -> str:
+        """How many of all jobs are done and how long the rest may take, if anything is left and known."""
+        remaining = self._total - self._done
+        if remaining <= 0 or not self._worked:
+            return ""
+        now = self._clock()
+        # A job that takes longer than the others did says that those to come may, too.
+        slow = (now - self._started) / (self._worked + max(1, len(self._rows)))
+        each = max((self._finished - self._started) / self._worked, slow)
+        seconds = max(each * remaining - (now - self._finished), each * (remaining - 1))
+        return f"{self._done}/{self._total}" + (f", about {_duration(seconds)} left" if seconds >= 0.5 else "")
+
+    def _table(self) -> Table:
+        """The bars as they stand now."""
+        now = self._clock()
+        table = Table.grid(padding=(0, 1))
+        table.add_column(no_wrap=True, min_width=1)
+        table.add_column()
+        table.add_column(no_wrap=True, min_width=_BAR_WIDTH)
+        table.add_column(no_wrap=True, justify="right", min_width=5)
+        table.add_column()
+        for name, row in self._rows.items():
+            bar = ProgressBar(
+                total=row.total or None, completed=row.done, width=_BAR_WIDTH, pulse=not row.total, animation_time=now
+            )
+            step = f"{row.stage} {row.done}/{row.total}" if row.total else row.stage
+            table.add_row(self._spinner, _plain(name), bar, _clock_face(now - row.started), _plain(step))
+        whole = ProgressBar(total=max(1, self._total), completed=self._done, width=_BAR_WIDTH)
+        note = self._left() or ("" if self._done else "starting")
+        table.add_row(self._spinner, "all jobs", whole, _clock_face(now - self._started), _plain(note))
+        return table
+
+
+def _plain(text: str) -> Text:
+    """`text` as it is (brackets are no markup), on one line that is cut where the terminal is too narrow."""
+    return Text(text, no_wrap=True, overflow="ellipsis")
+
+
+def _clock_face(seconds: float) -> str:
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def _duration(seconds: float) -> str:
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 90
+        else f"{seconds / 60:.0f} min"
+        if seconds < 5400
+        else f"{seconds / 3600:.1f} h"
+    )
+
+
+def to_stdout() -> Console:
+    """A console for results, which go to standard output; progress goes to standard error."""
+    width = None if sys.stdout.isatty() else 160
+    return Console(highlight=False, markup=False, width=width)  # brackets are those of specs

@@ -1,0 +1,181 @@
+"""What a run consists of: cells and evaluators, and how each of them stands against the records that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+import yaml
+from pydantic import JsonValue
+
+from bench.plugins import registry
+from bench.plugins.chosen import Chosen, choose
+from bench.plugins.spec import UsageError
+from bench.results.records import DatasetRecord, Record, RecordError
+from bench.results.results import Results
+from bench.results.store import content_key
+from bench.runs.run_spec import Overwrite, RunSpec
+from bench.types import Attack, Evaluator, Method, Role, evidence_type
+from bench.workbench.cell import Cell, Planned
+from bench.workbench.choice import Choice
+from bench.workbench.inputs import is_code, record_inputs
+
+Condition = Literal["done", "stale", "changed", "failed", "missing"]
+RUNS: Mapping[Overwrite, frozenset[Condition]] = {
+    "never": frozenset({"missing"}),
+    "failed": frozenset({"missing", "failed", "changed"}),
+    "stale": frozenset({"missing", "failed", "changed", "stale"}),
+    "always": frozenset({"missing", "failed", "changed", "stale", "done"}),
+}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How an evaluator of a cell stands, and why it would be run.
+
+    Args:
+        state: "stale" where earlier code computed the record that is there; "changed" where it speaks of other data,
+            sizes, versions or metrics.
+        reason: In words.
+        record: What is there; None where nothing is, or nothing that can be read.
+        planned: What to run: with the metrics that its record already holds beside those asked for.
+    """
+
+    state: Condition
+    reason: str
+    record: Record | None
+    planned: Planned
+
+
+def cells(spec: RunSpec) -> list[Cell]:
+    """Every cell of a run."""
+    return list(dict.fromkeys(Cell(method, choice, spec.device) for choice in spec.choices for method in spec.methods))
+
+
+def evaluators(attacks: Sequence[Chosen[Attack]], metrics: Sequence[str]) -> list[Planned]:
+    """For every kind of evidence that a metric needs, its evaluator: once, or once an attack."""
+    found = []
+    wanted = {name: evidence_type(registry.load("metrics", name)) for name in metrics}
+    for kind in registry.working("evaluators"):
+        cls = cast("type[Evaluator[Any]]", registry.load("evaluators", kind))
+        asked = tuple(name for name, evidence in wanted.items() if evidence is cls.evidence)
+        if not asked:
+            continue
+        if cls.scores is None:
+            found.append(Planned(kind, None, asked))
+        else:
+            found += [
+                Planned(kind, attack, asked) for attack in dict.fromkeys(attacks) if attack.plugin.scores == cls.scores
+            ]
+    if not found:
+        raise UsageError(
+            f"nothing to measure: the metrics {', '.join(metrics) or '(none)'} need an attack, and none is chosen"
+        )
+    return found
+
+
+def work(spec: RunSpec) -> dict[Cell, list[Planned]]:
+    """Every cell of a run with its evaluators: those asked for, then the controls of the attacks."""
+    asked = evaluators(spec.attacks, spec.metrics)
+    found = dict.fromkeys(cells(spec), asked)
+    if not spec.controls:
+        return found
+    for kind in dict.fromkeys(planned.kind for planned in asked):
+        attacking = [planned for planned in asked if planned.kind == kind and planned.attack is not None]
+        if attacking and (roles := attacking[0].evaluator.controls) is not None:
+            for cell in cells(replace(spec, methods=controls(roles, spec.preset))):
+                found[cell] = list(dict.fromkeys([*found.get(cell, []), *attacking]))
+    return found
+
+
+def controls(roles: tuple[Role, Role], preset: str) -> tuple[Chosen[Method], ...]:
+    """The reference methods of those roles."""
+    names = registry.working("methods")
+    return tuple(
+        choose("methods", name, preset) for name in names if vars(registry.load("methods", name)).get("role") in roles
+    )
+
+
+def standing(results: Results, cell: Cell, planned: Planned, data: DatasetRecord | None) -> Standing:
+    """Compare the record that is there with what would be computed now; metrics beyond those asked for do no harm."""
+    try:
+        record = results.record(cell.folder, planned.name)
+    except FileNotFoundError:
+        return Standing("missing", "never ran", None, planned)
+    except (RecordError, OSError) as error:
+        return Standing("changed", str(error), None, planned)
+    held = {name.removeprefix("metric ") for name in record.inputs if name.startswith("metric ")}
+    whole = replace(planned, metrics=tuple(sorted({*planned.metrics, *held})))
+    if record.status in ("failed", "timed-out"):
+        return Standing("failed", f"{record.status} in {record.phase}: {record.reason}", record, whole)
+    data = data or record.dataset
+    if data is None:
+        return Standing("missing", "its data were never opened", record, planned)
+    try:
+        inputs = record_inputs(cell, data, whole)
+    except UsageError:  # a metric of an earlier run is no longer installed
+        whole, inputs = planned, record_inputs(cell, data, planned)
+    if record.key == content_key(inputs):
+        return Standing(
+            "done", record.status if record.status == "ok" else f"not applicable: {record.reason}", record, whole
+        )
+    changes = _differences(record.inputs, inputs)
+    state: Condition = "stale" if changes and all(only_code for _, only_code in changes) else "changed"
+    reason = "changed since: " + ("; ".join(text for text, _ in changes) or "how content keys are made")
+    return Standing(state, reason, record, whole)
+
+
+def to_run(found: Standing, overwrite: Overwrite) -> bool:
+    """Whether an evaluator is run, given how it stands."""
+    return found.state in RUNS[overwrite]
+
+
+def _differences(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> list[tuple[str, bool]]:
+    """Which inputs changed, for values (not hashes of code) from what to what; and whether it is code that changed."""
+    before, after = _flat(old), _flat(new)
+    changed = [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
+    found = []
+    for name in changed:
+        code = is_code(name)
+        text = name if code else f"{name} ({before.get(name)} -> {after.get(name)})"
+        found.append((text, code and name in before and name in after))
+    return found
+
+
+def _flat(inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    found: dict[str, JsonValue] = {}
+    for name, value in inputs.items():
+        found |= {f"{name} {key}": inner for key, inner in value.items()} if isinstance(value, dict) else {name: value}
+    return found
+
+
+def data_key(choice: Choice) -> str:
+    """Under which results keep what a choice of data came to."""
+    return content_key(cast(dict[str, JsonValue], choice.values()))
+
+
+def write_plan(results: Results, cell: Cell, planned: Sequence[Planned]) -> None:
+    """Note what a cell consists of, adding to what was planned before."""
+    text = results.plan(cell.folder)
+    known = [] if text is None else read_plan(text)[1]
+    content = {**cell.values(), "evaluators": [
+        {"kind": each.kind, "attack": None if each.attack is None else str(each.attack), "metrics": list(each.metrics)}
+        for each in {each.name: each for each in [*known, *planned]}.values()
+    ]}  # fmt: skip
+    results.keep_plan(cell.folder, yaml.safe_dump(content, sort_keys=True))
+
+
+def read_plan(text: str) -> tuple[Cell, list[Planned]]:
+    """The cell and evaluators that `write_plan` noted."""
+    found = yaml.safe_load(text)
+    cell = Cell.read(found)
+    planned = [
+        Planned(
+            each["kind"],
+            choose("attacks", each["attack"], cell.choice.preset) if each["attack"] else None,
+            tuple(each["metrics"]),
+        )
+        for each in found["evaluators"]
+    ]
+    return cell, planned

@@ -1,0 +1,1 @@
+"""Distributions, intervals, tests and distances that metrics and attacks share."""

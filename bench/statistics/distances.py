@@ -1,0 +1,126 @@
+"""Euclidean distances between rows from blocked products, trusted only as far as a proven bound of their error goes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from bench.pairs.factors import float32_is_float32
+from bench.types import NotApplicable
+
+BLOCK = 512
+"""Side of the blocks: what is done with a block after its product stays in a core's cache."""
+ROUNDING = {torch.float32: 2.0**-24, torch.float64: 2.0**-53}
+FLOOR = {torch.float32: 2.0**-100, torch.float64: 2.0**-900}
+"""What underflow may cost where no row is longer than 1."""
+
+
+VARYING = 0.05
+"""Columns of the original that vary less than this share of the most varying one may drown all others: divided by their
+deviation, any noise in them is huge (on synthetic chest images, Laplace noise of .2 puts 99 % of all squared distance
+into 1 % of the columns, at the border). Figures without them stand beside the ones that the paper defines."""
+
+
+def standardise(original: Tensor, released: Tensor, *, floor: float = 0.0) -> tuple[Tensor, Tensor]:
+    """Both sets (rows flattened, float64) on the original set's scale: its mean taken off, its deviation divided out.
+
+    Columns that are constant in the original carry no scale and are only centred.
+
+    Args:
+        original: (n, ...).
+        released: (m, ...), rows of the same shape.
+        floor: Columns whose deviation is below this share of the largest are left out; 0 keeps all.
+
+    Raises:
+        NotApplicable: The sets do not live in the same space.
+        ValueError: A row is not finite (the row is named).
+    """
+    if original.shape[1:] != released.shape[1:]:
+        raise NotApplicable(
+            f"distances need one space: raw rows have shape {tuple(original.shape[1:])}, "
+            f"released rows {tuple(released.shape[1:])}"
+        )
+    original, released = (rows.flatten(1).to(torch.float64) for rows in (original, released))
+    for what, rows in (("raw", original), ("released", released)):
+        bad = (~rows.isfinite()).any(dim=1).nonzero()
+        if len(bad):
+            raise ValueError(f"{what} row {int(bad[0])} is not finite ({len(bad)} such rows)")
+    deviation, mean = torch.std_mean(original, dim=0, correction=0)
+    # A constant column's mean may be off by a rounding, which is no deviation.
+    constant = (original == original[:1]).all(dim=0)
+    scale = torch.where(constant | (deviation == 0), 1.0, deviation)
+    mean = torch.where(constant, original[0], mean)
+    original, released = (original - mean) / scale, (released - mean) / scale
+    if floor == 0:
+        return original, released
+    kept = _varies(torch.where(constant, 0.0, deviation), floor)
+    return original[:, kept], released[:, kept]
+
+
+def hardly_varying(original: Tensor) -> bool:
+    """Whether the original (n, ...) has columns that vary less than `VARYING` of the most varying column."""
+    return not bool(_varies(original.flatten(1).to(torch.float64).std(dim=0, correction=0), VARYING).all())
+
+
+def _varies(deviation: Tensor, floor: float) -> Tensor:
+    kept: Tensor = deviation >= floor * deviation.amax()
+    return kept
+
+
+def centred(sets: Sequence[Tensor], centre: Tensor) -> tuple[list[Tensor], float]:
+    """The sets about a centre (d,), divided by a power of two so that no row is longer than 1; and that number.
+
+    It is 0 where all rows lie at the centre.
+    """
+    moved = [rows - centre for rows in sets]
+    longest = max(float(torch.linalg.vector_norm(rows, dim=1).amax()) if len(rows) else 0.0 for rows in moved)
+    if longest == 0:
+        return moved, 0.0
+    unit = 2.0 ** math.ceil(math.log2(longest))
+    return [rows.div_(unit) for rows in moved], unit
+
+
+def widened(rows: Tensor, more: Tensor, dtype: torch.dtype) -> Tensor:
+    """Rows (n, d) and further columns (n, c) side by side, rounded to `dtype`."""
+    wide = torch.empty(len(rows), rows.shape[1] + more.shape[1], dtype=dtype, device=rows.device)
+    wide[:, : rows.shape[1]] = rows
+    wide[:, rows.shape[1] :] = more
+    return wide
+
+
+def precisions(device: torch.device) -> Sequence[torch.dtype]:
+    """The precisions to try in turn: float32 only where its products are not cut short (TF32, bfloat16)."""
+    return list(ROUNDING) if float32_is_float32(device) else [torch.float64]
+
+
+def product_error(d: int, dtype: torch.dtype, *, chunk: int) -> float:
+    """A bound of the relative error of `products` of d columns, rows rounded to `dtype` before: whatever the order of
+    sums, the error is at most this times the sum of the terms' sizes.
+
+    An inner product of c terms errs by at most c u / (1 - c u) of that sum (Higham 2002, "Accuracy and Stability of
+    Numerical Algorithms", equation 3.5); here `chunk` columns at a time, then their results are added. The rest is for
+    rounding the rows, their squares, and what is compared with the bound.
+    """
+    terms = min(d, chunk) + -(-d // chunk) + 12
+    unit = ROUNDING[dtype]
+    return terms * unit / (1 - terms * unit)
+
+
+def products(a: Tensor, b: Tensor, buffers: tuple[Tensor, Tensor], *, chunk: int) -> Tensor:
+    """a b^T (rows, cols), `chunk` columns at a time, in the first buffer; the second is scratch."""
+    total, part = (buffer[: len(a) * len(b)].view(len(a), len(b)) for buffer in buffers)
+    for start in range(0, a.shape[1], chunk):
+        columns = slice(start, start + chunk)
+        torch.mm(a[:, columns], b[:, columns].T, out=part if start else total)
+        if start:
+            total += part
+    return total
+
+
+def buffers_for(block: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Buffers for blocks of at most `block` rows and columns."""
+    first, second = (torch.empty(block * block, dtype=like.dtype, device=like.device) for _ in range(2))
+    return first, second

@@ -1,0 +1,124 @@
+"""What membership figures are compared with: people drawn anew, and membership exchanged among people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bench.evidence import MembershipEvidence
+from bench.seeds import derive, generator
+from bench.statistics.resampling import LEVELS, draw_weights
+from bench.types import NotApplicable
+
+DRAWS = 1000
+TOGETHER = 1_000_000
+"""Numbers that are drawn at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Rows in falling order of one key's scores.
+
+    Args:
+        order: (n,) int64, rows from the highest score down.
+        first, last: (n,) int64, by row: how many rows score higher, and how many at least as high.
+    """
+
+    order: Tensor
+    first: Tensor
+    last: Tensor
+
+    @classmethod
+    def of(cls, scores: Tensor) -> Self:
+        """The ranking of scores (n,)."""
+        order = torch.argsort(scores, descending=True, stable=True)
+        falling = -scores[order]
+        first, last = (torch.searchsorted(falling, -scores, right=right) for right in (False, True))
+        return cls(order, first, last)
+
+    def sums(self, weights: Tensor) -> Tensor:
+        """(b, n + 1): what the first 0, 1, ..., n rows of the order weigh together, for weights (b, n)."""
+        return torch.nn.functional.pad(weights.index_select(1, self.order).cumsum(dim=1), (1, 0))
+
+
+Figure = Callable[[Ranking, Tensor, Tensor], Tensor]
+"""From a key's ranking, and how often each row counts as a member and as none, (b, n) int64 both: (b,) float64."""
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Who the candidates are.
+
+    Args:
+        codes: (n,) int64, the person of each row, from 0.
+        members: (people,) bool.
+    """
+
+    codes: Tensor
+    members: Tensor
+
+    def exchanged(self, draws: int, seed: int) -> Iterator[Tensor]:
+        """Random choices of as many people as are members, in batches (b, members) int64, `draws` in all."""
+        people, chosen = len(self.members), int(self.members.sum())
+        random = generator(seed)
+        for size in _batches(draws, people):
+            places = torch.rand(size, people, generator=random, dtype=torch.float64)
+            yield torch.from_numpy(np.argpartition(places.numpy(), chosen - 1, axis=1)[:, :chosen])
+
+    def rows(self, chosen: Tensor) -> Tensor:
+        """(b, n) int64: 1 where a row belongs to one of the people in (b, members)."""
+        mask = torch.zeros(len(chosen), len(self.members), dtype=torch.int64).scatter_(1, chosen, 1)
+        return mask.index_select(1, self.codes)
+
+
+def people_of(evidence: MembershipEvidence) -> People:
+    """The people behind the candidates; without subjects every row is a person of its own.
+
+    Raises:
+        NotApplicable: There are no members, or no others.
+        ValueError: Somebody is on both sides.
+    """
+    members = evidence.members
+    if not 0 < int(members.sum()) < len(members):
+        raise NotApplicable(
+            f"telling members from others takes both, got {int(members.sum())} members of {len(members)} rows"
+        )
+    codes = torch.arange(len(members))
+    if evidence.subjects is not None:
+        codes = torch.unique(evidence.subjects, return_inverse=True)[1]
+    count = int(codes.max()) + 1
+    inside, outside = (torch.bincount(codes[part], minlength=count) > 0 for part in (members, ~members))
+    if bool((inside & outside).any()):
+        raise ValueError(f"a person is a member or none, got {int((inside & outside).sum())} people who are both")
+    return People(codes, inside)
+
+
+def bootstrap(
+    evidence: MembershipEvidence, rankings: Sequence[Ranking], figure: Figure, *, seed: int
+) -> tuple[float, float, float]:
+    """A figure's mean over keys, and its 95 % interval: people, members and others apart, and keys drawn anew."""
+    members, keys = evidence.members, len(rankings)
+    own, rest = members.long()[None], (~members).long()[None]
+    value = float(torch.stack([figure(ranking, own, rest) for ranking in rankings]).mean())
+    random = generator(derive(seed, "keys"))
+    means = []
+    for number, size in enumerate(_batches(DRAWS, len(members))):
+        weights = torch.zeros(2, size, len(members), dtype=torch.int64)
+        for side, part in enumerate((members, ~members)):
+            subjects = None if evidence.subjects is None else evidence.subjects[part]
+            weights[side][:, part] = draw_weights(subjects, int(part.sum()), size, seed=derive(seed, number, side))
+        found = torch.stack([figure(ranking, *weights) for ranking in rankings], dim=1)
+        means.append(found.gather(1, torch.randint(keys, (size, keys), generator=random)).mean(dim=1))
+    low, high = torch.quantile(torch.cat(means), LEVELS).tolist()
+    return value, low, high
+
+
+def _batches(draws: int, width: int) -> list[int]:
+    """How many draws of `width` numbers to make at a time."""
+    size = max(1, TOGETHER // width)
+    return [min(size, draws - start) for start in range(0, draws, size)]

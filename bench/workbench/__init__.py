@@ -1,0 +1,1 @@
+"""One cell laid out for work: its choice of data, its place, its sizes, its machine."""

@@ -1,0 +1,73 @@
+"""A cell of the benchmark: method x choice of data x device, and what is planned to be measured on it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+from bench.plugins import registry
+from bench.plugins.chosen import Chosen, choose
+from bench.plugins.slug import slug
+from bench.types import Attack, Evaluator, Method
+from bench.workbench.choice import Choice
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one choice of data, on one kind of device ("cpu" or "cuda")."""
+
+    method: Chosen[Method]
+    choice: Choice
+    device: str
+
+    @property
+    def folder(self) -> str:
+        """Where its records lie: readable, and unique through a short hash of the whole cell."""
+        whole = {"method": str(self.method), "device": self.device, **self.choice.identity()}
+        short = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:8]
+        name = f"{slug(self.method.spec.shown)}--{self.choice.preset}-seed{self.choice.seed}--{short}"
+        # An argument that never enters a record (a path) stays out of the folder's name, which does.
+        return f"{slug(self.choice.dataset.placeless.replace(':', '-'))}/{name}"
+
+    def values(self) -> dict[str, Any]:
+        """All of it as plain text and numbers: `read` gives an equal cell."""
+        return {"method": str(self.method), "device": self.device, **self.choice.values()}
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Cell:
+        """The cell that `values` described. Raises UsageError for what cannot be built any more."""
+        choice = Choice.read(values)
+        return cls(choose("methods", str(values["method"]), choice.preset), choice, str(values["device"]))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """An evaluator as planned for a cell, with a record of its own.
+
+    Args:
+        kind: The evaluator's registered name.
+        attack: What it runs, for evaluators of attacks; None for others.
+        metrics: The names of those that are computed from its measurement.
+    """
+
+    kind: str
+    attack: Chosen[Attack] | None
+    metrics: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Of its record."""
+        return self.kind if self.attack is None else f"{self.kind}-{slug(self.attack.spec.shown)}"
+
+    @cached_property
+    def evaluator(self) -> Evaluator[Any]:
+        """The evaluator, with its attack."""
+        cls = cast("type[Any]", registry.load("evaluators", self.kind))
+        return cast("Evaluator[Any]", cls() if self.attack is None else cls(self.attack.plugin))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Planned, (self.kind, self.attack, self.metrics)

@@ -1,0 +1,77 @@
+"""What a figure was measured on: processor, memory, accelerator, versions, and the state of the source."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+import torch
+from pydantic import JsonValue
+
+from bench.plugins.spec import UsageError
+
+PACKAGES = ("veil-bench", "torch", "timm", "numpy", "scikit-learn")
+
+
+def choose_device(wish: str) -> torch.device:
+    """`auto` is the first CUDA device where there is one, else the CPU; an absent device is an error."""
+    if wish == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if wish == "cuda" and not torch.cuda.is_available():
+        raise UsageError("--device cuda: this torch finds no CUDA device; use --device cpu or auto")
+    return torch.device(wish)
+
+
+def hardware(device: torch.device) -> dict[str, JsonValue]:
+    """Names and sizes, without host names or paths."""
+    found: dict[str, JsonValue] = {
+        "device": device.type,
+        "processor": _processor(),
+        "cores": cores(),
+        "threads": torch.get_num_threads(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "system": platform.system(),
+    }
+    if device.type == "cuda":
+        found["accelerator"] = torch.cuda.get_device_name(device)
+    return found
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that results depend on."""
+    return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+
+
+@cache
+def git_state() -> str | None:
+    """Commit of the source tree, with `-dirty` where it was changed; None outside a checkout."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():  # installed as a package, perhaps below somebody else's repository
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
+
+
+@cache
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

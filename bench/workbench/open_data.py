@@ -1,0 +1,100 @@
+"""A choice of data opened: prepared on first use, split, cut to what can be scored, and seen through its extractor."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from pydantic import JsonValue
+
+from bench.contract.preset import PRESETS
+from bench.contract.source import DataError, Source
+from bench.data.prepare import Prepared, prepare
+from bench.data.scorable import scorable
+from bench.data.splits import Splits, split
+from bench.features.space import Space, digest, open_space, read_splits
+from bench.plugins.chosen import choose
+from bench.plugins.spec import parameters
+from bench.progress import report, stage
+from bench.results.records import DatasetRecord
+from bench.seeds import derive
+from bench.workbench.choice import Choice
+from bench.workbench.place import Place
+
+
+def open_data(
+    choice: Choice, place: Place, device: torch.device, *, workers: int = 0
+) -> tuple[Splits, DatasetRecord, Space | None]:
+    """The splits of a data choice, prepared on first use, and what a record says about them.
+
+    Where the choice has `features`, the splits hold those; `device` is what images are read on. The space is that of
+    `scored_in`, None without one.
+    """
+    preset = PRESETS[choice.preset]
+    source = choice.dataset.plugin
+    private = _prepared(source, choice, place, workers)
+    chosen = choice.public or choose("datasets", source.public, choice.preset)
+    own = chosen.name == source.name and chosen.spec.argument is None
+    public = None if own else _prepared(chosen.plugin, choice, place, workers)
+    if public is not None and public.samples.shape[1:] != private.samples.shape[1:]:
+        raise DataError(
+            f"{private.name} has rows of shape {private.samples.shape[1:]}, its public set {public.name} of shape "
+            f"{public.samples.shape[1:]}: choose --public and --size so that they agree"
+        )
+    stage("split")
+    seed = derive(choice.seed, "data")
+    limit = min((cap for cap in (preset.private, choice.limit) if cap is not None), default=None)
+    splits = split(private, public, seed=seed, limit=limit, public_limit=preset.public)
+    splits, dropped = scorable(splits, seed, balanced=choice.balanced)
+    notes = [*private.notes, *dropped]
+    if splits.public_removed:
+        notes.append(f"{splits.public_removed} public rows were left out because the private set holds the same image")
+    parts = {"public": splits.public, "private": splits.private, "control": splits.control, "test": splits.test}
+    record = DatasetRecord(
+        name=private.name,
+        parameters={name: value for name, value in parameters(source).items() if name not in source.confidential},
+        fingerprint=private.fingerprint,
+        public=private.name if public is None else public.name,
+        public_fingerprint=private.fingerprint if public is None else public.fingerprint,
+        rows={name: len(part) for name, part in parts.items()},
+        subjects={name: len(torch.unique(part.subjects)) for name, part in parts.items() if part.subjects is not None},
+        shape=list(splits.private.samples.shape[1:]),
+        findings=list(splits.private.findings),
+        shareable=private.shareable and (public is None or public.shareable),
+        skipped=private.skipped + (public.skipped if public is not None else 0),
+        notes=notes,
+    )
+    if choice.features is None and choice.scored_in is None:
+        return splits, record, None
+    return _seen(choice, place, device, splits, record, private, public or private)
+
+
+def _seen(
+    choice: Choice, place: Place, device: torch.device, splits: Splits, record: DatasetRecord, private: Prepared,
+    public: Prepared,
+) -> tuple[Splits, DatasetRecord, Space | None]:  # fmt: skip
+    """The same through the extractor of the choice."""
+    assert choice.extractor is not None
+    if splits.private.samples.ndim != 4:
+        raise DataError(
+            f"{record.name} is a table: its rows are vectors already, so leave out --features and --scored-in"
+        )
+    rows: dict[str, JsonValue] = {"data": public.fingerprint, "rows": digest([torch.from_numpy(splits.rows["public"])])}
+    space = open_space(
+        choice.extractor, splits.public.to(device), rows=rows, seed=derive(choice.seed, "features"),
+        cache=place.cache,
+    )  # fmt: skip
+    if choice.features is None:
+        name = f"{record.name}, seen through {space.shown}"
+        return splits, record.model_copy(update={"name": name, "scored_in": space.record()}), space
+    splits, features = read_splits(space, splits, private=private, public=public, cache=place.cache)
+    changed = {"name": f"{record.name} as {space.shown}", "shape": [features.dimensions], "features": features}
+    return splits, record.model_copy(update=changed), None
+
+
+def _prepared(source: Source, choice: Choice, place: Place, workers: int) -> Prepared:
+    stage(f"prepare {source.name}")
+    return prepare(
+        source, roots=place.roots, cache=place.cache, size=choice.size, workers=workers,
+        skip_corrupt=choice.skip_corrupt, report=partial(report, f"prepare {source.name}"),
+    )  # fmt: skip

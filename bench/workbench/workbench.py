@@ -1,0 +1,175 @@
+"""A cell laid out for work: its split data on the device, its scheme and its sealed releases, through the store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from bench.contract.preset import PRESETS, Preset
+from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
+from bench.data.splits import balanced_rows
+from bench.features.space import Space
+from bench.plugins.spec import parameters
+from bench.progress import stage
+from bench.results.records import DatasetRecord
+from bench.results.store import Artefact, Store
+from bench.seeds import derive
+from bench.types import Dataset, Key, Method, Release, Scheme
+from bench.workbench.cell import Cell
+from bench.workbench.inputs import fit_inputs, release_inputs, to_fit
+from bench.workbench.open_data import open_data
+from bench.workbench.place import Place
+
+T = TypeVar("T")
+
+
+def drop_releases(cell: Cell, data: DatasetRecord, store: Store, keys: int) -> None:
+    """Delete a cell's stored releases under the first `keys` keys; they can be made again from the scheme."""
+    for number in range(keys):
+        store.drop("releases", release_inputs(cell, data, number))
+
+
+@dataclass(frozen=True, eq=False)
+class Workbench:
+    """One cell ready for its evaluators, all tensors on the cell's device.
+
+    `finding` names the finding whose balanced rows `private` holds; None where it holds the whole private set. `space`
+    is that of `Choice.scored_in`; None without one. `natural` holds the labels of the whole private set before a
+    surplus was withheld; None where none was.
+    """
+
+    cell: Cell
+    preset: Preset
+    method: Method
+    public: Dataset
+    private: Dataset
+    control: Dataset
+    test: Dataset
+    record: DatasetRecord
+    store: Store
+    finding: str | None = None
+    space: Space | None = None
+    natural: Tensor | None = None
+
+    @classmethod
+    def open(cls, cell: Cell, place: Place) -> Self:
+        """Load what the cell needs; the data are prepared if they are not yet."""
+        device = torch.device(cell.device)
+        splits, record, space = open_data(cell.choice, place, device)
+        return cls(
+            cell=cell, preset=PRESETS[cell.choice.preset], method=cell.method.plugin,
+            public=splits.public.to(device), private=splits.private.to(device), control=splits.control.to(device),
+            test=splits.test.to(device), record=record, store=place.results.store, space=space,
+            natural=None if splits.natural is None else splits.natural.to(device),
+        )  # fmt: skip
+
+    @property
+    def device(self) -> torch.device:
+        """The device all tensors of this cell are on."""
+        return torch.device(self.cell.device)
+
+    def seed(self, *names: str | int) -> int:
+        """A seed of this cell by name."""
+        return derive(self.cell.choice.seed, *names)
+
+    def scheme(self) -> Scheme:
+        """The method fitted on the public data, from the store or fresh."""
+        stage("fit")
+
+        def fit() -> Artefact:
+            start = time.perf_counter()
+            method = to_fit(self.method)
+            fitted = self.untouched(method.name, lambda: method.fit(self.public, self.seed("fit")))
+            return Artefact(fitted.state(), {"seconds": time.perf_counter() - start})
+
+        artefact = self.store.ensure("schemes", fit_inputs(self.cell, self.record), fit)
+        return self.method.load({name: tensor.to(self.device) for name, tensor in artefact.tensors.items()})
+
+    def findings_apart(self) -> list[Self]:
+        """This cell cut to the labelled, class-balanced rows of one finding (or of all exclusive classes) at a time.
+
+        The findings with most rows come first, at most `preset.label_findings` of them. What is left is what a data
+        owner publishes for that finding (Syfer, section 5).
+        """
+        whole = self.private
+        if whole.labels is None or not whole.findings:
+            return []
+        if whole.exclusive:
+            groups = {"classes": list(range(len(whole.findings)))}
+        else:
+            groups = {name: [k] for k, name in enumerate(whole.findings)}
+        found = []
+        for name, columns in groups.items():
+            labels = whole.labels[:, columns]
+            rows = balanced_rows(labels, self.seed("task", name))
+            if len(rows):
+                findings = tuple(whole.findings[k] for k in columns)
+                part = replace(whole.take(rows), labels=labels[rows], findings=findings)
+                found.append(replace(self, private=part, finding=name))
+        return sorted(found, key=lambda part: -len(part.private))[: self.preset.label_findings]
+
+    def key(self, scheme: Scheme, number: int) -> Key:
+        """The data owner's key of that number. Another method, or other parameters, get others.
+
+        Under one seed, two amounts of noise would be multiples of each other, and cancel between their releases.
+        """
+        method = (self.method.name, sorted(parameters(self.method).items()))
+        return scheme.sample_key(self.seed("key", repr(method), number))
+
+    def sealed(self, scheme: Scheme, number: int) -> Sealed:
+        """The private rows released under that key, checked, shuffled and stripped of their links."""
+        stage("release")
+
+        def make() -> Artefact:
+            start = time.perf_counter()
+            key = self.key(scheme, number)
+            release = self.untouched(self.method.name, lambda: key.release(self.private))
+            check(release, self.private)
+            done = seal(release, self.seed("seal", number))
+            generator = done.release.generator
+            published = {} if generator is None else generator.state()
+            tensors = {
+                "samples": done.release.samples,
+                "labels": done.release.labels,
+                "links": done.links,
+                "primary": done.primary,
+                **{f"generator.{name}": tensor for name, tensor in published.items()},
+            }
+            present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+            return Artefact(present, {"seconds": time.perf_counter() - start})
+
+        if self.finding is None:
+            artefact = self.store.ensure("releases", release_inputs(self.cell, self.record, number), make)
+        else:
+            artefact = make()  # used once
+        found = {name: tensor.to(self.device) for name, tensor in artefact.tensors.items()}
+        published = {
+            name.removeprefix("generator."): tensor for name, tensor in found.items() if name.startswith("generator.")
+        }
+        generator = scheme.load_generator(published) if published else None
+        release = Release(found["samples"], found.get("labels"), None, generator=generator)
+        return Sealed(release, found.get("links"), found.get("primary"))
+
+    def vectors(self, samples: Tensor) -> Tensor:
+        """Rows (n, ...) as vectors (n, d) float32, for evaluators that work on those.
+
+        Images are read by the extractor of `Choice.scored_in`; without one, they are flattened.
+
+        Raises:
+            NotApplicable: Released rows of another shape than the images that the extractor reads.
+        """
+        return samples.flatten(1) if self.space is None else torch.cat(list(self.space.read(samples)))
+
+    def untouched(self, who: str, work: Callable[[], T]) -> T:
+        """What `work` gives, after making sure that it did not write into the data of this cell."""
+        watched = (self.public, self.private, self.control, self.test)
+        before = [fingerprint(part) for part in watched]
+        result = work()
+        if [fingerprint(part) for part in watched] != before:
+            raise ContractError(f"{who} wrote into the data it was given; it must work on copies")
+        return result

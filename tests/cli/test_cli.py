@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from bench.cli import main, parser
+
+HEAVY = ("torch", "numpy", "pandas", "sklearn", "rich", "pydantic")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys; from bench.cli import parser; parser().format_help(); "
+    code += f"print([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("arguments", [["--jobs", "0"], ["--timeout", "-1"], ["--timeout", "nan"], ["--limit", "x"]])
+def test_numbers_out_of_range_are_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        parser().parse_args(["run", *arguments])
+    assert stopped.value.code == 2
+    assert "expected" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("group", ["methods", "attacks", "datasets", "metrics"])
+def test_list_shows_every_plugin_as_ready(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", group]) == 0
+    out = capsys.readouterr().out
+    assert "ready" in out
+    assert "broken: " not in out
+
+
+@pytest.mark.parametrize("name", ["dp-simple", "contrastive", "mimic", "guesswork"])
+def test_info_names_parameters_and_paper(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", name]) == 0
+    out = capsys.readouterr().out
+    assert "parameters" in out
+    assert "source: " in out
+
+
+def test_info_on_an_unknown_name_gives_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "gueswork"]) == 2
+    assert "did you mean 'guesswork'" in capsys.readouterr().err
+
+
+def test_check_passes_on_a_method_of_this_project(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "identity", "--device", "cpu"]) == 0
+    assert "all checks passed" in capsys.readouterr().out
+
+
+def test_data_commands_prepare_once_and_verify(capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in ("info", "prepare", "verify"):
+        assert main(["data", verb, "digits"]) == 0
+    assert "1797 rows match the fingerprint" in capsys.readouterr().out
+
+
+def test_data_that_are_not_here_exit_with_two(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "prepare", "mimic"]) == 2
+    assert "physionet.org" in capsys.readouterr().err

@@ -1,0 +1,76 @@
+"""Every attack can be held against the reference methods in the same run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.cli import main, parser
+from bench.cli.options import run_spec
+from bench.evaluators.membership import Membership
+from bench.evaluators.reidentification import Reidentification
+from bench.results.records import Record
+from bench.results.results import Results
+from bench.runs.plan import controls, work
+
+ARGUMENTS = ["run", "--method", "dp-simple", "--dataset", "digits", "--preset", "smoke"]
+
+
+def spec(*more: str) -> dict[str, list[str]]:
+    """Method to evaluators, as planned."""
+    planned = work(run_spec(parser().parse_args([*ARGUMENTS, *more])))
+    return {cell.method.name: [evaluator.name for evaluator in found] for cell, found in planned.items()}
+
+
+def test_the_references_are_one_method_of_either_role() -> None:
+    assert sorted(str(found) for found in controls(Reidentification.controls, "smoke")) == ["identity", "noise"]
+    assert sorted(str(found) for found in controls(Membership.controls, "smoke")) == ["constant", "over-fitted-cvae"]
+
+
+def test_all_attacks_come_with_their_controls() -> None:
+    found = spec("--attacks", "all")
+    assert set(spec()) == set(found) == {"dp-simple", "identity", "noise"}
+    assert all(name.startswith("attack-") for method in ("identity", "noise") for name in found[method])
+    assert set(spec("--no-controls")) == {"dp-simple"}
+
+
+def test_attacks_on_membership_come_with_features_or_by_name() -> None:
+    references = {"over-fitted-cvae", "constant"}
+    for more in (["--features", "pixels"], ["--attack", "dcr", "--controls"]):
+        found = spec(*more)
+        assert "membership-dcr" in found["dp-simple"]
+        assert references <= set(found)
+        assert all(name.startswith("membership-") for method in references for name in found[method])
+    assert not any(name.startswith("membership-") for name in spec()["dp-simple"])
+
+
+def test_chosen_attacks_come_with_their_controls_on_request() -> None:
+    assert set(spec("--attack", "chance")) == {"dp-simple"}
+    found = spec("--attack", "chance", "--controls")
+    assert found["identity"] == found["noise"] == ["reidentification-chance"]
+    assert "utility" in found["dp-simple"]
+
+
+def test_without_an_attack_there_is_nothing_to_control() -> None:
+    assert set(spec("--attacks", "none", "--controls")) == {"dp-simple"}
+
+
+def test_a_reference_that_was_asked_for_keeps_all_its_evaluators() -> None:
+    assert "utility" in spec("--method", "noise", "--attack", "chance", "--controls")["noise"]
+
+
+def test_a_run_with_controls_judges_its_attack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = ["--attack", "nearest-neighbour", "--controls", "--metric", "guesswork", "--metric", "reid-auc"]
+    assert main([*ARGUMENTS, *chosen, "--results", str(tmp_path)]) == 0
+    records = [found for _, found in Results(tmp_path).records() if isinstance(found, Record)]
+    assert {record.method.name: record.method.role for record in records} == {
+        "dp-simple": None, "identity": "hides nothing", "noise": "keeps nothing",
+    }  # fmt: skip
+    panels = {path.stem.partition("-")[0]: json.loads(path.read_text()) for path in tmp_path.glob("panels/*/*.json")}
+    attack = panels["dp"]["attacks"]["reidentification-nearest-neighbour"]
+    assert attack["controls"]["hides nothing"]["state"] == "holds"
+    assert attack["standing"] == "certified"
+    assert panels["dp"]["headline"] == "reidentification-nearest-neighbour"
+    assert "nearest-neighbour ?" not in capsys.readouterr().out

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from made.cells import cell, place
+from PIL import Image
+from safetensors.torch import load_file
+from torch import Tensor
+
+from bench.cli import main
+from bench.cli.commands import release as command
+from bench.plugins import registry
+from bench.plugins.spec import parse
+from bench.types import Method, Scheme
+from bench.workbench.workbench import Workbench
+
+
+def release(folder: Path, *arguments: str, out: str = "out", data: str = "digits") -> int:
+    results = str(folder / "results")
+    return main(
+        [
+            "release",
+            "--dataset",
+            data,
+            "--preset",
+            "smoke",
+            "--results",
+            results,
+            "--out",
+            str(folder / out),
+            *arguments,
+        ]
+    )
+
+
+def about(folder: Path) -> dict:
+    return json.loads((folder / "release.json").read_text())
+
+
+def bench(folder: Path, method: str, features: str | None = None) -> Workbench:
+    """The same cell as `bench run` lays it out."""
+    return Workbench.open(cell(method, features=features), place(folder, "other"))
+
+
+def rebuilt(folder: Path, method: str) -> Scheme:
+    built = registry.build("methods", parse(method), "smoke")
+    assert isinstance(built, Method)
+    path = folder / "scheme.safetensors"
+    return built.load(load_file(path) if path.exists() else {})
+
+
+def sorted_rows(samples: Tensor) -> list[list[float]]:
+    return sorted(samples.flatten(1).tolist())
+
+
+def test_published_files_and_key_make_the_same_rows_again(tmp_path: Path) -> None:
+    assert release(tmp_path, "--method", "dp-simple") == 0
+    published = load_file(tmp_path / "out/release.safetensors")
+    private = bench(tmp_path, "dp-simple").private
+    key = rebuilt(tmp_path / "out", "dp-simple").load_key(load_file(tmp_path / "out-key.safetensors"))
+    again = key.release(private)
+    assert sorted_rows(again.samples) == sorted_rows(published["samples"])
+    assert not torch.equal(again.samples, published["samples"])  # they were put in another order
+    assert private.labels is not None
+    assert sorted_rows(published["labels"]) == sorted_rows(private.labels)
+
+
+def test_two_releases_of_the_same_cell_have_other_keys_and_other_rows(tmp_path: Path) -> None:
+    for out in ("a", "b"):
+        assert release(tmp_path, "--method", "dp-simple", out=out) == 0
+    a, b = (load_file(tmp_path / out / "release.safetensors")["samples"] for out in ("a", "b"))
+    assert sorted_rows(a) != sorted_rows(b)
+    assert load_file(tmp_path / "a-key.safetensors") != load_file(tmp_path / "b-key.safetensors")
+
+
+def test_the_same_entropy_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command.secrets, "randbits", lambda bits: 2**bits - 5)
+    for out in ("a", "b"):
+        assert release(tmp_path, "--method", "dp-simple", out=out) == 0
+    for name in ("release.safetensors", "release.json", "scheme.safetensors"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    assert (tmp_path / "a-key.safetensors").read_bytes() == (tmp_path / "b-key.safetensors").read_bytes()
+
+
+def test_description_tells_receivers_all_and_of_the_private_side_nothing(tmp_path: Path) -> None:
+    assert release(tmp_path, "--method", "dp-simple[epsilon=3]") == 0
+    said = about(tmp_path / "out")
+    assert said["method"]["name"] == "dp-simple"
+    assert said["method"]["parameters"]["epsilon"] == 3
+    assert said["claim"]["epsilon"] == pytest.approx(3)
+    assert said["claims"].startswith("epsilon-differential privacy")
+    assert (said["findings"], said["exclusive"], said["shape"]) == (list("0123456789"), True, [1, 8, 8])
+    spoken_of = {"claim", "claims", "exclusive", "findings", "made_by", "method", "schema", "sha256", "shape"}
+    assert set(said) == spoken_of
+    text = (tmp_path / "out/release.json").read_text()
+    for secret in (str(tmp_path), bench(tmp_path, "dp-simple").record.fingerprint, "digits"):
+        assert secret not in text
+    for name, digest in said["sha256"].items():
+        assert hashlib.sha256((tmp_path / "out" / name).read_bytes()).hexdigest() == digest
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"release.json", *said["sha256"]}
+
+
+def test_only_the_key_is_closed_to_others_and_it_lies_outside(tmp_path: Path) -> None:
+    assert release(tmp_path, "--method", "dp-simple", "--key-out", str(tmp_path / "k.safetensors")) == 0
+    assert (tmp_path / "k.safetensors").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o755
+    assert {path.name for path in tmp_path.iterdir()} == {"k.safetensors", "out", "results"}
+
+
+def test_method_without_a_secret_writes_no_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert release(tmp_path, "--method", "blur") == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "results"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"release.json", "release.safetensors"}
+    out = capsys.readouterr().out
+    assert "No key file: this method has no secret" in out
+    assert "Claim: no formal guarantee" in out
+
+
+def test_decoder_is_published_in_place_of_rows_with_what_its_features_need(tmp_path: Path) -> None:
+    method = "cvae[publish=decoder,epochs=3]"
+    assert release(tmp_path, "--method", method, "--features", "eigenspace") == 0
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"release.json", "generator.safetensors", "features.safetensors"}
+    drawn = rebuilt(tmp_path / "out", method).load_generator(load_file(tmp_path / "out/generator.safetensors"))
+    assert drawn.sample(5, 0).samples.shape == (5, *about(tmp_path / "out")["shape"])
+
+
+def test_receivers_read_new_images_into_the_owner_s_features(tmp_path: Path) -> None:
+    assert release(tmp_path, "--method", "cvae[epochs=2]", "--features", "eigenspace[components=6]") == 0
+    said = about(tmp_path / "out")["features"]
+    assert (said["name"], said["images"], said["dimensions"]) == ("eigenspace", [1, 8, 8], 6)
+    reader = registry.build("features", parse("eigenspace[components=6]"), "smoke")
+    read = reader.load(load_file(tmp_path / "out/features.safetensors"))  # type: ignore[attr-defined]
+    images, vectors = (bench(tmp_path, "cvae", space).test.samples for space in (None, "eigenspace[components=6]"))
+    torch.testing.assert_close(read.embed(images), vectors)
+
+
+@pytest.mark.parametrize("method", ["dp-sgd", "cvae", "dauntless"])
+def test_method_that_releases_nothing_says_why_and_leaves_nothing(method, tmp_path, capsys) -> None:
+    assert release(tmp_path, "--method", method) == 2
+    assert f"bench: {method} releases nothing here: " in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} <= {"results"}
+
+
+def test_training_that_diverges_says_so_and_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert release(tmp_path, "--method", "cvae[learning_rate=1e30]", "--features", "pixels") == 2
+    said = capsys.readouterr().err
+    assert "releases nothing here: training diverged in epoch" in said
+    assert "lower learning_rate" in said
+    assert {path.name for path in tmp_path.iterdir()} == {"results"}
+
+
+@pytest.mark.parametrize("method", ["identity", "over-fitted-cvae"])
+def test_reference_rows_are_not_published(method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert release(tmp_path, "--method", method) == 2
+    assert "is there to check attacks" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/mine").touch()
+    assert release(tmp_path, "--method", "blur") == 2
+    assert "--out must be a new or empty folder" in capsys.readouterr().err
+    (tmp_path / "out-key.safetensors").write_text("mine")
+    (tmp_path / "out/mine").unlink()
+    assert release(tmp_path, "--method", "dp-simple") == 2
+    assert "--key-out must be a new file" in capsys.readouterr().err
+    assert (tmp_path / "out-key.safetensors").read_text() == "mine"
+    (tmp_path / "out-key.safetensors").unlink()
+    assert release(tmp_path, "--method", "dp-simple") == 0  # an empty folder will do
+
+
+@pytest.mark.parametrize(
+    "place", [["--key-out", "{out}/key"], ["--results", "{out}/r"], ["--key-out", "{out}/../out/k"]]
+)
+def test_secrets_may_not_lie_in_what_is_published(place, tmp_path, capsys) -> None:
+    (tmp_path / "out").mkdir()
+    assert release(tmp_path, "--method", "dp-simple", *(part.format(out=tmp_path / "out") for part in place)) == 2
+    assert "must lie outside" in capsys.readouterr().err
+    assert not any((tmp_path / "out").iterdir())
+
+
+def test_failure_on_the_last_step_leaves_neither_release_nor_key(tmp_path, monkeypatch, capsys) -> None:
+    replace = Path.replace
+
+    def fill(path: Path, target: Path) -> Path:
+        if target == tmp_path / "out":
+            raise OSError("the disk is full")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", fill)
+    assert release(tmp_path, "--method", "dp-simple") == 2
+    assert "the disk is full" in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} == {"results"}
+
+
+def test_data_that_may_not_be_shared_are_released_for_the_owner_s_eyes(tmp_path, capsys) -> None:
+    for kind in ("a", "b"):
+        (tmp_path / "images" / kind).mkdir(parents=True)
+        for number in range(30):
+            shade = 4 * number + (100 if kind == "b" else 0)
+            Image.new("L", (8, 8), shade).save(tmp_path / "images" / kind / f"{number}.png")
+    data = f"folder:{tmp_path / 'images'}"
+    assert release(tmp_path, "--method", "dp-simple", "--size", "8", data=data) == 0
+    out = capsys.readouterr().out
+    assert "these data may not be shared" in out
+    assert "set-aside people of these same data" in out
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
+    assert str(tmp_path) not in (tmp_path / "out/release.json").read_text()
+
+
+def test_one_release_is_of_one_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert release(tmp_path, "--method", "blur", "--method", "mosaic") == 2
+    assert "got 1 data sets, 2 methods, 1 seeds" in capsys.readouterr().err

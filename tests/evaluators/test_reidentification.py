@@ -1,0 +1,360 @@
+"""The attack evaluator on small made-up cells: what Eve sees, task by task, and what the record says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar, Literal, cast
+
+import pytest
+import torch
+from made.cells import cell as made_cell
+from torch import Tensor
+
+from bench.contract.mechanism import Mechanism
+from bench.contract.preset import PRESETS
+from bench.contract.seal import ContractError
+from bench.evaluators.reidentification import Reidentification
+from bench.evidence import PairEvidence
+from bench.pairs.cosine import CosineScores
+from bench.pairs.sweep import engine
+from bench.results.records import DatasetRecord
+from bench.results.store import Store
+from bench.runs.judge import judge
+from bench.statistics.chance import RARE
+from bench.types import (
+    Attack,
+    Attacker,
+    Dataset,
+    Key,
+    Method,
+    Metric,
+    NotApplicable,
+    Release,
+    Scheme,
+    Score,
+    State,
+    View,
+    paired,
+)
+from bench.workbench.workbench import Workbench
+from methods.dp_simple import DPSimple
+from methods.identity import Identity
+from metrics.guesswork import Guesswork, PatientGuesswork
+from metrics.reid_auc import ReidAUC
+
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class Mixes(Method):
+    """Each released row is raw row i plus half of raw row i + 1."""
+
+    name: ClassVar[str] = "mixes"
+    source: ClassVar[str] = "a test"
+
+    def fit(self, public: Dataset, seed: int) -> Scheme:
+        return MixesScheme()
+
+    def load(self, state: State) -> Scheme:
+        return MixesScheme()
+
+
+@dataclass(frozen=True)
+class Conditional(Identity):
+    """Declares that its samples depend on labels."""
+
+    uses_labels: ClassVar[bool] = True
+
+
+class MixesScheme(Scheme):
+    def sample_key(self, seed: int) -> Key:
+        return MixesKey()
+
+    def load_key(self, state: State) -> Key:
+        return MixesKey()
+
+
+class MixesKey(Key):
+    def release(self, private: Dataset) -> Release:
+        rows = torch.arange(len(private))
+        other = rows.roll(-1)
+        links = torch.cat((torch.stack((rows, rows), dim=1), torch.stack((other, rows), dim=1)))
+        primary = torch.arange(len(links)) < len(rows)
+        return Release(private.samples + 0.5 * private.samples[other], private.labels, links, primary)
+
+    def state(self) -> Mapping[str, Tensor]:
+        return {}
+
+
+@dataclass(frozen=True)
+class Looks(Attack):
+    """Remembers what it was shown, and compares rows."""
+
+    name: ClassVar[str] = "looks"
+    source: ClassVar[str] = "a test"
+    knowledge: ClassVar[str] = "what it is shown"
+    labels: bool = False
+
+    @property
+    def uses_labels(self) -> bool:  # type: ignore[override]
+        return self.labels
+
+    def fit(self, view: View, seed: int) -> Attacker:
+        SEEN.append(view)
+        return LooksAttacker(view)
+
+
+SEEN: list[View] = []
+
+
+@dataclass(frozen=True)
+class LooksAttacker(Attacker):
+    view: View
+
+    def score(self, sealed: Release) -> CosineScores:
+        SEALED.append(sealed)
+        return CosineScores(self.view.candidates.samples.flatten(1), sealed.samples.flatten(1))
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        return {"rows": len(self.view.candidates)}
+
+
+SEALED: list[Release] = []
+
+
+@dataclass(frozen=True)
+class Scribbles(Looks):
+    def fit(self, view: View, seed: int) -> Attacker:
+        view.candidates.samples.zero_()
+        return super().fit(view, seed)
+
+
+class KeepsOne(Identity):
+    def fit(self, public: Dataset, seed: int) -> Scheme:
+        return KeepsOneScheme()
+
+    def load(self, state: State) -> Scheme:
+        return KeepsOneScheme()
+
+
+class KeepsOneScheme(MixesScheme):
+    def sample_key(self, seed: int) -> Key:
+        return KeepsOneKey()
+
+
+class KeepsOneKey(MixesKey):
+    def release(self, private: Dataset) -> Release:
+        return paired(private.samples[:1], None)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Callable[..., Workbench]:
+    SEEN.clear()
+    SEALED.clear()
+
+    def make(labels: Tensor | None, *, exclusive: bool = False, preset: str = "smoke") -> Workbench:
+        n = 24
+        names = () if labels is None else tuple(f"finding {k}" for k in range(labels.shape[1]))
+
+        def part(seed: int) -> Dataset:
+            samples = torch.rand(n, 1, 4, 4, generator=torch.Generator().manual_seed(seed))
+            return Dataset("made", samples, labels, torch.arange(n) // 2, names, exclusive, True)
+
+        record = DatasetRecord(
+            name="made", parameters={}, fingerprint="f", public="made", public_fingerprint="f", rows={"private": n},
+            subjects={}, shape=[1, 4, 4], findings=list(names), shareable=True, skipped=0, notes=[],
+        )  # fmt: skip
+        cell = made_cell(preset=preset)
+        return Workbench(
+            cell, PRESETS[preset], Mixes(), part(1), part(2), part(3), part(4), record, Store(tmp_path / "store")
+        )
+
+    return make
+
+
+class Pools(KeepsOne):
+    """Every row becomes the mean of its group of four."""
+
+    def fit(self, public: Dataset, seed: int) -> Scheme:
+        return PoolsScheme()
+
+    def load(self, state: State) -> Scheme:
+        return PoolsScheme()
+
+
+class PoolsScheme(MixesScheme):
+    def sample_key(self, seed: int) -> Key:
+        return PoolsKey()
+
+
+class PoolsKey(MixesKey):
+    def release(self, private: Dataset) -> Release:
+        groups = private.samples.reshape(-1, 4, *private.samples.shape[1:])
+        return paired(groups.mean(dim=1).repeat_interleave(4, dim=0), None)
+
+
+@dataclass(frozen=True)
+class Knows(Looks):
+    """Knows that row i and the mean of its group belong together, though not the row's place in it."""
+
+    def fit(self, view: View, seed: int) -> Attacker:
+        return LooksAttacker(replace(view, candidates=replace(view.candidates, samples=self._pooled(view))))
+
+    def _pooled(self, view: View) -> Tensor:
+        raw = PRIVATE[0]
+        same = (view.candidates.samples[:, None] == raw[None]).flatten(2).all(dim=2)
+        return PoolsKey().release(Dataset("", raw, None, None, (), False, True)).samples[same.int().argmax(dim=1)]
+
+
+PRIVATE: list[Tensor] = []
+
+
+def columns(*counts: tuple[int, int]) -> Tensor:
+    """(24, k) labels with so many positives and negatives a column, the rest unknown."""
+    made = torch.full((24, len(counts)), NAN)
+    for k, (positive, negative) in enumerate(counts):
+        made[:positive, k], made[positive : positive + negative, k] = 1, 0
+    return made
+
+
+def test_an_attack_without_labels_sees_none_on_either_side(bench: Callable[..., Workbench]) -> None:
+    Reidentification(Looks()).measure(bench(columns((6, 6))))
+    assert SEEN[0].candidates.labels is None
+    assert SEEN[0].candidates.subjects is None
+    assert all(sealed.labels is None and sealed.links is None for sealed in SEALED)
+
+
+def test_every_attack_sees_the_labels_that_released_samples_depend_on(bench: Callable[..., Workbench]) -> None:
+    labels = columns((6, 6))
+    found = Reidentification(Looks()).measure(replace(bench(labels), method=Conditional()))
+    seen = cast(Tensor, SEEN[0].candidates.labels)
+    assert seen.nan_to_num(-1).sort(dim=0).values.equal(labels.nan_to_num(-1).sort(dim=0).values)
+    assert all(cast(Tensor, sealed.labels).shape == labels.shape for sealed in SEALED)
+    assert found.threat_model["labels"].endswith("for the released samples depend on them")
+    assert SEEN[0].candidates.subjects is None
+
+
+def test_an_attack_with_labels_sees_the_balanced_known_rows_of_a_task(bench: Callable[..., Workbench]) -> None:
+    found = Reidentification(Looks(labels=True)).measure(bench(columns((6, 9), (4, 5))))
+    labels = cast(Tensor, SEEN[0].candidates.labels)
+    assert len(SEEN) == 1  # smoke looks at one task: the larger
+    assert labels.shape == (12, 1)
+    assert labels.sum() == 6
+    assert all(cast(Tensor, sealed.labels).shape == (12, 1) for sealed in SEALED)
+    assert found.details == {"finding 0 rows": 12, "pairs counted by": engine()}
+    assert found.threat_model["labels"] == "raw and released labels"
+    assert set(found.evidence) == {"finding 0"}
+
+
+def test_candidates_stand_in_another_order_than_the_owner_released_them_in(bench: Callable[..., Workbench]) -> None:
+    made = replace(bench(columns((6, 6))), method=Identity())
+    evidence = cast(PairEvidence, Reidentification(Looks()).measure(made).evidence[""])
+    owner, eve = (rows.flatten(1) for rows in (made.private.samples, SEEN[0].candidates.samples))
+    places = [int((owner == row).all(dim=1).nonzero()) for row in eve]
+    assert sorted(places) == list(range(len(owner)))
+    assert sum(a + 1 == b for a, b in pairwise(places)) < 6
+    # The links followed: whoever compares rows finds them all.
+    assert Guesswork()(evidence).value == ReidAUC()(evidence).value == 1
+
+
+def test_an_attack_that_writes_into_its_candidates_is_stopped(bench: Callable[..., Workbench]) -> None:
+    with pytest.raises(ContractError, match="wrote into the data"):
+        Reidentification(Scribbles()).measure(bench(columns((6, 6))))
+
+
+def test_releases_of_too_few_rows_are_not_applicable(bench: Callable[..., Workbench]) -> None:
+    with pytest.raises(NotApplicable, match="releases too few of the rows"):
+        Reidentification(Looks()).measure(replace(bench(None), method=KeepsOne()))
+
+
+def test_every_task_is_attacked_where_the_preset_says_so(bench: Callable[..., Workbench]) -> None:
+    made = replace(bench(columns((6, 9), (4, 5))), preset=replace(PRESETS["smoke"], label_findings=None))
+    assert list(Reidentification(Looks(labels=True)).measure(made).evidence) == ["finding 0", "finding 1"]
+
+
+def test_exclusive_classes_are_one_task_of_equal_classes(bench: Callable[..., Workbench]) -> None:
+    labels = torch.nn.functional.one_hot(torch.tensor([0] * 10 + [1] * 8 + [2] * 6), 3).float()
+    Reidentification(Looks(labels=True)).measure(bench(labels, exclusive=True))
+    assert cast(Tensor, SEEN[0].candidates.labels).sum(0).tolist() == [6, 6, 6]
+
+
+def test_an_attack_with_labels_is_not_applicable_without_any(bench: Callable[..., Workbench]) -> None:
+    with pytest.raises(NotApplicable, match="reads labels"):
+        Reidentification(Looks(labels=True)).measure(bench(None))
+
+
+def test_primary_links_are_counted_beside_all_links(bench: Callable[..., Workbench]) -> None:
+    evidence = cast(PairEvidence, Reidentification(Looks()).measure(bench(columns((6, 6)))).evidence[""])
+    assert evidence.primary is not None
+    assert len(evidence.images.links) == 48
+    assert len(evidence.primary.links) == 24
+    assert int(evidence.primary.counts[0][0].linked.sum()) < int(evidence.images.counts[0][0].linked.sum())
+
+
+def test_of_several_tasks_the_worst_counts_and_each_is_told(bench: Callable[..., Workbench]) -> None:
+    made = replace(bench(columns((6, 9), (4, 5))), preset=replace(PRESETS["smoke"], label_findings=None))
+    evidence: Any = Reidentification(Looks(labels=True)).measure(made).evidence
+    for metric in (Guesswork(), ReidAUC()):
+        each = {task: metric(part) for task, part in evidence.items()}
+        score = judge(cast(Any, metric), evidence)
+        beats = {task: part.p is not None and part.p * len(each) < RARE for task, part in each.items()}
+        values = [part.value for task, part in each.items() if beats[task] or not any(beats.values())]
+        assert score.value == (min(values) if metric.better == "higher" else max(values))
+        assert set(score.parts) == set(each)
+
+
+@dataclass(frozen=True)
+class Given(Metric[Any]):
+    """The score that it is handed."""
+
+    name: ClassVar[str] = "given"
+    unit: ClassVar[str] = ""
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    source: ClassVar[str] = "a test"
+
+    def __call__(self, evidence: Any) -> Score:
+        return cast(Score, evidence)
+
+
+def test_few_guesses_among_few_rows_do_not_hide_a_task_that_was_broken() -> None:
+    large = Score(40.0, None, None, 4000, null=4000.0, p=0.0001)
+    small = Score(28.0, None, None, 30, null=30.0, p=0.9)
+    lucky = Score(60.0, None, None, 30, null=30.0, p=0.0001)
+    score = judge(cast(Any, Given()), cast(Any, {"small": small, "large": large, "lucky": lucky}))
+    assert (score.value, score.p) == (40.0, pytest.approx(0.0003))
+    assert score.note.startswith("worst of 3 tasks: large")
+
+
+def test_the_level_of_people_is_held_against_exchanged_people(bench: Callable[..., Workbench]) -> None:
+    evidence = cast(PairEvidence, Reidentification(Looks()).measure(bench(columns((6, 6)))).evidence[""])
+    assert evidence.patients is not None
+    assert len(evidence.patients.whole) == len(evidence.patients.permuted) == PRESETS["smoke"].keys
+    score = PatientGuesswork()(evidence)
+    assert score.null is not None
+    assert score.p is not None
+    assert score.value < score.null
+
+
+def test_two_amounts_of_noise_under_one_seed_do_not_cancel_between_releases(bench: Callable[..., Workbench]) -> None:
+    made = [replace(bench(None), method=DPSimple(scale=scale)) for scale in (10.0, 20.0)]
+    noise = []
+    for one in made:
+        scheme = one.scheme()
+        mechanism = cast(Mechanism, scheme.mechanism())
+        release = one.key(scheme, 0).release(one.private)
+        noise.append(mechanism.noise(mechanism.locate(one.private), mechanism.observe(release)).flatten())
+    # Of n independent pairs the correlation has deviation 1 / sqrt(n): 4.5 of them are 7 in a million.
+    assert abs(float(torch.corrcoef(torch.stack(noise))[0, 1])) < 4.5 / len(noise[0]) ** 0.5
+
+
+def test_guesswork_among_all_rows_counts_groups_whole(bench: Callable[..., Workbench]) -> None:
+    """Of groups of k that nobody can tell apart the best-scored comes first: k k pairs tie, k of them right."""
+    cell = replace(bench(None), method=Pools())
+    PRIVATE[:] = [cell.private.samples]
+    score = Guesswork()(cast(PairEvidence, Reidentification(Knows()).measure(cell).evidence[""]))
+    k = 4
+    assert score.parts["all rows"].value == pytest.approx((k * k + 1) / (k + 1))
+    assert score.value < score.parts["all rows"].value  # half samples hold halves of groups

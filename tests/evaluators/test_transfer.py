@@ -1,0 +1,206 @@
+"""Which routes between original and released rows are taken, with which labels, and which are left out and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, cast
+
+import pytest
+import torch
+from made.cells import cell as made_cell
+from torch import Tensor
+
+from bench.contract.preset import PRESETS
+from bench.evaluators.learning_curve import LearningCurve
+from bench.evaluators.transfer import Transfer
+from bench.evaluators.utility import Utility
+from bench.results.records import DatasetRecord
+from bench.results.store import Store
+from bench.statistics.roc import auc
+from bench.types import Classifier, Dataset, Evaluator, Key, Method, NotApplicable, Release, Scheme, State, paired
+from bench.workbench.workbench import Workbench
+
+N, D = 60, 1  # a single column: any step in the right direction orders the rows as well as can be
+SEEN: list[Tensor | None] = []
+
+
+class MirrorKey(Key):
+    """Rows change their sign, labels their meaning, and places are turned round."""
+
+    def release(self, private: Dataset) -> Release:
+        SEEN.append(private.labels)
+        rows = torch.arange(len(private))
+        links = torch.stack((rows.flip(0), rows), dim=1)
+        return Release(-private.samples.flip(0), None if private.labels is None else 1 - private.labels.flip(0), links)
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        return -samples
+
+    def decode(self, scores: Tensor) -> Tensor:
+        return 1 - scores
+
+    def state(self) -> State:
+        return {}
+
+
+class DoubledKey(MirrorKey):
+    """Twice as many columns."""
+
+    def release(self, private: Dataset) -> Release:
+        return paired(private.samples.repeat(1, 2), private.labels)
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        return samples.repeat(1, 2)
+
+    def decode(self, scores: Tensor) -> Tensor:
+        return scores
+
+
+class UnlinkedKey(DoubledKey):
+    """Rows of which nobody knows whose they are."""
+
+    def release(self, private: Dataset) -> Release:
+        return Release(private.samples, private.labels, None)
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        return samples
+
+
+class OnceKey(UnlinkedKey):
+    """Refuses any rows but those with labels."""
+
+    def release(self, private: Dataset) -> Release:
+        if private.labels is None:
+            raise NotApplicable("labels are needed")
+        return paired(private.samples, private.labels)
+
+
+class PublishingKey(UnlinkedKey):
+    """Publishes the first column as a classifier, and no row."""
+
+    def release(self, private: Dataset) -> Release:
+        raise NotApplicable("nothing is released")
+
+    def classifier(self, private: Dataset) -> Classifier:
+        return lambda rows: rows[:, :1]
+
+
+KEYS = {key.__name__: key for key in (MirrorKey, DoubledKey, UnlinkedKey, OnceKey, PublishingKey)}
+
+
+@dataclass(frozen=True)
+class Made(Method):
+    """Hands out keys of one kind."""
+
+    name: ClassVar[str] = "made"
+    source: ClassVar[str] = "nowhere"
+    key: str = "MirrorKey"
+
+    def fit(self, public: Dataset, seed: int) -> Scheme:
+        return MadeScheme(self.key)
+
+    def load(self, state: State) -> Scheme:
+        return MadeScheme(self.key)
+
+
+@dataclass(frozen=True)
+class MadeWithLabels(Made):
+    """Declares that its released rows depend on labels."""
+
+    uses_labels: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class MadeScheme(Scheme):
+    key: str
+
+    def sample_key(self, seed: int) -> Key:
+        return KEYS[self.key]()
+
+    def load_key(self, state: State) -> Key:
+        return KEYS[self.key]()
+
+
+def part(seed: int) -> Dataset:
+    """Rows that are 4 deviations higher where the label is 1."""
+    labels = (torch.arange(N) % 3 == 0).float()[:, None]
+    samples = torch.randn(N, D, generator=torch.Generator().manual_seed(seed))
+    samples[:, 0] += 4 * labels[:, 0]
+    return Dataset("made", samples, labels, torch.arange(N) // 2, ("finding",), False, True)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Workbench:
+    SEEN.clear()
+    record = DatasetRecord(
+        name="made", parameters={}, fingerprint="f", public="made", public_fingerprint="f", rows={"private": N},
+        subjects={}, shape=[D], findings=["finding"], shareable=True, skipped=0, notes=[],
+    )  # fmt: skip
+    parts = (part(seed) for seed in range(1, 5))
+    return Workbench(
+        made_cell(),
+        PRESETS["smoke"],
+        Made(),
+        *parts,
+        record,
+        Store(tmp_path / "store"),
+    )
+
+
+def routes(bench: Workbench, key: str) -> tuple[dict[str, float], dict[str, str]]:
+    """The AUC of every route taken, and why others were not."""
+    found = Transfer().measure(replace(bench, method=replace(cast(Made, bench.method), key=key)))
+    taken = found.evidence[""].by_route
+    left_out = cast("dict[str, str]", found.details.get("left out", {}))
+    return {name: auc(part.scores[0][:, 0], part.labels[:, 0]) for name, part in taken.items()}, left_out
+
+
+def test_predictions_are_decoded_and_released_rows_keep_the_labels_of_their_raw_rows(bench: Workbench) -> None:
+    taken, left_out = routes(bench, "MirrorKey")
+    # Two groups 4 deviations apart have an AUC of .998. A model of mirrored rows takes raw ones for their opposites.
+    assert min(taken["o/o"], taken["p/p"]) > 0.95
+    assert max(taken["o/p"], taken["p/o"]) < 0.05
+    assert not left_out
+
+
+def test_only_methods_that_declare_it_see_the_labels_of_released_test_rows(bench: Workbench) -> None:
+    routes(bench, "MirrorKey")
+    assert [labels is None for labels in SEEN] == [False, True, True]
+    SEEN.clear()
+    found = Transfer().measure(replace(bench, method=MadeWithLabels(), store=Store(bench.store.root / "other")))
+    assert not any(labels is None for labels in SEEN)
+    assert "depend on their true labels" in str(found.details["note"])
+
+
+@pytest.mark.parametrize("evaluator", [Utility(), LearningCurve()])
+def test_utility_of_rows_made_with_their_labels_says_so(bench: Workbench, evaluator: Evaluator[Workbench]) -> None:
+    assert "note" not in evaluator.measure(bench).details
+    found = evaluator.measure(replace(bench, method=MadeWithLabels(), store=Store(bench.store.root / "other")))
+    assert "depend on their true labels" in str(found.details["note"])
+
+
+def test_rows_of_another_shape_are_not_tested_on(bench: Workbench) -> None:
+    taken, left_out = routes(bench, "DoubledKey")
+    assert set(taken) == {"o/o", "p/p"}
+    assert left_out["p/o"] == "trained on rows of shape (2,), tested on rows of shape (1,)"
+    assert taken["p/p"] > 0.95
+
+
+@pytest.mark.parametrize(("key", "reason"), [("UnlinkedKey", "one row a raw row"), ("OnceKey", "labels are needed")])
+def test_released_test_rows_that_cannot_be_had_are_left_out_with_the_reason(
+    bench: Workbench, key: str, reason: str
+) -> None:
+    taken, left_out = routes(bench, key)
+    assert set(taken) == {"o/o", "p/o"}
+    assert set(left_out) == {"o/p", "p/p"}
+    assert all(reason in text for text in left_out.values())
+    assert taken["p/o"] > 0.95
+
+
+def test_a_published_classifier_is_taken_in_place_of_bobs(bench: Workbench) -> None:
+    taken, _ = routes(bench, "PublishingKey")
+    assert set(taken) == {"p/o"}
+    found = Utility().measure(replace(bench, method=Made("PublishingKey")))
+    assert torch.equal(found.evidence[""].scores[0], bench.test.samples[:, :1])
+    assert found.details["bob"] == []

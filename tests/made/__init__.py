@@ -1,0 +1,1 @@
+"""What tests share: small schemes, releases, images, records and evidence."""

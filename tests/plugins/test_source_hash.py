@@ -1,0 +1,168 @@
+"""The hash follows what code does, not how it is worded."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.plugins import source_hash as module
+from bench.plugins.source_hash import modules_hash, source_hash
+from methods.identity import Identity
+from methods.noise import Noise
+
+PLUGIN = '''"""A method."""
+
+from methods.probe_maths import double
+
+
+class Mine:
+    """Doubles."""
+
+    def run(self, value: int) -> int:
+        """Twice the value."""
+        return double(value)  # see probe_maths
+'''
+MATHS = '''"""Numbers."""
+
+
+def double(value: int) -> int:
+    """Twice `value`."""
+    return value + value
+'''
+Hash = Callable[[str, str], str]
+
+
+@pytest.fixture
+def hash_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hash]:
+    """The hash of a plug-in's text, given the text of a project module that it imports."""
+    import methods
+
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
+
+    def forget() -> None:
+        importlib.invalidate_caches()
+        modules_hash.cache_clear()
+        module._locate.cache_clear()
+        sys.modules.pop("methods.probe_maths", None)
+
+    def run(plugin: str, maths: str) -> str:
+        (tmp_path / "plugin.py").write_text(plugin)
+        (tmp_path / "probe_maths.py").write_text(maths)
+        forget()
+        return modules_hash(tmp_path / "plugin.py")
+
+    yield run
+    forget()
+
+
+def test_a_reworded_column_of_a_metric_does_not_count_and_its_direction_does(hash_of: Hash) -> None:
+    column = '    """Doubles."""\n    better: str = "{}"\n    column: ClassVar[Column] = Column("Mine", "{}", "Cost")\n'
+    plain, reworded, turned = (
+        hash_of(PLUGIN.replace('    """Doubles."""\n', column.format(better, meaning)), MATHS)
+        for better, meaning in (("lower", "A sentence."), ("lower", "A better sentence."), ("higher", "A sentence."))
+    )
+    assert plain == reworded != turned
+
+
+def test_a_hash_is_sixteen_hex_digits_and_stable() -> None:
+    found = source_hash(Identity)
+    assert len(found) == 16
+    assert int(found, 16) >= 0
+    modules_hash.cache_clear()
+    assert source_hash(Identity) == found
+
+
+def test_different_methods_have_different_hashes() -> None:
+    assert source_hash(Identity) != source_hash(Noise)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Twice the value.", "Two times the value."),
+        ("# see probe_maths", "# another remark"),
+        ("  # see probe_maths", ""),
+        ('    """Doubles."""\n', '    """Doubles.\n\n    At length.\n    """\n'),
+        ('"""A method."""\n\n', '"""A method."""\n\n\n'),
+        ("double(value)", "double( value )"),
+    ],
+)
+def test_words_comments_and_spaces_do_not_change_it(hash_of: Hash, old: str, new: str) -> None:
+    assert old in PLUGIN
+    assert hash_of(PLUGIN.replace(old, new), MATHS) == hash_of(PLUGIN, MATHS)
+
+
+def test_a_reworded_docstring_of_an_imported_module_does_not_change_it(hash_of: Hash) -> None:
+    assert hash_of(PLUGIN, MATHS.replace("Twice `value`.", "Double.")) == hash_of(PLUGIN, MATHS)
+
+
+def test_a_change_of_the_code_changes_it(hash_of: Hash) -> None:
+    assert hash_of(PLUGIN.replace("double(value)", "double(value) + 1"), MATHS) != hash_of(PLUGIN, MATHS)
+
+
+def test_a_growing_contract_does_not_change_it(hash_of: Hash, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(module, "CONTRACT", tmp_path / "probe_maths.py")
+    assert hash_of(PLUGIN, MATHS) == hash_of(PLUGIN, MATHS.replace("value + value", "value * 2"))
+
+
+def test_a_change_in_an_imported_module_changes_it(hash_of: Hash) -> None:
+    assert hash_of(PLUGIN, MATHS.replace("value + value", "value * 2")) != hash_of(PLUGIN, MATHS)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import methods.probe_maths",
+        "from methods import probe_maths",
+        "from methods.probe_maths import double as twice",
+    ],
+)
+def test_every_way_to_import_is_followed(hash_of: Hash, statement: str) -> None:
+    changed = MATHS.replace("value + value", "value * 2")
+    assert hash_of(statement, changed) != hash_of(statement, MATHS)
+
+
+def test_a_text_that_is_no_docstring_counts(hash_of: Hash) -> None:
+    plugin = 'WORDS = "one"\n'
+    assert hash_of(plugin.replace("one", "two"), MATHS) != hash_of(plugin, MATHS)
+
+
+def test_removing_the_only_docstring_does_not_change_it(hash_of: Hash) -> None:
+    plugin = 'def work(value):\n    """Words."""\n    return value\n'
+    assert hash_of(plugin.replace('    """Words."""\n', ""), MATHS) == hash_of(plugin, MATHS)
+
+
+def package(folder: Path, helper: str, plugin: str) -> Path:
+    """A package of somebody else, with a plug-in that imports a module beside it and one outside."""
+    (folder / "outside_package").mkdir(exist_ok=True)
+    for name, text in (("__init__", ""), ("helper", helper), ("plugin", plugin)):
+        (folder / "outside_package" / f"{name}.py").write_text(text)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "outside_package"]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+    modules_hash.cache_clear()
+    module._locate.cache_clear()
+    return folder / "outside_package" / "plugin.py"
+
+
+@pytest.mark.parametrize(
+    "statement", ["from . import helper", "from .helper import double", "from outside_package.helper import double"]
+)
+def test_a_plugin_of_somebody_else_follows_its_own_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    changed = modules_hash(package(tmp_path, MATHS.replace("value + value", "value * 2"), statement))
+    assert changed != modules_hash(package(tmp_path, MATHS, statement))
+
+
+def test_modules_of_others_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "outside_module.py").write_text(MATHS)
+    before = modules_hash(package(tmp_path, "", "import outside_module, torch"))
+    (tmp_path / "outside_module.py").write_text(MATHS.replace("value + value", "value * 2"))
+    assert modules_hash(package(tmp_path, "", "import outside_module, torch")) == before

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+import torch
+
+from bench.results.store import Artefact, CorruptArtefactWarning, Store, content_key, write_atomically
+
+INPUTS = {"method": "x", "seed": 1}
+
+
+def _make(calls: list[int]) -> Artefact:
+    calls.append(1)
+    return Artefact({"a": torch.arange(6.0).reshape(2, 3).T}, {"seconds": 1.5})
+
+
+def test_an_artefact_is_made_once(tmp_path: Path) -> None:
+    store, calls = Store(tmp_path / "s"), []
+    first, second = (store.ensure("schemes", INPUTS, lambda: _make(calls)) for _ in range(2))
+    assert len(calls) == 1
+    assert torch.equal(first.tensors["a"], second.tensors["a"])
+    assert second.notes == {"seconds": 1.5}
+
+
+def test_other_inputs_are_another_artefact(tmp_path: Path) -> None:
+    store, calls = Store(tmp_path / "s"), []
+    store.ensure("schemes", INPUTS, lambda: _make(calls))
+    store.ensure("schemes", {**INPUTS, "seed": 2}, lambda: _make(calls))
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "manifest"])
+def test_a_corrupted_artefact_is_made_again_with_a_warning(tmp_path: Path, damage: str) -> None:
+    store, calls = Store(tmp_path / "s"), []
+    store.ensure("schemes", INPUTS, lambda: _make(calls))
+    folder = tmp_path / "s" / "schemes" / content_key(INPUTS)
+    data = folder / "data.safetensors"
+    content = bytearray(data.read_bytes())
+    if damage == "flip":
+        content[-1] ^= 1
+        data.write_bytes(content)
+    elif damage == "truncate":
+        data.write_bytes(content[: len(content) // 2])
+    else:
+        (folder / "manifest.json").write_text("{")
+    with pytest.warns(CorruptArtefactWarning, match="is corrupt"):
+        again = store.ensure("schemes", INPUTS, lambda: _make(calls))
+    assert len(calls) == 2
+    assert again.tensors["a"].shape == (3, 2)
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+
+    def fail() -> Artefact:
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        store.ensure("schemes", INPUTS, fail)
+    assert not store.has("schemes", INPUTS)
+
+
+def test_only_its_owner_can_enter_the_store(tmp_path: Path) -> None:
+    Store(tmp_path / "s").ensure("schemes", INPUTS, lambda: _make([]))
+    assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o700
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.json"
+    write_atomically(path, b"old")
+    monkeypatch.setattr("os.fsync", lambda handle: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        write_atomically(path, b"new")
+    assert path.read_text() == "old"
+    assert [found.name for found in tmp_path.iterdir()] == ["a.json"]

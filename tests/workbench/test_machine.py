@@ -1,0 +1,81 @@
+"""What a record says about the machine, and what it must not say."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import platform
+import re
+import socket
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import torch
+
+from bench.plugins.spec import UsageError
+from bench.workbench import machine
+from bench.workbench.machine import PACKAGES, choose_device, git_state, hardware, versions
+
+
+def test_an_absent_device_is_an_error_and_never_a_silent_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(UsageError, match=r"--device cuda: .* use --device cpu or auto"):
+        choose_device("cuda")
+
+
+@pytest.mark.parametrize("present", [True, False])
+def test_auto_takes_cuda_where_there_is_one(monkeypatch: pytest.MonkeyPatch, present: bool) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: present)
+    assert choose_device("auto").type == ("cuda" if present else "cpu")
+    assert choose_device("cpu").type == "cpu"
+
+
+def test_hardware_names_sizes_but_neither_host_nor_user_nor_path() -> None:
+    found = hardware(torch.device("cpu"))
+    assert found.keys() == {"device", "processor", "cores", "threads", "memory_gib", "system"}
+    assert found["device"] == "cpu"
+    assert found["threads"] == torch.get_num_threads()
+    assert isinstance(found["memory_gib"], float)
+    assert found["memory_gib"] > 0
+    text = json.dumps(found)
+    words = set(re.split(r'[\s",:]+', text))
+    assert not words & {socket.gethostname(), platform.node(), getpass.getuser()}
+    assert str(Path.home()) not in text
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_hardware_names_the_accelerator() -> None:
+    assert hardware(torch.device("cuda"))["accelerator"] == torch.cuda.get_device_name()
+
+
+def test_versions_are_those_installed() -> None:
+    found = versions()
+    assert found["python"] == platform.python_version()
+    assert {name: found[name] for name in PACKAGES} == {name: version(name) for name in PACKAGES}
+
+
+def test_a_processor_without_a_model_name_still_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: "processor : 0\n")
+    assert machine._processor.__wrapped__() == platform.machine()
+
+    def absent(*_: object, **__: object) -> str:
+        raise OSError
+
+    monkeypatch.setattr(Path, "read_text", absent)
+    assert machine._processor.__wrapped__()
+
+
+def test_outside_a_checkout_there_is_no_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise subprocess.CalledProcessError(128, "git")
+
+    monkeypatch.setattr(machine.subprocess, "run", fail)
+    assert git_state.__wrapped__() is None
+
+
+def test_a_commit_is_short_and_says_whether_the_tree_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = subprocess.CompletedProcess([], 0, stdout="0123456789ab-dirty\n")
+    monkeypatch.setattr(machine.subprocess, "run", lambda *_, **__: done)
+    assert git_state.__wrapped__() == "0123456789ab-dirty"
