@@ -31,7 +31,7 @@ def stirred(shape, seed=0, **sizes):
 
 
 @cache
-def trained(precision="float32", steps=120):
+def trained(precision="float32", steps=60):
     images = smooth(160, (1, 16, 16))
     with seeded(0):
         flow = Glow((1, 16, 16), levels=2, depth=4, width=16, precision=precision)
