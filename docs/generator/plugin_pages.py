@@ -72,8 +72,13 @@ def about(name: str, cls: type) -> str:
 
 def adding(group: registry.Group) -> str:
     """The title of the page that shows how to add a plug-in to the group."""
+    return f"Add {_one(group)}"
+
+
+def _one(group: registry.Group) -> str:
+    """A plug-in of the group with its article."""
     noun = registry.noun(group)
-    return f"Add {'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 def add_path(group: registry.Group) -> str:
@@ -91,11 +96,12 @@ def _page(group: registry.Group, entry: registry.Entry, targets: Mapping[str, st
     cls = registry.load(group, entry.name)
     doc = read(cls.__doc__)
     module = inspect.getmodule(cls)
-    overview = f"[{registry.noun(group)}]({relative(f'{folder(group)}/index.md', here)})"
-    contract = f"[what a {registry.noun(group)} declares]({relative(add_path(group), here)}#what-to-declare)"
+    article, _, noun = _one(group).partition(" ")
+    overview = f"{article.capitalize()} [{noun}]({relative(f'{folder(group)}/index.md', here)})"
+    contract = f"[what {_one(group)} declares]({relative(add_path(group), here)}#what-to-declare)"
     return Page(here, entry.name, join(
         head,
-        f"A {overview} from {prose.line(entry.origin)}. **{prose.line(doc.summary)}**",
+        f"{overview} from {prose.line(entry.origin)}. **{prose.line(doc.summary)}**",
         prose.block(doc.text),
         table(("declared", "as"), [(f"**{_label(name)}**", prose.line(text)) for name, text in facts(cls).items()]),
         f"In the code: {prose.code(cls.__module__)}, class `{cls.__name__}`. What the declarations mean: {contract}.",

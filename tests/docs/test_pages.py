@@ -102,6 +102,11 @@ def test_presets_and_every_field_of_a_record_are_shown(site: Mapping[str, str]) 
     assert [name for name in parts if name.lower() not in anchors(site["records.md"])] == []
 
 
+def test_every_field_of_a_record_is_explained(site: Mapping[str, str]) -> None:
+    rows = [line.strip("| ").split(" | ") for line in site["records.md"].splitlines() if line.startswith("| `")]
+    assert [row[0] for row in rows if len(row) < 4] == []
+
+
 def test_links_resolve(site: Mapping[str, str], markdown: Mapping[str, str]) -> None:
     beside = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*") if path.is_file()}
     assert broken(markdown, beside | (site.keys() - markdown.keys())) == []
