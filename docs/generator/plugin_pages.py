@@ -14,7 +14,7 @@ from bench.workbench.presets import PRESETS
 from docs.generator.docstrings import arguments, read
 from docs.generator.markdown import Prose, join, table
 from docs.generator.page import Page, relative
-from docs.generator.types import default, value, words
+from docs.generator.types import default, fields, value, words
 
 _ELSEWHERE = ("name", "presets")  # shown as the title and as a table of their own
 
@@ -119,12 +119,12 @@ def _page(group: registry.Group, entry: registry.Entry, targets: Mapping[str, st
 
 def facts(cls: type) -> dict[str, str]:
     """What a class declares beside its parameters, in words: its own declarations first, then those it inherits."""
-    fields = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+    parameters = {field.name for field in fields(cls)}
     found: dict[str, str] = {}
     for parent in cls.__mro__:
         for name in (*vars(parent).get("__annotations__", {}), *vars(parent)):
             declared = inspect.getattr_static(cls, name, None)
-            if name.startswith("_") or name in (*fields, *_ELSEWHERE) or not _plain(declared):
+            if name.startswith("_") or name in (*parameters, *_ELSEWHERE) or not _plain(declared):
                 continue
             found.setdefault(name, "")
             found |= _shown(name, declared) if not found[name] else {}
@@ -157,14 +157,14 @@ def _label(name: str) -> str:
 
 
 def _parameters(cls: type, prose: Prose) -> str:
-    fields = [field for field in dataclasses.fields(cls) if field.init]
-    if not fields:
+    given = [field for field in fields(cls) if field.init]
+    if not given:
         return "None."
     hints, helps = get_type_hints(cls), arguments(cls)
     return table(("parameter", "type", "default", "what it is"), [
         (f"`{field.name}`", prose.line(words(hints[field.name])), prose.line(_default(cls, field)),
          prose.line(helps.get(field.name, "")))
-        for field in fields
+        for field in given
     ])  # fmt: skip
 
 
@@ -178,7 +178,7 @@ def _sizes(cls: type) -> str:
     """What the presets set, a column a preset; parameters that none of them sets are left out."""
     presets = getattr(cls, "presets", {})
     names = list(dict.fromkeys(name for sizes in presets.values() for name in sizes))
-    usual = {field.name: default(field) for field in dataclasses.fields(cls)}
+    usual = {field.name: default(field) for field in fields(cls)}
     return table(("parameter", *PRESETS), [
         (f"`{name}`", *(value(presets.get(preset, {}).get(name, usual[name])) for preset in PRESETS)) for name in names
     ])  # fmt: skip
