@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from pathlib import Path
@@ -10,9 +11,13 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+ROOT = str(Path(__file__).parents[1])
+sys.path.insert(0, ROOT)
 
+from bench.plugins import registry
 from docs.generator import navigation, pages
+
+log = logging.getLogger("mkdocs.hooks")
 
 _REMOTE = re.compile(
     r"<(?:script|img|iframe|source|video|audio)\b[^>]*\bsrc=[\"']?(?:https?:)?//[^>]*>"
@@ -20,6 +25,15 @@ _REMOTE = re.compile(
     r"|url\(\s*[\"']?(?:https?:)?//[^)]*\)|@import\s+[\"'](?:https?:)?//[^\"']*",
     re.IGNORECASE,
 )
+
+
+def on_startup(command: str, dirty: bool) -> None:
+    """Let plug-ins be found, for MkDocs restores the path after it has read this file; warn of those that are broken."""
+    sys.path.insert(0, ROOT)
+    for group in registry.GROUPS:
+        for entry in map(registry.inspect, registry.entries(group).values()):
+            if entry.error:
+                log.warning("the %s %r has an empty page: %s", registry.noun(group), entry.name, entry.error)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
