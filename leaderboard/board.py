@@ -20,7 +20,7 @@ from leaderboard.claims import METRIC, Verdict, verdict
 from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, number, reason
 from leaderboard.panel import Panel, membership_panel, panel
-from leaderboard.reach import shipped, steps
+from leaderboard.reach import MEMBERSHIP, PAIRS, shipped, steps
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Row:
         data: The data set as scored; None where no evaluator got as far as reading it.
         method, parameters, label: The method; `label` is both as the command line takes them.
         preset, seed, cell: Which run.
+        choice: As in the records.
         keys: How many keys the attacks were scored on; other evaluators may use fewer, as their records say.
         entries: One entry a metric, weakest over the attacks; keys are metric names in column order.
         attacks: One set of entries an attack that matches pairs, by evaluator name; keys as in `entries`.
@@ -50,6 +51,7 @@ class Row:
     label: str
     preset: str
     seed: int
+    choice: Mapping[str, str | int | bool | None]
     keys: int
     cell: str
     entries: Mapping[str, Entry]
@@ -95,7 +97,7 @@ def _row(dataset: str, records: Sequence[Record], tried: Panel, told: Panel, sho
     certified = {member.evaluator for member in (*tried.members, *told.members) if member.certified}
     data = next((record.dataset for record in records if record.dataset), None)
     claim = next((record.claim for record in records if record.claim), None)
-    attacks = [record for record in records if record.kind == "attack"]
+    attacks = [record for record in records if record.kind == PAIRS]
     audit = next((record for record in records if record.kind == "audit" and record.status == "ok"), None)
     timed = next((record for record in records if record.kind == "throughput" and record.status == "ok"), None)
     return Row(
@@ -106,11 +108,12 @@ def _row(dataset: str, records: Sequence[Record], tried: Panel, told: Panel, sho
         label=label(first),
         preset=first.preset,
         seed=first.seed,
-        keys=(attacks or [record for record in records if record.kind == "membership"] or records)[0].keys,
+        choice=first.choice,
+        keys=(attacks or [record for record in records if record.kind == MEMBERSHIP] or records)[0].keys,
         cell=first.cell,
         entries={column.name: entry(records, column, certified) for column in shown},
         attacks={
-            record.evaluator: {c.name: entry([record], c, certified) for c in shown if c.kind == "attack"}
+            record.evaluator: {c.name: entry([record], c, certified) for c in shown if c.name in record.metrics}
             for record in attacks
         },
         panel=tried,
@@ -124,7 +127,7 @@ def _row(dataset: str, records: Sequence[Record], tried: Panel, told: Panel, sho
 
 
 def missing(board: Iterable[Row]) -> list[tuple[Row, Status, str, list[str]]]:
-    """Why figures are missing: row, status, reason, and what is missing for it (evaluators, or "evaluator metric")."""
+    """Why figures are missing: row, status, reason, and what is missing for it (evaluators, or "evaluator (Title)")."""
     found: list[tuple[Row, Status, str, list[str]]] = []
     for row in board:
         reasons: dict[tuple[Status, str], list[str]] = {}
@@ -133,7 +136,9 @@ def missing(board: Iterable[Row]) -> list[tuple[Row, Status, str, list[str]]]:
                 reasons.setdefault((record.status, reason(record)), []).append(record.evaluator)
                 continue
             for metric, why in sorted(record.not_applicable.items()):
-                reasons.setdefault(("not-applicable", why), []).append(f"{record.evaluator} {metric}")
+                reasons.setdefault(("not-applicable", why), []).append(
+                    f"{record.evaluator} ({row.entries[metric].column.title})"
+                )
         found += [(row, status, why, what) for (status, why), what in sorted(reasons.items())]
     return found
 

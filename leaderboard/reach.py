@@ -21,6 +21,7 @@ from bench.plugins.spec import UsageError, parameters, parse
 from bench.results.records import PluginRecord, Record, ScoreRecord, Status
 from leaderboard.entries import beats_chance
 
+PAIRS, MEMBERSHIP = "reidentification", "membership"  # the evaluators of attacks that a panel judges
 BROKEN = 5.0  # mean guesses until the first correct pair
 SHIPPED = "reach.json"
 State = Literal["broken", "dented", "not broken", "not applicable", "failed", "not measured"]
@@ -64,7 +65,7 @@ class Rung:
 
 def step(record: Record) -> Step | None:
     """The step that an attack's record stands for; None for other records and those without data."""
-    if record.kind != "attack" or record.attack is None or record.dataset is None:
+    if record.kind != PAIRS or record.attack is None or record.dataset is None:
         return None
     return Step(
         attack=record.attack, method=record.method, status=record.status, preset=record.preset, seed=record.seed,

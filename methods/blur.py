@@ -14,6 +14,7 @@ from torch import Tensor
 from torchvision.transforms.v2.functional import gaussian_blur
 
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+from bench.validation import positive_and_finite
 
 SIDE = 64
 REACH = 4.0
@@ -34,8 +35,7 @@ class Blur(Method):
     sigma: float = 2.0
 
     def __post_init__(self) -> None:
-        if not (self.sigma > 0 and math.isfinite(self.sigma)):
-            raise ValueError(f"sigma must be positive and finite, got {self.sigma}")
+        positive_and_finite(sigma=self.sigma)
 
     def fit(self, public: Dataset, seed: int) -> BlurScheme:
         """Nothing to learn. Raises NotApplicable for tables."""

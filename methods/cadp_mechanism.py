@@ -27,10 +27,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from bench.contract.mechanism import Mechanism
 from bench.nets.cinn import CINN
 from bench.nets.flow import decoded, encoded
-from bench.types import Dataset, NotApplicable, PrivacyClaim, Release
+from bench.types import Dataset, Mechanism, NotApplicable, PrivacyClaim, Release
 from methods.cadp_conditions import Conditions
 
 SHORTEST = 1e-30  # a latent of zeros stays one

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from bench.contract.mechanism import Mechanism
 from bench.nets.flow import decoded, encoded
 from bench.nets.glow import Glow
 from bench.seeds import generator
-from bench.types import Dataset, Release
+from bench.types import Dataset, Mechanism, Release
 
 OUTSIDE = 1.02  # a witness's code in units of the clip, so that rounding leaves it on the clip's corner
 

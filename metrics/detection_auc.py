@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from bench.evidence import DetectionEvidence
-from bench.types import Metric, Score
-from metrics.utility_auc import UtilityAUC
+from bench.statistics.mean_auc import mean_auc
+from bench.types import Column, Metric, Score
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,15 @@ class DetectionAUC(Metric[DetectionEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "DP-GLOW, section 5 and table 3, after Shibata et al."
+    column: ClassVar[Column] = Column(
+        title="Detection AUC",
+        meaning="How well two density models, one of normal and one of all public images, tell abnormal from "
+        "normal released images without any classifier.",
+        group="Utility",
+        digits=3,
+        chance="0.5",
+        order=35,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: DetectionEvidence) -> Score:
@@ -26,6 +35,6 @@ class DetectionAUC(Metric[DetectionEvidence]):
         Raises:
             NotApplicable: The rows are all normal or all abnormal.
         """
-        (released,) = UtilityAUC()(evidence.released).parts.values()
-        (raw,) = UtilityAUC()(evidence.original).parts.values()
+        (released,) = mean_auc(evidence.released).parts.values()
+        (raw,) = mean_auc(evidence.original).parts.values()
         return replace(released, parts={"raw image": raw}, note="95 % bootstrap over people")

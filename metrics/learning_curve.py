@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import ClassVar, Literal
 
 from bench.evidence import LearningEvidence
-from bench.types import Metric, Score
-from metrics.utility_auc import UtilityAUC
+from bench.statistics.mean_auc import mean_auc
+from bench.types import Column, Metric, Score
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,23 @@ class LearningCurve(Metric[LearningEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Syfer, appendix G and figure 6"
+    column: ClassVar[Column] = Column(
+        title="Learning curve",
+        meaning="Utility AUC after training on parts of the release, averaged over the parts: how well Bob does "
+        "with less.",
+        group="Utility",
+        digits=3,
+        chance="0.5",
+        order=20,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: LearningEvidence) -> Score:
-        """Mean over the parts, each with the interval of `UtilityAUC` as a part of the score.
+        """Mean over the parts, each with the interval of `mean_auc` as a part of the score.
 
         The parts share their test rows: their bounds are averaged as if fully dependent, which is the widest.
         """
-        parts = {f"{fraction:.4g} of the release": UtilityAUC()(part) for fraction, part in evidence.curve.items()}
+        parts = {f"{fraction:.4g} of the release": mean_auc(part) for fraction, part in evidence.curve.items()}
         scores = list(parts.values())
         low = fmean(score.value if score.low is None else score.low for score in scores)
         high = fmean(score.value if score.high is None else score.high for score in scores)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from bench.evidence import LinearProbeEvidence
-from bench.types import Metric, Score
-from metrics.utility_auc import UtilityAUC
+from bench.statistics.mean_auc import mean_auc
+from bench.types import Column, Metric, Score
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,18 @@ class LinearProbeAUC(Metric[LinearProbeEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "CVAE paper, section 4.2 and figure 2"
+    column: ClassVar[Column] = Column(
+        title="Linear probe AUC",
+        meaning="How well one linear layer, trained on released feature vectors, finds the findings in new "
+        "images: area under the ROC curve, the mean over findings and three seeds.",
+        group="Utility",
+        digits=3,
+        chance="0.5",
+        order=10,
+    )
     on_request: ClassVar[bool] = True
     for_features: ClassVar[bool] = True
 
     def __call__(self, evidence: LinearProbeEvidence) -> Score:
-        """`UtilityAUC` on test rows without noise: mean over findings and seeds, each finding as a part."""
-        return UtilityAUC()(evidence.by_noise[0.0])
+        """`mean_auc` on test rows without noise: mean over findings and seeds, each finding as a part."""
+        return mean_auc(evidence.by_noise[0.0])

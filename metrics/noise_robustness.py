@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import ClassVar, Literal
 
 from bench.evidence import LinearProbeEvidence
-from bench.types import Metric, Score
-from metrics.utility_auc import UtilityAUC
+from bench.statistics.mean_auc import mean_auc
+from bench.types import Column, Metric, Score
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,15 @@ class NoiseRobustAUC(Metric[LinearProbeEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "CVAE paper, section 4.3 and table 1; one unit of noise for all methods"
+    column: ClassVar[Column] = Column(
+        title="AUC under noise",
+        meaning="The linear probe's AUC where Gaussian noise of 1, 2 and 3 standard deviations of the original "
+        "rows is added to test vectors: the mean of the three.",
+        group="Utility",
+        digits=3,
+        chance="0.5",
+        order=15,
+    )
     on_request: ClassVar[bool] = True
     for_features: ClassVar[bool] = True
 
@@ -28,7 +37,7 @@ class NoiseRobustAUC(Metric[LinearProbeEvidence]):
         The levels share their test rows and their noise but for its size: their bounds are averaged as if fully
         dependent, which is the widest.
         """
-        found = {sigma: replace(UtilityAUC()(part), parts={}) for sigma, part in evidence.by_noise.items()}
+        found = {sigma: replace(mean_auc(part), parts={}) for sigma, part in evidence.by_noise.items()}
         noisy = [score for sigma, score in found.items() if sigma > 0]
 
         def mean(field: Literal["value", "low", "high", "null_low", "null_high"]) -> float:

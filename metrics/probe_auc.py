@@ -11,10 +11,10 @@ from scipy.stats import rankdata
 
 from bench.evidence import ProbeEvidence, UtilityEvidence
 from bench.seeds import derive, generator
+from bench.statistics.mean_auc import mean_auc
 from bench.statistics.null import two_sided
 from bench.statistics.resampling import LEVELS
-from bench.types import Metric, Score
-from metrics.utility_auc import UtilityAUC
+from bench.types import Column, Metric, Score
 
 DRAWS = 4999  # so that p may fall below one in a thousand
 
@@ -27,6 +27,15 @@ class ProbeAUC(Metric[ProbeEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "DP-GLOW, section 7.2 and figures 3 to 6, which show pictures"
+    column: ClassVar[Column] = Column(
+        title="Probe AUC",
+        meaning="How well a detector that Eve trained on releases of her own tells whether a released image "
+        "carried a mark (a block) or was flipped: the weaker of the two.",
+        group="Other attack figures: weakest",
+        digits=3,
+        chance="0.5",
+        order=5,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: ProbeEvidence) -> Score:
@@ -46,7 +55,7 @@ class ProbeAUC(Metric[ProbeEvidence]):
 
 def _score(evidence: UtilityEvidence) -> Score:
     """The AUC of one probe, with what chance gives where the half of the people that is marked is drawn anew."""
-    (found,) = UtilityAUC()(evidence).parts.values()
+    (found,) = mean_auc(evidence).parts.values()
     m = len(evidence.labels)
     # The AUC is linear in the ranks (Mann and Whitney), so that the mean over keys is that of their mean ranks.
     ranks = torch.stack([torch.from_numpy(rankdata(scores[:, 0])) for scores in evidence.scores]).mean(dim=0)

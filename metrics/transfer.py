@@ -11,9 +11,9 @@ from torch import Tensor
 
 from bench.evidence import TransferEvidence, UtilityEvidence
 from bench.seeds import derive
+from bench.statistics.mean_auc import mean_auc
 from bench.statistics.resampling import LEVELS, draw_weights
-from bench.types import Metric, NotApplicable, Score
-from metrics.utility_auc import UtilityAUC
+from bench.types import Column, Metric, NotApplicable, Score
 
 DRAWS = 1000
 HEADLINES = ("p/o", "p/p")
@@ -28,11 +28,20 @@ class TransferAUC(Metric[TransferEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "CADP, figure 4; AUC as in Syfer, definition 1"
+    column: ClassVar[Column] = Column(
+        title="Transfer AUC",
+        meaning="Utility AUC of a model trained on the release and tested on original images (p/o), with the "
+        "other three routes beside it: o/o, o/p, p/p.",
+        group="Utility",
+        digits=3,
+        chance="0.5",
+        order=25,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: TransferEvidence) -> Score:
-        """`UtilityAUC` of each route. Raises NotApplicable where nothing was trained on the release."""
-        return _headline({route: UtilityAUC()(found) for route, found in evidence.by_route.items()})
+        """`mean_auc` of each route. Raises NotApplicable where nothing was trained on the release."""
+        return _headline({route: mean_auc(found) for route, found in evidence.by_route.items()})
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,15 @@ class TransferAccuracy(Metric[TransferEvidence]):
     unit: ClassVar[str] = "share of rows"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "CADP, figure 4"
+    column: ClassVar[Column] = Column(
+        title="Transfer accuracy",
+        meaning="The share of original test images whose class a model trained on the release names, with the "
+        "other three routes beside it.",
+        group="Utility",
+        digits=3,
+        chance="the share of the most frequent class",
+        order=30,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: TransferEvidence) -> Score:

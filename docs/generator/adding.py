@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import get_type_hints
 
 from bench.plugins import registry
+from bench.plugins.groups import GROUPS, Group
 from docs.generator.docstrings import read
 from docs.generator.markdown import Prose, join, table
 from docs.generator.page import Page, relative
@@ -21,9 +22,9 @@ MENU = ("How to",)
 def adding_pages(targets: Mapping[str, str]) -> list[Page]:
     """A page for each group, and for each further kind of thing that CONTRIBUTING.md says how to add."""
     written = sections()
-    grouped = {add_path(group): group for group in registry.GROUPS}
+    grouped = {add_path(group): group for group in GROUPS}
     found = []
-    for group in registry.GROUPS:
+    for group in GROUPS:
         title = adding(group)
         found.append(_page(add_path(group), title, written.get(title, ""), group, targets))
     for title, text in written.items():
@@ -41,7 +42,7 @@ def sections() -> dict[str, str]:
     return {f"Add {head[0].lower()}{head[1:]}": text for head, text in zip(parts[1::2], ends, strict=True)}
 
 
-def _page(path: str, title: str, text: str, group: registry.Group | None, targets: Mapping[str, str]) -> Page:
+def _page(path: str, title: str, text: str, group: Group | None, targets: Mapping[str, str]) -> Page:
     prose = Prose(path, targets)
     return Page(path, title, join(
         f"# {title}",

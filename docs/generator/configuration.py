@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import get_type_hints
-
-from pydantic import BaseModel
-from pydantic_core import PydanticUndefined
+from dataclasses import MISSING, fields
 
 import bench.cli
-import bench.cli.options
 from bench.data import roots
+from bench.plugins.option import Option, flag_of
+from bench.plugins.option import options as known_options
+from bench.runs.run_spec import RunSpec
+from bench.workbench.choice import Choice
 from docs.generator.command_line import anchor, options, subcommands, verb_path
-from docs.generator.docstrings import arguments
 from docs.generator.markdown import Prose, join, table
 from docs.generator.page import Page, relative
-from docs.generator.types import default, value, words
+from docs.generator.types import value, words
 
 PATH = "configuration.md"
-_ENOUGH = {"methods", "datasets", "attacks"}  # what tells the options of a run from other classes
 
 
 def configuration_page(targets: Mapping[str, str]) -> Page:
     """The page on configuration files."""
     prose = Prose(PATH, targets)
-    flags = {option.dest: option for option in options(subcommands(bench.cli.parser())["run"])}
-    helps = arguments(run_options())
+    flags = {option.option_strings[0]: option for option in options(subcommands(bench.cli.parser())["run"])}
     rows = []
-    for name, kind, usual in run_keys():
-        flag = flags.get(name.removesuffix("s")) or flags.get(name)
-        said = helps.get(name) or (flag.help if flag and flag.help else "")
-        link = ""
-        if flag:
-            link = f"[`{flag.option_strings[0]}`]({relative(verb_path('run'), PATH)}#{anchor(flag)})"
-        rows.append((f"`{name}`", prose.line(kind), prose.line(usual), link, prose.line(said.replace("%%", "%"))))
+    for name, flag, kind, usual, said in run_keys():
+        link = f"[`{flag}`]({relative(verb_path('run'), PATH)}#{anchor(flags[flag])})"
+        rows.append((f"`{name}`", prose.line(kind), prose.line(usual), link, prose.line(said)))
     return Page(PATH, "Configuration files", join(
         "# Configuration files",
         "## Of a run {#run}",
@@ -51,36 +43,17 @@ def configuration_page(targets: Mapping[str, str]) -> Page:
     ))  # fmt: skip
 
 
-def run_options() -> type:
-    """The class that holds the options of a run, wherever `bench.cli.options` has it from.
-
-    Raises:
-        LookupError: No class there has methods, datasets and attacks among its fields, or several have.
-    """
-    classes = {cls for cls in vars(bench.cli.options).values() if isinstance(cls, type)}
-    models = [cls for cls in classes if issubclass(cls, BaseModel) and set(cls.model_fields) >= _ENOUGH]
-    frozen = [cls for cls in classes if dataclasses.is_dataclass(cls) and set(_names(cls)) >= _ENOUGH]
-    found = models or frozen
-    if len(found) != 1:
-        raise LookupError(
-            f"expected one class in bench.cli.options with the fields {sorted(_ENOUGH)}, got "
-            f"{sorted(cls.__name__ for cls in found)}: tell docs.generator.configuration which it is"
-        )
-    return found[0]
+def run_keys() -> Iterator[tuple[str, str, str, str, str]]:
+    """Every key of a run's configuration file: name, flag, type, default in words, and what it is."""
+    for cls in (Choice, RunSpec):
+        usual = {field.name: field.default for field in fields(cls)}
+        for name, known in known_options(cls).items():
+            kind = f"list of {words(known.kind)}" if known.many else words(known.kind)
+            yield known.many or name, flag_of(name, known), kind, _usual(known, usual[name]), known.help
 
 
-def run_keys() -> Iterator[tuple[str, str, str]]:
-    """Every key of a run's configuration file: name, type and default in words."""
-    cls = run_options()
-    if issubclass(cls, BaseModel):
-        for name, info in cls.model_fields.items():
-            usual = "required" if info.default is PydanticUndefined else value(info.default)
-            yield name, words(info.annotation), usual
-    else:
-        hints = get_type_hints(cls)
-        for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-            yield field.name, words(hints[field.name]), default(field)
-
-
-def _names(cls: type) -> list[str]:
-    return [field.name for field in dataclasses.fields(cls)]
+def _usual(known: Option, default: object) -> str:
+    """What a missing key stands for; the help says it where it is no plain value."""
+    if known.usual is not None:
+        return value(known.usual)
+    return "" if default is MISSING or default is None else value(default)

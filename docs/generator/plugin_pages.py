@@ -8,9 +8,10 @@ import re
 from collections.abc import Mapping
 from typing import get_args, get_type_hints
 
+from bench.contract.preset import PRESETS
 from bench.plugins import registry
+from bench.plugins.groups import Group
 from bench.plugins.slug import slug
-from bench.workbench.presets import PRESETS
 from docs.generator.docstrings import arguments, read
 from docs.generator.markdown import Prose, join, table
 from docs.generator.page import Page, relative
@@ -19,7 +20,7 @@ from docs.generator.types import default, fields, value, words
 _ELSEWHERE = ("name", "presets")  # shown as the title and as a table of their own
 
 
-def title(group: registry.Group) -> str:
+def title(group: Group) -> str:
     """What a group is called in the menu.
 
     >>> title("datasets")
@@ -28,23 +29,23 @@ def title(group: registry.Group) -> str:
     return f"{registry.noun(group)}s".capitalize()
 
 
-def folder(group: registry.Group) -> str:
+def folder(group: Group) -> str:
     """The folder of a group's pages."""
     return group
 
 
-def path(group: registry.Group, name: str) -> str:
+def path(group: Group, name: str) -> str:
     """The page of a plug-in."""
     return f"{folder(group)}/{slug(name)}.md"
 
 
-def group_pages(group: registry.Group, targets: Mapping[str, str]) -> list[Page]:
+def group_pages(group: Group, targets: Mapping[str, str]) -> list[Page]:
     """The page of the group and those of its plug-ins."""
     entries = {name: registry.inspect(entry) for name, entry in sorted(registry.entries(group).items())}
     return [_overview(group, entries, targets), *(_page(group, entry, targets) for entry in entries.values())]
 
 
-def _overview(group: registry.Group, entries: Mapping[str, registry.Entry], targets: Mapping[str, str]) -> Page:
+def _overview(group: Group, entries: Mapping[str, registry.Entry], targets: Mapping[str, str]) -> Page:
     here = f"{folder(group)}/index.md"
     prose = Prose(here, targets)
     rows = []
@@ -70,7 +71,7 @@ def about(name: str, cls: type) -> str:
     return read(cls.__doc__).summary
 
 
-def adding(group: registry.Group) -> str:
+def adding(group: Group) -> str:
     """The title of the page that shows how to add a plug-in to the group."""
     return f"Add {_one(group)}"
 
@@ -81,12 +82,12 @@ def _one(group: registry.Group) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
-def add_path(group: registry.Group) -> str:
+def add_path(group: Group) -> str:
     """That page."""
     return f"how-to/{adding(group).lower().replace(' ', '-')}.md"
 
 
-def _page(group: registry.Group, entry: registry.Entry, targets: Mapping[str, str]) -> Page:
+def _page(group: Group, entry: registry.Entry, targets: Mapping[str, str]) -> Page:
     here = path(group, entry.name)
     prose = Prose(here, targets)
     head = f"# {entry.name}"

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from bench.plugins import registry
+from bench.plugins.groups import GROUPS
 from docs.generator import adding, command_line, configuration, plugin_pages, records, repository, rooms, sizes
 from docs.generator.markdown import Prose, join
 from docs.generator.page import Page
@@ -23,7 +24,7 @@ def pages() -> list[Page]:
     body = [
         *(written[path] for path in sorted(written, key=_first_steps_first) if path.startswith("how-to/")),
         *adding.adding_pages(targets),
-        *(page for group in registry.GROUPS for page in plugin_pages.group_pages(group, targets)),
+        *(page for group in GROUPS for page in plugin_pages.group_pages(group, targets)),
         *command_line.command_line_pages(targets),
         configuration.configuration_page(targets),
         sizes.presets_page(targets),
@@ -95,6 +96,6 @@ def _written(targets: Mapping[str, str]) -> list[Page]:
 
 def _plugin_targets() -> dict[str, str]:
     """Where a plug-in's name leads; a name that two groups share leads nowhere."""
-    named = [(name, plugin_pages.path(group, name)) for group in registry.GROUPS for name in registry.entries(group)]
+    named = [(name, plugin_pages.path(group, name)) for group in GROUPS for name in registry.entries(group)]
     times = Counter(name for name, _ in named)
     return {name: path for name, path in named if times[name] == 1}

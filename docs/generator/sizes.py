@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import bench
-from bench.workbench import presets
+from bench.contract import preset as presets
 from docs.generator.docstrings import arguments
 from docs.generator.markdown import Prose, join, table
 from docs.generator.page import Page

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, Union, get_args, get_origin
 
 from bench.plugins import registry
+from bench.plugins.groups import GROUPS
 from bench.plugins.spec import holds_plugin, text
 
 _WORDS = {int: "whole number", float: "number", str: "text", bool: "true or false", type(None): "none"}
@@ -30,7 +31,7 @@ def words(hint: object) -> str:
     if origin is typing.Annotated:
         return words(inner[0])
     if holds_plugin(hint):
-        group = next((group for group in registry.GROUPS if issubclass(hint, registry.kind(group))), None)  # type: ignore[arg-type]
+        group = next((group for group in GROUPS if issubclass(hint, registry.kind(group))), None)  # type: ignore[arg-type]
         return f"another {registry.noun(group)}" if group else str(hint)
     if origin in (list, tuple, frozenset, set):
         within = " or ".join(dict.fromkeys(words(part) for part in inner if part is not Ellipsis))

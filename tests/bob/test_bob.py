@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -7,17 +6,10 @@ import torch
 from bench.bob.bob import BobPlan, mean_auc, train_bob
 from bench.types import NotApplicable, Release, paired
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 NAN = float("nan")
 PLAN = BobPlan(epochs=6, batch=32, width=8, sau_width=32, sau_depth=1, learning_rate=5e-3)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Networks this small only lose time to a second thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def halves(n, seed, side=16):

@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from bench.cli import PRESET_NAMES, main, parser
-from bench.workbench.presets import PRESETS
+from bench.cli import main, parser
 
 HEAVY = ("torch", "numpy", "pandas", "sklearn", "rich", "pydantic")
 
@@ -16,10 +15,6 @@ def test_help_imports_nothing_heavy() -> None:
     code += f"print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_the_presets_of_the_command_line_are_those_that_exist() -> None:
-    assert tuple(PRESETS) == PRESET_NAMES
 
 
 @pytest.mark.parametrize("arguments", [["--jobs", "0"], ["--timeout", "-1"], ["--timeout", "nan"], ["--limit", "x"]])

@@ -12,9 +12,10 @@ from typing import cast
 import pytest
 
 import bench.cli
+from bench.contract.preset import PRESETS
 from bench.plugins import registry
+from bench.plugins.groups import GROUPS
 from bench.results.records import json_schema
-from bench.workbench.presets import PRESETS
 from docs.generator import navigation, pages
 from docs.generator.configuration import run_keys
 from docs.generator.links import anchors, broken, orphans, targets
@@ -33,7 +34,7 @@ def markdown(site: Mapping[str, str]) -> Mapping[str, str]:
     return {path: text for path, text in site.items() if path.endswith(".md")}
 
 
-@pytest.mark.parametrize("group", registry.GROUPS)
+@pytest.mark.parametrize("group", GROUPS)
 def test_every_plug_in_has_a_page_and_its_group_leads_there(group: registry.Group, site: Mapping[str, str]) -> None:
     overview = site.get(f"{group}/index.md", "")
     missing = [name for name in registry.entries(group) if f"{group}/{name}.md" not in site]
@@ -41,7 +42,7 @@ def test_every_plug_in_has_a_page_and_its_group_leads_there(group: registry.Grou
     assert [name for name in registry.entries(group) if f"({name}.md)" not in overview] == []
 
 
-@pytest.mark.parametrize("group", registry.GROUPS)
+@pytest.mark.parametrize("group", GROUPS)
 def test_a_page_names_source_parameters_and_what_they_are(group: registry.Group, site: Mapping[str, str]) -> None:
     for name in registry.working(group):
         cls = registry.load(group, name)
@@ -56,7 +57,7 @@ def test_a_page_names_source_parameters_and_what_they_are(group: registry.Group,
             assert "| **source** |" in text
 
 
-@pytest.mark.parametrize("group", registry.GROUPS)
+@pytest.mark.parametrize("group", GROUPS)
 def test_every_group_has_a_how_to_for_adding_to_it(group: registry.Group, site: Mapping[str, str]) -> None:
     noun = registry.noun(group).replace(" ", "-")
     path = f"how-to/add-{'an' if noun[0] in 'aeiou' else 'a'}-{noun}.md"
@@ -91,7 +92,7 @@ def test_every_option_of_every_verb_has_an_anchor(site: Mapping[str, str]) -> No
 def test_every_key_of_a_configuration_file_is_explained(site: Mapping[str, str]) -> None:
     rows = [line.strip("| ").split(" | ") for line in site["configuration.md"].splitlines() if line.startswith("| `")]
     said = {row[0].strip("`"): row[-1] for row in rows}
-    assert [name for name, _, _ in run_keys() if not said.get(name)] == []
+    assert [name for name, *_ in run_keys() if not said.get(name)] == []
 
 
 def test_presets_and_every_field_of_a_record_are_shown(site: Mapping[str, str]) -> None:

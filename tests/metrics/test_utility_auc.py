@@ -7,9 +7,9 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from bench.evidence import UtilityEvidence
+from bench.statistics import roc
 from bench.statistics.roc import auc, aucs
 from bench.types import NotApplicable
-from metrics import utility_auc
 from metrics.utility_auc import UtilityAUC
 
 
@@ -59,7 +59,7 @@ def test_one_class_alone_is_not_applicable() -> None:
 
 @pytest.mark.parametrize("levels", [2, 5, 10_000])
 def test_areas_under_many_weights_are_those_of_scikit_learn(levels: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(utility_auc, "NUMBERS", 200)  # several blocks of weights
+    monkeypatch.setattr(roc, "NUMBERS", 200)  # several blocks of weights
     random = torch.Generator().manual_seed(levels)
     scores = torch.randint(levels, (60,), generator=random) / 7
     labels = (torch.rand(60, generator=random) < 0.3).float()

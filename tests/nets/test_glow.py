@@ -8,15 +8,9 @@ from bench.nets.flow_training import FlowCourse, train_flow
 from bench.nets.glow import LIMIT, Glow, most_levels, usual_levels
 from bench.nets.seeded import seeded
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 SMALL = {"levels": 2, "depth": 2, "width": 8}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def smooth(n, shape, seed=0):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.plugins import registry
+from bench.plugins.groups import GROUPS
 from bench.plugins.spec import UsageError, parse
 
 
@@ -33,7 +34,7 @@ def points(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_every_plug_in_of_this_project_works() -> None:
-    for group in registry.GROUPS:
+    for group in GROUPS:
         for entry in registry.entries(group).values():
             assert registry.inspect(entry).error is None, entry
 

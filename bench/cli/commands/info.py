@@ -8,6 +8,7 @@ import inspect
 
 from bench.cli.commands.list import summary
 from bench.plugins import registry
+from bench.plugins.groups import GROUPS, Group
 from bench.plugins.spec import UsageError, did_you_mean, parse
 
 _SHOWN = ("title", "source", "claims", "knowledge", "requires", "unit", "better", "public", "licence", "obtain")
@@ -35,7 +36,7 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def groups_of(name: str) -> list[registry.Group]:
+def groups_of(name: str) -> list[Group]:
     """The groups that know `name`; for a file, the one its class belongs to.
 
     Raises:
@@ -43,14 +44,14 @@ def groups_of(name: str) -> list[registry.Group]:
     """
     if ".py:" in name:
         cls = registry.load("methods", name)
-        found = [group for group in registry.GROUPS if issubclass(cls, registry.kind(group))]
+        found = [group for group in GROUPS if issubclass(cls, registry.kind(group))]
         if not found:
-            bases = ", ".join(registry.kind(group).__name__ for group in registry.GROUPS)
+            bases = ", ".join(registry.kind(group).__name__ for group in GROUPS)
             raise UsageError(f"{name} is none of: {bases}")
         return found
-    found = [group for group in registry.GROUPS if name in registry.entries(group)]
+    found = [group for group in GROUPS if name in registry.entries(group)]
     if not found:
-        known = [known for group in registry.GROUPS for known in registry.entries(group)]
+        known = [known for group in GROUPS for known in registry.entries(group)]
         raise UsageError(f"unknown plug-in {name!r}; {did_you_mean(name, known)}")
     return found
 

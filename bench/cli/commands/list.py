@@ -9,13 +9,14 @@ from typing import cast
 from rich.table import Table
 
 from bench.plugins import registry
+from bench.plugins.groups import GROUPS, Group
 from bench.runs.display import to_stdout
 
 
 def main(options: argparse.Namespace) -> int:
     """Print one table a group; a broken plug-in is listed with the reason."""
     console = to_stdout()
-    for group in (cast(registry.Group, options.group),) if options.group else registry.GROUPS:
+    for group in (cast(Group, options.group),) if options.group else GROUPS:
         table = Table("name", "what it is", "from", "state", title=group, title_justify="left")
         for name, entry in sorted(registry.entries(group).items()):
             found = registry.inspect(entry)

@@ -48,7 +48,6 @@ class Preset:
     timeout: float
 
 
-PROBES = 3  # linear probes of a release, each under a key of its own
 FRACTIONS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 PRESETS: Mapping[str, Preset] = {
     "smoke": Preset(

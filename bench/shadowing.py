@@ -1,0 +1,62 @@
+"""Somebody else's module under the name of one of this project's packages, found before it is imported in its place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+PACKAGES = ("bench", "methods", "attacks", "metrics", "leaderboard")
+HOME = Path(__file__).resolve().parent.parent
+
+
+class ShadowedError(ImportError):
+    """Something else answers to the names of packages of this project.
+
+    Args:
+        places: What each of the names leads to; None for nothing at all. The message holds these paths: it is for the
+            terminal, while a record takes no more than the names.
+    """
+
+    def __init__(self, places: Mapping[str, Path | None]) -> None:
+        super().__init__("\n".join(_complaint(name, place) for name, place in places.items()))
+        self.names = tuple(places)
+
+
+def guard() -> None:
+    """Check where this project's packages would be imported from; nothing is imported for that.
+
+    Raises:
+        ShadowedError: What was found where, what was expected, and what to do.
+    """
+    shadowed = {name: place for name in PACKAGES if (place := _place(name)) != HOME / name}
+    if shadowed:
+        raise ShadowedError(shadowed)
+
+
+def _place(name: str) -> Path | None:
+    """The folder of a package or the file of a module that `import name` would take; None where there is neither."""
+    spec = find_spec(name)
+    if spec is None:
+        return None
+    folders = spec.submodule_search_locations  # of a package, with or without an __init__.py
+    place = next(iter(folders), None) if folders is not None else spec.origin
+    return None if place is None else Path(place).resolve()
+
+
+def _complaint(name: str, place: Path | None) -> str:
+    ours = HOME / name
+    if place is None:
+        return f"the package {name!r} of Veil Bench is missing: expected {ours}; install Veil Bench again"
+    asked = {Path(entry).resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
+    if place.parent in asked:
+        remedy = f"take {place.parent} off PYTHONPATH"
+    elif place.parent == Path.cwd().resolve():
+        remedy = "start the command from another folder"
+    else:
+        remedy = "install Veil Bench in an environment of its own"
+    return (
+        f"the name {name!r} leads to {place}, which is not part of Veil Bench; expected {ours}. "
+        f"Rename what is there, or {remedy}."
+    )

@@ -1,0 +1,117 @@
+"""The rules of `[tool.importlinter]` hold, each one forbids what it says, and CONTRIBUTING.md says what they allow."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from copy import deepcopy
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import grimp
+import importlinter.api  # sets import-linter up
+import pytest
+from importlinter.contracts.acyclic_siblings import AcyclicSiblingsContract
+from importlinter.contracts.forbidden import ForbiddenContract
+from importlinter.contracts.independence import IndependenceContract
+from importlinter.contracts.layers import LayersContract
+
+ROOT = Path(__file__).parent.parent
+KINDS = {
+    "acyclic_siblings": AcyclicSiblingsContract,
+    "forbidden": ForbiddenContract,
+    "independence": IndependenceContract,
+    "layers": LayersContract,
+}
+OPTIONS = importlinter.api.read_configuration(str(ROOT / "pyproject.toml"))
+RULES = {rule["id"]: rule for rule in OPTIONS["contracts_options"]}
+BREAKS = [
+    ("floors", [("bench.seeds", "bench.types")]),
+    ("floors", [("bench.contract.method", "bench.types")]),
+    ("floors", [("bench.pairs.sweep", "bench.evidence.pairs")]),
+    ("floors", [("bench.nets.vit", "bench.owner.label_code")]),  # one floor
+    ("floors", [("bench.bob.bob", "bench.eve.gram")]),
+    ("floors", [("bench.workbench.cell", "bench.runs.plan")]),
+    ("floors", [("bench.runs.plan", "bench.cli.options")]),
+    ("no-plugin", [("bench.nets.vit", "methods.noise")]),
+    ("no-plugin", [("bench.cli.options", "metrics.top_1")]),
+    ("no-plugin", [("bench.runs.run", "leaderboard.board")]),
+    ("roofs", [("leaderboard.board", "metrics.top_1")]),
+    ("roofs", [("methods.noise", "attacks.chance")]),
+    ("doors-of-methods", [("methods.noise", "bench.eve.gram")]),
+    ("doors-of-methods", [("methods.noise", "bench.contract.mechanism")]),
+    ("doors-of-attacks", [("attacks.chance", "bench.owner.label_code")]),
+    ("doors-of-metrics", [("metrics.top_1", "bench.workbench.cell")]),
+    ("doors-of-leaderboard", [("leaderboard.board", "bench.runs.plan")]),
+    ("variants", [("methods.noise", "methods.blur")]),
+    ("variants", [("metrics.top_1", "metrics.reid_auc")]),
+    ("circles", [("bench.pairs.one", "bench.pairs.two"), ("bench.pairs.two", "bench.pairs.one")]),
+    ("heavy", [("bench.nets.vit", "opacus")]),
+    ("heavy", [("methods.noise", "matplotlib")]),
+]
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    """Every module and import of the five packages, those of other packages too."""
+    first, *rest = OPTIONS["session_options"]["root_packages"]
+    return grimp.build_graph(first, *rest, include_external_packages=True, cache_dir=None)
+
+
+def kept(rule: str, graph: grimp.ImportGraph, *imports: tuple[str, str]) -> bool:
+    """Whether the rule is kept once the imports (from, what) are added."""
+    graph = deepcopy(graph)
+    for importer, imported in imports:
+        graph.add_import(importer=importer, imported=imported)
+    contract = KINDS[RULES[rule]["type"]](RULES[rule]["name"], OPTIONS["session_options"], RULES[rule])
+    return contract.check(graph, verbose=False).kept
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_rule_is_kept(rule: str, graph: grimp.ImportGraph) -> None:
+    assert kept(rule, graph)
+
+
+@pytest.mark.parametrize(("rule", "imports"), BREAKS)
+def test_the_rule_forbids(rule: str, imports: list[tuple[str, str]], graph: grimp.ImportGraph) -> None:
+    assert not kept(rule, graph, *imports)
+
+
+def test_every_rule_is_seen_to_forbid_something() -> None:
+    assert {rule for rule, _ in BREAKS} == set(RULES)
+
+
+def test_a_new_room_needs_a_floor(graph: grimp.ImportGraph) -> None:
+    graph = deepcopy(graph)
+    graph.add_module("bench.cellar")
+    assert not kept("floors", graph)
+
+
+def test_no_module_imports_itself_by_way_of_others(graph: grimp.ImportGraph) -> None:
+    # "circles" looks at the files of one folder; this looks at a folder's __init__.py and its files, too.
+    def order(graph: grimp.ImportGraph) -> None:
+        TopologicalSorter({name: graph.find_modules_directly_imported_by(name) for name in graph.modules}).prepare()
+
+    order(graph)
+    circle = deepcopy(graph)
+    circle.add_import(importer="bench.evidence.pairs", imported="bench.evidence")
+    with pytest.raises(CycleError):
+        order(circle)
+
+
+@pytest.mark.parametrize("kind", ["methods", "attacks", "metrics"])
+def test_contributing_names_what_a_plugin_may_import(kind: str) -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    sentence = re.search(r"a plug-in imports no more than (.*?)and the rooms of tools", text, re.DOTALL)
+    row = re.search(rf"^\| {kind} \| (.*) \|$", text, re.MULTILINE)
+    assert sentence is not None
+    assert row is not None
+    told = set(re.findall(r"`([\w.]+)`", sentence[1] + row[1]))
+    held = {line.partition(" -> ")[2].removesuffix(".**") for line in RULES[f"doors-of-{kind}"]["ignore_imports"]}
+    assert told == held
+
+
+def test_the_rules_cover_every_package_that_is_installed() -> None:
+    setup = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    found = {pattern.removesuffix("*") for pattern in setup["packages"]["find"]["include"]}
+    assert found == set(OPTIONS["session_options"]["root_packages"])
