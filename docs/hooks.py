@@ -11,12 +11,13 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
-ROOT = str(Path(__file__).parents[1])
-sys.path.insert(0, ROOT)
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.plugins import registry
+from bench.plugins.groups import GROUPS
 from docs.generator import navigation, pages
 
+ROOT = str(Path(__file__).parents[1])
 log = logging.getLogger("mkdocs.hooks")
 
 _REMOTE = re.compile(
@@ -28,16 +29,16 @@ _REMOTE = re.compile(
 
 
 def on_startup(command: str, dirty: bool) -> None:
-    """Let plug-ins be found, for MkDocs restores the path after it has read this file; warn of those that are broken."""
+    """Let plug-ins be found, for MkDocs restores the path after it has read this file."""
     sys.path.insert(0, ROOT)
-    for group in registry.GROUPS:
-        for entry in map(registry.inspect, registry.entries(group).values()):
-            if entry.error:
-                log.warning("the %s %r has an empty page: %s", registry.noun(group), entry.name, entry.error)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """The menu, read off the pages."""
+    """The menu, read off the pages; a warning for each plug-in that is broken."""
+    for group in GROUPS:
+        for entry in map(registry.inspect, registry.entries(group).values()):
+            if entry.error:
+                log.warning("the %s %r has an empty page: %s", registry.noun(group), entry.name, entry.error)
     config.nav = navigation(pages())
     return config
 

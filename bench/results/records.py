@@ -55,7 +55,14 @@ class ScoreRecord(_Part):
 
 
 class MetricRecord(_Part):
-    """A metric as tables show it, from the column that it carries, with the direction an owner wants and its unit."""
+    """A metric as tables show it, from the column that it carries, with the direction an owner wants and its unit.
+
+    Args:
+        title: What stands in the header.
+        meaning: What the figure measures, in a sentence.
+        better: The direction that is better for the data owner.
+        unit: What the figure counts.
+    """
 
     title: str
     meaning: str

@@ -76,7 +76,7 @@ def adding(group: Group) -> str:
     return f"Add {_one(group)}"
 
 
-def _one(group: registry.Group) -> str:
+def _one(group: Group) -> str:
     """A plug-in of the group with its article."""
     noun = registry.noun(group)
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
