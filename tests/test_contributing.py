@@ -19,7 +19,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 @pytest.mark.parametrize(
     ("written", "group", "passed"),
     [("Blank[width=2]", "methods", 8), ("Rows", "attacks", 3), ("Stripes[people=9]", "datasets", 2),
-     ("VarianceKept", "metrics", 2)],
+     ("VarianceKept", "metrics", 2), ("Size", "evaluators", 3)],
 )  # fmt: skip
 def test_the_examples_satisfy_the_contract(tmp_path: Path, written: str, group: str, passed: int) -> None:
     name = written.partition("[")[0]
@@ -31,5 +31,5 @@ def test_the_examples_satisfy_the_contract(tmp_path: Path, written: str, group: 
 
 
 def test_every_example_is_tested() -> None:
-    tested = ("class Blank(", "class Rows(", "class Stripes(", "class VarianceKept(")
+    tested = ("class Blank(", "class Rows(", "class Stripes(", "class VarianceKept(", "class Size(")
     assert all(any(name in code for name in tested) for code in EXAMPLES)
