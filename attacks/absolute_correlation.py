@@ -6,13 +6,13 @@ the weights is a sparse, non-negative phase retrieval: alternately guess the sig
 find the weights by least squares (Gerchberg and Saxton 1972; Netrapalli et al. 2013).
 
 Differences from Carlini et al.:
-- They know none of the images and recover them from many mixtures. Here Eve holds the raw rows and asks which of them
-  stand in a released row; no network is trained.
+- They know none of the images and recover them from many mixtures. Here Eve, the attacker, holds the raw rows and asks
+  which of them stand in a released row; no network is trained.
 - First guess of the signs: those of the mean row, since X-rays are alike. What the candidates explain beyond the mean
   row is found by ridge regression on all of them, the strongest few are refitted without negative weights, and their
   mixture gives the next signs (`bench.eve.unmixing`). A released row that is not explained to a ten-thousandth starts
   again from the signs of the candidate whose absolute values correlate best with it, and one explained by half from
-  those of the next ones.
+  those of the next-best candidates.
 - A score is the candidate's share of the weights times the explained share of the row, plus a small part of the cosine
   between the row, with the signs found, and the candidate's column of the ridge regression: it orders the rest.
 - Rows may have been standardised before they were mixed. Eve tries them plain, by the public mean, and each row by its
@@ -34,6 +34,7 @@ from bench.eve.unmixing import Dictionary, Effort, Explained, above_mean, build,
 from bench.pairs.cosine import CosineScores, apart
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, NotApplicable, PairScores, Parameter, Release, View
+from bench.validation import at_least
 
 Reading = Literal["plain", "public", "row"]
 
@@ -63,9 +64,8 @@ class AbsoluteCorrelation(Attack):
     restarts: int = 3
 
     def __post_init__(self) -> None:
-        for what, least in (("shortlist", 1), ("rounds", 1), ("restarts", 0)):
-            if getattr(self, what) < least:
-                raise ValueError(f"{what} must be at least {least}, got {getattr(self, what)}")
+        at_least(1, shortlist=self.shortlist, rounds=self.rounds)
+        at_least(0, restarts=self.restarts)
 
     def fit(self, view: View, seed: int) -> AbsoluteCorrelationAttacker:
         """Choose how rows are read. Raises NotApplicable for releases of another shape or without links."""

@@ -1,4 +1,4 @@
-"""Contrastive: two towers learn, over keys of Eve's own, which released row belongs to which raw row.
+"""Contrastive: two towers learn, over keys that Eve, the attacker, draws, which released row belongs to which raw row.
 
 Source: Yala et al., Syfer (2022), section 4.1: an instance encoder and a set encoder for the raw rows, another pair for
 the released rows, cosine similarity, softmax over a batch; every step a fresh key; trained on the candidates themselves
@@ -10,7 +10,8 @@ Differences from the paper:
   is the paper's attacker.
 - When scoring, a set is the whole release, and not a batch of 128; above `SET_ROWS` rows, random parts of equal size.
 - Training ends when the loss on held-out keys is near zero or at a plateau: see `bench.eve.contrast`.
-- Labels are not used (`contrastive-labels` does). The loss is not divided by the number of keys: a step has one.
+- Labels are not used (`contrastive-labels` does). The loss is not divided by the number of keys: a step has a single
+  key.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from bench.nets.towers import Encoder, Tower, Towers
 from bench.pairs.cosine import CosineScores
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View
+from bench.validation import at_least, one_of, positive
 
 SET_ROWS = 8192
 HELD_OUT = 4
@@ -77,16 +79,10 @@ class Contrastive(Attack):
     relations: bool = True
 
     def __post_init__(self) -> None:
-        if self.encoder not in get_args(Encoder):
-            raise ValueError(f"encoder must be one of {', '.join(get_args(Encoder))}, got {self.encoder!r}")
-        for what in ("steps", "epochs", "width", "depth", "patience"):
-            number = getattr(self, what)
-            if number is not None and number < 1:
-                raise ValueError(f"{what} must be at least 1, got {number}")
-        if self.batch < 2:
-            raise ValueError(f"batch must be at least 2, got {self.batch}")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
+        one_of(get_args(Encoder), encoder=self.encoder)
+        at_least(1, steps=self.steps, epochs=self.epochs, width=self.width, depth=self.depth, patience=self.patience)
+        at_least(2, batch=self.batch)
+        positive(learning_rate=self.learning_rate)
 
     def fit(self, view: View, seed: int) -> ContrastiveAttacker:
         """Train the towers. Raises NotApplicable for releases without links, and for vit and resnet18 on tables."""

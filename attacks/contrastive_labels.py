@@ -4,8 +4,8 @@ Source: Yala et al., Syfer (2022), section 4.1: an "instance-level encoder actin
 scores it against labels that are released raw and labels that the key encodes.
 
 Differences from the paper: those of `contrastive`; the embedding of a row's label is added to the embedding of its
-image. Batches hold equally many rows of every class (every distinct row of labels is one), which schemes that permute
-classes ask for, and which keeps the frequency of a released label from telling what it stands for.
+image. Batches hold equally many rows of every class (every distinct row of labels is a class), which schemes that
+permute classes ask for, and which keeps the frequency of a released label from telling what it stands for.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Differences:
   k-Same, which clusters in those units: AUC .59-.67 in place of .61-.72 (k = 5; pneumonia X-rays in an eigenspace and
   digits, three seeds each). Columns in different units want it all the same.
 - `labels` looks only at released rows of the candidate's own class: .65-.72 in place of .61-.67 on the X-rays above.
-  Rows with the same labels are of one class, withheld ones a value like any other (`bench.rows.class_groups`). Those of
-  a class that was not released are compared with all rows; so is everybody where either side has no labels.
+  Rows with the same labels are of one class, a withheld label being a value like any other (`bench.rows.class_groups`).
+  Those of a class that was not released are compared with all rows; so is everybody where either side has no labels.
 - Where a generator is published, many more rows are drawn from it than were released, and the nearest of all counts.
 """
 
@@ -29,6 +29,7 @@ from bench.rows.drawn import drawn
 from bench.statistics.distances import standardise
 from bench.statistics.nearest import nearest
 from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View
+from bench.validation import at_least
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,7 @@ class DCR(Attack):
     draws: int = 10
 
     def __post_init__(self) -> None:
-        if self.draws < 0:
-            raise ValueError(f"draws must be at least 0, got {self.draws}")
+        at_least(0, draws=self.draws)
 
     def fit(self, view: View, seed: int) -> DCRAttacker:
         """Nothing is trained."""

@@ -5,8 +5,8 @@ overfitting detection" (AISTATS): the score is p_release(x) / p_reference(x) (eq
 densities by Gaussian kernels (their non-parametric choice).
 
 Differences:
-- The reference rows are those that Eve knows to be outside the release: her control rows, and the public ones where
-  they are of the same collection.
+- The reference rows are those that Eve, the attacker, knows to be outside the release: her control rows, and the public
+  rows where they are of the same collection.
 - Both densities are taken along the principal axes of the reference rows, in units of their deviations (the paper
   reduces images first, and scales each density by its own rows' covariance). The bandwidth is Scott's factor for as
   many rows and axes, times `bandwidth`.
@@ -28,6 +28,7 @@ from bench.eve.own_rows import own_rows
 from bench.eve.principal_space import PrincipalSpace
 from bench.rows.drawn import drawn
 from bench.types import Attack, Attacker, Parameter, Release, View
+from bench.validation import at_least, positive_and_finite
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,9 @@ class DOMIAS(Attack):
     draws: int = 10
 
     def __post_init__(self) -> None:
-        if self.components < 1:
-            raise ValueError(f"components must be at least 1, got {self.components}")
-        if not 0 < self.bandwidth < float("inf"):
-            raise ValueError(f"bandwidth must be positive and finite, got {self.bandwidth}")
-        if self.draws < 0:
-            raise ValueError(f"draws must be at least 0, got {self.draws}")
+        at_least(1, components=self.components)
+        positive_and_finite(bandwidth=self.bandwidth)
+        at_least(0, draws=self.draws)
 
     def fit(self, view: View, seed: int) -> DOMIASAttacker:
         """The density of the rows outside the release at the candidates."""

@@ -6,9 +6,9 @@ models": the full black-box attack (section 4.3, the distance to the nearest gen
 candidate is for any generator.
 
 Differences:
-- The reference generator is the very scheme under a key of Eve's own, run on rows that she knows to be outside the
-  release: her control rows, and the public ones where they are of the same collection. It learned from other rows than
-  the owner's, and from another number of them.
+- The reference generator is the very scheme under a key that Eve, the attacker, draws, run on rows that she knows to be
+  outside the release: her control rows, and the public rows where they are of the same collection. It learned from
+  other rows than the owner's, and from another number of them.
 - Distances are Euclidean after every column is scaled by those rows. The paper adds a perceptual distance for photos.
 - Of a release without a generator, and of references to it, there are no more rows than were released.
 - Labels are not looked at: on chest X-rays, counting only generated rows of the candidate's class changed the AUC by
@@ -31,6 +31,7 @@ from bench.seeds import derive
 from bench.statistics.distances import standardise
 from bench.statistics.nearest import nearest
 from bench.types import Attack, Attacker, Dataset, Parameter, Release, View
+from bench.validation import at_least
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,8 @@ class GANLeaks(Attack):
     references: int = 4
 
     def __post_init__(self) -> None:
-        if self.draws < 0:
-            raise ValueError(f"draws must be at least 0, got {self.draws}")
-        if self.references < 1:
-            raise ValueError(f"references must be at least 1, got {self.references}")
+        at_least(0, draws=self.draws)
+        at_least(1, references=self.references)
 
     def fit(self, view: View, seed: int) -> GANLeaksAttacker:
         """Run the scheme on Eve's own rows.

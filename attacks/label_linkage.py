@@ -4,10 +4,11 @@ Source: k-Same as its reference code runs it clusters rows across classes while 
 cluster's rows can be told apart by them: a lone positive in a mixed cluster is unique (Sweeney 2002, linking by
 attributes that were left). Clusters within a class give nothing more than `attacks.re_clustering`.
 
-- Pairs whose labels differ are ruled out; a label is the whole row of them, unknown ones as a value of their own. Rows
-  that share their form with fewer candidates of the same label come first.
-- Eve is given labels only where the method's release depends on them. Elsewhere (on the reference methods too), and
-  where her own release shows that labels are encoded or withheld, this is re-clustering; the notes say so.
+- Pairs whose labels differ are ruled out; a label is the whole row of them, an unknown label being a value of its own.
+  Rows that share their form with fewer candidates of the same label come first.
+- Eve, the attacker, is given labels only where the method's release depends on them. Elsewhere (on the reference
+  methods too), and where her own release shows that labels are encoded or withheld, this is re-clustering; the notes
+  say so.
 """
 
 from __future__ import annotations

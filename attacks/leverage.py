@@ -6,9 +6,9 @@ Ridge leverage scores, diag(X (X^T X + c I)^-1 X^T) (Alaoui and Mahoney 2015), a
 random map leaves of them hardly depends on its key.
 
 Differences from comparing the leverage scores of raw and released rows:
-- Eve compares a release with what she expects of it: she encodes her candidates under keys of her own and averages the
-  scores of each. For linear maps that is the leverage of the raw row; random layers change it, the same way under every
-  key.
+- Eve, the attacker, compares a release with what she expects of it: she encodes her candidates under keys of her own
+  and averages the scores of each. For linear maps that is the leverage of the raw row; random layers change it, the
+  same way under every key.
 - Three scores a location: the plain one and two ridges, 0.001 and 0.1 of the mean squared singular value. The plain one
   takes more rows than numbers a piece (with fewer, all are equal); the ridges go on where it ends.
 - Scores become ranks within their set, since several rows share outliers. Ranks are compared by the cosine of their
@@ -35,6 +35,7 @@ from bench.pairs.cosine import CosineScores, apart
 from bench.progress import report
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Scheme, View
+from bench.validation import at_least, between
 
 RIDGES = (1e-3, 1e-1)
 PROBE_ROWS = 512
@@ -63,10 +64,8 @@ class Leverage(Attack):
     tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
-        if self.keys < 2:
-            raise ValueError(f"keys must be at least 2, got {self.keys}")
-        if not 0 < self.tolerance < 1:
-            raise ValueError(f"tolerance must be above 0 and below 1, got {self.tolerance}")
+        at_least(2, keys=self.keys)
+        between(0, 1, tolerance=self.tolerance)
 
     def fit(self, view: View, seed: int) -> LeverageAttacker:
         """Choose a layout and average over simulated keys. Raises NotApplicable for releases without links."""

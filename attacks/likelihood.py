@@ -1,9 +1,10 @@
-"""Likelihood: Eve reads from the scheme how its noise is distributed, and asks which raw row explains a released one.
+"""Likelihood: which raw row explains a released row best, by the noise that the scheme states.
 
-Source: the Bayes-optimal attack on a mechanism whose noise is public; for Laplace noise the log density is
--sum |z~ - z| / b, for elements that stop at a bound the mass of the tail beyond it. Every candidate is as likely as any
-other beforehand. The score is the log odds of the posterior, normalised over the candidates for each released row
-(`bench.pairs.posterior`): raw densities rank rows well within a column, and badly across columns.
+Source: the Bayes-optimal attack on a mechanism whose noise is public (Eve, the attacker, reads it from the scheme); for
+Laplace noise the log density is -sum |z~ - z| / b, for elements that stop at a bound the mass of the tail beyond it.
+Every candidate is as likely as any other beforehand. The score is the log odds of the posterior, normalised over the
+candidates for each released row (`bench.pairs.posterior`): raw densities rank rows well within a column, and badly
+across columns.
 
 Where the noisy code cannot be read off the release (`Mechanism.exact` is False), or the scheme adds no noise that it
 states, the density is measured instead: Eve releases the candidates under keys of her own and fits a linear Gaussian
@@ -12,7 +13,8 @@ A released row is described by its principal components, a raw row by its code w
 principal components where not. A record says which density ran.
 
 - All candidates are located together, for schemes in which a row's code depends on the others.
-- Released labels reach the scheme under the names of the public findings, unknown where they have no such column.
+- Released labels reach the scheme under the names of the public findings, unknown where no released label has that
+  name.
 - Labels are outside every claim and released by all methods alike, so that the scores show what the noise leaves. With
   labels=true, where samples depend on labels (so that Eve is given them) and a release of her own shows that they are
   released as they are, a candidate with other labels than the released row's is ruled out: its density falls by
@@ -33,6 +35,7 @@ from bench.pair_distances import pair_distances
 from bench.pairs.posterior import PosteriorScores
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, Mechanism, NotApplicable, Parameter, Release, View
+from bench.validation import at_least
 
 OTHER = 1e6
 """Nats that a candidate with other labels is less likely by: more than noise makes up for, and still finite."""
@@ -67,10 +70,9 @@ class Likelihood(Attack):
     labels: bool = False
 
     def __post_init__(self) -> None:
-        if self.keys < FEWEST:
-            raise ValueError(f"keys must be at least {FEWEST}, got {self.keys}")
-        if self.rows < 2 or self.axes < 1:
-            raise ValueError(f"rows must be at least 2 and axes at least 1, got {self.rows} and {self.axes}")
+        at_least(FEWEST, keys=self.keys)
+        at_least(2, rows=self.rows)
+        at_least(1, axes=self.axes)
 
     def fit(self, view: View, seed: int) -> StatedAttacker | MeasuredAttacker:
         """Locate the candidates, or measure the density. Raises NotApplicable for releases without links."""
@@ -128,7 +130,7 @@ class Description:
 
 
 def _known(labels: Tensor | None) -> Tensor:
-    """Labels (n, k) with unknown ones as a value of their own; (0, 0) for none."""
+    """Labels (n, k), an unknown label being a value of its own; (0, 0) for none."""
     return torch.zeros(0, 0) if labels is None else labels.nan_to_num(-1)
 
 
@@ -140,7 +142,7 @@ def _pixels(samples: Tensor) -> Tensor:
 class StatedAttacker(Attacker):
     """The mechanism, the candidates' codes (n, d), the names of released and of public findings, and their labels.
 
-    Labels (n, k) are those that released ones have to agree with; None where they need not.
+    Labels (n, k) are those that released labels have to agree with; None where they need not.
     """
 
     mechanism: Mechanism

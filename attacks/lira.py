@@ -1,15 +1,15 @@
 """LiRA: how likely a release is, seen from one candidate, if the candidate is in it and if it is not.
 
-Source: Carlini et al. 2022, "Membership inference attacks from first principles" (LiRA), the online attack: Eve
-releases random halves of a pool of rows, fits normal densities to a statistic of each candidate where it is in and
-where it is out (`bench.eve.in_out`), and takes the log ratio of the two at the statistic of the real release.
+Source: Carlini et al. 2022, "Membership inference attacks from first principles" (LiRA), the online attack: Eve, the
+attacker, releases random halves of a pool of rows, fits normal densities to a statistic of each candidate where it is
+in and where it is out (`bench.eve.in_out`), and takes the log ratio of the two at the statistic of the real release.
 
 Differences:
 - Shadow models are shadow releases: the known scheme under keys of Eve's own. In place of the confidence of a
   classifier the statistic is the log density of the released rows at the candidate, by Gaussian kernels. Narrow kernels
-  read the distance to the nearest row, wide ones that to the mean of all; over all rows, or over those of the
-  candidate's class. The one that best tells rows in from rows out among the shadow releases themselves is used, each
-  judged by the others. (Several at once, with their covariance, were weaker.)
+  read the distance to the nearest row, wide kernels the distance to the mean of all; over all rows, or over those of
+  the candidate's class. The one that best tells rows in from rows out among the shadow releases themselves is used,
+  each judged by the others. (Several at once, with their covariance, were weaker.)
 - The pool is the candidates and the control rows. Halves come in pairs without a common row, class by class
   (`bench.eve.shadow_releases`). They have half as many rows as the pool, whatever the release has.
 - Eve does not know the owner's people: where a scheme looks at them, it sees none in shadow releases.
@@ -39,6 +39,7 @@ from bench.rows.joined import joined
 from bench.seeds import derive
 from bench.statistics.distances import standardise
 from bench.types import Attack, Attacker, Dataset, Parameter, Release, View
+from bench.validation import at_least
 
 BANDWIDTHS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 8.0)
 """Of the kernels, in units of the root mean square distance of two rows."""
@@ -73,8 +74,7 @@ class LiRA(Attack):
     def __post_init__(self) -> None:
         if self.shadows < 4 or self.shadows % 2:
             raise ValueError(f"shadows must be even and at least 4, got {self.shadows}")
-        if self.draws < 0:
-            raise ValueError(f"draws must be at least 0, got {self.draws}")
+        at_least(0, draws=self.draws)
 
     def fit(self, view: View, seed: int) -> LiRAAttacker:
         """Release halves of the pool and learn from them.

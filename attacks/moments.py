@@ -1,18 +1,18 @@
 """Moments: how the numbers of a patch are spread tells which patch it was, and shuffled patches are matched as sets.
 
 Source: Carlini et al., "NeuraCrypt is not private" (2021): a random network keeps relations between the statistics of a
-patch before and after encoding; two small networks, trained by contrast on keys of the attacker's own, learn them.
-Features of a patch, after the mean over the data set is subtracted at each position: its mean, and the i-th root of the
-absolute i-th central moment, i = 2 to 14, as logarithms.
+patch before and after encoding; two small networks, trained by contrast on keys that Eve, the attacker, draws, learn
+them. Features of a patch, after the mean over the data set is subtracted at each position: its mean, and the i-th root
+of the absolute i-th central moment, i = 2 to 14, as logarithms.
 
 Differences from the source:
 - It matches patches and then assigns images to images. Here an image's embedding is a network of the mean over its
   patches' embeddings (Zaheer et al. 2017, Deep Sets), so that an image is scored at once, whatever the order of its
   patches.
-- Raw patches carry a learned vector of their place. Released ones do where their places are kept.
-- Neither the pieces of a release nor whether their places are kept is known to the attack: she compares the features
-  of two releases under keys of her own, by every layout, in place and sorted, and takes what repeats best; sets of the
-  usual patches (16 pixels, where they fit) unless another is far better.
+- Raw patches carry a learned vector of their place. Released patches do where their places are kept.
+- Neither the pieces of a release nor whether their places are kept is known to Eve: she compares the features of two
+  releases under keys of her own, by every layout, in place and sorted, and takes what repeats best; sets of the usual
+  patches (16 pixels, where they fit) unless another is far better.
 - Every step has a fresh key; held-out keys say when to stop (`bench.eve.contrast`).
 """
 
@@ -34,6 +34,7 @@ from bench.nets.towers import Towers
 from bench.pairs.cosine import CosineScores, apart
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
+from bench.validation import at_least, positive
 
 ORDERS = range(2, 15)
 FEATURES = 1 + len(ORDERS)
@@ -77,11 +78,9 @@ class Moments(Attack):
     patience: int = 250
 
     def __post_init__(self) -> None:
-        for what, least in (("steps", 1), ("batch", 2), ("width", 1), ("patience", 1)):
-            if getattr(self, what) < least:
-                raise ValueError(f"{what} must be at least {least}, got {getattr(self, what)}")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
+        at_least(1, steps=self.steps, width=self.width, patience=self.patience)
+        at_least(2, batch=self.batch)
+        positive(learning_rate=self.learning_rate)
 
     def fit(self, view: View, seed: int) -> MomentsAttacker:
         """Choose a layout and train the towers. Raises NotApplicable for a single candidate and without links."""
@@ -208,7 +207,7 @@ def _simulate(view: View, rows: Dataset, seed: int) -> Example:
 
 
 def _raw_layout(rows: Tensor, released: Reading) -> Layout:
-    """Raw pieces: as the released ones, if those are patches that raw rows have; else usual patches, or the whole."""
+    """Raw pieces: as the released pieces, if those are patches that raw rows have; else usual patches, or the whole."""
     if rows.ndim == 4 and released.layout.kind == "patches" and released.layout in layouts(tuple(rows.shape[1:])):
         return released.layout
     return _usual(rows)

@@ -7,8 +7,8 @@ distance to their nearest generated row, or as a percentile of all distances bet
 Distances are Euclidean between principal components.
 
 Differences:
-- Columns are scaled to unit deviation before the principal axes are taken, all by rows that Eve knows to be outside the
-  release (the paper's axes are those of rows of the same kind).
+- Columns are scaled to unit deviation before the principal axes are taken, all by rows that Eve, the attacker, knows to
+  be outside the release (the paper's axes are those of rows of the same kind).
 - The weighted form sums log(epsilon / d) inside the ball, so that a row on its edge counts nothing; without that, the
   sign of a term would depend on the unit of distance. Distances below `CLOSEST` times epsilon count as that.
 - Releases without a generator give what rows they have.
@@ -31,6 +31,7 @@ from bench.pair_distances import pair_distances
 from bench.rows.drawn import drawn
 from bench.statistics.nearest import nearest
 from bench.types import Attack, Attacker, Parameter, Release, View
+from bench.validation import at_least
 
 PAIRS = 2**22
 CLOSEST = 1e-6
@@ -63,10 +64,8 @@ class MonteCarlo(Attack):
     def __post_init__(self) -> None:
         if self.percentile is not None and not 0 < self.percentile <= 100:
             raise ValueError(f"percentile must be above 0 and at most 100, got {self.percentile}")
-        if self.components < 1:
-            raise ValueError(f"components must be at least 1, got {self.components}")
-        if self.draws < 0:
-            raise ValueError(f"draws must be at least 0, got {self.draws}")
+        at_least(1, components=self.components)
+        at_least(0, draws=self.draws)
 
     def fit(self, view: View, seed: int) -> MonteCarloAttacker:
         """Find the principal axes of the rows outside the release."""

@@ -18,6 +18,7 @@ from bench.nets.seeded import seeded
 from bench.pairs.cosine import CosineScores, apart
 from bench.seeds import derive
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
+from bench.validation import at_least, one_of
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,8 @@ class NearestNeighbour(Attack):
     width: int = 32
 
     def __post_init__(self) -> None:
-        if self.space not in ("pixels", "features"):
-            raise ValueError(f"space must be pixels or features, got {self.space!r}")
-        if self.steps < 1 or self.width < 1:
-            raise ValueError(f"steps and width must be at least 1, got {self.steps} and {self.width}")
+        one_of(("pixels", "features"), space=self.space)
+        at_least(1, steps=self.steps, width=self.width)
 
     def fit(self, view: View, seed: int) -> NearestNeighbourAttacker:
         """Train the network if there is one. Raises NotApplicable for features of tables or without public labels."""

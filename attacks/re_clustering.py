@@ -1,13 +1,14 @@
-"""Re-clustering: Eve releases her candidates herself, and looks for her own released rows in the release.
+"""Re-clustering: Eve, the attacker, releases her candidates herself, and looks for her released rows in the release.
 
 Source: the attack that k-Same is built to bound (Newton, Sweeney and Malin 2005, "Preserving privacy by de-identifying
-face images"): the clustering is public and deterministic, so that whoever holds the raw rows knows which of them share
-a released form, and can only guess among those. It works on every method that releases a row in the same form again.
+face images"): the clustering is public and deterministic, so that an attacker who holds the raw rows knows which of
+them share a released form, and can only guess among those. It works on every method that releases a row in the same
+form again.
 
 - A pair's score is minus the squared distance between Eve's own release of the raw row and the released row. Distances
-  that rounding may make (`EXACT`) count as none: such pairs are ranked by how few candidates share the form, and tie
-  where equally many do. Among rows that share one form there is nothing to choose, so that guesswork on a whole release
-  of n rows in clusters of k is (n k + 1) / (n + 1), and (k + 1) / 2, nearly, on a random half of its rows.
+  that rounding may make (`EXACT`) count as none: pairs at no distance are ranked by how few candidates share the form,
+  and tie where equally many do. Among rows that share one form there is nothing to choose, so that guesswork on a whole
+  release of n rows in clusters of k is (n k + 1) / (n + 1), and (k + 1) / 2, nearly, on a random half of its rows.
 - A release may hold fewer rows than there are candidates (k-Same as published drops the last of its owner's rows, and
   every cluster may change with them). Means keep sums: what the candidates sum to beyond the release is the sum of the
   rows that are missing, and non-negative least squares tell which those are. Eve puts her guess at the end of her rows,
@@ -33,6 +34,7 @@ from bench.rows.label_classes import label_classes
 from bench.rows.originals import in_order
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, NotApplicable, PairScores, Release, View
+from bench.validation import at_least
 
 EXACT = 2.0**-36
 """Squared distance, in units of a released row's mean squared length, up to which two rows are one but for rounding."""
@@ -56,8 +58,7 @@ class ReClustering(Attack):
     rounds: int = 20
 
     def __post_init__(self) -> None:
-        if self.rounds < 1:
-            raise ValueError(f"rounds must be at least 1, got {self.rounds}")
+        at_least(1, rounds=self.rounds)
 
     def fit(self, view: View, seed: int) -> ReClusteringAttacker:
         """Release the candidates twice. Raises NotApplicable for releases without one released row a raw row."""
@@ -85,7 +86,7 @@ class OwnRelease:
 
     Args:
         forms: (n, d) float32: the released form of each candidate; 0 where it was left out.
-        present: (n,) bool: whether it has one.
+        present: (n,) bool: whether the candidate has a form.
         keeps_labels: Whether labels are released, and as they are.
     """
 
@@ -216,7 +217,7 @@ class FormScores(PairScores):
         own: Eve's release of the n candidates.
         released: (m, d) float64.
         exact: Squared distance up to which a form is there.
-        alike: (n,) float64, at most that: what such a distance counts as.
+        alike: (n,) float64, at most `exact`: what a distance up to `exact` counts as.
         classes, given: (n,) and (m,) int64 classes of labels that have to agree; None where they need not.
     """
 

@@ -1,10 +1,10 @@
 """Relational: the release is matched to the raw rows by how its rows relate to each other.
 
 Source: design of this project; graph matching by Gram matrices. A wide network with random weights has a nearly
-deterministic kernel, so that Eve knows the inner products of released rows in advance: she releases the candidates
-under keys of her own and takes the mean. Signatures of rows (length, quantiles of inner products, leverages at several
-ridges), compared in units of how far they differ from key to key (Fisher's discriminant), begin a one-to-one matching
-(Hungarian method), which is then refined in turn: score each pair by the inner product of their Gram rows, the
+deterministic kernel, so that Eve, the attacker, knows the inner products of released rows in advance: she releases the
+candidates under keys of her own and takes the mean. Signatures of rows (length, quantiles of inner products, leverages
+at several ridges), compared in units of how far they differ from key to key (Fisher's discriminant), begin a one-to-one
+matching (Hungarian method), which is then refined in turn: score each pair by the inner product of their Gram rows, the
 columns matched as they are now; match anew; until the matching stays.
 
 Differences from plain relational matching:
@@ -39,6 +39,7 @@ from bench.pairs.table import TableScores
 from bench.progress import report
 from bench.seeds import derive
 from bench.types import Attack, Attacker, Dataset, NotApplicable, PairScores, Parameter, Release, Scheme, View
+from bench.validation import at_least, one_of
 
 TRIAL_KEYS = 2
 ENOUGH = -0.02
@@ -78,14 +79,10 @@ class Relational(Attack):
     refine_up_to: int = 2000
 
     def __post_init__(self) -> None:
-        if self.keys < 2:
-            raise ValueError(f"keys must be at least 2, got {self.keys}")
-        if self.held_out < 1:
-            raise ValueError(f"held_out must be at least 1, got {self.held_out}")
-        if self.reading not in ("auto", *READINGS):
-            raise ValueError(f"reading must be auto, {', '.join(READINGS)}, got {self.reading!r}")
-        if self.refine_up_to < 0:
-            raise ValueError(f"refine_up_to must be at least 0, got {self.refine_up_to}")
+        at_least(2, keys=self.keys)
+        at_least(1, held_out=self.held_out)
+        one_of(("auto", *READINGS), reading=self.reading)
+        at_least(0, refine_up_to=self.refine_up_to)
 
     def fit(self, view: View, seed: int) -> RelationalAttacker:
         """Simulate keys and choose a variant. Raises NotApplicable for releases without links, or of under 3 rows."""

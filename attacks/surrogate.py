@@ -1,4 +1,4 @@
-"""Surrogate: another attack's most confident matches teach an encoder of Eve's own, by which all rows are matched anew.
+"""Surrogate: another attack's most confident matches teach an encoder that matches all rows anew.
 
 Source: design of this project; the idea of self-training on confident matches is that of iterative closest point and
 of seeded graph matching. Wherever an attack is right more often than chance, its confident mutual matches (each is the
@@ -11,9 +11,9 @@ regression is fitted again, until the matches stay.
 - A raw row is predicted only by regressions that have not seen its own match, so that a wrong match does not confirm
   itself.
 - Which surrogate is used, or none (the base attack's scores stay), is settled on releases under simulated keys, whose
-  links Eve knows: the one with the highest top-1 share there; at equal shares the base stays. The release under attack
-  has no say in it. That a surrogate agrees with itself proves nothing: in a test its predictions correlated .87 with
-  the released rows that they had been matched to, and no match was right.
+  links Eve, the attacker, knows: the surrogate with the highest top-1 share there; at equal shares the base stays. The
+  release under attack has no say in it. That a surrogate agrees with itself proves nothing: in a test its predictions
+  correlated .87 with the released rows that they had been matched to, and no match was right.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from bench.pairs.mutual import best
 from bench.progress import report
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, PairScores, Parameter, Release, View
+from bench.validation import at_least
 
 FEWEST_PAIRS = 2 * FOLDS
 FADING = 0.7
@@ -102,9 +103,8 @@ class Surrogate(Attack):
             raise TypeError(f"base must be an attack, got {type(self.base).__name__}")
         if self.base.uses_labels:
             raise ValueError(f"base must be an attack that does without labels, and {self.base.name} asks for them")
-        for what, least in (("rounds", 1), ("most_pairs", FEWEST_PAIRS), ("held_out", 1)):
-            if getattr(self, what) < least:
-                raise ValueError(f"{what} must be at least {least}, got {getattr(self, what)}")
+        at_least(1, rounds=self.rounds, held_out=self.held_out)
+        at_least(FEWEST_PAIRS, most_pairs=self.most_pairs)
 
     def fit(self, view: View, seed: int) -> SurrogateAttacker:
         """Fit the base attack and choose a surrogate on simulated keys. Raises NotApplicable where the base does."""

@@ -7,10 +7,11 @@ A plug-in computes; the harness splits, times, checks, shuffles, judges and reco
 from bench.contract.attack import Attack, Attacker, PairScores, View
 from bench.contract.claim import PrivacyClaim
 from bench.contract.dataset import Dataset
+from bench.contract.evaluator import Evaluator, Measurement, Picture
 from bench.contract.extractor import Embedding, Extractor
 from bench.contract.mechanism import Mechanism
 from bench.contract.method import Classifier, Key, Method, Role, Scheme
-from bench.contract.metric import Metric, Score, evidence_type
+from bench.contract.metric import Column, Metric, Score, column_of, evidence_type
 from bench.contract.plugin import NotApplicable, Parameter, Plugin, State
 from bench.contract.release import Generator, Release, paired
 from bench.contract.source import DataError, Scan, Source
@@ -19,18 +20,22 @@ __all__ = [
     "Attack",
     "Attacker",
     "Classifier",
+    "Column",
     "DataError",
     "Dataset",
     "Embedding",
+    "Evaluator",
     "Extractor",
     "Generator",
     "Key",
+    "Measurement",
     "Mechanism",
     "Method",
     "Metric",
     "NotApplicable",
     "PairScores",
     "Parameter",
+    "Picture",
     "Plugin",
     "PrivacyClaim",
     "Release",
@@ -41,6 +46,7 @@ __all__ = [
     "Source",
     "State",
     "View",
+    "column_of",
     "evidence_type",
     "paired",
 ]

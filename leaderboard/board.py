@@ -10,7 +10,7 @@ Nothing here reads a file or a clock: the same records give the same rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -20,7 +20,8 @@ from leaderboard.claims import METRIC, Verdict, verdict
 from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, number, reason
 from leaderboard.panel import Panel, membership_panel, panel
-from leaderboard.reach import shipped, steps
+from leaderboard.reach import MEMBERSHIP, PAIRS, shipped, steps
+from leaderboard.versions import by_earlier_code
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Row:
         data: The data set as scored; None where no evaluator got as far as reading it.
         method, parameters, label: The method; `label` is both as the command line takes them.
         preset, seed, cell: Which run.
+        choice: As in the records.
         keys: How many keys the attacks were scored on; other evaluators may use fewer, as their records say.
         entries: One entry a metric, weakest over the attacks; keys are metric names in column order.
         attacks: One set of entries an attack that matches pairs, by evaluator name; keys as in `entries`.
@@ -40,6 +42,7 @@ class Row:
         claim, claim_text: The formal claim, and it in words.
         audited: The claim beside what an audit has shown; None without a claim.
         device: What throughput was measured on; empty where unknown.
+        earlier: The records of the row that earlier code computed, by evaluator name.
         records: Everything the row was made of, by evaluator name.
     """
 
@@ -50,6 +53,7 @@ class Row:
     label: str
     preset: str
     seed: int
+    choice: Mapping[str, str | int | bool | None]
     keys: int
     cell: str
     entries: Mapping[str, Entry]
@@ -60,6 +64,7 @@ class Row:
     claim_text: str
     audited: Verdict | None
     device: str
+    earlier: frozenset[str]
     records: tuple[Record, ...] = field(repr=False)
 
 
@@ -83,19 +88,22 @@ def rows(records: Iterable[Record], folders: Mapping[str, str] | None = None, po
         dataset = names.get(record.cell) or (folders or {}).get(record.cell) or "data set not read"
         run = (record.preset, f"{record.seed:020d}", record.cell)
         cells.setdefault((dataset, record.method.name, label(record), *run), []).append(record)
-    made = []
+    made, earlier = [], by_earlier_code(known)
     for key in sorted(cells):
         mine = sorted(cells[key], key=lambda record: record.evaluator)
-        made.append(_row(key[0], mine, panel(mine, known, ladder), membership_panel(mine, known), shown))
+        made.append(_row(key[0], mine, panel(mine, known, ladder), membership_panel(mine, known), shown, earlier))
     return made
 
 
-def _row(dataset: str, records: Sequence[Record], tried: Panel, told: Panel, shown: Sequence[Column]) -> Row:
+def _row(
+    dataset: str, records: Sequence[Record], tried: Panel, told: Panel, shown: Sequence[Column],
+    earlier: Set[tuple[str, str]],
+) -> Row:  # fmt: skip
     first = records[0]
     certified = {member.evaluator for member in (*tried.members, *told.members) if member.certified}
     data = next((record.dataset for record in records if record.dataset), None)
     claim = next((record.claim for record in records if record.claim), None)
-    attacks = [record for record in records if record.kind == "attack"]
+    attacks = [record for record in records if record.kind == PAIRS]
     audit = next((record for record in records if record.kind == "audit" and record.status == "ok"), None)
     timed = next((record for record in records if record.kind == "throughput" and record.status == "ok"), None)
     return Row(
@@ -106,11 +114,12 @@ def _row(dataset: str, records: Sequence[Record], tried: Panel, told: Panel, sho
         label=label(first),
         preset=first.preset,
         seed=first.seed,
-        keys=(attacks or [record for record in records if record.kind == "membership"] or records)[0].keys,
+        choice=first.choice,
+        keys=(attacks or [record for record in records if record.kind == MEMBERSHIP] or records)[0].keys,
         cell=first.cell,
         entries={column.name: entry(records, column, certified) for column in shown},
         attacks={
-            record.evaluator: {c.name: entry([record], c, certified) for c in shown if c.kind == "attack"}
+            record.evaluator: {c.name: entry([record], c, certified) for c in shown if c.name in record.metrics}
             for record in attacks
         },
         panel=tried,
@@ -119,12 +128,13 @@ def _row(dataset: str, records: Sequence[Record], tried: Panel, told: Panel, sho
         claim_text=claim_text(claim, reached=any(record.status == "ok" for record in records)),
         audited=None if claim is None else verdict(claim, audit.scores.get(METRIC) if audit else None),
         device=device(timed) if timed else "",
+        earlier=frozenset(record.evaluator for record in records if (record.cell, record.evaluator) in earlier),
         records=tuple(records),
     )
 
 
 def missing(board: Iterable[Row]) -> list[tuple[Row, Status, str, list[str]]]:
-    """Why figures are missing: row, status, reason, and what is missing for it (evaluators, or "evaluator metric")."""
+    """Why figures are missing: row, status, reason, and what is missing for it (evaluators, or "evaluator (Title)")."""
     found: list[tuple[Row, Status, str, list[str]]] = []
     for row in board:
         reasons: dict[tuple[Status, str], list[str]] = {}
@@ -133,7 +143,9 @@ def missing(board: Iterable[Row]) -> list[tuple[Row, Status, str, list[str]]]:
                 reasons.setdefault((record.status, reason(record)), []).append(record.evaluator)
                 continue
             for metric, why in sorted(record.not_applicable.items()):
-                reasons.setdefault(("not-applicable", why), []).append(f"{record.evaluator} {metric}")
+                reasons.setdefault(("not-applicable", why), []).append(
+                    f"{record.evaluator} ({row.entries[metric].column.title})"
+                )
         found += [(row, status, why, what) for (status, why), what in sorted(reasons.items())]
     return found
 

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.results.records import RARE, Record, ScoreRecord, Status
+from bench.results.records import Record, ScoreRecord, Status
+from bench.statistics.chance import RARE
 from leaderboard.columns import Column
 
 EntryStatus = Literal["ok", "not-applicable", "failed", "timed-out", "not-run"]
@@ -50,6 +51,7 @@ class Entry:
         against_null: Where the figure lies against the 95 % interval of chance; None where there is none. "inside":
             not distinguishable from chance; "better" or "worse": outside it, in the direction an owner wants or not.
         by: The evaluator (for privacy: the attack) that gave the figure.
+        kind: Which evaluator that is, without its attack; empty without a figure.
         certified: Whether that attack's controls hold; True for figures that no attack gave.
         score: The figure itself; None without one.
         gaps: Evaluators that should have given this figure and did not.
@@ -63,6 +65,7 @@ class Entry:
     null: str = ""
     against_null: Literal["inside", "better", "worse"] | None = None
     by: str = ""
+    kind: str = ""
     certified: bool = True
     score: ScoreRecord | None = None
     gaps: tuple[Gap, ...] = ()
@@ -75,13 +78,13 @@ class Entry:
 
 
 def entry(records: Sequence[Record], column: Column, certified: Collection[str] = ()) -> Entry:
-    """The weakest figure of a metric over the records of one cell, or why there is none.
+    """The weakest figure of a metric over the records of one cell that were asked for it, or why there is none.
 
     Attacks whose controls hold (`certified`, by evaluator) come first; without any, all attacks are looked at. Random
     scores (`FLOOR`) are the figure only where no other attack gave one. A figure that beats chance is weaker than any
     that does not: attacks that read labels see fewer rows, among which chance needs fewer guesses.
     """
-    relevant = [record for record in records if record.kind == column.kind]
+    relevant = [record for record in records if column.name in record.metrics]
     scored = [record for record in relevant if record.status == "ok" and column.name in record.scores]
     gaps = tuple(gap for record in relevant if (gap := _gap(record, column.name)))
     real = [record for record in scored if record.attack is None or record.attack.name != FLOOR] or scored
@@ -100,15 +103,13 @@ def entry(records: Sequence[Record], column: Column, certified: Collection[str] 
     score = weakest.scores[column.name]
     return Entry(
         column, "ok", number(score.value, column.digits), interval(score.low, score.high, column.digits),
-        _null(score, column.digits), against_null(score), weakest.evaluator,
+        _null(score, column.digits), against_null(score), weakest.evaluator, weakest.kind,
         weakest.attack is None or weakest.evaluator in certified, score, gaps,
     )  # fmt: skip
 
 
 def _gap(record: Record, metric: str) -> Gap | None:
-    """Why `record` has no figure for `metric`; None where it has one, or was never asked for one."""
-    if record.inputs and f"metric {metric}" not in record.inputs:
-        return None
+    """Why `record` has no figure for `metric`, for which it was asked; None where it has one."""
     if record.status != "ok":
         return Gap(record.evaluator, record.status, record.not_applicable.get(metric) or reason(record))
     if metric in record.not_applicable:
@@ -144,10 +145,10 @@ def beats_chance(score: ScoreRecord) -> bool:
 def short(evaluator: str) -> str:
     """An evaluator's name for people: the attack's own.
 
-    >>> short("attack-contrastive"), short("membership-lira"), short("utility")
+    >>> short("reidentification-contrastive"), short("membership-lira"), short("utility")
     ('contrastive', 'lira', 'utility')
     """
-    return evaluator.removeprefix("attack-").removeprefix("membership-")
+    return evaluator.removeprefix("reidentification-").removeprefix("membership-")
 
 
 def number(value: float, digits: int | None) -> str:

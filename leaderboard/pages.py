@@ -12,20 +12,26 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from bench.results.records import Kind, Record, json_schema, read_all
+from bench.contract.metric import GROUPS
+from bench.plugins.option import words
+from bench.results.records import Record, json_schema
+from bench.results.results import Results
+from bench.workbench.choice import Choice
 from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, rows, telling
+from leaderboard.claims import METRIC
 from leaderboard.columns import Column, columns
 from leaderboard.downloads import flat, results_csv, results_json
 from leaderboard.entries import WORDS, interval, number, reason, short
 from leaderboard.reach import Rung
 from leaderboard.sections import Section, sections
-from leaderboard.slugs import digest, slugs
+from leaderboard.slugs import digest, slug, slugs
 
 MANIFEST = "files.json"
 FIRST_ORDER = "reid-auc"
-MAIN = frozenset({"utility-auc", "guesswork", "reid-auc", "top-1"})
+MAIN = frozenset({"utility-auc", "guesswork", "reid-auc", "top-1"})  # shown even where no row has a figure
+BY_ATTACK = ("reid-auc", "guesswork")  # told of every attack on every row
+FORMAL = "Formal privacy"  # the group in which claims stand beside what was shown of them
 SILENT = frozenset({"not-run", "not-applicable"})  # the reasons stand below the table
-PICTURED: tuple[Kind, ...] = ("sets", "decoding")
 
 
 @dataclass(frozen=True)
@@ -37,35 +43,35 @@ class Intake:
         folders: Cell to data-set name.
         limited: How many records were made with --limit.
         broken: The names of files that are no records.
-        pictures: PNG files beside records of data that may be shared, by cell and kind of evaluator.
+        pictures: PNG files beside records of data that may be shared, by cell, record and name.
     """
 
     records: tuple[Record, ...]
     folders: Mapping[str, str]
     limited: int
     broken: tuple[str, ...]
-    pictures: Mapping[tuple[str, Kind], bytes] = field(default_factory=dict)
+    pictures: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
 
 
-def intake(results: Path) -> Intake:
-    """Read every record below `results`; broken files are named (never by folder), limited ones counted."""
+def intake(results: Results) -> Intake:
+    """Read every record of `results`; broken files are named (never by folder), limited ones counted."""
     accepted, folders, limited, broken, pictures = [], {}, 0, [], {}
-    for path, found in read_all(results):
+    for name, found in results.records():
         if not isinstance(found, Record):
-            broken.append(path.name)
+            broken.append(name.rpartition("/")[2])
         elif found.limit is not None:
             limited += 1
         else:
             accepted.append(found)
-            folders[found.cell] = path.parent.parent.name
-            picture = path.with_suffix(".png")
-            shown = found.kind in PICTURED and found.status == "ok" and picture.is_file()
-            if shown and found.dataset is not None and found.dataset.shareable:
-                pictures[found.cell, found.kind] = picture.read_bytes()
+            folders[found.cell] = found.cell.partition("/")[0]
+            if found.dataset is not None and found.dataset.shareable:
+                for picture in found.pictures:
+                    if (png := results.picture(found, picture)) is not None:
+                        pictures[found.cell, found.evaluator, picture] = png
     return Intake(tuple(accepted), folders, limited, tuple(sorted(broken)), pictures)
 
 
-def build(results: Path, site: Path) -> Path:
+def build(results: Results, site: Path) -> Path:
     """Write the pages for `results` into `site` and return the index page.
 
     Files that an earlier build wrote and this one does not are removed; anything else in `site` is left alone.
@@ -73,8 +79,8 @@ def build(results: Path, site: Path) -> Path:
     Raises:
         NotADirectoryError: `results` is not a folder.
     """
-    if not results.is_dir():
-        raise NotADirectoryError(f"expected a results folder, got {results}; `bench run` makes one")
+    if not results.root.is_dir():
+        raise NotADirectoryError(f"expected a results folder, got {results.root}; `bench run` makes one")
     pages = render(intake(results))
     _sweep(site, keep=pages)
     for name, content in pages.items():
@@ -93,10 +99,11 @@ def render(taken: Intake) -> dict[str, str | bytes]:
     env = _environment()
     figures, drawn = _pictures(parts, sorted(stems))
     files: dict[str, str | bytes] = {**drawn}
-    pictured = {(cell, kind): f"figures/{kind}-{digest(cell)}.png" for cell, kind in taken.pictures}
+    pictured = {where: f"figures/{slug(where[2])}-{digest('/'.join(where))}.png" for where in taken.pictures}
     files |= {pictured[place]: picture for place, picture in taken.pictures.items()}
     common = {
         "columns": shown,
+        "named": {column.name: column for column in shown},
         "stems": stems,
         "anchors": {row.cell: f"run-{digest('/'.join((row.dataset, row.cell)))}" for row in board},
         "first": FIRST_ORDER,
@@ -110,6 +117,7 @@ def render(taken: Intake) -> dict[str, str | bytes]:
         taken=taken,
         board=board,
         attacks=_attacks(board),
+        by_attack=[column for name in BY_ATTACK for column in shown if column.name == name],
         reaches=_reaches(board),
     )
     for method, stem in stems.items():
@@ -128,20 +136,17 @@ def render(taken: Intake) -> dict[str, str | bytes]:
 
 
 def command(row: Row) -> str:
-    """The command line that repeats a row."""
-    dataset, space = row.dataset, []
-    if row.data and row.data.features:
-        dataset, _, reader = dataset.rpartition(" as ")
-        space = ["--features", reader]
-    elif row.data and row.data.scored_in:
-        dataset, _, reader = dataset.rpartition(", seen through ")
-        space = ["--scored-in", reader]
-    if row.data and row.data.balanced != (row.data.features is None):
-        space.append("--balance" if row.data.balanced else "--no-balance")
-    if row.data and row.data.parameters:
-        dataset += f"[{parameters_text(row.data.parameters)}]"
-    chosen = ["--method", row.label, "--dataset", dataset, *space, "--preset", row.preset, "--seed", str(row.seed)]
-    return shlex.join(["bench", "run", *chosen])
+    """The command line that repeats a row: its method, the choice of data, its attacks and its metrics.
+
+    Words in capitals stand for paths, which no record holds.
+    """
+    attacks = dict.fromkeys(record.attack.written for record in row.records if record.attack is not None)
+    metrics = dict.fromkeys(name for record in row.records for name in record.metrics)
+    told = ["--method", row.records[0].method.written, *words(Choice, row.choice)]
+    told += [word for attack in (attacks or ["none"]) for word in ("--attack", attack)]
+    told += [word for metric in metrics for word in ("--metric", metric)]
+    device = row.records[0].device
+    return shlex.join(["bench", "run", *told, *(["--device", device] if device != "cpu" else [])])
 
 
 def _environment() -> Environment:
@@ -159,6 +164,7 @@ def _environment() -> Environment:
     }
     env.globals |= {"words": WORDS, "number": number, "interval": interval, "reason": reason, "command": command}
     env.globals |= {"epsilon_text": epsilon_text, "telling": telling}
+    env.globals |= {"formal": FORMAL, "audited": METRIC, "apart": apart}
     env.globals |= {"used": used, "shared_null": _shared_null, "missing": missing}
     return env
 
@@ -166,6 +172,14 @@ def _environment() -> Environment:
 def used(shown: Sequence[Column], some: Sequence[Row]) -> list[Column]:
     """The columns for a table: the main ones always, others where any row has a figure, or should have one."""
     return [c for c in shown if c.name in MAIN or any(row.entries[c.name].status not in SILENT for row in some)]
+
+
+def apart(shown: Sequence[Column]) -> tuple[list[Column], list[Column], list[Column]]:
+    """The columns before formal claims, beside them, and after them."""
+    before = GROUPS[: GROUPS.index(FORMAL)]
+    beside = [column for column in shown if column.group == FORMAL]
+    left = [column for column in shown if column.group in before]
+    return left, beside, [column for column in shown if column.group not in (*before, FORMAL)]
 
 
 def _shared_null(some: Sequence[Row], metric: str) -> str:
@@ -204,22 +218,21 @@ def _pictures(
     """The pictures of each section by file stem, with each in words, and their files."""
     # What draws them takes a second to import: only where pages are made, which not every command does.
     from leaderboard.budget import budget_plot
-    from leaderboard.figures import PLANES, Version, plane
+    from leaderboard.figures import PLANES, Version, alternative, plane
 
     figures: dict[str, list[tuple[str, str]]] = {part.slug: [] for part in parts}
     files: dict[str, str] = {}
     for part in parts:
-        draws: dict[str, Callable[[Version], str | None]] = {
-            what.across: partial(plane, part.rows, what, methods) for what in PLANES
+        draws: dict[str, tuple[Callable[[Version], str | None], Callable[[], str]]] = {
+            what.across: (partial(plane, part.rows, what, methods), partial(alternative, part.rows, what))
+            for what in PLANES
         }
-        words = {what.across: what.alternative for what in PLANES}
-        draws["budget"] = partial(budget_plot, part.rows, methods)
-        words["budget"] = "Utility against the derived privacy budget"
-        for name, draw in draws.items():
+        draws["budget"] = partial(budget_plot, part.rows, methods), lambda: "Utility against the derived privacy budget"
+        for name, (draw, caption) in draws.items():
             light, dark = draw("light"), draw("dark")
             if light and dark:
                 stem = f"figures/{part.slug}-{name}"
-                figures[part.slug].append((stem, words[name]))
+                figures[part.slug].append((stem, caption()))
                 files |= {f"{stem}-light.svg": light, f"{stem}-dark.svg": dark}
     return figures, files
 

@@ -15,18 +15,20 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from bench.results.records import RARE, ROLES, Kind, Record, ScoreRecord
+from bench.evaluators.membership import Membership
+from bench.evaluators.reidentification import Reidentification
+from bench.results.records import Record, ScoreRecord
+from bench.statistics.chance import RARE
 from bench.types import Role
+from bench.workbench.choice import same_rows
 from leaderboard.entries import beats_chance, number, short
-from leaderboard.reach import Rung, Step, reach, state, step
+from leaderboard.reach import MEMBERSHIP, PAIRS, Rung, Step, reach, state, step
 
+ROLES = {evaluator.name: evaluator.controls for evaluator in (Reidentification, Membership)}
 FOUND_AUC, FOUND_GUESSES = 0.99, 1.5
-CONTROLLED: Mapping[Kind, Mapping[str, tuple[str, int | None]]] = {
-    "attack": {"guesswork": ("guesswork", None), "reid-auc": ("ReID AUC", 3)},
-    "membership": {"membership-auc": ("AUC", 3)},
-}
-"""What a control needs of each kind, with title and decimals."""
-BESIDE: Mapping[Kind, tuple[str, ...]] = {"attack": ("top-1",), "membership": ("membership-tpr",)}
+CONTROLLED: Mapping[str, tuple[str, ...]] = {PAIRS: ("guesswork", "reid-auc"), MEMBERSHIP: ("membership-auc",)}
+"""The metrics that a control of each kind needs."""
+BESIDE: Mapping[str, tuple[str, ...]] = {PAIRS: ("top-1",), MEMBERSHIP: ("membership-tpr",)}
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Sequence[St
         pool: All records of the results, where the controls are looked for.
         ladder: Steps on the ladder: among them (`leaderboard.reach.steps`), and those that came with this version.
     """
-    attacks = [record for record in records if record.kind == "attack"]
+    attacks = [record for record in records if record.kind == PAIRS]
     members = tuple(_member(record, pool, ladder) for record in attacks)
     certified = {member.evaluator for member in members if member.certified}
     scored = [record for record in attacks if record.evaluator in certified and "guesswork" in record.scores]
@@ -98,7 +100,7 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Sequence[St
 
 def membership_panel(records: Sequence[Record], pool: Sequence[Record]) -> Panel:
     """The panel of the attacks that tell members; arguments as in `panel`."""
-    attacks = [record for record in records if record.kind == "membership"]
+    attacks = [record for record in records if record.kind == MEMBERSHIP]
     members = tuple(_member(record, pool, ()) for record in attacks)
     certified = {member.evaluator for member in members if member.certified}
     metric = "membership-auc"
@@ -108,7 +110,7 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record]) -> Panel
             "no membership attack with a figure whose controls ran and hold" if attacks else "no membership attack ran"
         )
         return Panel(members, None, why)
-    figures = [metric, *BESIDE["membership"]]
+    figures = [metric, *BESIDE[MEMBERSHIP]]
     tries = len(scored) * len(figures)
 
     def beats(record: Record) -> list[bool]:
@@ -117,7 +119,7 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record]) -> Panel
     strongest = min(scored, key=lambda each: (*(not found for found in beats(each)), -each.scores[metric].value))
     if not any(beats(strongest)):
         return Panel(members, strongest.evaluator, "members not told by these attacks")
-    shown = f"AUC {number(strongest.scores[metric].value, 3)}"
+    shown = _figure(strongest, metric)
     if not beats(strongest)[0]:  # sure of a few members, and no better than chance at most
         shown += f", {number(100 * strongest.scores['membership-tpr'].value, 1)} % of them at 1 % of others"
     return Panel(members, strongest.evaluator, f"members told by {_name(strongest)}: {shown}")
@@ -157,19 +159,20 @@ def _strength(record: Record) -> tuple[bool, float, float]:
 def _member(record: Record, pool: Sequence[Record], ladder: Sequence[Step]) -> Member:
     assert record.attack is not None
     dataset = record.dataset.name if record.dataset else ""
-    controls = tuple(_control(record, role, pool) for role in ROLES[record.kind])
-    rungs = reach(record.attack, record.preset, dataset, ladder) if record.kind == "attack" else ()
+    controls = tuple(_control(record, role, pool) for role in ROLES[record.kind] or ())
+    rungs = reach(record.attack, record.preset, dataset, ladder) if record.kind == PAIRS else ()
     return Member(record.evaluator, controls, tuple(rungs))
 
 
 def _control(record: Record, role: Role, pool: Sequence[Record]) -> Control:
     fitting = [other for other in pool if other.method.role == role and _comparable(record, other)]
-    found = min(fitting, key=lambda other: (other.status != "ok", _device(other) != _device(record)), default=None)
+    found = min(fitting, key=lambda other: (other.status != "ok", other.device != record.device), default=None)
     needed = CONTROLLED[record.kind]
     looked_at = (*needed, *BESIDE[record.kind])
     scores = {} if found is None else {name: found.scores[name] for name in looked_at if name in found.scores}
-    if found is None or not needed.keys() <= scores.keys():
-        without = f"without {' or '.join(title for title, _ in needed.values())}"
+    if found is None or not {*needed} <= scores.keys():
+        asked = {**record.metrics, **({} if found is None else found.metrics)}
+        without = f"without {' or '.join(asked[name].title if name in asked else name for name in needed)}"
         why = "never ran" if found is None else (found.reason or without)
         return Control(role, "not run" if found is None or found.status == "ok" else "fails", why)
     if role == "hides nothing":
@@ -178,12 +181,13 @@ def _control(record: Record, role: Role, pool: Sequence[Record]) -> Control:
         holds = beats_chance(scores["membership-auc"])
     else:
         holds = all(_at_chance(score) for score in scores.values())
-    figures = (f"{title} {number(scores[name].value, digits)}" for name, (title, digits) in needed.items())
-    return Control(role, "holds" if holds else "fails", ", ".join(figures))
+    return Control(role, "holds" if holds else "fails", ", ".join(_figure(found, name) for name in needed))
 
 
-def _device(record: Record) -> JsonValue:
-    return record.inputs.get("device")
+def _figure(record: Record, metric: str) -> str:
+    """A figure under its title, as the record's metric is shown."""
+    shown = record.metrics[metric]
+    return f"{shown.title} {number(record.scores[metric].value, shown.digits)}"
 
 
 def _at_chance(score: ScoreRecord) -> bool:
@@ -200,11 +204,7 @@ def _comparable(a: Record, b: Record) -> bool:
     same_attack = (a.kind, a.attack.name, a.attack.parameters, a.attack.code) == (
         b.kind, b.attack.name, b.attack.parameters, b.attack.code,
     )  # fmt: skip
-    same_data = all(
-        getattr(a.dataset, name) == getattr(b.dataset, name)
-        for name in ("name", "parameters", "fingerprint", "public_fingerprint", "rows", "features", "balanced")
-    )
-    return same_attack and same_data and (a.preset, a.seed, a.limit) == (b.preset, b.seed, b.limit)
+    return same_attack and same_rows(a.choice, b.choice, a.dataset, b.dataset)
 
 
 def _verdict(
@@ -220,7 +220,8 @@ def _verdict(
     if strongest is None:
         return f"not certified: no attack with a figure whose controls ran and hold{by}"
     if _breaks(strongest):
-        return f"broken by {_name(strongest)}: {number(strongest.scores['guesswork'].value, None)} guesses"
+        guesses, shown = strongest.scores["guesswork"], strongest.metrics["guesswork"]
+        return f"broken by {_name(strongest)}: {number(guesses.value, shown.digits)} {shown.unit}"
     dents = [
         _name(record)
         for record in scored

@@ -21,9 +21,10 @@ from bench.plugins.spec import UsageError, parameters, parse
 from bench.results.records import PluginRecord, Record, ScoreRecord, Status
 from leaderboard.entries import beats_chance
 
+PAIRS, MEMBERSHIP = "reidentification", "membership"  # the evaluators of attacks that a panel judges
 BROKEN = 5.0  # mean guesses until the first correct pair
 SHIPPED = "reach.json"
-State = Literal["broken", "dented", "not broken", "not applicable", "failed", "not measured"]
+Condition = Literal["broken", "dented", "not broken", "not applicable", "failed", "not measured"]
 
 
 class Step(BaseModel):
@@ -57,14 +58,14 @@ class Rung:
     """
 
     method: str
-    state: State
+    state: Condition
     step: Step | None
     stale: bool
 
 
 def step(record: Record) -> Step | None:
     """The step that an attack's record stands for; None for other records and those without data."""
-    if record.kind != "attack" or record.attack is None or record.dataset is None:
+    if record.kind != PAIRS or record.attack is None or record.dataset is None:
         return None
     return Step(
         attack=record.attack, method=record.method, status=record.status, preset=record.preset, seed=record.seed,
@@ -120,7 +121,7 @@ def reach(attack: PluginRecord, preset: str, dataset: str, known: Sequence[Step]
     return found
 
 
-def state(one: Step) -> State:
+def state(one: Step) -> Condition:
     """How an encoder stands after an attack."""
     if one.status != "ok":
         return "not applicable" if one.status == "not-applicable" else "failed"

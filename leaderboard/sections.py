@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.results.records import DatasetRecord
+from bench.workbench.choice import balanced, collection
 from leaderboard.board import Row, parameters_text
 from leaderboard.slugs import slug
 
@@ -20,6 +21,7 @@ class Section:
         title: The data set's name, with parameters and, where another version stands beside it, its fingerprint.
         data: The data set; None where no row got as far as reading it.
         rows: In the order of the board.
+        balanced: Whether surplus labels are withheld.
         splits: Per split: its name, and how many rows and people it holds in words ("300", or "300 to 1,000" where
             presets differ, "unknown" where nobody knows).
     """
@@ -28,6 +30,7 @@ class Section:
     title: str
     data: DatasetRecord | None
     rows: tuple[Row, ...]
+    balanced: bool
     splits: tuple[tuple[str, str, str], ...]
 
 
@@ -50,17 +53,24 @@ def sections(board: Sequence[Row]) -> list[Section]:
             title += f" [{parameters_text(data.parameters).replace(',', ', ')}]"
         if data and sum(other[:2] == key[:2] for other in groups) > 1:
             title += f" · {data.fingerprint[:8]} · public {data.public} {data.public_fingerprint[:8]}"
-        made.append(Section(slug("/".join(key)), title, data, tuple(groups[key]), _splits(groups[key])))
+        made.append(
+            Section(
+                slug("/".join(key)),
+                title,
+                data,
+                tuple(groups[key]),
+                balanced(groups[key][0].choice),
+                _splits(groups[key]),
+            )
+        )
     return made
 
 
 def _identity(row: Row) -> tuple[str, ...]:
     if row.data is None:
         return (row.dataset, "")
-    data = row.data
-    readers = tuple("" if reader is None else reader.fingerprint for reader in (data.features, data.scored_in))
-    prints = (data.fingerprint, data.public, data.public_fingerprint, *readers, str(data.balanced))
-    return (row.dataset, json.dumps(data.parameters, sort_keys=True), *prints)
+    told = json.dumps(collection(row.choice, row.data))
+    return (row.dataset, json.dumps(row.data.parameters, sort_keys=True), told)
 
 
 def _splits(rows: Sequence[Row]) -> tuple[tuple[str, str, str], ...]:

@@ -13,6 +13,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+from bench.validation import positive_and_finite
 
 SIDE = 64
 REACH = 4.0
@@ -33,8 +34,7 @@ class Blur(Method):
     sigma: float = 2.0
 
     def __post_init__(self) -> None:
-        if not (self.sigma > 0 and math.isfinite(self.sigma)):
-            raise ValueError(f"sigma must be positive and finite, got {self.sigma}")
+        positive_and_finite(sigma=self.sigma)
 
     def fit(self, public: Dataset, seed: int) -> BlurScheme:
         """Nothing to learn. Raises NotApplicable for tables."""

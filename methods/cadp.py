@@ -5,16 +5,16 @@ and appendix A, and the authors' code. The network is in `bench.nets.cinn`. What
 variants make of it, stands in `methods.cadp_mechanism`.
 
 Differences from the paper:
-- The flow is trained on public rows only (nine tenths of the people; the others judge it), the paper's on private ones.
-- The paper has GIN couplings on MNIST (its code Glow ones) and on tables: here they are Glow unless told, for GIN keeps
-  the volume, and with it latents narrower than the noise (a deviation of 0.6 on diabetes).
+- The flow is trained on public rows only (nine tenths of the people; the others judge it), the paper's on private rows.
+- The paper has GIN couplings on MNIST (Glow couplings in its code) and on tables: here they are Glow unless told, for
+  GIN keeps the volume, and with it latents narrower than the noise (a deviation of 0.6 on diabetes).
 - Exclusive classes are one-hot; any other finding has two numbers, yes and no. Zeros stand for what is unknown, and
   are seen in training: a tenth of the rows goes without condition, and a tenth of findings that are not exclusive.
 - The rate falls along a cosine (the code: to a tenth after epochs 50 and 100, of an unknown number; ours are at most
   150).
 - The preset `paper` is Table 1's column for chest X-rays; that for MNIST has flat_blocks=2, flat_width=392,
   train_batch=512 and learning_rate=5e-4.
-- Released numbers are not clamped to [0, 1]: that would be post-processing and hide the latent from Eve.
+- Released numbers are not clamped to [0, 1]: that would be post-processing and hide the latent from Eve, the attacker.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import torch
 
@@ -34,10 +34,10 @@ from bench.owner.noise_stream import content_seed, laplace
 from bench.rows.hold_out import hold_out
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, Parameter, PrivacyClaim, Release, Scheme, State, paired
+from bench.validation import at_least, one_of, positive_and_finite
 from methods.cadp_conditions import Conditions, conditions_of
-from methods.cadp_mechanism import NOISE, NormedLatent, Variant, claim
+from methods.cadp_mechanism import NormedLatent, Variant, claim
 
-KNOWN = {"variant": tuple(NOISE), "coupling": ("gin", "glow"), "downsampling": ("haar", "i-revnet")}
 NUMBERS = frozenset({"sizes", "findings", "values", "judged"})  # what a state holds beside the flow's weights
 LARGEST_SENSITIVITY = 4.0
 HELD_OUT = 0.1
@@ -95,18 +95,14 @@ class CADP(Method):
     learning_rate: float = 1e-3
 
     def __post_init__(self) -> None:
-        for what, known in KNOWN.items():
-            if getattr(self, what) not in known:
-                raise ValueError(f"{what} must be one of {', '.join(known)}; got {getattr(self, what)!r}")
-        for what in ("epsilon", "sensitivity", "learning_rate"):
-            number = getattr(self, what)
-            if number is not None and not (number > 0 and math.isfinite(number)):
-                raise ValueError(f"{what} must be positive and finite, got {number}")
-        for what in ("batch", "levels", "blocks", "width", "flat_blocks", "flat_width", "steps", "train_batch"):
-            if getattr(self, what) is not None and getattr(self, what) < 1:
-                raise ValueError(f"{what} must be at least 1, got {getattr(self, what)}")
-        if self.input_noise is not None and not self.input_noise >= 0:
-            raise ValueError(f"input_noise must be at least 0, got {self.input_noise}")
+        one_of(get_args(Variant), variant=self.variant)
+        one_of(get_args(Coupling), coupling=self.coupling)
+        one_of(get_args(Downsampling), downsampling=self.downsampling)
+        positive_and_finite(epsilon=self.epsilon, sensitivity=self.sensitivity, learning_rate=self.learning_rate)
+        at_least(1, levels=self.levels, blocks=self.blocks, width=self.width)
+        at_least(1, flat_blocks=self.flat_blocks, flat_width=self.flat_width)
+        at_least(1, batch=self.batch, steps=self.steps, train_batch=self.train_batch)
+        at_least(0, input_noise=self.input_noise)
         if self.condition != "labels" and not all(part.isdecimal() for part in self.condition.split("+")):
             raise ValueError(f'condition must be "labels" or columns as in "1" or "1+3", got {self.condition!r}')
 
@@ -235,7 +231,7 @@ class CADPKey(Key):
     def release(self, private: Dataset) -> Release:
         """Rows with fresh noise each, labels as they are. The same rows get the same noise again, any others new noise.
 
-        New rows reach Bob's model as they are, as in the paper.
+        New rows reach Bob, who trains a model on the release, as they are, as in the paper.
         """
         noise = self.scheme.noise
         code = noise.locate(private)

@@ -1,4 +1,4 @@
-"""CVAE: synthetic feature vectors, drawn from a conditional variational autoencoder of the private ones.
+"""CVAE: synthetic feature vectors, drawn from a conditional variational autoencoder of the private vectors.
 
 Source: Di Salvo et al., Privacy-preserving datasets by capturing feature distributions with conditional VAEs (2024),
 and the authors' code. The network and its two formulas are in `bench.nets.cvae`, its training in
@@ -11,8 +11,8 @@ Differences from the paper:
   `variance` itself, as the code does: a `variance` of v gives the latents v^2, which is 2 v^2 of the prior's variance
   (.5, 1 and 1.5 of the paper are then .5, 2 and 4.5 times it). With "corrected" the prior is N(0, I), and `variance` is
   what it says.
-- Classes are the patterns of labels, withheld ones a value like any other; for exclusive classes, the paper's.
-- Held-out rows for early stopping are whole people among the private ones, not a split of their own. They decide when
+- Classes are the patterns of labels, a withheld label being a value like any other; for exclusive classes, the paper's.
+- Held-out rows for early stopping are whole people among the private rows, not a split of their own. They decide when
   training ends, and so count as rows that the release was made of. People who alone show a class are learned from;
   where that holds out nobody, the learned rows themselves are judged by.
 - A stored set (`publish="set"`) has the exact class counts of the private rows, as in the code; the decoder
@@ -23,8 +23,8 @@ Differences from the paper:
 `beta` weighs the divergence against squared errors of columns scaled to [0, 1]. For a linear decoder that is a
 probabilistic PCA whose noise has variance beta / 2 a column: a direction of variance v comes out with v - beta / 2, and
 is lost below that (Lucas et al. 2019, Don't blame the ELBO). The many columns of a foundation model vary together and
-survive the paper's .1; uncorrelated ones (`eigenspace`, a variance near .03 each) do not, and rows become little more
-than the prototype of their class: lower beta there.
+survive the paper's .1; uncorrelated columns (`eigenspace`, a variance near .03 each) do not, and rows become little
+more than the prototype of their class: lower beta there.
 
 Columns are scaled to [0, 1] by the least and greatest private number of each, which the decoder publishes and a stored
 set approaches: two people's numbers a column are given away, whatever else is hidden.
@@ -48,12 +48,13 @@ from bench.owner.label_mix import LabelMix
 from bench.rows.hold_out import hold_out
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Role, Scheme, State
+from bench.validation import at_least, between, one_of
 from methods.cvae_decoder import Decoder
 
 
 @dataclass(frozen=True)
 class CVAE(Method):
-    """Feature vectors drawn from a conditional variational autoencoder trained on the private ones.
+    """Feature vectors drawn from a conditional variational autoencoder trained on the private vectors.
 
     Args:
         variance: Of the latents that rows are drawn from; 1 is the prior's, less draws nearer to the class's prototype.
@@ -88,15 +89,11 @@ class CVAE(Method):
 
     def __post_init__(self) -> None:
         self.course()
-        for what in ("latent", "hidden"):
-            if getattr(self, what) < 1:
-                raise ValueError(f"{what} must be at least 1, got {getattr(self, what)}")
+        at_least(1, latent=self.latent, hidden=self.hidden)
         if not (self.variance >= 0 and math.isfinite(self.variance)):
             raise ValueError(f"variance must be at least 0 and finite, got {self.variance}")
-        if not 0 < self.held_out < 1:
-            raise ValueError(f"held_out must be above 0 and below 1, got {self.held_out}")
-        if self.publish not in ("set", "decoder"):
-            raise ValueError(f"publish must be set or decoder, got {self.publish!r}")
+        between(0, 1, held_out=self.held_out)
+        one_of(("set", "decoder"), publish=self.publish)
 
     def course(self) -> CVAECourse:
         """How the network is trained."""
@@ -184,7 +181,7 @@ class CVAEKey(Key):
     seed: int
 
     def release(self, private: Dataset) -> Release:
-        """As many synthetic rows (n, d) as there are private ones, with labels, in random order.
+        """As many synthetic rows (n, d) as there are private rows, with labels, in random order.
 
         Raises:
             NotApplicable: Images; or all rows are one person's, and nobody can be held out.

@@ -46,7 +46,7 @@ class Decoder(Generator):
         """The decoder that `state` described, if its layers have those widths.
 
         Raises:
-            ValueError: Names, shapes, kinds or numbers of no such decoder; the text says which.
+            ValueError: Names, shapes, kinds or numbers that no decoder of those widths has; the text says which.
         """
         check_names(state, {*OTHERS, *(f"decoder.{name}" for name in WEIGHTS)})
         mix = LabelMix.load(state)

@@ -20,6 +20,7 @@ from torch import Tensor
 from bench.nets.patches import cut, fold, patch_grid, patch_sizes
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+from bench.validation import at_least
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,7 @@ class Dauntless(Method):
     patch_size: int = 16
 
     def __post_init__(self) -> None:
-        if self.patch_size < 1:
-            raise ValueError(f"patch_size must be at least 1, got {self.patch_size}")
+        at_least(1, patch_size=self.patch_size)
 
     def fit(self, public: Dataset, seed: int) -> DauntlessScheme:
         """Nothing to learn but the shape of an image. Raises NotApplicable for tables and sides that do not divide."""

@@ -20,7 +20,8 @@ Differences from the paper:
   `epsilon_per_pixel` is one channel of a pixel.
 - An element with the same latent in all training images is set to it; the paper divides zero by zero.
 - Released numbers are not clamped to [0, 1] or rounded to 8 bits. It would be post-processing and cost the claim
-  nothing, but Eve could no longer read the noisy latent off exactly: figures would then praise the clamp.
+  nothing, but Eve, the attacker, could no longer read the noisy latent off exactly: figures would then praise the
+  clamp.
 - The network is smaller except in the preset `paper`; `bench.nets.flow_training` names how training differs (Adam, a
   cosine, clipped gradients). A tenth of the public people is held out to judge it; ranges are those of the others.
 """
@@ -30,7 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -44,10 +45,10 @@ from bench.owner.noise_stream import NoiseKey, laplace
 from bench.rows.hold_out import hold_out
 from bench.seeds import derive
 from bench.types import Dataset, Mechanism, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
+from bench.validation import at_least, one_of, positive_and_finite
 from methods.dp_glow_mechanism import ClippedLatent
 
 Variant = Literal["paper", "corrected", "clip-only", "no-clip"]
-VARIANTS = ("paper", "corrected", "clip-only", "no-clip")
 NUMBERS = frozenset({"low", "high", "sizes", "held-out"})  # what a state holds beside the flow's weights
 DEFAULT_PER_PIXEL = 100.0
 HELD_OUT = 0.1
@@ -94,22 +95,18 @@ class DPGlow(Method):
     learning_rate: float = 1e-3
 
     def __post_init__(self) -> None:
-        if self.variant not in VARIANTS:
-            raise ValueError(f"variant must be one of {', '.join(VARIANTS)}; got {self.variant!r}")
+        one_of(get_args(Variant), variant=self.variant)
+        positive_and_finite(epsilon=self.epsilon, epsilon_per_pixel=self.epsilon_per_pixel)
+        positive_and_finite(alpha=self.alpha, learning_rate=self.learning_rate)
+        at_least(1, levels=self.levels, depth=self.depth, width=self.width, steps=self.steps, batch=self.batch)
         noisy = self.variant in ("paper", "corrected")
         if self.epsilon is not None and self.epsilon_per_pixel is not None:
             raise ValueError(
                 f"give epsilon or epsilon_per_pixel, not both: got {self.epsilon} and {self.epsilon_per_pixel}"
             )
-        for what in ("epsilon", "epsilon_per_pixel", "alpha", "learning_rate"):
-            number = getattr(self, what)
-            if number is not None and not (number > 0 and math.isfinite(number)):
-                raise ValueError(f"{what} must be positive and finite, got {number}")
-            if number is not None and what.startswith("epsilon") and not noisy:
+        for what, number in (("epsilon", self.epsilon), ("epsilon_per_pixel", self.epsilon_per_pixel)):
+            if number is not None and not noisy:
                 raise ValueError(f"variant {self.variant} adds no noise: leave {what} out, got {number}")
-        for what in ("levels", "depth", "width", "steps", "batch"):
-            if getattr(self, what) is not None and getattr(self, what) < 1:
-                raise ValueError(f"{what} must be at least 1, got {getattr(self, what)}")
         if noisy and self.epsilon is None and self.epsilon_per_pixel is None:
             object.__setattr__(self, "epsilon_per_pixel", DEFAULT_PER_PIXEL)
 

@@ -31,6 +31,7 @@ from bench.owner.noise_stream import NoiseKey, laplace
 from bench.rows.hold_out import hold_out
 from bench.seeds import derive
 from bench.types import Dataset, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
+from bench.validation import at_least, positive_and_finite
 from methods.dp_image_mechanism import NoisyCode
 
 DEFAULT_SCALE = 1.0
@@ -72,13 +73,10 @@ class DPImage(Method):
     def __post_init__(self) -> None:
         if self.scale is not None and self.epsilon is not None:
             raise ValueError(f"give scale or epsilon, not both: got scale {self.scale} and epsilon {self.epsilon}")
-        for what, number in (("scale", self.scale), ("clip", self.clip), ("epsilon", self.epsilon)):
-            if number is not None and not (number > 0 and math.isfinite(number)):
-                raise ValueError(f"{what} must be positive and finite, got {number}")
+        positive_and_finite(scale=self.scale, clip=self.clip, epsilon=self.epsilon)
         if self.epsilon is not None and self.clip is None:
             raise ValueError("epsilon bounds nothing without a clip: give a clip too, or a scale in its place")
-        if self.width < 1:
-            raise ValueError(f"width must be at least 1, got {self.width}")
+        at_least(1, width=self.width)
         self._course(torch.device("cpu"))
         if self.scale is None and self.epsilon is None:
             object.__setattr__(self, "scale", DEFAULT_SCALE)

@@ -49,11 +49,11 @@ class NoisyCode(Mechanism):
         return self.encode(data.samples)
 
     def observe(self, release: Release) -> Tensor:
-        """(m, d) float64: unclipped codes of the released images, near the noisy ones."""
+        """(m, d) float64: unclipped codes of the released images, near the noisy codes."""
         return encoded(self.network, release.samples)
 
     def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
-        """The row of `like` furthest from the mean in code space, and the row furthest from that one.
+        """The row of `like` furthest from the mean in code space, and the row furthest from that row.
 
         The worst case, two images at opposite corners of the clip, is not known to exist.
         """

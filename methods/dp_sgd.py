@@ -1,4 +1,4 @@
-"""DP-SGD: Bob's classifier trained privately on the raw private rows; it is published, and no row is.
+"""DP-SGD: a classifier trained privately on the raw private rows; the owner publishes it, and no row.
 
 Source: Abadi et al., Deep Learning with Differential Privacy (2016), Algorithm 1, through Opacus: gradients clipped row
 by row, Gaussian noise on their sum, batches by Poisson sampling, the noise calibrated by Opacus' accountant (PRV: Gopi
@@ -44,6 +44,7 @@ from bench.types import (
     Scheme,
     State,
 )
+from bench.validation import at_least
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,7 @@ class DPSGD(Method):
 
     def __post_init__(self) -> None:
         self.course()
-        if self.pretrain < 0:
-            raise ValueError(f"pretrain must be at least 0, got {self.pretrain}")
+        at_least(0, pretrain=self.pretrain)
         with torch.device("meta"):
             private_cnn((1, 8, 8), 1, width=self.width)  # checks the width
 
@@ -171,7 +171,7 @@ class DPSGDKey(Key):
 
         Raises:
             NotApplicable: No private row has a label.
-            ValueError: Rows with other channels or columns than the public ones, or a delta that n rows do not allow.
+            ValueError: Rows with other channels or columns than the public rows, or a delta that n rows do not allow.
         """
         labels = private.labels
         if labels is None or not len(labelled(labels)):

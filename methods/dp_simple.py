@@ -23,6 +23,7 @@ from torch import Tensor
 from bench.owner.noise_stream import NoiseKey, laplace
 from bench.seeds import derive
 from bench.types import Dataset, Mechanism, Method, NotApplicable, PrivacyClaim, Release, Scheme, State
+from bench.validation import positive_and_finite
 
 DEFAULT_SCALE = 10.0
 
@@ -50,9 +51,7 @@ class DPSimple(Method):
     def __post_init__(self) -> None:
         if self.scale is not None and self.epsilon is not None:
             raise ValueError(f"give scale or epsilon, not both: got scale {self.scale} and epsilon {self.epsilon}")
-        for what, number in (("scale", self.scale), ("epsilon", self.epsilon)):
-            if number is not None and not (number > 0 and math.isfinite(number)):
-                raise ValueError(f"{what} must be positive and finite, got {number}")
+        positive_and_finite(scale=self.scale, epsilon=self.epsilon)
         if self.epsilon is not None and not self.clip:
             raise ValueError("epsilon bounds nothing without a clip: leave clip on or give a scale")
         if self.scale is None and self.epsilon is None:

@@ -13,12 +13,13 @@ Differences:
 - A release happens once. The authors' training encrypts the whole set anew in every epoch, which hands out hundreds of
   mixtures of each image; here each row is the first constituent of one mixture, a constituent of k in all, and a key
   mixes the same rows in the same way whenever it is asked.
-- The k constituents of a row are distinct. Independent permutations now and then mix a row with itself; such places are
-  mended by swaps. Up to 2 k - 2 rows leave few ways to do so: their permutations are shifts of a random circle.
+- The k constituents of a row are distinct. Independent permutations now and then mix a row with itself; these places
+  are mended by swaps. Up to 2 k - 2 rows leave few ways to do so: their permutations are shifts of a random circle.
 - Rows are standardised by the public set's mean and deviation (a table's by column), not by those of the private rows.
 - The paper knows every label. Here a mixed label is the weighted mean over the constituents whose label is known, and
   NaN if none is.
-- New images reach Bob's model without partners, whose labels would show in his predictions; see `query`.
+- New images reach Bob, who trains a model on the release, without partners, whose labels would show in his predictions;
+  see `query`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from torch import Tensor
 from bench.owner.noise_stream import content_seed
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State
+from bench.validation import at_least, one_of
 
 FEWEST_KEPT = 0.01  # of the weights drawn: redrawing the others then ends soon
 TRIAL_DRAWS = 10_000
@@ -56,10 +58,8 @@ class InstaHide(Method):
     query: Literal["plain", "signed"] = "plain"
 
     def __post_init__(self) -> None:
-        if self.k < 2:
-            raise ValueError(f"k must be at least 2, got {self.k}")
-        if self.query not in ("plain", "signed"):
-            raise ValueError(f"query must be plain or signed, got {self.query!r}")
+        at_least(2, k=self.k)
+        one_of(("plain", "signed"), query=self.query)
         if not 0 < self.largest <= 1:
             raise ValueError(f"largest must be above 0 and at most 1, got {self.largest}")
         kept = float((_drawn(TRIAL_DRAWS, self.k, generator(0)).amax(dim=1) <= self.largest).float().mean())

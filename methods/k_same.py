@@ -5,16 +5,16 @@ datasets by capturing feature distributions with Conditional VAEs (2024), compar
 clustering (`bench.owner.same_size_clusters`). Rows are images (pixels), tables, or the feature vectors that images were
 turned into; distances are Euclidean in their own units.
 
-What it gives: at least k raw rows share each released form. Whoever knows the clusters and no labels finds every raw
-row among k equal ones. At best she tries the k places of one cluster in turn for one raw row: guesswork (k + 1) / 2.
-Attacks that score equal rows equally do not get below (k^2 + 1) / (k + 1) (one cluster first, its k^2 pairs in any
-order), and get (n k + 1) / (n + 1), about k, where all clusters score alike. The ReID AUC of these is
-1 - (k - 1) / (2 (n - 1)), near 1 for any k: guesswork is the figure to read.
+What it gives: at least k raw rows share each released form. Eve, the attacker, may know the clusters; without labels
+she then finds every raw row among k equal rows. At best she tries the k places of one cluster in turn for one raw row:
+guesswork (k + 1) / 2. Attacks that score equal rows equally do not get below (k^2 + 1) / (k + 1) (one cluster first,
+its k^2 pairs in any order), and get (n k + 1) / (n + 1), about k, where all clusters score alike. The ReID AUC of these
+is 1 - (k - 1) / (2 (n - 1)), near 1 for any k: guesswork is the figure to read.
 
 What it does not: k-anonymity promises nothing about membership (a mean shows that rows like it were there), nor about
 what the rows of a cluster have in common (in `within-class`, their labels). In `paper`, rows of several classes share a
 cluster and each keeps its label: a row whose label no other row of its cluster has is found by it. And rows are
-counted, not people: where somebody has several, her own, which lie near one another, may fill a cluster.
+counted, not people: where a person has several rows, they lie near one another and may fill a cluster.
 
 Differences from the paper and its code:
 - `within-class`, the default, clusters the rows of a class (of equal labels, a withheld one being a value like any
@@ -22,9 +22,9 @@ Differences from the paper and its code:
   left over. (Each of them in the cluster next to it would lose .1 to 1 % less, in squared distances to the means of two
   classes of 599 chest images with k - 1 rows left over.) `paper` does what the code does: clusters across classes, and
   the last n % k rows are dropped.
-- Distances are exact (see there), and of equal ones the earlier row comes first; the code computes in float32 and
-  leaves ties open.
-- New rows reach Bob as they are, as in the code, which tests on raw rows.
+- Distances are exact (see there), and of rows at equal distances the earlier comes first; the code computes in float32
+  and leaves ties open.
+- New rows reach Bob, who trains a model on the release, as they are, as in the code, which tests on raw rows.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from torch import Tensor
 from bench.owner.same_size_clusters import same_size_clusters
 from bench.rows.label_classes import label_classes
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+from bench.validation import at_least, one_of
 
 Variant = Literal["within-class", "paper"]
 
@@ -61,10 +62,8 @@ class KSame(Method):
     variant: Variant = "within-class"
 
     def __post_init__(self) -> None:
-        if self.k < 2:
-            raise ValueError(f"k must be at least 2, got {self.k}")
-        if self.variant not in get_args(Variant):
-            raise ValueError(f"variant must be one of {', '.join(get_args(Variant))}, got {self.variant}")
+        at_least(2, k=self.k)
+        one_of(get_args(Variant), variant=self.variant)
 
     def fit(self, public: Dataset, seed: int) -> KSameScheme:
         """Nothing to learn."""
@@ -93,7 +92,7 @@ class KSameScheme(Scheme):
 
 @dataclass(frozen=True)
 class KSameKey(Key):
-    """Nothing secret: whoever has the raw rows can make the release."""
+    """Nothing secret: everybody who has the raw rows can make the release."""
 
     k: int
     variant: Variant

@@ -19,7 +19,6 @@ Differences from the paper:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -31,6 +30,7 @@ from torch.nn.functional import avg_pool2d
 from bench.owner.noise_stream import content_seed, laplace
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Mechanism, Method, NotApplicable, PrivacyClaim, Release, Scheme, State, paired
+from bench.validation import at_least, positive_and_finite
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,8 @@ class Mosaic(Method):
     def __post_init__(self) -> None:
         if self.cell < 1:
             raise ValueError(f"cell must be at least 1 pixel, got {self.cell}")
-        if self.epsilon is not None and not (self.epsilon > 0 and math.isfinite(self.epsilon)):
-            raise ValueError(f"epsilon must be positive and finite, got {self.epsilon}")
-        if self.neighbour_pixels is not None and self.neighbour_pixels < 1:
-            raise ValueError(f"neighbour_pixels must be at least 1, got {self.neighbour_pixels}")
+        positive_and_finite(epsilon=self.epsilon)
+        at_least(1, neighbour_pixels=self.neighbour_pixels)
         if self.neighbour_pixels is not None and self.epsilon is None:
             raise ValueError("neighbour_pixels says what epsilon protects: give an epsilon too")
 
@@ -166,7 +164,7 @@ class MosaicMechanism(Mechanism):
         return self.scheme.read(release.samples).flatten(1).double()
 
     def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
-        """A black image against one with `neighbour_pixels` white ones, cell by cell: their loss is epsilon."""
+        """A black image against an image with `neighbour_pixels` white pixels, cell by cell: their loss is epsilon."""
         scheme = self.scheme
         row = like.take(torch.zeros(1, dtype=torch.int64, device=like.samples.device))
         c, h, w = scheme.shape

@@ -13,8 +13,8 @@ and at query.
 
 Differences:
 - The width is a multiple of the patch's area and the released set of patch vectors is folded into an image of that many
-  channels, so that Bob's networks and the attacks that cut images into patches meet one vector a patch. Width 256 by
-  default; 2048 (`channels` 8) in the preset `paper`.
+  channels, so that the networks of Bob, who trains on the release, and the attacks that cut images into patches meet
+  one vector a patch. Width 256 by default; 2048 (`channels` 8) in the preset `paper`.
 - `statistics` may be "fixed": mean and variance of each layer under this key on public images. Then an encoding depends
   on its image and the key alone, and a single image can be encoded. This is not in the paper.
 - Images are standardised by the public set's mean and deviation.
@@ -36,6 +36,7 @@ from bench.nets.patches import cut, fold, patch_grid, patch_sizes
 from bench.owner.noise_stream import content_seed
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Scheme, State, paired
+from bench.validation import at_least, one_of
 
 FEWEST_LAYERS = 3  # the first map, the embedding of the place and the last map, as the authors count
 SMALLEST_VARIANCE = 1e-5
@@ -64,12 +65,10 @@ class NeuraCrypt(Method):
     batch: int = 128
 
     def __post_init__(self) -> None:
-        least = {"depth": FEWEST_LAYERS, "patch_size": 1, "channels": 1, "batch": 2}
-        for what, number in least.items():
-            if getattr(self, what) < number:
-                raise ValueError(f"{what} must be at least {number}, got {getattr(self, what)}")
-        if self.statistics not in ("batch", "fixed"):
-            raise ValueError(f"statistics must be batch or fixed, got {self.statistics!r}")
+        at_least(FEWEST_LAYERS, depth=self.depth)
+        at_least(1, patch_size=self.patch_size, channels=self.channels)
+        at_least(2, batch=self.batch)
+        one_of(("batch", "fixed"), statistics=self.statistics)
 
     @property
     def numbers(self) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """Noise: every released row is pure noise, whatever the private row. The reference row for full privacy.
 
-The labels are released in random order and belong to nothing: Bob can learn only how frequent each label is.
+The labels are released in random order and belong to nothing: Bob, who trains a model on the release, can learn only
+how frequent each label is.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Source: the random layers of Syfer (Yala et al. 2022, section 5; see `bench.nets.random_layers`) without its trained
 obfuscators: a rung of the ladder on which attacks show their reach. The kernel of a wide random network is nearly the
-same whatever its weights, so the Gram matrices of such a release are known in advance and it can be broken.
+same whatever its weights, so the Gram matrices of a release by random layers are known in advance and it can be broken.
 
 Differences from Syfer: no obfuscator layers, hence no public data; nothing mixes the patches. A patch has as many
 numbers after each layer as before the first, and the release is again an image of the same shape. Labels are released
@@ -21,6 +21,7 @@ from bench.nets.patches import cut, fold, patch_grid, patch_sizes
 from bench.nets.random_layers import draw_layers, random_layers
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+from bench.validation import at_least
 
 ROWS_AT_ONCE = 4096
 
@@ -41,9 +42,7 @@ class RandomLayers(Method):
     patch_size: int = 16
 
     def __post_init__(self) -> None:
-        for what in ("depth", "patch_size"):
-            if getattr(self, what) < 1:
-                raise ValueError(f"{what} must be at least 1, got {getattr(self, what)}")
+        at_least(1, depth=self.depth, patch_size=self.patch_size)
 
     def fit(self, public: Dataset, seed: int) -> RandomLayersScheme:
         """Nothing to learn but the shape of an image.

@@ -5,7 +5,8 @@ The network is in `bench.nets.obfuscator`, its training in `bench.nets.obfuscato
 `bench.owner.label_code`, each with what it chooses where the paper is silent.
 
 Differences from the paper, beside those named there:
-- The paper's numbers for lambda_reid, lambda_rec and the learning rate were lost with its equations: ours are guesses.
+- The copy of the paper at hand lacks its equations, and with them lambda_reid, lambda_rec and the learning rate: ours
+  are guesses.
 - The released image holds a square a token: with 16 patches of 16 x 16 and width 256, 64 x 64 pixels again.
 - A finding's labels are flipped or not, exclusive classes permuted. Which of the two is settled by the public data.
 - On a CPU everything is float32. Training on CUDA may run in bfloat16 and compiled (`cuda_bfloat16`, `cuda_compile`);
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -29,6 +30,7 @@ from bench.nets.seeded import seeded
 from bench.owner.label_code import LabelCode, Unbalanced
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Scheme, State, paired
+from bench.validation import at_least, one_of, positive
 
 ROWS = 256
 SIZES: Mapping[str, Mapping[str, Parameter]] = {
@@ -67,11 +69,9 @@ class KeyedEncoder(Method):
 
     def __post_init__(self) -> None:
         check_sizes(width=self.width, blocks=self.blocks, depth=self.depth)
-        if self.patch_size < 1:
-            raise ValueError(f"patch_size must be at least 1, got {self.patch_size}")
-        for what, known in (("labels", ("encoded", "raw")), ("unbalanced", ("error", "withhold"))):
-            if getattr(self, what) not in known:
-                raise ValueError(f"{what} must be {' or '.join(known)}, got {getattr(self, what)!r}")
+        at_least(1, patch_size=self.patch_size)
+        one_of(("encoded", "raw"), labels=self.labels)
+        one_of(get_args(Unbalanced), unbalanced=self.unbalanced)
 
     def fit(self, public: Dataset, seed: int) -> SyferScheme:
         """The network, trained if the method trains. Raises NotApplicable for tables and sides that do not divide."""
@@ -159,16 +159,12 @@ class Syfer(KeyedEncoder):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for what, least in (("steps", 2), ("batch", 2), ("opponent_depth", 1)):
-            if getattr(self, what) < least:
-                raise ValueError(f"{what} must be at least {least}, got {getattr(self, what)}")
+        at_least(2, steps=self.steps, batch=self.batch)
+        at_least(1, opponent_depth=self.opponent_depth)
         if self.opponent_width < 4 or self.opponent_width % 4:
             raise ValueError(f"opponent_width must be a multiple of 4 (heads), got {self.opponent_width}")
-        for what in ("lambda_reid", "lambda_rec"):
-            if not getattr(self, what) >= 0:
-                raise ValueError(f"{what} must be at least 0, got {getattr(self, what)}")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
+        at_least(0, lambda_reid=self.lambda_reid, lambda_rec=self.lambda_rec)
+        positive(learning_rate=self.learning_rate)
 
     def _train(self, network: Obfuscator, public: Dataset, seed: int) -> None:
         """Algorithm 1 on the public images, without their labels."""
@@ -192,7 +188,7 @@ class Syfer(KeyedEncoder):
 
 @dataclass(frozen=True, eq=False)
 class SyferScheme(Scheme):
-    """A network for images of `shape` (c, h, w), and what its keys do with labels (exclusive ones or not)."""
+    """A network for images of `shape` (c, h, w), and what its keys do with labels (exclusive classes or not)."""
 
     network: Obfuscator
     shape: tuple[int, int, int]

@@ -11,7 +11,7 @@ from torch import Tensor
 from bench.evidence import AnonymityEvidence
 from bench.seeds import derive
 from bench.statistics.resampling import LEVELS, bootstrap_sums
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 DRAWS = 1000
 
@@ -27,6 +27,13 @@ class AnonymitySet(Metric[AnonymityEvidence]):
     unit: ClassVar[str] = "rows"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Sweeney 2002 (k-anonymity); two releases: Ganta et al. 2008 (composition attacks)"
+    column: ClassVar[Column] = Column(
+        title="Anonymity set",
+        meaning="Among how many images each one still hides after the owner has released twice, with some people "
+        "gone and others come: images that share their released form both times.",
+        group="Released set",
+        order=25,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: AnonymityEvidence) -> Score:

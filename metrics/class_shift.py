@@ -16,7 +16,7 @@ from bench.evidence import SetEvidence
 from bench.rows.label_classes import label_classes, labelled
 from bench.seeds import derive, generator
 from bench.statistics.resampling import LEVELS
-from bench.types import Metric, NotApplicable, Score
+from bench.types import Column, Metric, NotApplicable, Score
 
 DRAWS = 999
 
@@ -41,6 +41,15 @@ class ClassShift(Metric[SetEvidence]):
     unit: ClassVar[str] = "share of rows"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "CVAE paper, section 4.2: class proportions; total variation distance"
+    column: ClassVar[Column] = Column(
+        title="Classes shift",
+        meaning="How far the proportions of the classes in the release are from those of the original rows: half "
+        "the sum of their absolute differences.",
+        group="Released set",
+        digits=3,
+        chance="what a random draw of so many rows gives",
+        order=20,
+    )
     on_request: ClassVar[bool] = True
     for_features: ClassVar[bool] = True
 

@@ -12,7 +12,7 @@ from bench.evidence import TableEvidence
 from bench.seeds import derive
 from bench.statistics.resampling import LEVELS, bootstrap_sums
 from bench.statistics.two_samples import MATCHED, matched, standard
-from bench.types import Metric, NotApplicable, Score
+from bench.types import Column, Metric, NotApplicable, Score
 
 DRAWS = 1000
 RIDGE = 1.0
@@ -43,6 +43,14 @@ class ColumnR2(Metric[TableEvidence]):
     unit: ClassVar[str] = "R^2"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "ridge regression; coefficient of determination on raw rows of other people"
+    column: ClassVar[Column] = Column(
+        title="Column R²",
+        meaning="How well a ridge regression of each column on the others, trained on released rows, predicts raw "
+        "rows of other people: the mean over columns.",
+        group="Released set",
+        digits=3,
+        order=40,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: TableEvidence) -> Score:

@@ -12,7 +12,7 @@ from bench.evidence import TableEvidence
 from bench.seeds import derive
 from bench.statistics.correlations import correlations
 from bench.statistics.two_samples import compare, standard
-from bench.types import Metric, NotApplicable, Score
+from bench.types import Column, Metric, NotApplicable, Score
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,14 @@ class CorrelationDistance(Metric[TableEvidence]):
     unit: ClassVar[str] = "correlation"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Pearson; mean absolute difference over pairs of columns"
+    column: ClassVar[Column] = Column(
+        title="Correlations differ",
+        meaning="The mean absolute difference of correlations between columns, original against released.",
+        group="Released set",
+        digits=3,
+        chance="what two draws from one set of people give",
+        order=35,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: TableEvidence) -> Score:

@@ -10,7 +10,7 @@ import torch
 from bench.evidence import DecodingEvidence
 from bench.seeds import derive
 from bench.statistics.resampling import LEVELS, bootstrap_sums
-from bench.types import Metric, NotApplicable, Score
+from bench.types import Column, Metric, NotApplicable, Score
 
 DRAWS = 1000
 
@@ -23,6 +23,16 @@ class DecodingError(Metric[DecodingEvidence]):
     unit: ClassVar[str] = "share of variance"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Syfer, section 4.2: mean squared error, here over the variance about the mean image"
+    column: ClassVar[Column] = Column(
+        title="Decoding error",
+        meaning="The share of the variance of test images that a decoder leaves unexplained if somebody with the "
+        "key trains it: how much of the image the encoding loses. It says nothing about Eve, who has no "
+        "such pairs.",
+        group="Released set",
+        digits=3,
+        chance="1",
+        order=5,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: DecodingEvidence) -> Score:

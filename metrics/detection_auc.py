@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from bench.evidence import DetectionEvidence
 from bench.statistics.auc_score import auc_score
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,15 @@ class DetectionAUC(Metric[DetectionEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "DP-GLOW, section 5 and table 3, after Shibata et al."
+    column: ClassVar[Column] = Column(
+        title="Detection AUC",
+        meaning="How well two density models, one of normal and one of all public images, tell abnormal from "
+        "normal released images without any classifier.",
+        group="Utility",
+        digits=3,
+        chance="0.5",
+        order=35,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: DetectionEvidence) -> Score:

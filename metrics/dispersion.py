@@ -27,7 +27,7 @@ from bench.statistics.distances import (
     widened,
 )
 from bench.statistics.resampling import LEVELS, bootstrap_sums
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 DRAWS = 1000
 CHUNK = 264
@@ -122,6 +122,13 @@ class MaxDispersion(Metric[SetEvidence]):
     unit: ClassVar[str] = "summed distance"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "CVAE paper, section on evaluation; standardised by the original set"
+    column: ClassVar[Column] = Column(
+        title="Max dispersion",
+        meaning="The sum of all distances between released rows, standardised with the statistics of the original "
+        "rows: how much variety is left.",
+        group="Released set",
+        order=10,
+    )
 
     def __call__(self, evidence: SetEvidence) -> Score:
         """The sum, with the original set's own sum and the mean distance a pair as parts.

@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 
 from bench.evidence import AuditEvidence
 from bench.statistics.epsilon_bounds import clopper_pearson, log_ratio, lower_bound
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 
 def _upper_end(evidence: AuditEvidence) -> float:
@@ -36,6 +36,13 @@ class EmpiricalEpsilon(Metric[AuditEvidence]):
     unit: ClassVar[str] = "ε"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Jagielski et al. 2020, Auditing differentially private machine learning, theorem 1"
+    column: ClassVar[Column] = Column(
+        title="Shown ε ≥",
+        meaning="A lower bound on the true ε that an audit has shown, with the confidence stated beside it: the "
+        "method was asked many times to release one of two inputs, and a test told them apart this well.",
+        group="Formal privacy",
+        order=5,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: AuditEvidence) -> Score:

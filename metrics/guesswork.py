@@ -30,7 +30,7 @@ from bench.statistics.null import (
 from bench.statistics.primary import with_primary
 from bench.statistics.resampling import LEVELS
 from bench.statistics.spread import mean, spread
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 
 def guesswork(counts: PairCounts) -> float:
@@ -58,6 +58,15 @@ class Guesswork(Metric[PairEvidence]):
     unit: ClassVar[str] = "guesses"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Syfer, definition 2 and appendix A"
+    column: ClassVar[Column] = Column(
+        title="Guesswork",
+        meaning="How many guesses Eve needs until the first correct pair of a raw and a released image, when she "
+        "guesses from her best score downwards; ties are averaged. 1 means that her first guess is right.",
+        group="Privacy by image: weakest figure over the attacks that count",
+        chance="about n for n images, with a nearly geometric spread, so a single figure far from n may still be "
+        "chance",
+        order=5,
+    )
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """Mean over keys and data samples; the interval is their spread.
@@ -80,6 +89,14 @@ class PatientGuesswork(Metric[PairEvidence]):
     unit: ClassVar[str] = "guesses"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Syfer, definition 2, with the person as the match"
+    column: ClassVar[Column] = Column(
+        title="Patient guesswork",
+        meaning="Guesswork where any image of the same patient counts as a correct match.",
+        group="Privacy by patient: weakest figure",
+        chance="fewer guesses than for images; how many depends on how alike a patient's images score: compare "
+        "with noise",
+        order=5,
+    )
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """As `Guesswork`. Images of a person score alike, so hits come in clusters: independent scores are no null.

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from bench.evidence import LearningEvidence
 from bench.statistics.auc_score import auc_score
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,15 @@ class LearningCurve(Metric[LearningEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Syfer, appendix G and figure 6"
+    column: ClassVar[Column] = Column(
+        title="Learning curve",
+        meaning="Utility AUC after training on parts of the release, averaged over the parts: how well Bob does "
+        "with less.",
+        group="Utility",
+        digits=3,
+        chance="0.5",
+        order=20,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: LearningEvidence) -> Score:

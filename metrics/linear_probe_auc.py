@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from bench.evidence import LinearProbeEvidence
 from bench.statistics.auc_score import auc_score
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,15 @@ class LinearProbeAUC(Metric[LinearProbeEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "CVAE paper, section 4.2 and figure 2"
+    column: ClassVar[Column] = Column(
+        title="Linear probe AUC",
+        meaning="How well one linear layer, trained on released feature vectors, finds the findings in new "
+        "images: area under the ROC curve, the mean over findings and three seeds.",
+        group="Utility",
+        digits=3,
+        chance="0.5",
+        order=10,
+    )
     on_request: ClassVar[bool] = True
     for_features: ClassVar[bool] = True
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from bench.evidence import TableEvidence
 from bench.seeds import derive
 from bench.statistics.two_samples import MATCHED, Comparison, compare, standard
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 
 def kolmogorov_smirnov(original: Tensor, released: Tensor, *, seed: int) -> Comparison:
@@ -41,6 +41,15 @@ class MarginalDistance(Metric[TableEvidence]):
     unit: ClassVar[str] = "share of rows"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Kolmogorov-Smirnov, two samples; stands for the histograms of the CADP paper, figure 6"
+    column: ClassVar[Column] = Column(
+        title="Marginals differ",
+        meaning="The Kolmogorov-Smirnov distance between original and released values, the mean over columns of a "
+        "table.",
+        group="Released set",
+        digits=3,
+        chance="what two draws from one set of people give",
+        order=30,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: TableEvidence) -> Score:

@@ -24,7 +24,7 @@ from bench.seeds import derive
 from bench.statistics.null import Layout
 from bench.statistics.primary import with_primary
 from bench.statistics.spread import simulated
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 DRAWS = 500
 
@@ -47,6 +47,15 @@ class MedianRank(Metric[PairEvidence]):
     unit: ClassVar[str] = "rank"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Karpathy and Fei-Fei 2015, section 4.2"
+    column: ClassVar[Column] = Column(
+        title="Median rank",
+        meaning="How far down Eve's list of raw images the right one stands, counted from 1, for the released "
+        "image in the middle of all of them: what she learns about most people, even where she finds "
+        "nobody for certain.",
+        group="Other attack figures: weakest",
+        chance="about n/2 for n candidates",
+        order=10,
+    )
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """Mean over keys and data samples; the interval is their spread.

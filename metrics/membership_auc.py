@@ -14,7 +14,7 @@ from bench.seeds import derive
 from bench.statistics.membership_draws import People, Ranking, bootstrap, people_of
 from bench.statistics.null import MEANS, two_sided
 from bench.statistics.resampling import LEVELS
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 
 def membership_auc(ranking: Ranking, members: Tensor, others: Tensor) -> Tensor:
@@ -40,6 +40,15 @@ class MembershipAUC(Metric[MembershipEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Carlini et al. 2022, Membership inference attacks from first principles, section III"
+    column: ClassVar[Column] = Column(
+        title="Membership AUC",
+        meaning="The probability that Eve scores an image that was in the private data above one of the same kind "
+        "that was not; ties count half.",
+        group="Membership: weakest figure over the attacks that count",
+        digits=3,
+        chance="0.5",
+        order=5,
+    )
 
     def __call__(self, evidence: MembershipEvidence) -> Score:
         """Mean over keys; the interval bootstraps people, members and others apart, and keys.

@@ -16,7 +16,7 @@ from bench.seeds import derive
 from bench.statistics.membership_draws import People, Ranking, bootstrap, people_of
 from bench.statistics.null import MEANS, two_sided
 from bench.statistics.resampling import LEVELS
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 RATES = {"1 %": 100, "0.1 %": 1000}
 
@@ -58,6 +58,15 @@ class MembershipTPR(Metric[MembershipEvidence]):
     unit: ClassVar[str] = "share"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Carlini et al. 2022, Membership inference attacks from first principles, section IV"
+    column: ClassVar[Column] = Column(
+        title="Membership TPR at 1 % FPR",
+        meaning="The share of the private images that Eve names where she is wrong about one in a hundred of the "
+        "others; the figure at one in a thousand stands beside it.",
+        group="Membership: weakest figure over the attacks that count",
+        digits=3,
+        chance="0.01",
+        order=10,
+    )
 
     def __call__(self, evidence: MembershipEvidence) -> Score:
         """Mean over keys at 1 %, with 1 % and 0.1 % as parts; the interval bootstraps people and keys.

@@ -16,7 +16,7 @@ from bench.statistics.distances import (
 )
 from bench.statistics.nearest import nearest
 from bench.statistics.resampling import LEVELS, bootstrap_sums
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 DRAWS = 1000
 
@@ -29,6 +29,13 @@ class NearestNeighbourDistance(Metric[SetEvidence]):
     unit: ClassVar[str] = "distance"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "CVAE paper, equation 1: D(A, F); standardised by the original set"
+    column: ClassVar[Column] = Column(
+        title="Nearest-neighbour distance",
+        meaning="The mean distance from a released row to the nearest original row, standardised in the same way: "
+        "D(A, F) of the CVAE paper. 0 means that every released row is an original one.",
+        group="Released set",
+        order=15,
+    )
 
     def __call__(self, evidence: SetEvidence) -> Score:
         """The mean over the released rows; the interval bootstraps the people behind them, the original held fixed.

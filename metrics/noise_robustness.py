@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from bench.evidence import LinearProbeEvidence
 from bench.statistics.auc_score import auc_score
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,15 @@ class NoiseRobustAUC(Metric[LinearProbeEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "CVAE paper, section 4.3 and table 1; one unit of noise for all methods"
+    column: ClassVar[Column] = Column(
+        title="AUC under noise",
+        meaning="The linear probe's AUC where Gaussian noise of 1, 2 and 3 standard deviations of the original "
+        "rows is added to test vectors: the mean of the three.",
+        group="Utility",
+        digits=3,
+        chance="0.5",
+        order=15,
+    )
     on_request: ClassVar[bool] = True
     for_features: ClassVar[bool] = True
 

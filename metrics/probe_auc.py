@@ -14,7 +14,7 @@ from bench.seeds import derive, generator
 from bench.statistics.auc_score import auc_score
 from bench.statistics.null import two_sided
 from bench.statistics.resampling import LEVELS
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 DRAWS = 4999  # so that p may fall below one in a thousand
 
@@ -27,6 +27,15 @@ class ProbeAUC(Metric[ProbeEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "DP-GLOW, section 7.2 and figures 3 to 6, which show pictures"
+    column: ClassVar[Column] = Column(
+        title="Probe AUC",
+        meaning="How well a detector that Eve trained on releases of her own tells whether a released image "
+        "carried a mark (a block) or was flipped: the weaker of the two.",
+        group="Other attack figures: weakest",
+        digits=3,
+        chance="0.5",
+        order=5,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: ProbeEvidence) -> Score:

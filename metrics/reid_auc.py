@@ -16,7 +16,7 @@ from bench.seeds import derive
 from bench.statistics.null import Draws, Layout, Null, exchanged_null, normal_null
 from bench.statistics.primary import with_primary
 from bench.statistics.spread import mean, spread
-from bench.types import Metric, NotApplicable, Score
+from bench.types import Column, Metric, NotApplicable, Score
 
 
 def reid_auc(counts: PairCounts) -> float:
@@ -53,6 +53,15 @@ class ReidAUC(Metric[PairEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Syfer, section 5"
+    column: ClassVar[Column] = Column(
+        title="ReID AUC",
+        meaning="The probability that Eve scores a true pair of a raw and a released image above a wrong one; "
+        "ties count half.",
+        group="Privacy by image: weakest figure over the attacks that count",
+        digits=3,
+        chance="0.5",
+        order=10,
+    )
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """Mean over keys and data samples; the interval is their spread.
@@ -75,6 +84,14 @@ class PatientReidAUC(Metric[PairEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Syfer, section 5, with the person as the match"
+    column: ClassVar[Column] = Column(
+        title="Patient ReID AUC",
+        meaning="ReID AUC where any image of the same patient counts as a correct match.",
+        group="Privacy by patient: weakest figure",
+        digits=3,
+        chance="0.5",
+        order=10,
+    )
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """As `ReidAUC`. Images of a person score alike: independent scores are no null.

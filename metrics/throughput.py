@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import torch
 
 from bench.evidence import TimingEvidence
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,13 @@ class Throughput(Metric[TimingEvidence]):
     unit: ClassVar[str] = "images/s"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "measured by the harness after warm-up, device synchronised"
+    column: ClassVar[Column] = Column(
+        title="Images per second",
+        meaning="How many images the method releases in a second on the device named beside it, after warm-up; "
+        "figures from different devices do not compare.",
+        group="Cost",
+        order=5,
+    )
 
     def __call__(self, evidence: TimingEvidence) -> Score:
         """Median and quartiles of images / seconds."""

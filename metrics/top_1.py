@@ -17,7 +17,7 @@ from bench.seeds import derive
 from bench.statistics.null import DRAWS, Bools, Integers, Layout, tries_until_held
 from bench.statistics.primary import with_primary
 from bench.statistics.spread import simulated
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 
 def top_1(counts: PairCounts) -> float:
@@ -37,8 +37,14 @@ class Top1(Metric[PairEvidence]):
     name: ClassVar[str] = "top-1"
     unit: ClassVar[str] = "share"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
-    source: ClassVar[str] = (
-        "design/METHODS.md, likelihood attack: AUC depends on the normalisation of scores, rank does not"
+    source: ClassVar[str] = "rank-1 identification rate, as in the FERET evaluation (Phillips et al. 2000)"
+    column: ClassVar[Column] = Column(
+        title="Top-1",
+        meaning="The share of images for which Eve's best-scored partner is the right one.",
+        group="Privacy by image: weakest figure over the attacks that count",
+        digits=3,
+        chance="1/n for n candidates",
+        order=15,
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:

@@ -18,7 +18,7 @@ from bench.seeds import derive
 from bench.statistics.null import DRAWS, Layout
 from bench.statistics.primary import with_primary
 from bench.statistics.spread import simulated
-from bench.types import Metric, NotApplicable, Score
+from bench.types import Column, Metric, NotApplicable, Score
 
 RATE = 1000
 LOWER = 10_000
@@ -57,6 +57,16 @@ class TPRAtLowFPR(Metric[PairEvidence]):
     unit: ClassVar[str] = "share"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Carlini et al. 2022, Membership inference attacks from first principles, section IV"
+    column: ClassVar[Column] = Column(
+        title="TPR at 0.1 % FPR",
+        meaning="The share of the true pairs of a raw and a released image that Eve names where she is wrong "
+        "about one in a thousand of the false pairs; where there are enough pairs, the figure at one in "
+        "ten thousand stands beside it.",
+        group="Other attack figures: weakest",
+        digits=4,
+        chance="about 0.001",
+        order=15,
+    )
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """Mean over keys and data samples; the interval is their spread.

@@ -13,7 +13,7 @@ from bench.evidence import TransferEvidence, UtilityEvidence
 from bench.seeds import derive
 from bench.statistics.auc_score import auc_score
 from bench.statistics.resampling import LEVELS, draw_weights
-from bench.types import Metric, NotApplicable, Score
+from bench.types import Column, Metric, NotApplicable, Score
 
 DRAWS = 1000
 HEADLINES = ("p/o", "p/p")
@@ -28,6 +28,15 @@ class TransferAUC(Metric[TransferEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "CADP, figure 4; AUC as in Syfer, definition 1"
+    column: ClassVar[Column] = Column(
+        title="Transfer AUC",
+        meaning="Utility AUC of a model trained on the release and tested on original images (p/o), with the "
+        "other three routes beside it: o/o, o/p, p/p.",
+        group="Utility",
+        digits=3,
+        chance="0.5",
+        order=25,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: TransferEvidence) -> Score:
@@ -43,6 +52,15 @@ class TransferAccuracy(Metric[TransferEvidence]):
     unit: ClassVar[str] = "share of rows"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "CADP, figure 4"
+    column: ClassVar[Column] = Column(
+        title="Transfer accuracy",
+        meaning="The share of original test images whose class a model trained on the release names, with the "
+        "other three routes beside it.",
+        group="Utility",
+        digits=3,
+        chance="the share of the most frequent class",
+        order=30,
+    )
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: TransferEvidence) -> Score:

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from bench.evidence import UtilityEvidence
 from bench.statistics.auc_score import auc_score
-from bench.types import Metric, Score
+from bench.types import Column, Metric, Score
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,15 @@ class UtilityAUC(Metric[UtilityEvidence]):
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Syfer, definition 1 and section 5"
+    column: ClassVar[Column] = Column(
+        title="Utility AUC",
+        meaning="How well a model trained on the release finds the findings in new images: area under the ROC "
+        "curve, the mean over findings.",
+        group="Utility",
+        digits=3,
+        chance="0.5",
+        order=5,
+    )
 
     def __call__(self, evidence: UtilityEvidence) -> Score:
         """`auc_score` over findings and keys, each finding as a part; the interval bootstraps test people and keys.

@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says how busy the machine is, and nothing else.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 
 @pytest.fixture(autouse=True)
@@ -23,12 +28,9 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     return home
 
 
-@pytest.fixture(autouse=True)
-def one_thread(request) -> Iterator[None]:
-    """Networks and matrices as small as those of the attack tests only lose time to a second thread."""
-    if "attacks" not in request.path.parts:
-        yield
-        return
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """For networks and matrices so small that they only lose time to a second thread."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

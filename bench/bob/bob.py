@@ -27,6 +27,7 @@ from bench.rows.label_classes import labelled
 from bench.seeds import derive
 from bench.statistics.roc import auc
 from bench.types import NotApplicable, Release
+from bench.validation import at_least
 
 Architecture = Literal["resnet18", "sau", "linear"]
 LINEAR_EPOCHS = 10  # an epoch of a linear model costs next to nothing
@@ -62,13 +63,9 @@ class BobPlan:
     precision: Precision | None = None
 
     def __post_init__(self) -> None:
-        if self.batch < 2:
-            raise ValueError(f"batch must be at least 2, got {self.batch}")
-        for what in ("epochs", "width", "sau_width", "sau_depth"):
-            if getattr(self, what) < 1:
-                raise ValueError(f"{what} must be at least 1, got {getattr(self, what)}")
-        if self.steps is not None and self.steps < 1:
-            raise ValueError(f"steps must be at least 1 or None, got {self.steps}")
+        at_least(2, batch=self.batch)
+        at_least(1, epochs=self.epochs, steps=self.steps)
+        at_least(1, width=self.width, sau_width=self.sau_width, sau_depth=self.sau_depth)
         unknown = set(self.architectures) - {"resnet18", "sau", "linear"}
         if unknown or not self.architectures:
             raise ValueError(f"architectures must be some of resnet18, sau, linear; got {self.architectures}")

@@ -13,15 +13,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import shadowing
+from bench.contract.preset import PRESETS
+from bench.plugins.groups import GROUPS
+from bench.plugins.option import add_flags, options
+from bench.runs.run_spec import RunSpec
+from bench.workbench.choice import Choice
 
-PRESET_NAMES = ("smoke", "first-look", "quick", "standard", "paper")
+SIZES = ("preset", "limit")
+FILES = ("size", "skip_corrupt")
+SUITES = Path(__file__).parents[1] / "suites"
+CHOICE = frozenset(options(Choice)) - {*SIZES, *FILES}
+
 VERBS = {
     "run": "score methods on data sets and write records",
     "audit": "try to refute what methods claim of differential privacy",
     "release": "release private rows as files to publish, and put the key apart from them",
     "show": "draw raw rows beside their released forms, a column a method, as one PNG",
     "status": "say what is done, missing, failed or out of date, and why",
-    "list": "list plug-ins: methods, attacks, data sets, metrics, feature extractors",
+    "list": "list plug-ins: methods, attacks, data sets, metrics, feature extractors, evaluators",
     "info": "show a plug-in's parameters, paper, claim and requirements",
     "check": "run the contract suite over a plug-in",
     "data": "list, describe, prepare or verify data sets",
@@ -68,13 +77,13 @@ def parser() -> argparse.ArgumentParser:
     _release(made["release"])
     _show(made["show"])
     _place(made["status"])
-    made["list"].add_argument("group", nargs="?", choices=("methods", "attacks", "datasets", "metrics", "features"))
+    made["list"].add_argument("group", nargs="?", choices=GROUPS)
     made["info"].add_argument("name", help="a plug-in's name or FILE.py:CLASS")
-    made["info"].add_argument("--preset", choices=PRESET_NAMES, default="quick")
+    made["info"].add_argument("--preset", choices=tuple(PRESETS), default="quick")
     made["check"].add_argument("name", nargs="+", help="plug-ins' names or FILE.py:CLASS")
     made["check"].add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     _place(made["reach"])
-    made["reach"].add_argument("--preset", choices=PRESET_NAMES, default="quick")
+    made["reach"].add_argument("--preset", choices=tuple(PRESETS), default="quick")
     made["reach"].add_argument("--write", type=Path, metavar="FILE", help="also write what was measured to a JSON file")
     _data(made["data"])
     _leaderboard(made["leaderboard"])
@@ -96,19 +105,14 @@ def _place(parser: argparse._ActionsContainer) -> None:
 def _sources(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--data-root", type=Path, action="append", metavar="DIR",
                         help="folder above the data sets (or BENCH_DATA, or data_roots in the config)")  # fmt: skip
-    parser.add_argument("--size", type=_positive, metavar="PIXELS", help="side images are resized to")
-    parser.add_argument("--skip-corrupt", action="store_true", default=None,
-                        help="leave unreadable images out and count them in the record")  # fmt: skip
+    add_flags(parser, Choice, FILES)
 
 
 def _run(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what to run (repeatable; parameters as 'dp-simple[scale=20]')")
     _cells(what)
-    what.add_argument("--attack", action="append", metavar="NAME", help="an attack (default: all); none for no attack")
+    add_flags(what, RunSpec, ("attacks", "metrics", "controls"))
     what.add_argument("--attacks", choices=("all", "none"), help="shorthand for all attacks or none")
-    what.add_argument("--controls", action=argparse.BooleanOptionalAction, default=None,
-                      help="run the attacks on the reference methods too (default: with all attacks)")  # fmt: skip
-    what.add_argument("--metric", action="append", metavar="NAME", help="a metric (default: all)")
     _how(parser)
 
 
@@ -157,44 +161,23 @@ def _cells(what: argparse._ArgumentGroup) -> None:
     what.add_argument(
         "--suite",
         metavar="NAME",
-        help="a named set of cells: quickstart, ladder, noise-trade-off, cadp-mnist, dp-cxr, feature-release",
+        help=f"a named set of cells: {', '.join(sorted(path.stem for path in SUITES.glob('*.yaml')))}",
     )
     what.add_argument("--config", type=Path, metavar="FILE", help="a YAML with these options; the command line wins")
-    what.add_argument("--method", action="append", metavar="NAME", help="a method, or FILE.py:CLASS")
-    what.add_argument("--dataset", action="append", metavar="NAME", help="a data set (default: synth-cxr)")
-    what.add_argument("--seed", type=int, action="append", metavar="N", help="a seed; one cell each (default: 0)")
-    what.add_argument("--public", metavar="NAME", help="public data set in place of the one the data set names")
-    space = what.add_mutually_exclusive_group()
-    space.add_argument("--features", metavar="NAME",
-                       help="turn images into vectors first: pixels, eigenspace, public-cnn, timm:MODEL")  # fmt: skip
-    space.add_argument("--scored-in", metavar="NAME",
-                       help="methods get images; linear probes and figures on sets read them so")  # fmt: skip
-    what.add_argument("--balance", action=argparse.BooleanOptionalAction, default=None,
-                      help="withhold surplus labels, as Syfer does (default: not with --features)")  # fmt: skip
-    what.add_argument("--weights", metavar="FILE", help="weights of the extractor, as safetensors or a state dict")
+    add_flags(what, RunSpec, ("methods",))
+    add_flags(what, Choice, CHOICE)
     _sources(what)
 
 
 def _sizes(how: argparse._ArgumentGroup) -> None:
-    how.add_argument("--preset", choices=PRESET_NAMES, help="sizes of the run (default: quick)")
-    how.add_argument("--limit", type=_positive, metavar="N", help="at most N private images; kept off leaderboards")
-    how.add_argument("--device", choices=("auto", "cpu", "cuda"), help="(default: auto)")
+    add_flags(how, Choice, SIZES)
+    add_flags(how, RunSpec, ("device",))
 
 
 def _how(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how to run it")
     _sizes(how)
-    how.add_argument(
-        "--jobs",
-        type=_positive,
-        metavar="N",
-        help="worker processes at a time (default: 1 on CUDA, else a core each, up to 4)",
-    )
-    how.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="for each job (default: the preset's)")
-    how.add_argument("--memory", type=_seconds, metavar="GIB", help="for each worker (default: 80 %% of all, shared)")
-    how.add_argument("--overwrite", choices=("never", "failed", "always"),
-                     help="what to run again beside what is missing (default: failed)")  # fmt: skip
-    how.add_argument("--keep-releases", action="store_true", default=None, help="keep released data in the store")
+    add_flags(how, RunSpec, ("jobs", "timeout", "memory", "overwrite", "keep_releases"))
     how.add_argument("--dry-run", action="store_true", help="print the cells and how they stand, and stop")
     _place(how)
     how.add_argument("--site", type=Path, metavar="DIR", help="folder of the pages (default: RESULTS/site)")

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import partial
 
 import torch
 
-from bench.conformance import attacks, datasets, features, methods, metrics
+from bench.conformance import attacks, datasets, evaluators, features, methods, metrics
 from bench.conformance.outcome import Result, Skip, require
 from bench.plugins import registry
+from bench.plugins.groups import Group
 from bench.plugins.spec import PluginSpec, parse
 from bench.types import NotApplicable
 
 Check = Callable[[PluginSpec, torch.device], None]
 
 
-def conform(group: registry.Group, text: str, device: torch.device) -> list[Result]:
+def conform(group: Group, text: str, device: torch.device) -> list[Result]:
     """Run every check of the plug-in's group; one that fails does not stop the others."""
     spec = parse(text)
     results = []
-    suite: dict[str, Check] = {"describes itself": _describes_itself(group), **_SUITES[group]}
-    for title, work in suite.items():
+    for title, work in _suite(group, spec, device).items():
         try:
-            work(spec, device)
+            work()
         except (Skip, NotApplicable) as reason:
             results.append(Result(title, "skipped", str(reason)))
         except Exception as error:  # an adapter may fail in any way, and each way is a finding
@@ -33,13 +34,21 @@ def conform(group: registry.Group, text: str, device: torch.device) -> list[Resu
     return results
 
 
-def _describes_itself(group: registry.Group) -> Check:
+def _suite(group: Group, spec: PluginSpec, device: torch.device) -> Mapping[str, Callable[[], None]]:
+    first = {"describes itself": partial(_describes_itself(group), spec, device)}
+    if group == "methods":
+        return {**first, **methods.checks(spec, device)}
+    return {**first, **{title: partial(work, spec, device) for title, work in _SUITES[group].items()}}
+
+
+def _describes_itself(group: Group) -> Check:
     wanted = {
         "methods": ("name", "source"),
         "attacks": ("name", "source", "knowledge"),
         "datasets": ("name", "title", "source", "public", "origin", "licence", "obtain"),
         "metrics": ("name", "unit", "better", "source"),
         "features": ("name", "source"),
+        "evaluators": ("name", "source"),
     }[group]
 
     def work(spec: PluginSpec, device: torch.device) -> None:
@@ -60,10 +69,10 @@ def _describes_itself(group: registry.Group) -> Check:
     return work
 
 
-_SUITES: Mapping[registry.Group, Mapping[str, Check]] = {
-    "methods": methods.CHECKS,
+_SUITES: Mapping[Group, Mapping[str, Check]] = {
     "attacks": attacks.CHECKS,
     "metrics": metrics.CHECKS,
     "datasets": datasets.CHECKS,
     "features": features.CHECKS,
+    "evaluators": evaluators.CHECKS,
 }

@@ -15,7 +15,7 @@ from bench.evaluators.membership import mixed
 from bench.evidence import MembershipEvidence
 from bench.plugins import registry
 from bench.plugins.spec import PluginSpec
-from bench.results.records import RARE
+from bench.statistics.chance import RARE
 from bench.types import Attack, Dataset, Key, Metric, Release, Scheme, View, paired
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, cast
 
 import torch
@@ -17,7 +18,7 @@ from bench.plugins import registry
 from bench.plugins.spec import PluginSpec
 from bench.seeds import derive, generator
 from bench.types import Dataset, Generator, Key, Method, NotApplicable, Release, Scheme
-from bench.workbench.cell import to_fit
+from bench.workbench.inputs import to_fit
 
 Kind = Literal["images", "table"]
 
@@ -38,31 +39,55 @@ class _Setting:
     before: tuple[str, str]
 
 
-def _fit(spec: PluginSpec, device: torch.device, kind: Kind | None = None) -> _Setting:
-    """On images, or on tables where the method refuses those, unless `kind` says which."""
-    if kind is None:
-        try:
-            return _fit(spec, device, "images")
-        except NotApplicable:
-            return _fit(spec, device, "table")
-    method = _method(spec)
-    public, private = (sample_data(kind, seed=seed).to(device) for seed in (1, 2))
-    before = fingerprint(public), fingerprint(private)
-    return _Setting(kind, method, method.fit(public, derive(0, "fit")), public, private, before)
+class _Fits:
+    """The method, fitted once for all checks of it: training is most of what they cost, and a scheme does not change.
+
+    Args:
+        spec: Of the method.
+        device: Of the rows.
+    """
+
+    def __init__(self, spec: PluginSpec, device: torch.device) -> None:
+        self.spec, self.device = spec, device
+        self._kept: dict[Kind | None, _Setting] = {}
+
+    def __call__(self, kind: Kind | None = None) -> _Setting:
+        """The fit that checks share, with rows of one's own to release: a method that writes spoils one check's."""
+        if kind not in self._kept:
+            self._kept[kind] = self.fresh(kind)
+        kept = self._kept[kind]
+        public, private = self._rows(kept.kind)
+        return replace(kept, public=public, private=private)
+
+    def fresh(self, kind: Kind | None = None) -> _Setting:
+        """A fit of one's own, on images, or on tables where the method refuses those, unless `kind` says which."""
+        if kind is None:
+            try:
+                return self.fresh("images")
+            except NotApplicable:
+                return self.fresh("table")
+        method = _method(self.spec)
+        public, private = self._rows(kind)
+        before = fingerprint(public), fingerprint(private)
+        return _Setting(kind, method, method.fit(public, derive(0, "fit")), public, private, before)
+
+    def _rows(self, kind: Kind) -> tuple[Dataset, Dataset]:
+        public, private = (sample_data(kind, seed=seed).to(self.device) for seed in (1, 2))
+        return public, private
 
 
-def _release_is_well_formed(spec: PluginSpec, device: torch.device) -> None:
-    setting = _fit(spec, device)
+def _release_is_well_formed(fits: _Fits) -> None:
+    setting = fits()
     check(setting.scheme.sample_key(1).release(setting.private), setting.private)
 
 
-def _tables(spec: PluginSpec, device: torch.device) -> None:
-    setting = _fit(spec, device, "table")
+def _tables(fits: _Fits) -> None:
+    setting = fits("table")
     check(setting.scheme.sample_key(1).release(setting.private), setting.private)
 
 
-def _inputs_stay_untouched(spec: PluginSpec, device: torch.device) -> None:
-    setting = _fit(spec, device)
+def _inputs_stay_untouched(fits: _Fits) -> None:
+    setting = fits.fresh()
     public, private, key = setting.public, setting.private, setting.scheme.sample_key(1)
     key.release(private)
     key.query(private.samples, private.labels)
@@ -70,13 +95,13 @@ def _inputs_stay_untouched(spec: PluginSpec, device: torch.device) -> None:
     require(after == setting.before, "fit, release or query wrote into its input")
 
 
-def _same_seed_same_bits(spec: PluginSpec, device: torch.device) -> None:
-    first, second = (_fit(spec, device) for _ in range(2))
+def _same_seed_same_bits(fits: _Fits) -> None:
+    first, second = fits(), fits.fresh()
     _same(first.scheme.sample_key(1), second.scheme.sample_key(1), first.private, "two fits with one seed")
 
 
-def _keys_differ(spec: PluginSpec, device: torch.device) -> None:
-    setting = _fit(spec, device)
+def _keys_differ(fits: _Fits) -> None:
+    setting = fits()
     keys = [setting.scheme.sample_key(seed) for seed in (1, 2)]
     if not keys[0].state():
         raise Skip("its keys hold no secret")
@@ -84,8 +109,8 @@ def _keys_differ(spec: PluginSpec, device: torch.device) -> None:
     require(a.shape != b.shape or not torch.equal(a, b), "two keys gave the same release")
 
 
-def _saves_and_loads(spec: PluginSpec, device: torch.device) -> None:
-    setting = _fit(spec, device)
+def _saves_and_loads(fits: _Fits) -> None:
+    setting = fits()
     shared = to_fit(setting.method)  # what the harness fits, for all methods that differ in `unlearned` alone
     learned = setting.scheme if shared == setting.method else shared.fit(setting.public, derive(0, "fit"))
     loaded = setting.method.load(dict(learned.state()))
@@ -94,8 +119,8 @@ def _saves_and_loads(spec: PluginSpec, device: torch.device) -> None:
     _same(key, loaded.load_key(dict(key.state())), setting.private, "a key and its loaded state")
 
 
-def _links_follow_rows(spec: PluginSpec, device: torch.device) -> None:
-    setting = _fit(spec, device)
+def _links_follow_rows(fits: _Fits) -> None:
+    setting = fits()
     release = setting.scheme.sample_key(1).release(setting.private)
     if release.links is None:
         raise Skip("it releases rows without a raw original")
@@ -125,8 +150,8 @@ def _links_name_the_row_that_changed(setting: _Setting) -> None:
     )
 
 
-def _labels_stay_out_of_samples(spec: PluginSpec, device: torch.device) -> None:
-    setting = _fit(spec, device)
+def _labels_stay_out_of_samples(fits: _Fits) -> None:
+    setting = fits()
     if setting.method.uses_labels or setting.method.needs_labels:
         raise Skip("it declares that samples depend on labels")
     key = setting.scheme.sample_key(1)
@@ -137,8 +162,8 @@ def _labels_stay_out_of_samples(spec: PluginSpec, device: torch.device) -> None:
     )
 
 
-def _rows_do_not_see_their_place(spec: PluginSpec, device: torch.device) -> None:
-    setting = _fit(spec, device)
+def _rows_do_not_see_their_place(fits: _Fits) -> None:
+    setting = fits()
     same = replace(setting.private, samples=setting.private.samples[:1].expand_as(setting.private.samples).clone())
     release = setting.scheme.sample_key(1).release(same)
     first, last = (release.samples[index].flatten() for index in (0, -1))
@@ -155,58 +180,58 @@ def _rows_do_not_see_their_place(spec: PluginSpec, device: torch.device) -> None
     require(bool(drift.abs() * len(release) ** 0.5 < 4.5) or not bool(spread > 0), "row level drifts with the place")
 
 
-def _queries_look_like_releases(spec: PluginSpec, device: torch.device) -> None:
-    setting = _fit(spec, device)
+def _queries_look_like_releases(fits: _Fits) -> None:
+    setting = fits()
     key = setting.scheme.sample_key(1)
     labels = setting.private.labels if setting.method.uses_labels else None
     query = key.query(setting.private.samples[:5], None if labels is None else labels[:5])
     shape = (5, *key.release(setting.private).samples.shape[1:])
     require(tuple(query.shape) == shape, f"query must give rows like the release, {shape}, got {tuple(query.shape)}")
     require(bool(query.isfinite().all()), "query gave numbers that are not finite")
-    scores = torch.rand(5, 2, generator=generator(0)).to(device)
+    scores = torch.rand(5, 2, generator=generator(0)).to(fits.device)
     require(key.decode(scores).shape == scores.shape, "decode must keep the shape of the scores")
 
 
-def _noise_follows_its_density(spec: PluginSpec, device: torch.device) -> None:
-    check_density(_noise(spec, device))
+def _noise_follows_its_density(fits: _Fits) -> None:
+    check_density(_noise(fits))
 
 
-def _noise_is_never_reused(spec: PluginSpec, device: torch.device) -> None:
-    check_reuse(_noise(spec, device))
+def _noise_is_never_reused(fits: _Fits) -> None:
+    check_reuse(_noise(fits))
 
 
-def _noise(spec: PluginSpec, device: torch.device) -> Mapping[str, Tensor]:
-    setting = _fit(spec, device)
-    other = sample_data(setting.kind, seed=3).to(device)
+def _noise(fits: _Fits) -> Mapping[str, Tensor]:
+    setting = fits()
+    other = sample_data(setting.kind, seed=3).to(fits.device)
     return draw_noise(setting.scheme, setting.private, other, labelled=setting.method.uses_labels)
 
 
-def _generator_draws_what_it_is_asked_for(spec: PluginSpec, device: torch.device) -> None:
-    setting, release, made = _published(spec, device)
+def _generator_draws_what_it_is_asked_for(fits: _Fits) -> None:
+    setting, release, made = _published(fits)
     check_draws(made, release, setting.private)
 
 
-def _generator_obeys_its_seed(spec: PluginSpec, device: torch.device) -> None:
-    check_seeds(_published(spec, device)[2])
+def _generator_obeys_its_seed(fits: _Fits) -> None:
+    check_seeds(_published(fits)[2])
 
 
-def _generator_saves_and_loads(spec: PluginSpec, device: torch.device) -> None:
-    setting, _, made = _published(spec, device)
+def _generator_saves_and_loads(fits: _Fits) -> None:
+    setting, _, made = _published(fits)
     check_states(made, setting.scheme)
 
 
-def _published(spec: PluginSpec, device: torch.device) -> tuple[_Setting, Release, Generator]:
-    setting = _fit(spec, device)
+def _published(fits: _Fits) -> tuple[_Setting, Release, Generator]:
+    setting = fits()
     release = setting.scheme.sample_key(1).release(setting.private)
     if release.generator is None:
         raise Skip("it publishes no generator")
     return setting, release, release.generator
 
 
-def _device_moves(spec: PluginSpec, device: torch.device) -> None:
+def _device_moves(fits: _Fits) -> None:
     if not torch.cuda.is_available():
         raise Skip("no CUDA device here")
-    setting = _fit(spec, torch.device("cpu"))
+    setting = _Fits(fits.spec, torch.device("cpu"))()
     cuda = torch.device("cuda")
     state = {name: tensor.to(cuda) for name, tensor in setting.scheme.state().items()}
     release = setting.method.load(state).sample_key(1).release(setting.private.to(cuda))
@@ -218,7 +243,7 @@ def _same(a: Key, b: Key, private: Dataset, what: str) -> None:
     require(torch.equal(a.query(private.samples), b.query(private.samples)), f"{what} gave different queries")
 
 
-CHECKS: Mapping[str, Callable[[PluginSpec, torch.device], None]] = {
+_CHECKS: Mapping[str, Callable[[_Fits], None]] = {
     "release is well-formed": _release_is_well_formed,
     "works on tables": _tables,
     "inputs stay untouched": _inputs_stay_untouched,
@@ -236,3 +261,9 @@ CHECKS: Mapping[str, Callable[[PluginSpec, torch.device], None]] = {
     "generator saves and loads": _generator_saves_and_loads,
     "device moves": _device_moves,
 }
+
+
+def checks(spec: PluginSpec, device: torch.device) -> Mapping[str, Callable[[], None]]:
+    """The checks of a method by title; they share a fit."""
+    fits = _Fits(spec, device)
+    return {title: partial(work, fits) for title, work in _CHECKS.items()}

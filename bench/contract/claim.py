@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from bench.validation import positive, within
+
 
 @dataclass(frozen=True)
 class PrivacyClaim:
@@ -28,8 +30,5 @@ class PrivacyClaim:
     derived: float | None = None
 
     def __post_init__(self) -> None:
-        for what, bound in (("epsilon", self.epsilon), ("derived", self.derived)):
-            if bound is not None and not bound > 0:
-                raise ValueError(f"{what} must be positive, got {bound}")
-        if not 0 <= self.delta <= 1:
-            raise ValueError(f"delta must be in [0, 1], got {self.delta}")
+        positive(epsilon=self.epsilon, derived=self.derived)
+        within(0, 1, delta=self.delta)

@@ -8,6 +8,18 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 
 E = TypeVar("E", contravariant=True)
+MOST_DIGITS = 9
+GROUPS = (
+    "Utility",
+    "Privacy by image: weakest figure over the attacks that count",
+    "Privacy by patient: weakest figure",
+    "Membership: weakest figure over the attacks that count",
+    "Other attack figures: weakest",
+    "Released set",
+    "Cost",
+    "Formal privacy",
+)
+"""The headers above the columns of the board, from left to right. A metric may name another: it stands after these."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +48,51 @@ class Score:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class Column:
+    """How tables show a metric: on the board, in the terminal, in records. The metric itself carries it.
+
+    Args:
+        title: What stands in the header: two or three words.
+        meaning: What the figure measures, in a sentence for a stranger.
+        group: The header above it: one of `GROUPS`, or a name of your own.
+        digits: Decimals to print; None for figures of any size, which get about three significant digits.
+        chance: The end of the sentence "Chance gives ..."; empty where chance gives nothing.
+        order: Its place within the group: lower comes first, equals by the metric's name.
+
+    Raises:
+        ValueError: A text that would leave a table or a sentence incomplete.
+
+    >>> Column("Hit rate", "", "Utility")
+    Traceback (most recent call last):
+        ...
+    ValueError: the column 'Hit rate' needs a meaning: a sentence that ends with a full stop, got ''
+    """
+
+    title: str
+    meaning: str
+    group: str
+    digits: int | None = None
+    chance: str = ""
+    order: int = 50
+
+    def __post_init__(self) -> None:
+        for name in ("title", "group"):
+            if not getattr(self, name).strip():
+                raise ValueError(f"a column's {name} must not be empty")
+        named = f"the column {self.title!r}"
+        if not self.meaning.endswith("."):
+            raise ValueError(f"{named} needs a meaning: a sentence that ends with a full stop, got {self.meaning!r}")
+        if self.chance.endswith("."):
+            raise ValueError(f"{named}: chance ends the sentence 'Chance gives ...', so no full stop: {self.chance!r}")
+        if self.digits is not None and not 0 <= self.digits <= MOST_DIGITS:
+            raise ValueError(f"{named}: digits must be 0 to {MOST_DIGITS}, or None, got {self.digits}")
+
+
 class Metric(ABC, Generic[E]):
     """Turns evidence of one kind into a Score. `better` says which direction the data owner wants.
 
+    `column` says how tables show it; records carry that on, so that pages need no metric installed.
     `on_request` metrics, which cost much, are computed only where they are named; those that are `for_features` also
     where rows are scored in a feature space.
     """
@@ -47,6 +101,7 @@ class Metric(ABC, Generic[E]):
     unit: ClassVar[str]
     better: ClassVar[Literal["higher", "lower"]]
     source: ClassVar[str]
+    column: ClassVar[Column]
     on_request: ClassVar[bool] = False
     for_features: ClassVar[bool] = False
 
@@ -67,3 +122,19 @@ def evidence_type(metric: type) -> type:
             if isinstance(found, type):
                 return found
     raise TypeError(f"{metric.__name__} must derive from Metric[...] with the kind of evidence it takes")
+
+
+def column_of(metric: type) -> Column:
+    """The column that a metric class carries.
+
+    Raises:
+        TypeError: It carries none; the text shows how.
+    """
+    found = getattr(metric, "column", None)
+    if not isinstance(found, Column):
+        raise TypeError(
+            f"{metric.__name__} carries no column, so no table could show it: add `column: ClassVar[Column] = "
+            'Column(title="...", meaning="A sentence.", group="Utility")`, Column from bench.types'
+            + ("" if found is None else f"; got {found!r}")
+        )
+    return found

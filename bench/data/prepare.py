@@ -26,6 +26,7 @@ from bench.contract.source import DataError, Scan, Source
 from bench.data.prepared import SCHEMA, DamagedError, Prepared, codes, connect, load, save, verify
 from bench.data.sample_array import Report, drop, fill
 from bench.plugins.source_hash import source_hash
+from bench.validation import at_least
 
 __all__ = ["Prepared", "Report", "prepare", "verify"]
 
@@ -60,8 +61,7 @@ def prepare(
     size = source.default_size if size is None else size
     if size is not None and size < 1:
         raise ValueError(f"size must be at least 1 pixel, got {size}")
-    if workers < 0:
-        raise ValueError(f"workers must be at least 0, got {workers}")
+    at_least(0, workers=workers)
     folder = cache / f"{source.name}-{_key(source, roots, size)}"
     found = _cached(folder)
     if found is not None:

@@ -13,6 +13,7 @@ from bench.contract.source import DataError
 from bench.data.prepared import Prepared
 from bench.seeds import derive, generator
 from bench.types import Dataset
+from bench.validation import at_least
 
 SHARES: Mapping[str, float] = {"private": 0.6, "control": 0.2, "test": 0.2}
 PUBLIC_SHARE = 1 / 3
@@ -64,9 +65,7 @@ def split(
         DataError: If the two share their origin or differ in shape, or a part would be empty.
         ValueError: If a limit is below 1.
     """
-    for what, value in (("limit", limit), ("public_limit", public_limit)):
-        if value is not None and value < 1:
-            raise ValueError(f"{what} must be at least 1, got {value}")
+    at_least(1, limit=limit, public_limit=public_limit)
     if public is not None:
         _check_pair(prepared, public)
     shares = (

@@ -14,7 +14,9 @@ next key. Rows are counted that stand in both releases; those that the method dr
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from pydantic import JsonValue
@@ -26,50 +28,64 @@ from bench.progress import stage
 from bench.rows.joined import joined
 from bench.rows.originals import in_order
 from bench.seeds import generator
-from bench.types import Attack, Dataset, NotApplicable
-from bench.workbench.measurement import Measurement
+from bench.types import Dataset, Evaluator, Measurement, NotApplicable
 from bench.workbench.workbench import Workbench
 
 STAY = 0.8
 
 
-def run_anonymity(bench: Workbench, attack: Attack | None) -> Measurement:
-    """Count who shares a released form with whom, under the first key and again in a later release."""
-    scheme, method = bench.scheme(), bench.method.name
-    start = time.perf_counter()
-    sealed = bench.sealed(scheme, 0)
-    first, rows = in_order(sealed.release, sealed.links, bench.private, method)
-    form = _forms(first.samples)
-    forms = int(form.max()) + 1
-    # Rows that were the same before share a form in any deterministic release: nothing hides them.
-    if forms == len(rows) or forms == int(_forms(bench.private.samples[rows]).max()) + 1:
-        raise NotApplicable(f"no two rows share a released form under {method}, so that there is no set to hide in")
-    stage("release again")
-    later, number = _later(bench)
-    key, watched = bench.key(scheme, 1), replace(bench, private=later)
-    release = watched.untouched(method, lambda: key.release(later))
-    check(release, later)
-    second, found = in_order(release, release.links, later, method)
-    place = torch.full((2, len(bench.private)), -1)
-    place[0, rows.cpu()] = form
-    known = number[found.cpu()]
-    place[1, known[known >= 0]] = _forms(second.samples)[known >= 0]
-    both = (place >= 0).all(dim=0)
-    if not bool(both.any()):
-        raise NotApplicable(f"{method} releases too few of the rows: none stands in both releases")
-    single = torch.bincount(form)[place[0, both]]
-    shared = torch.unique(place[:, both], dim=1, return_inverse=True)[1]
-    intersected = torch.bincount(shared)[shared]
-    details: dict[str, JsonValue] = {
-        "rows in the first release": len(rows),
-        "rows in the second release": len(found),
-        "rows in both": len(single),
-        "rows alone after one release": int((single == 1).sum()),
-        "rows alone after two releases": int((intersected == 1).sum()),
-    }
-    subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()[both]
-    evidence = AnonymityEvidence(single, intersected, subjects, bench.seed("anonymity"))
-    return Measurement({"": evidence}, details, {"anonymity": time.perf_counter() - start}, {})
+@dataclass(frozen=True)
+class Anonymity(Evaluator[Workbench]):
+    """Among how many raw rows each row hides after one release, and after two."""
+
+    name: ClassVar[str] = "anonymity"
+    source: ClassVar[str] = "Sweeney 2002; Ganta, Kasiviswanathan and Smith 2008"
+    evidence: ClassVar[type] = AnonymityEvidence
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """Count who shares a released form with whom, under the first key and again in a later release."""
+        scheme, method = bench.scheme(), bench.method.name
+        start = time.perf_counter()
+        sealed = bench.sealed(scheme, 0)
+        first, rows = in_order(sealed.release, sealed.links, bench.private, method)
+        form = _forms(first.samples)
+        forms = int(form.max()) + 1
+        # Rows that were the same before share a form in any deterministic release: nothing hides them.
+        if forms == len(rows) or forms == int(_forms(bench.private.samples[rows]).max()) + 1:
+            raise NotApplicable(f"no two rows share a released form under {method}, so that there is no set to hide in")
+        stage("release again")
+        later, number = _later(bench)
+        key, watched = bench.key(scheme, 1), replace(bench, private=later)
+        release = watched.untouched(method, lambda: key.release(later))
+        check(release, later)
+        second, found = in_order(release, release.links, later, method)
+        place = torch.full((2, len(bench.private)), -1)
+        place[0, rows.cpu()] = form
+        known = number[found.cpu()]
+        place[1, known[known >= 0]] = _forms(second.samples)[known >= 0]
+        both = (place >= 0).all(dim=0)
+        if not bool(both.any()):
+            raise NotApplicable(f"{method} releases too few of the rows: none stands in both releases")
+        single = torch.bincount(form)[place[0, both]]
+        shared = torch.unique(place[:, both], dim=1, return_inverse=True)[1]
+        intersected = torch.bincount(shared)[shared]
+        details: dict[str, JsonValue] = {
+            "rows in the first release": len(rows),
+            "rows in the second release": len(found),
+            "rows in both": len(single),
+            "rows alone after one release": int((single == 1).sum()),
+            "rows alone after two releases": int((intersected == 1).sum()),
+        }
+        subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()[both]
+        evidence = AnonymityEvidence(single, intersected, subjects, bench.seed("anonymity"))
+        return Measurement({"": evidence}, details, {"anonymity": time.perf_counter() - start}, {})
+
+    @classmethod
+    def samples(cls) -> Iterator[AnonymityEvidence]:
+        """Sets of four, with and without people."""
+        sizes = torch.full((48,), 4)
+        yield AnonymityEvidence(sizes, 1 + torch.arange(48) % 4, torch.arange(48) // 3, 1)
+        yield AnonymityEvidence(sizes, sizes, None, 1)
 
 
 def _forms(samples: Tensor) -> Tensor:

@@ -7,38 +7,64 @@ a decoder that works shows that the encoding keeps the image, and a picture that
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, cast
 
 import torch
+from torch import Tensor
 
 from bench.evidence import DecodingEvidence
 from bench.nets.decoder import train_decoder
 from bench.pictures.strips import SHOWN, draw
 from bench.progress import stage
 from bench.rows.originals import originals
-from bench.types import Attack, NotApplicable
-from bench.workbench.measurement import Measurement
+from bench.seeds import generator
+from bench.types import Evaluator, Measurement, NotApplicable, Picture
 from bench.workbench.workbench import Workbench
 
 
-def run_decoding(bench: Workbench, attack: Attack | None) -> Measurement:
-    """Train a decoder on the private rows under the first key, and decode test rows as that key queries them."""
-    scheme = bench.scheme()
-    sealed, key = bench.sealed(scheme, 0), bench.key(scheme, 0)
-    rows, order = originals(sealed.links, len(sealed.release), bench.method.name).sort()
-    if bench.private.samples.ndim != 4 or sealed.release.samples.ndim != 4:
-        raise NotApplicable("decoding is shown for images that are released as images")
-    start = time.perf_counter()
-    stage("train decoder")
-    raw, released = bench.private.samples[rows], sealed.release.samples[order]
-    network = train_decoder(released, raw, steps=bench.preset.decoder_steps, seed=bench.seed("decoder"))
-    stage("decode")
-    labels = bench.test.labels if bench.method.uses_labels else None
-    query = bench.untouched(bench.method.name, lambda: key.query(bench.test.samples, labels))
-    with torch.no_grad():
-        decoded = torch.cat([network(part) for part in torch.split(query, 256)]).clamp(0, 1)
-    subjects = None if bench.test.subjects is None else bench.test.subjects.cpu()
-    evidence = DecodingEvidence(
-        bench.test.samples.cpu(), decoded.cpu(), raw.mean(dim=0).cpu(), subjects, bench.seed("decoding")
-    )
-    picture = draw([bench.test.samples[:SHOWN], query[:SHOWN], decoded[:SHOWN]]) if bench.record.shareable else None
-    return Measurement({"": evidence}, {}, {"decoding": time.perf_counter() - start}, {}, picture)
+@dataclass(frozen=True)
+class Decoding(Evaluator[Workbench]):
+    """What a decoder that was trained with the key makes of released test images."""
+
+    name: ClassVar[str] = "decoding"
+    source: ClassVar[str] = "Syfer, section 4.2 and appendix E"
+    evidence: ClassVar[type] = DecodingEvidence
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """Train a decoder on the private rows under the first key, and decode test rows as that key queries them."""
+        scheme = bench.scheme()
+        sealed, key = bench.sealed(scheme, 0), bench.key(scheme, 0)
+        rows, order = originals(sealed.links, len(sealed.release), bench.method.name).sort()
+        if bench.private.samples.ndim != 4 or sealed.release.samples.ndim != 4:
+            raise NotApplicable("decoding is shown for images that are released as images")
+        start = time.perf_counter()
+        stage("train decoder")
+        raw, released = bench.private.samples[rows], sealed.release.samples[order]
+        network = train_decoder(released, raw, steps=bench.preset.decoder_steps, seed=bench.seed("decoder"))
+        stage("decode")
+        labels = bench.test.labels if bench.method.uses_labels else None
+        query = bench.untouched(bench.method.name, lambda: key.query(bench.test.samples, labels))
+        with torch.no_grad():
+            decoded = torch.cat([network(part) for part in torch.split(query, 256)]).clamp(0, 1)
+        subjects = None if bench.test.subjects is None else bench.test.subjects.cpu()
+        evidence = DecodingEvidence(
+            bench.test.samples.cpu(), decoded.cpu(), raw.mean(dim=0).cpu(), subjects, bench.seed("decoding")
+        )
+        strips = [part[:SHOWN] for part in (bench.test.samples, query, decoded)]
+        return Measurement({"": evidence}, {}, {"decoding": time.perf_counter() - start}, {}, strips)
+
+    def pictures(self, bench: Workbench, found: Measurement) -> Mapping[str, Picture]:
+        """Test images, their released form, and what the decoder makes of it."""
+        caption = (
+            "Test images: raw, as the key encodes them, and as a decoder gives them back that somebody with the key "
+            "has trained. Eve has no such pairs"
+        )
+        return {"decoded": Picture(caption, draw(cast("list[Tensor]", found.shown)))}
+
+    @classmethod
+    def samples(cls) -> Iterator[DecodingEvidence]:
+        """Random images, a little brighter after decoding."""
+        raw = torch.rand(48, 1, 8, 8, generator=generator(0))
+        yield DecodingEvidence(raw, (raw + 0.1).clamp(0, 1), raw.mean(dim=0), torch.arange(48) // 3, 1)

@@ -13,9 +13,10 @@ raw images, as with `identity`, that changes nothing.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from pydantic import JsonValue
@@ -23,7 +24,7 @@ from torch import Tensor
 
 from bench.contract.seal import check
 from bench.data.scorable import MINIMUM_CASES
-from bench.evaluators.utility import label_note
+from bench.evaluators.predictions import label_note, sample_predictions
 from bench.evidence import DetectionEvidence, UtilityEvidence
 from bench.nets.likelihood_ratio import LikelihoodRatio, RatioPlan, load_ratio, train_ratio
 from bench.plugins.source_hash import modules_hash
@@ -31,9 +32,8 @@ from bench.progress import stage
 from bench.results.store import Artefact
 from bench.rows.hold_out import hold_out
 from bench.rows.originals import in_order
-from bench.types import Attack, Dataset, NotApplicable, Scheme
+from bench.types import Dataset, Evaluator, Measurement, NotApplicable, Scheme
 from bench.workbench.detectors import detector
-from bench.workbench.measurement import Measurement
 from bench.workbench.workbench import Workbench
 
 HELD_OUT = 0.1  # share of the public rows
@@ -42,27 +42,43 @@ SIZES = {"smoke": (1, 8), "first-look": (4, 32), "quick": (4, 32), "standard": (
 NORMAL = ("normal", "no finding")
 
 
-def run_detection(bench: Workbench, attack: Attack | None) -> Measurement:
-    """Score the released private rows under the first key, and the raw ones, by two densities of public rows."""
-    if bench.private.samples.ndim != 4:
-        raise NotApplicable("detection reads images, and these rows are a table's")
-    truth = abnormal(bench.private)
-    scheme = bench.scheme()
-    sealed = bench.sealed(scheme, 0)
-    raw, shape = bench.private.samples, sealed.release.samples.shape
-    if shape[1:] != raw.shape[1:]:
-        raise NotApplicable(
-            f"densities of raw images read nothing else: raw rows are {tuple(raw.shape[1:])}, "
-            f"released ones {tuple(shape[1:])}"
+@dataclass(frozen=True)
+class Detection(Evaluator[Workbench]):
+    """Abnormal or normal by the densities of raw public images, without a classifier."""
+
+    name: ClassVar[str] = "detection"
+    source: ClassVar[str] = "DP-GLOW, sections 5 and 7.3"
+    evidence: ClassVar[type] = DetectionEvidence
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """Score the released private rows under the first key, and the raw ones, by two densities of public rows."""
+        if bench.private.samples.ndim != 4:
+            raise NotApplicable("detection reads images, and these rows are a table's")
+        truth = abnormal(bench.private)
+        scheme = bench.scheme()
+        sealed = bench.sealed(scheme, 0)
+        raw, shape = bench.private.samples, sealed.release.samples.shape
+        if shape[1:] != raw.shape[1:]:
+            raise NotApplicable(
+                f"densities of raw images read nothing else: raw rows are {tuple(raw.shape[1:])}, "
+                f"released ones {tuple(shape[1:])}"
+            )
+        released, rows = in_order(sealed.release, sealed.links, bench.private, bench.method.name)
+        ratio, details = _ratio(bench)
+        start = time.perf_counter()
+        stage("detect")
+        seen = _in_units(released.samples, _own_release(bench, scheme), bench.public.samples)
+        every = torch.arange(len(raw), device=raw.device)
+        evidence = DetectionEvidence(
+            _evidence(bench, ratio, seen, truth, rows), _evidence(bench, ratio, raw, truth, every)
         )
-    released, rows = in_order(sealed.release, sealed.links, bench.private, bench.method.name)
-    ratio, details = _ratio(bench)
-    start = time.perf_counter()
-    stage("detect")
-    seen = _in_units(released.samples, _own_release(bench, scheme), bench.public.samples)
-    every = torch.arange(len(raw), device=raw.device)
-    evidence = DetectionEvidence(_evidence(bench, ratio, seen, truth, rows), _evidence(bench, ratio, raw, truth, every))
-    return Measurement({"": evidence}, details | label_note(bench), {"detection": time.perf_counter() - start}, {})
+        return Measurement({"": evidence}, details | label_note(bench), {"detection": time.perf_counter() - start}, {})
+
+    @classmethod
+    def samples(cls) -> Iterator[DetectionEvidence]:
+        """Random scores against a label."""
+        single = sample_predictions().single
+        yield DetectionEvidence(single, single)
 
 
 def abnormal(data: Dataset) -> Tensor:
@@ -95,7 +111,7 @@ def _ratio(bench: Workbench) -> tuple[LikelihoodRatio, dict[str, JsonValue]]:
     """The two densities, from the store or fresh, and what the record says of them."""
     public = bench.public
     normal = abnormal(public) == 0
-    depth, width = SIZES[bench.cell.data.preset]
+    depth, width = SIZES[bench.cell.choice.preset]
     plan, seed = RatioPlan(steps=bench.preset.flow_steps, depth=depth, width=width), bench.seed("detection")
     stage("train densities")
 

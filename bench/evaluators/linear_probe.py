@@ -12,52 +12,82 @@ the methods whose releases are narrow. Dimensions in which no original row diffe
 from __future__ import annotations
 
 import time
-from typing import cast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, cast
 
 import torch
 from pydantic import JsonValue
 from torch import Tensor
 
 from bench.bob.linear_layer import LinearProbe, Rows, train_probe
-from bench.evaluators.utility import check_labels, evidence_of, label_note, queried, released_labels
+from bench.contract.preset import Preset
+from bench.evaluators.predictions import (
+    check_labels,
+    evidence_of,
+    label_note,
+    queried,
+    released_labels,
+    sample_predictions,
+)
 from bench.evidence import LinearProbeEvidence
 from bench.progress import stage
 from bench.seeds import derive, generator
-from bench.types import Attack, Key, NotApplicable, Release
-from bench.workbench.measurement import Measurement
-from bench.workbench.presets import PROBES
+from bench.types import Evaluator, Key, Measurement, NotApplicable, Release
 from bench.workbench.workbench import Workbench
 
+SEEDS = 3  # linear probes of a release, each under a key of its own
 NOISE = (0.0, 1.0, 2.0, 3.0)
 
 
-def run_linear_probe(bench: Workbench, attack: Attack | None) -> Measurement:
-    """Train a probe on the release under each of three keys, on fresh draws where it holds a generator, and predict."""
-    check_labels(bench)
-    if bench.private.samples.ndim == 4 and bench.cell.data.scored_in is None:
-        raise NotApplicable("linear probes read feature vectors: choose --features, or --scored-in for images")
-    scheme = bench.scheme()
-    predictions: dict[float, list[Tensor]] = {sigma: [] for sigma in NOISE}
-    probes: list[JsonValue] = []
-    start = time.perf_counter()
-    for number in range(PROBES):
-        key, release = bench.key(scheme, number), bench.sealed(scheme, number).release
-        stage("linear probe")
-        probe = _train(bench, release, key, bench.seed("linear-probe", number))
-        original, clean = (bench.vectors(queried(bench, key, part)) for part in (bench.private, bench.test))
-        random = generator(bench.seed("linear-probe noise", number))
-        noise = torch.randn(clean.shape, generator=random).to(clean) * original.std(dim=0, correction=0)
-        for sigma in NOISE:
-            predictions[sigma].append(key.decode(probe.predict(clean + sigma * noise)).float().cpu())
-        probes.append({"epochs": probe.epochs, "best epoch": probe.best, "validation loss": probe.loss})
-    by_noise = {sigma: evidence_of(bench, found, bench.test) for sigma, found in predictions.items()}
-    details: dict[str, JsonValue] = {
-        "probes": probes,
-        "trained on": "the released rows" if release.generator is None else "fresh draws from the published generator",
-        **label_note(bench),
-    }
-    seconds = {"linear probe": time.perf_counter() - start}
-    return Measurement({"": LinearProbeEvidence(by_noise)}, details, seconds, {})
+@dataclass(frozen=True)
+class LinearProbes(Evaluator[Workbench]):
+    """What one linear layer learns from released vectors, on clean test rows and on noisy ones."""
+
+    name: ClassVar[str] = "linear-probe"
+    source: ClassVar[str] = "CVAE paper, sections 4.2 and 4.3"
+    evidence: ClassVar[type] = LinearProbeEvidence
+
+    def keys(self, preset: Preset) -> int:
+        """As many as the preset says."""
+        return SEEDS
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """Train a probe on the release under each key, on fresh draws where it holds a generator, and predict."""
+        check_labels(bench)
+        if bench.private.samples.ndim == 4 and bench.cell.choice.scored_in is None:
+            raise NotApplicable("linear probes read feature vectors: choose --features, or --scored-in for images")
+        scheme = bench.scheme()
+        predictions: dict[float, list[Tensor]] = {sigma: [] for sigma in NOISE}
+        probes: list[JsonValue] = []
+        start = time.perf_counter()
+        for number in range(SEEDS):
+            key, release = bench.key(scheme, number), bench.sealed(scheme, number).release
+            stage("linear probe")
+            probe = _train(bench, release, key, bench.seed("linear-probe", number))
+            original, clean = (bench.vectors(queried(bench, key, part)) for part in (bench.private, bench.test))
+            random = generator(bench.seed("linear-probe noise", number))
+            noise = torch.randn(clean.shape, generator=random).to(clean) * original.std(dim=0, correction=0)
+            for sigma in NOISE:
+                predictions[sigma].append(key.decode(probe.predict(clean + sigma * noise)).float().cpu())
+            probes.append({"epochs": probe.epochs, "best epoch": probe.best, "validation loss": probe.loss})
+        by_noise = {sigma: evidence_of(bench, found, bench.test) for sigma, found in predictions.items()}
+        details: dict[str, JsonValue] = {
+            "probes": probes,
+            "trained on": "the released rows"
+            if release.generator is None
+            else "fresh draws from the published generator",
+            **label_note(bench),
+        }
+        seconds = {"linear probe": time.perf_counter() - start}
+        return Measurement({"": LinearProbeEvidence(by_noise)}, details, seconds, {})
+
+    @classmethod
+    def samples(cls) -> Iterator[LinearProbeEvidence]:
+        """Random predictions, clean and noisy."""
+        made = sample_predictions()
+        yield LinearProbeEvidence({0.0: made.many, 1.0: made.many})
+        yield LinearProbeEvidence({0.0: made.one, 2.0: made.one})
 
 
 def _train(bench: Workbench, release: Release, key: Key, seed: int) -> LinearProbe:

@@ -9,59 +9,91 @@ Difference: who is a member is drawn once, by the split, and not again for every
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import JsonValue
 from torch import Tensor
 
+from bench.contract.preset import Preset
 from bench.contract.seal import ContractError
 from bench.evidence import MembershipEvidence
 from bench.progress import report, stage
 from bench.rows.joined import joined
 from bench.seeds import derive, generator
-from bench.types import Attack, Dataset, View
-from bench.workbench.measurement import Measurement
+from bench.types import Attack, Dataset, Evaluator, Measurement, Role, View
 from bench.workbench.workbench import Workbench
 
 
-def run_membership(bench: Workbench, attack: Attack | None) -> Measurement:
-    """Fit the attack on Eve's view, then have it score all candidates for every key's release of the private rows.
+@dataclass(frozen=True)
+class Membership(Evaluator[Workbench]):
+    """Who was in the private data at all: Eve scores candidates, half of whom were not.
 
-    Raises:
-        NotApplicable: The method publishes no rows, or the attack cannot work on them.
-        ContractError: The attack wrote into its view, or gave anything but one finite number a candidate.
+    Args:
+        attack: What Eve does.
     """
-    if attack is None:
-        raise ValueError("a membership evaluator needs an attack")
-    scheme = bench.scheme()
-    bench.sealed(scheme, 0)  # a method that releases no rows says so before the attack is fitted
-    candidates, members = mixed(bench.private, bench.test, bench.seed("membership candidates"), natural=bench.natural)
-    hidden = replace(candidates, subjects=None)
-    view = View(bench.public, scheme, hidden, replace(bench.control, subjects=None))
-    watched = replace(bench, private=hidden)
-    stage("attack")
-    start = time.perf_counter()
-    attacker = watched.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", attack.name)))
-    fitted = time.perf_counter()
-    scores = []
-    for number in range(bench.preset.keys):
-        release = bench.sealed(scheme, number).release
-        stage("score")
-        found = watched.untouched(attack.name, partial(attacker.membership, release))
-        scores.append(_checked(attack.name, found, len(candidates)))
-        report("score", number + 1, bench.preset.keys)
-    subjects = None if candidates.subjects is None else candidates.subjects.cpu()
-    evidence = MembershipEvidence(scores, members, subjects, bench.seed("membership", attack.name))
-    details: dict[str, JsonValue] = {
-        "members": len(bench.private),
-        "others": len(bench.test),
-        "share of members": round(len(bench.private) / len(candidates), 4),
-        **attacker.notes(),
-    }
-    seconds = {"attack": fitted - start, "score": time.perf_counter() - fitted}
-    return Measurement({"": evidence}, details, seconds, _knowledge(bench, attack))
+
+    name: ClassVar[str] = "membership"
+    source: ClassVar[str] = "Carlini et al. 2022, section II"
+    evidence: ClassVar[type] = MembershipEvidence
+    scores: ClassVar[Literal["pairs", "membership"] | None] = "membership"
+    controls: ClassVar[tuple[Role, Role] | None] = "remembers its rows", "forgets its rows"
+    attack: Attack
+
+    def keys(self, preset: Preset) -> int:
+        """As many as the preset says."""
+        return preset.keys
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """Fit the attack on Eve's view, then have it score all candidates for every key's release of the private rows.
+
+        Raises:
+            NotApplicable: The method publishes no rows, or the attack cannot work on them.
+            ContractError: The attack wrote into its view, or gave anything but one finite number a candidate.
+        """
+        attack = self.attack
+        scheme = bench.scheme()
+        bench.sealed(scheme, 0)  # a method that releases no rows says so before the attack is fitted
+        candidates, members = mixed(
+            bench.private, bench.test, bench.seed("membership candidates"), natural=bench.natural
+        )
+        hidden = replace(candidates, subjects=None)
+        view = View(bench.public, scheme, hidden, replace(bench.control, subjects=None))
+        watched = replace(bench, private=hidden)
+        stage("attack")
+        start = time.perf_counter()
+        attacker = watched.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", attack.name)))
+        fitted = time.perf_counter()
+        scores = []
+        for number in range(bench.preset.keys):
+            release = bench.sealed(scheme, number).release
+            stage("score")
+            found = watched.untouched(attack.name, partial(attacker.membership, release))
+            scores.append(_checked(attack.name, found, len(candidates)))
+            report("score", number + 1, bench.preset.keys)
+        subjects = None if candidates.subjects is None else candidates.subjects.cpu()
+        evidence = MembershipEvidence(scores, members, subjects, bench.seed("membership", attack.name))
+        details: dict[str, JsonValue] = {
+            "members": len(bench.private),
+            "others": len(bench.test),
+            "share of members": round(len(bench.private) / len(candidates), 4),
+            **attacker.notes(),
+        }
+        seconds = {"attack": fitted - start, "score": time.perf_counter() - fitted}
+        return Measurement({"": evidence}, details, seconds, _knowledge(bench, attack))
+
+    @classmethod
+    def samples(cls) -> Iterator[MembershipEvidence]:
+        """Random scores, scores that are all alike, and scores that tell every member."""
+        subjects = torch.arange(48) // 3
+        members = subjects % 4 != 0
+        random = generator(0)
+        yield MembershipEvidence([torch.rand(48, generator=random).double() for _ in range(2)], members, subjects, 1)
+        yield MembershipEvidence([torch.zeros(48, dtype=torch.float64)], members, None, 1)
+        yield MembershipEvidence([members.double()], members, subjects, 1)
 
 
 def mixed(private: Dataset, others: Dataset, seed: int, *, natural: Tensor | None = None) -> tuple[Dataset, Tensor]:

@@ -14,11 +14,11 @@ Beside it stands the same detector trained and scored on raw images: what there 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from pydantic import JsonValue
@@ -26,7 +26,7 @@ from torch import Tensor
 
 from bench.bob.bob import BobPlan, train_bob
 from bench.contract.seal import check
-from bench.evaluators.utility import summary
+from bench.evaluators.predictions import sample_predictions, summary
 from bench.evidence import ProbeEvidence, UtilityEvidence
 from bench.pictures.strips import SHOWN, draw
 from bench.plugins.source_hash import modules_hash
@@ -36,9 +36,8 @@ from bench.rows.hold_out import hold_out
 from bench.rows.originals import in_order
 from bench.seeds import derive, generator
 from bench.statistics.resampling import half_samples
-from bench.types import Attack, Dataset, Key, NotApplicable, Release
+from bench.types import Dataset, Evaluator, Key, Measurement, NotApplicable, Picture, Release
 from bench.workbench.detectors import detector
-from bench.workbench.measurement import Measurement
 from bench.workbench.workbench import Workbench
 
 OWN_KEYS = 4  # that Eve trains on
@@ -65,7 +64,7 @@ def flip(images: Tensor, seed: int) -> Tensor:
     return images.flip(-1)
 
 
-PROBES: Mapping[str, Mark] = {"block marker": paint_block, "flip": flip}
+MARKS: Mapping[str, Mark] = {"block marker": paint_block, "flip": flip}
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,40 +92,62 @@ def deal(data: Dataset, mark: Mark, seed: int) -> Marked:
     return Marked(replace(data, samples=samples), carried, torch.arange(len(data), device=samples.device))
 
 
-def run_probes(bench: Workbench, attack: Attack | None) -> Measurement:
-    """For each probe, train Eve's detector on releases of her own and score the data owner's under the first key."""
-    if bench.private.samples.ndim != 4:
-        raise NotApplicable("probes mark images, and these rows are a table's")
-    scheme = bench.scheme()
-    start = time.perf_counter()
-    own = [scheme.sample_key(bench.seed("probe key", number)) for number in range(OWN_KEYS + 1)]
-    learning, choosing = (bench.public.take(rows) for rows in hold_out(bench.public, CHOOSING, bench.seed("probes")))
-    released: dict[str, UtilityEvidence] = {}
-    original: dict[str, UtilityEvidence] = {}
-    details: dict[str, JsonValue] = {}
-    strips: list[Tensor] = []
-    for name, mark in PROBES.items():
-        stage(f"release {name}")
-        seeds = [bench.seed("probe", name, number) for number in range(OWN_KEYS + 2)]
-        dealt = [deal(part, mark, seed) for part, seed in zip([learning] * OWN_KEYS + [choosing], seeds, strict=False)]
-        dealt.append(deal(bench.private, mark, seeds[-1]))
-        sent = bench.untouched(bench.method.name, partial(_send, bench, dealt, [*own, bench.key(scheme, 0)]))
-        plan = BobPlan(epochs=bench.preset.probe_epochs, width=bench.preset.bob_width)
-        stage(f"detect {name}")
-        shown = _detect(bench, sent, name, plan)
-        stage(f"detect {name}, raw image")
-        inputs = {"probe": name, "plan": cast(JsonValue, asdict(plan)), "code": modules_hash(Path(__file__))}
-        hidden = detector(bench, inputs, partial(_detect, bench, dealt, name, plan))
-        released[name], original[name] = (
-            _evidence(bench, sent[-1], shown, name),
-            _evidence(bench, dealt[-1], hidden, name),
+@dataclass(frozen=True)
+class Probes(Evaluator[Workbench]):
+    """Whether a release still shows a mark that its raw image carried."""
+
+    name: ClassVar[str] = "probes"
+    source: ClassVar[str] = "DP-GLOW, section 7.2"
+    evidence: ClassVar[type] = ProbeEvidence
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """For each mark, train Eve's detector on releases of her own and score the owner's under the first key."""
+        if bench.private.samples.ndim != 4:
+            raise NotApplicable("probes mark images, and these rows are a table's")
+        scheme = bench.scheme()
+        start = time.perf_counter()
+        own = [scheme.sample_key(bench.seed("probe key", number)) for number in range(OWN_KEYS + 1)]
+        learning, choosing = (
+            bench.public.take(rows) for rows in hold_out(bench.public, CHOOSING, bench.seed("probes"))
         )
-        details |= {name: dict(shown.notes), f"{name}, raw image": dict(hidden.notes)}
-        strips += _strips(bench.private, dealt[-1], sent[-1])
-    evidence = ProbeEvidence(released, original)
-    seconds = {"probes": time.perf_counter() - start}
-    picture = draw(strips) if bench.record.shareable else None
-    return Measurement({"": evidence}, details, seconds, _knowledge(bench, learning, choosing), picture)
+        released: dict[str, UtilityEvidence] = {}
+        original: dict[str, UtilityEvidence] = {}
+        details: dict[str, JsonValue] = {}
+        strips: list[Tensor] = []
+        for name, mark in MARKS.items():
+            stage(f"release {name}")
+            seeds = [bench.seed("probe", name, number) for number in range(OWN_KEYS + 2)]
+            dealt = [
+                deal(part, mark, seed) for part, seed in zip([learning] * OWN_KEYS + [choosing], seeds, strict=False)
+            ]
+            dealt.append(deal(bench.private, mark, seeds[-1]))
+            sent = bench.untouched(bench.method.name, partial(_send, bench, dealt, [*own, bench.key(scheme, 0)]))
+            plan = BobPlan(epochs=bench.preset.probe_epochs, width=bench.preset.bob_width)
+            stage(f"detect {name}")
+            shown = _detect(bench, sent, name, plan)
+            stage(f"detect {name}, raw image")
+            inputs = {"probe": name, "plan": cast(JsonValue, asdict(plan)), "code": modules_hash(Path(__file__))}
+            hidden = detector(bench, inputs, partial(_detect, bench, dealt, name, plan))
+            released[name], original[name] = (
+                _evidence(bench, sent[-1], shown, name),
+                _evidence(bench, dealt[-1], hidden, name),
+            )
+            details |= {name: dict(shown.notes), f"{name}, raw image": dict(hidden.notes)}
+            strips += _strips(bench.private, dealt[-1], sent[-1])
+        evidence = ProbeEvidence(released, original)
+        seconds = {"probes": time.perf_counter() - start}
+        return Measurement({"": evidence}, details, seconds, _knowledge(bench, learning, choosing), strips)
+
+    def pictures(self, bench: Workbench, found: Measurement) -> Mapping[str, Picture]:
+        """For each mark a strip of raw images, of marked ones, and of what is released of these."""
+        strips = cast("list[Tensor]", found.shown)
+        return {"marks": Picture("Raw images, the same with a mark, and what is released of those", draw(strips))}
+
+    @classmethod
+    def samples(cls) -> Iterator[ProbeEvidence]:
+        """Two random columns against a label."""
+        single = sample_predictions().single
+        yield ProbeEvidence({"mark": single}, {"mark": single})
 
 
 def _send(bench: Workbench, dealt: Sequence[Marked], keys: Sequence[Key]) -> list[Marked]:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import JsonValue
 from torch import Tensor
 
+from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.people import exchanged_links, patient_links
@@ -24,8 +27,7 @@ from bench.pairs.sweep import Grid, PairCounts, count_grids, engine
 from bench.progress import report, stage
 from bench.seeds import generator
 from bench.statistics.resampling import half_samples
-from bench.types import Attack, NotApplicable, Scheme, View
-from bench.workbench.measurement import Measurement
+from bench.types import Attack, Evaluator, Measurement, NotApplicable, Role, Scheme, View
 from bench.workbench.workbench import Workbench
 
 FEWEST_SETS = 9
@@ -33,31 +35,72 @@ MOST_SETS = 199
 ARRANGEMENTS = 4000  # of exchanged people over all keys, so that a two-sided p can reach .001
 
 
-def run_attack(bench: Workbench, attack: Attack | None) -> Measurement:
-    """Train the attack on Eve's view and score every key's release.
+@dataclass(frozen=True)
+class Reidentification(Evaluator[Workbench]):
+    """Who stands where: Eve trains on her view, then scores all pairs of raw and released rows.
 
-    An attack that reads labels is run once a task, on that task's balanced rows with their labels.
+    Args:
+        attack: What Eve does.
     """
-    if attack is None:
-        raise ValueError("an attack evaluator needs an attack")
-    scheme = bench.scheme()
-    if attack.uses_labels:
-        parts = {str(part.task): part for part in bench.tasks()}
-        if not parts:
-            raise NotApplicable(f"{attack.name} reads labels, and no finding of this data set has any to balance")
-    else:
-        parts = {"": bench}
-    start = time.perf_counter()
-    evidence: dict[str, PairEvidence] = {}
-    details: dict[str, JsonValue] = {}
-    fitting = 0.0
-    for name, part in parts.items():
-        evidence[name], notes, trained = _attack_once(part, attack, scheme)
-        details |= {f"{name} {key}".strip(): value for key, value in notes.items()}
-        fitting += trained
-    seconds = {"attack": fitting, "score": time.perf_counter() - start - fitting}
-    details["pairs counted by"] = engine()
-    return Measurement(evidence, details, seconds, _knowledge(bench, attack, parts))
+
+    name: ClassVar[str] = "reidentification"
+    source: ClassVar[str] = "Syfer, definitions 2 and 3; section 5"
+    evidence: ClassVar[type] = PairEvidence
+    scores: ClassVar[Literal["pairs", "membership"] | None] = "pairs"
+    controls: ClassVar[tuple[Role, Role] | None] = "hides nothing", "keeps nothing"
+    attack: Attack
+
+    def keys(self, preset: Preset) -> int:
+        """As many as the preset says."""
+        return preset.keys
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """Train the attack on Eve's view and score every key's release.
+
+        An attack that reads labels is run once a finding, on the balanced rows of that finding with their labels.
+        """
+        attack = self.attack
+        scheme = bench.scheme()
+        if attack.uses_labels:
+            parts = {str(part.finding): part for part in bench.findings_apart()}
+            if not parts:
+                raise NotApplicable(f"{attack.name} reads labels, and no finding of this data set has any to balance")
+        else:
+            parts = {"": bench}
+        start = time.perf_counter()
+        evidence: dict[str, PairEvidence] = {}
+        details: dict[str, JsonValue] = {}
+        fitting = 0.0
+        for name, part in parts.items():
+            evidence[name], notes, trained = _attack_once(part, attack, scheme)
+            details |= {f"{name} {key}".strip(): value for key, value in notes.items()}
+            fitting += trained
+        seconds = {"attack": fitting, "score": time.perf_counter() - start - fitting}
+        details["pairs counted by"] = engine()
+        return Measurement(evidence, details, seconds, _knowledge(bench, attack, parts))
+
+    @classmethod
+    def samples(cls) -> Iterator[PairEvidence]:
+        """Plausible counts of random scores, with people exchanged and without."""
+        n = 96  # so that half of them have more than a thousand wrong pairs
+        subjects = torch.arange(n) // 3
+        links = torch.stack((torch.arange(n), torch.randperm(n, generator=generator(0))), dim=1)
+        halves = half_samples(subjects, n, 4, seed=1)
+        counts = [[_sample_counts(len(half), key) for half in halves] for key in range(2)]
+        people = PairLevel(counts, patient_links(links, subjects))
+        yield PairEvidence((n, n), PairLevel(counts, links), people, halves, 1)
+        sets = [[_sample_counts(n, key + number) for number in range(9)] for key in range(2)]
+        own = [_sample_counts(n, key) for key in range(2)]
+        images = PairLevel(counts, links, own, sets)
+        yield PairEvidence((n, n), images, PairLevel(counts, people.links, own, sets), halves, 1, primary=images)
+
+
+def _sample_counts(n: int, key: int) -> PairCounts:
+    """Plausible counts for an n x n grid with distinct scores."""
+    others = torch.full((2 * n + 1,), (n * n - n) // (n + 1))
+    others[1::2] = 0
+    top_1 = torch.rand(n, generator=generator(key)).double()
+    return PairCounts((n, n), torch.ones(n, dtype=torch.int64), others, top_1, torch.arange(1, n + 1).double())
 
 
 def _attack_once(
@@ -79,7 +122,7 @@ def _attack_once(
     watched = replace(bench, private=candidates)
     view = View(bench.public, scheme, hidden, replace(bench.control, subjects=None))
     stage("attack")
-    names = [attack.name] if bench.task is None else [attack.name, bench.task]
+    names = [attack.name] if bench.finding is None else [attack.name, bench.finding]
     start = time.perf_counter()
     attacker = watched.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", *names)))
     seconds = time.perf_counter() - start

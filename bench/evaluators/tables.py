@@ -2,36 +2,52 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
+import torch
 from torch import Tensor
 
-from bench.contract.source import Source
 from bench.evidence import TableEvidence
-from bench.plugins import registry
-from bench.types import Attack, NotApplicable
-from bench.workbench.measurement import Measurement
+from bench.seeds import generator
+from bench.types import Evaluator, Measurement, NotApplicable
 from bench.workbench.workbench import Workbench
 
 
-def run_tables(bench: Workbench, attack: Attack | None) -> Measurement:
-    """The private rows, their release under the first key, and test rows as they are.
+@dataclass(frozen=True)
+class Tables(Evaluator[Workbench]):
+    """The columns of a table before and after its release."""
 
-    A released column counts as the original's column of the same place; nobody can see in the numbers whether a method
-    kept its units or its meaning.
-    """
-    if bench.private.samples.ndim != 2:
-        raise NotApplicable(f"columns are compared of tables, and {bench.private.name} holds images")
-    released = bench.sealed(bench.scheme(), 0).release.samples
-    check_columns(bench, released)
-    evidence = TableEvidence(
-        original=bench.private.samples.cpu(),
-        released=released.cpu(),
-        test=bench.test.samples.cpu(),
-        columns=column_names(bench),
-        seed=bench.seed("tables"),
-    )
-    return Measurement({"": evidence}, {}, {}, {})
+    name: ClassVar[str] = "tables"
+    source: ClassVar[str] = "CADP, section 6"
+    evidence: ClassVar[type] = TableEvidence
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """The private rows, their release under the first key, and test rows as they are.
+
+        A released column counts as the original's column of the same place; nobody can see in the numbers whether a
+        method kept its units or its meaning.
+        """
+        if bench.private.samples.ndim != 2:
+            raise NotApplicable(f"columns are compared of tables, and {bench.private.name} holds images")
+        released = bench.sealed(bench.scheme(), 0).release.samples
+        check_columns(bench, released)
+        evidence = TableEvidence(
+            original=bench.private.samples.cpu(),
+            released=released.cpu(),
+            test=bench.test.samples.cpu(),
+            columns=column_names(bench),
+            seed=bench.seed("tables"),
+        )
+        return Measurement({"": evidence}, {}, {}, {})
+
+    @classmethod
+    def samples(cls) -> Iterator[TableEvidence]:
+        """A random table whose release is a little higher."""
+        random = generator(0)
+        rows, test = (torch.rand(48, 3, generator=random) for _ in range(2))
+        yield TableEvidence(rows, rows + 0.1, test, ("a", "b", "c"), 1)
 
 
 def check_columns(bench: Workbench, released: Tensor) -> None:
@@ -45,5 +61,5 @@ def check_columns(bench: Workbench, released: Tensor) -> None:
 
 def column_names(bench: Workbench) -> tuple[str, ...]:
     """The names that the data set gives to its columns; else their numbers, from 0."""
-    source = cast(Source, registry.build("datasets", bench.cell.data.dataset, bench.cell.data.preset))
-    return source.columns or tuple(str(column) for column in range(bench.private.samples.shape[1]))
+    numbers = range(bench.private.samples.shape[1])
+    return bench.cell.choice.dataset.plugin.columns or tuple(str(column) for column in numbers)

@@ -11,15 +11,16 @@ declares that it needs them. Rows are taken as they are: a release in other unit
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from typing import cast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, cast
 
 from pydantic import JsonValue
 from torch import Tensor
 
 from bench.bob.bob import train_bob
 from bench.contract.seal import check
-from bench.evaluators.utility import (
+from bench.evaluators.predictions import (
     check_labels,
     evidence_of,
     label_note,
@@ -27,54 +28,67 @@ from bench.evaluators.utility import (
     published_predictions,
     queried,
     released_labels,
+    sample_predictions,
     summary,
 )
 from bench.evidence import TransferEvidence, UtilityEvidence
 from bench.progress import stage
 from bench.rows.originals import in_order
-from bench.types import Attack, Dataset, Key, NotApplicable, Release
-from bench.workbench.measurement import Measurement
+from bench.types import Dataset, Evaluator, Key, Measurement, NotApplicable, Release
 from bench.workbench.workbench import Workbench
 
 
-def run_transfer(bench: Workbench, attack: Attack | None) -> Measurement:
-    """Bob trains on original and on released rows under the first key, and predicts original and released test rows."""
-    check_labels(bench)
-    scheme = bench.scheme()
-    key, start = bench.key(scheme, 0), time.perf_counter()
-    published = published_predictions(bench, key)
-    routes: dict[str, UtilityEvidence] = {}
-    details: dict[str, JsonValue] = {}
-    if published is not None:
-        routes["p/o"] = evidence_of(bench, [published], bench.test)
-        details["note"] = "the method publishes a classifier: Bob does not train, and there are no released rows"
-    else:
-        release = bench.sealed(scheme, 0).release
-        released_labels(bench, release)
-        left_out: dict[str, JsonValue] = {}
-        tests: dict[str, Dataset | str] = {"o": bench.test, "p": _released(bench, key, bench.test)}
-        bobs: dict[str, JsonValue] = {}
-        for trained in "op":
-            rows = Release(bench.private.samples, bench.private.labels, None) if trained == "o" else release
-            fitting: dict[str, Dataset] = {}
-            for tested, test in tests.items():
-                route = f"{trained}/{tested}"
-                if isinstance(test, str):
-                    left_out[route] = test
-                elif test.samples.shape[1:] != rows.samples.shape[1:]:
-                    left_out[route] = (
-                        f"trained on rows of shape {tuple(rows.samples.shape[1:])}, tested on rows of shape "
-                        f"{tuple(test.samples.shape[1:])}"
-                    )
-                else:
-                    fitting[route] = test
-            if fitting:
-                found, bobs[trained] = _learn(bench, key, rows, fitting, coded=trained == "p")
-                routes |= found
-        details |= {"bob": bobs, "left out": left_out}
-        if not isinstance(tests["p"], str):
-            details |= label_note(bench)
-    return Measurement({"": TransferEvidence(routes)}, details, {"transfer": time.perf_counter() - start}, {})
+@dataclass(frozen=True)
+class Transfer(Evaluator[Workbench]):
+    """Whether what is learned from a release holds for original images, and the other way round."""
+
+    name: ClassVar[str] = "transfer"
+    source: ClassVar[str] = "CADP, figure 4"
+    evidence: ClassVar[type] = TransferEvidence
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """Bob trains on original and on released rows under the first key, and predicts test rows of both kinds."""
+        check_labels(bench)
+        scheme = bench.scheme()
+        key, start = bench.key(scheme, 0), time.perf_counter()
+        published = published_predictions(bench, key)
+        routes: dict[str, UtilityEvidence] = {}
+        details: dict[str, JsonValue] = {}
+        if published is not None:
+            routes["p/o"] = evidence_of(bench, [published], bench.test)
+            details["note"] = "the method publishes a classifier: Bob does not train, and there are no released rows"
+        else:
+            release = bench.sealed(scheme, 0).release
+            released_labels(bench, release)
+            left_out: dict[str, JsonValue] = {}
+            tests: dict[str, Dataset | str] = {"o": bench.test, "p": _released(bench, key, bench.test)}
+            bobs: dict[str, JsonValue] = {}
+            for trained in "op":
+                rows = Release(bench.private.samples, bench.private.labels, None) if trained == "o" else release
+                fitting: dict[str, Dataset] = {}
+                for tested, test in tests.items():
+                    route = f"{trained}/{tested}"
+                    if isinstance(test, str):
+                        left_out[route] = test
+                    elif test.samples.shape[1:] != rows.samples.shape[1:]:
+                        left_out[route] = (
+                            f"trained on rows of shape {tuple(rows.samples.shape[1:])}, tested on rows of shape "
+                            f"{tuple(test.samples.shape[1:])}"
+                        )
+                    else:
+                        fitting[route] = test
+                if fitting:
+                    found, bobs[trained] = _learn(bench, key, rows, fitting, coded=trained == "p")
+                    routes |= found
+            details |= {"bob": bobs, "left out": left_out}
+            if not isinstance(tests["p"], str):
+                details |= label_note(bench)
+        return Measurement({"": TransferEvidence(routes)}, details, {"transfer": time.perf_counter() - start}, {})
+
+    @classmethod
+    def samples(cls) -> Iterator[TransferEvidence]:
+        """Random predictions of exclusive classes."""
+        yield TransferEvidence({"p/o": sample_predictions().exclusive})
 
 
 def _learn(

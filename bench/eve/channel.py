@@ -1,4 +1,4 @@
-"""A linear Gaussian channel from raw to released rows, measured on releases that Eve makes herself.
+"""A linear Gaussian channel from raw to released rows, measured on releases that Eve, the attacker, makes.
 
 Of a raw row's description u and its released row's description o it is assumed that o = W u + e, e normal with one
 covariance S for all rows; both are centred over their set. W is a ridge regression on three quarters of the simulated

@@ -1,7 +1,7 @@
 """Gram matrices of a set of rows, and what a row's place in them says about it: its signature.
 
-A wide network with random weights has a nearly deterministic kernel: the inner products of its outputs are known to
-whoever knows the inputs, and so are functions of the Gram matrix that follow the rows when they are permuted.
+A wide network with random weights has a nearly deterministic kernel: the inner products of its outputs are known to an
+attacker who knows the inputs, and so are functions of the Gram matrix that follow the rows when they are permuted.
 """
 
 from __future__ import annotations

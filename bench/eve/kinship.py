@@ -12,6 +12,7 @@ from bench.eve.gram import gram, signature
 from bench.eve.tokens import Reading, tokens
 from bench.seeds import generator
 from bench.types import NotApplicable, Release
+from bench.validation import at_least
 
 REFERENCE_ROWS = 2048
 FLOOR = 1e-3
@@ -21,11 +22,11 @@ LARGEST_AGREEMENT = 0.98
 
 @dataclass(frozen=True)
 class Look:
-    """How Eve reads a release.
+    """How Eve, the attacker, reads a release.
 
     Args:
         reading: As in `bench.eve.tokens`.
-        locations: Likewise.
+        locations: Of the reading, as in `bench.eve.tokens.tokens`.
         related: Compute Gram matrices; without, signatures only.
         seed: Draws the reference rows of large sets.
     """
@@ -63,7 +64,7 @@ class Kinship:
         look: How releases are read.
         signatures: (n, f) float64, the mean over keys, in units of `spread`.
         spread: (f,) deviation of a signature from key to key.
-        covariance: (f, f) of these deviations, with ones on the diagonal.
+        covariance: (f, f) of these deviations, 1 on the diagonal.
         grams: (p, n, n) float32, the mean over keys at mean square one; None where signatures must do.
         weights: (p,) how well the Gram matrix of each token survives a change of key: r / (1 - r^2), r the correlation
             of one key's with the mean of the others'.
@@ -92,8 +93,7 @@ class Kinship:
 
 def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> Kinship:
     """What `simulate(0) ... simulate(keys - 1)`, releases of n rows with links, have in common; at least two keys."""
-    if keys < 2:
-        raise ValueError(f"keys must be at least 2, got {keys}")
+    at_least(2, keys=keys)
     total, grams = _averaged(look, simulate(0), n)
     products = total.T @ total
     last = grams
@@ -129,7 +129,7 @@ def _averaged(look: Look, release: Release, n: int) -> tuple[Tensor, Tensor | No
 
 
 def _weights(grams: Tensor, others: Tensor) -> Tensor:
-    """(p,) r / (1 - r^2), r the correlation of two stacks (p, n, n) of Gram matrices; ones where none is correlated."""
+    """(p,) r / (1 - r^2), r the correlation of two stacks (p, n, n) of Gram matrices; 1 each where none correlates."""
     sizes = torch.linalg.vector_norm(grams, dim=(1, 2)) * torch.linalg.vector_norm(others, dim=(1, 2))
     agreement = ((grams * others).sum(dim=(1, 2)) / sizes.clamp_min(TINY)).clamp(0, LARGEST_AGREEMENT)
     weights = agreement / (1 - agreement.square())

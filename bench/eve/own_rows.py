@@ -1,4 +1,4 @@
-"""The rows of the candidates' kind that Eve knows to be outside the release, to release or to measure by."""
+"""The rows of the candidates' kind that Eve, the attacker, knows to be outside the release."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from bench.types import Dataset, View
 
 
 def own_rows(view: View) -> Dataset:
-    """The control rows, and the public ones where they are of the same collection, without subjects.
+    """The control rows, and the public rows where they are of the same collection, without subjects.
 
-    Public labels come with the columns of the control rows; where there are no such columns, public rows stay out.
+    Public labels come with the columns of the control rows; where public rows lack those columns, they stay out.
     """
     control, public = replace(view.control, subjects=None), view.public
     kind = (public.name, public.samples.shape[1:], public.exclusive, public.labels is None)

@@ -1,4 +1,4 @@
-"""Coordinates of rows along the principal axes of rows that Eve knows."""
+"""Coordinates of rows along the principal axes of rows that Eve, the attacker, knows."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def predict(raw: list[Tensor], released: list[Tensor], pairs: Pairs, kernel: Ker
 
 
 def _kernel(inputs: Tensor, chosen: Tensor, kernel: Kernel) -> Tensor:
-    """(n, t) kernel of all rows with the chosen ones, its mean diagonal at one."""
+    """(n, t) kernel of all rows with the chosen rows, its mean diagonal at 1."""
     anchors = inputs[chosen]
     if kernel == "linear":
         return inputs @ anchors.T / inputs.square().sum(dim=1).mean().clamp_min(TINY)

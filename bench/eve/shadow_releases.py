@@ -1,4 +1,4 @@
-"""Shadow releases: a known scheme run on halves of a pool of rows, so that every row is in half of them."""
+"""Shadow releases: Eve, the attacker, runs the scheme on halves of a pool of rows, every row in half of them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def shadow_releases(scheme: Scheme, pool: Dataset, count: int, seed: int) -> Ite
     """`count` releases (even), each under a key of its own, and the rows (n,) bool of the pool that each is made of.
 
     Halves come in pairs that share no row, so that every row is in exactly half of the releases; classes (rows with the
-    same labels, withheld ones included) are halved one by one, so that all halves have the pool's proportions.
+    same labels, withheld labels included) are halved one by one, so that all halves have the pool's proportions.
 
     Raises:
-        NotApplicable: The scheme cannot release such a half (a class of too few rows).
+        NotApplicable: The scheme cannot release a half (a class of too few rows).
         ValueError: An odd count, or a pool of fewer than two rows.
     """
     if count < 2 or count % 2:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from bench.contract.extractor import Embedding, Extractor, check_images, check_shape
 from bench.types import Dataset, NotApplicable, Parameter, State
+from bench.validation import at_least
 
 BLOCK = 4096
 PRECISION = 1e-12  # share of the largest variance below which a component of float64 sums is rounding
@@ -39,8 +40,7 @@ class Eigenspace(Extractor):
     components: int = 64
 
     def __post_init__(self) -> None:
-        if self.components < 1:
-            raise ValueError(f"components must be at least 1, got {self.components}")
+        at_least(1, components=self.components)
 
     def fit(self, public: Dataset, seed: int) -> Coefficients:
         """Principal components of the public images.

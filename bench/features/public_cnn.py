@@ -21,6 +21,7 @@ from bench.progress import report
 from bench.rows.label_classes import labelled
 from bench.seeds import derive
 from bench.types import Dataset, NotApplicable, Parameter, State
+from bench.validation import at_least, positive
 
 
 @dataclass(frozen=True)
@@ -48,14 +49,10 @@ class PublicCNN(Extractor):
     weight_decay: float = 0.05
 
     def __post_init__(self) -> None:
-        for what, number, least in (("width", self.width, 1), ("epochs", self.epochs, 1), ("batch", self.batch, 2)):
-            if number < least:
-                raise ValueError(f"{what} must be at least {least}, got {number}")
-        if not self.learning_rate > 0 or not self.weight_decay >= 0:
-            raise ValueError(
-                f"learning_rate must be positive and weight_decay at least 0, got {self.learning_rate} and "
-                f"{self.weight_decay}"
-            )
+        at_least(1, width=self.width, epochs=self.epochs)
+        at_least(2, batch=self.batch)
+        positive(learning_rate=self.learning_rate)
+        at_least(0, weight_decay=self.weight_decay)
 
     def fit(self, public: Dataset, seed: int) -> PooledStage:
         """A network trained on the public labels.

@@ -19,11 +19,10 @@ from bench.contract.source import DataError
 from bench.data.prepared import Prepared
 from bench.data.splits import Splits
 from bench.features.cache import VectorCache
-from bench.plugins import registry
-from bench.plugins.registry import without_paths
+from bench.plugins.chosen import Chosen
 from bench.plugins.slug import slug
 from bench.plugins.source_hash import plugin_hash
-from bench.plugins.spec import PluginSpec, parameters
+from bench.plugins.spec import parameters, parse
 from bench.progress import stage
 from bench.results.records import FeatureRecord
 from bench.results.store import Artefact, Store, content_key
@@ -84,21 +83,21 @@ class Space:
 
 
 def open_space(
-    spec: PluginSpec, public: Dataset, *, rows: Mapping[str, JsonValue], preset: str, seed: int, cache: Path
+    chosen: Chosen[Extractor], public: Dataset, *, rows: Mapping[str, JsonValue], seed: int, cache: Path
 ) -> Space:
     """The extractor fitted on the public images, from the cache or fresh.
 
     Args:
-        spec: The extractor.
+        chosen: The extractor.
         public: The public images, on the device that rows are read on.
         rows: What says which rows these are.
-        preset, seed: As in `DataChoice`.
+        seed: For what it learns.
         cache: Folder of prepared data.
 
     Raises:
         DataError: The extractor cannot read such rows, or its weights cannot be had; the text says why.
     """
-    extractor = cast(Extractor, registry.build("features", spec, preset))
+    extractor = chosen.plugin
     device = public.samples.device
     stage(f"fit {extractor.name}")
     own: dict[str, JsonValue] = {
@@ -120,7 +119,7 @@ def open_space(
             with torch.no_grad():
                 dimensions = fitted.embed(public.samples[:1]).shape[1]
         except NotApplicable as reason:
-            raise DataError(f"{spec.name} cannot be the space of {public.name}: {reason}") from reason
+            raise DataError(f"{chosen.name} cannot be the space of {public.name}: {reason}") from reason
         return Artefact(fitted.state(), {"dimensions": dimensions, "notes": dict(fitted.notes())})
 
     store, wanted = Store(cache / "features"), {**own, "public": dict(rows), "seed": seed}
@@ -129,11 +128,11 @@ def open_space(
         store.drop("extractors", wanted)
         found = store.ensure("extractors", wanted, fit)
     inputs = {**own, "state": digest([found.tensors[name] for name in sorted(found.tensors)])}
-    shown = without_paths(spec).shown
+    shown = parse(chosen.placeless).shown
     return Space(
         shown=shown, extractor=extractor, state=found.tensors,
         notes=cast(Mapping[str, JsonValue], found.notes["notes"]), dimensions=cast(int, found.notes["dimensions"]),
-        inputs=inputs, origin=registry.origin("features", spec.name), device=device,
+        inputs=inputs, origin=chosen.origin, device=device,
     )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from bench.features.checkpoint import load_checked, read_checkpoint
 from bench.features.hub import weights_file
 from bench.nets.seeded import seeded
 from bench.types import Dataset, NotApplicable, State
+from bench.validation import at_least
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,7 @@ class Timm(Extractor):
     batch: int = 16
 
     def __post_init__(self) -> None:
-        for what, number in (("size", self.size), ("batch", self.batch)):
-            if number is not None and number < 1:
-                raise ValueError(f"{what} must be at least 1, got {number}")
+        at_least(1, size=self.size, batch=self.batch)
         import timm  # takes seconds to import: only where a model is named
 
         known = {*timm.list_models(), *timm.list_pretrained()}

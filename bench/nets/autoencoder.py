@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from bench.nets.classifier import Precision
 from bench.progress import report
 from bench.seeds import derive, generator
+from bench.validation import at_least, positive
 
 LONGEST_GRADIENT = 1.0
 ROWS = 256
@@ -40,8 +41,7 @@ class Autoencoder(nn.Module):
 
     def __init__(self, shape: tuple[int, int, int], width: int) -> None:
         super().__init__()
-        if width < 1:
-            raise ValueError(f"width must be at least 1, got {width}")
+        at_least(1, width=width)
         c, h, w = shape
         sizes = [(h, w)]
         while sizes[-1] != (1, 1) or len(sizes) == 1:
@@ -105,11 +105,9 @@ class ReconstructionCourse:
     precision: Precision
 
     def __post_init__(self) -> None:
-        for what, least in (("steps", 1), ("batch", 2)):
-            if getattr(self, what) < least:
-                raise ValueError(f"{what} must be at least {least}, got {getattr(self, what)}")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}")
+        at_least(1, steps=self.steps)
+        at_least(2, batch=self.batch)
+        positive(learning_rate=self.learning_rate)
 
 
 def train_autoencoder(network: Autoencoder, images: Tensor, course: ReconstructionCourse, seed: int) -> None:

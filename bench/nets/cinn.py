@@ -3,10 +3,10 @@
 Source: Tölle et al., Content-aware differential privacy with conditional invertible neural networks (2022), section 4
 and appendix A; Ardizzone et al., Guided image generation with conditional INNs (2019). Images go through levels of
 downsampling, each followed by couplings of a convolutional subnetwork, and as flat vectors through couplings of a
-linear one; tables only through the latter. A random permutation stands after every coupling.
+linear subnetwork; tables only through the linear couplings. A random permutation stands after every coupling.
 
 Differences from the paper:
-- Rows are standardised by the public ones (one mean and deviation a channel, or a column), and the input noise of
+- Rows are standardised by the public rows (one mean and deviation a channel, or a column), and the input noise of
   training is in those units.
 - The condition enters ten times as large: among hundreds of inputs its few numbers are otherwise learned late.
 - All arithmetic is float32, also on accelerators: in bfloat16 a trained flow inverts to 0.05 only, in float32 to 1e-6.
@@ -118,7 +118,7 @@ class CINN(Flow):
         self.flat = nn.ModuleList(stack(flat, blocks=sizes.flat_blocks, width=width))
 
     def standardise_by(self, samples: Tensor) -> None:
-        """Take mean and standard deviation of each channel or column from rows (n, ...); constant ones keep theirs."""
+        """Take the mean and deviation of each channel or column from rows (n, ...); constant columns keep theirs."""
         axes = (0, 2, 3) if samples.ndim == 4 else (0,)
         std, mean = torch.std_mean(samples.double(), dim=axes, correction=0, keepdim=True)
         self.mean.copy_(mean[0])

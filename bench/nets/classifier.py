@@ -1,4 +1,4 @@
-"""Training a classifier by gradient steps: one loop for Bob and for attacks that need a feature extractor."""
+"""Training a classifier by gradient steps: one loop for Bob, who learns from a release, and for attacks."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -20,6 +21,7 @@ from torch import Tensor
 from bench.nets.cvae import ConditionalVAE, Formula, deviation, divergence
 from bench.progress import report
 from bench.seeds import derive, generator
+from bench.validation import at_least, one_of, positive_and_finite
 
 
 @dataclass(frozen=True)
@@ -44,16 +46,11 @@ class CVAECourse:
     patience: int | None
 
     def __post_init__(self) -> None:
-        if self.formula not in ("corrected", "official-code"):
-            raise ValueError(f"formula must be corrected or official-code, got {self.formula!r}")
-        for what in ("epochs", "batch", "patience"):
-            number = getattr(self, what)
-            if number is not None and number < 1:
-                raise ValueError(f"{what} must be at least 1, got {number}")
+        one_of(get_args(Formula), formula=self.formula)
+        at_least(1, epochs=self.epochs, batch=self.batch, patience=self.patience)
         if not (self.beta >= 0 and math.isfinite(self.beta)):
             raise ValueError(f"beta must be at least 0 and finite, got {self.beta}")
-        if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
-            raise ValueError(f"learning_rate must be positive and finite, got {self.learning_rate}")
+        positive_and_finite(learning_rate=self.learning_rate)
 
 
 @dataclass(frozen=True)

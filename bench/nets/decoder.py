@@ -4,8 +4,8 @@ Source: Yala et al., Syfer (2022), section 4.2 (the decoder that keeps encodings
 depth 3) and appendix E (the pictures decoded with parallel data that only the data owner has).
 
 Differences from the paper, which does not say how tokens enter and leave the SAU: each location has a linear map of its
-own on the way in, for the keys of such methods differ from location to location, and all share one on the way out. The
-answer is added to a learned image, at first the mean of the raw ones.
+own on the way in, for the keys of methods like Syfer differ from location to location, and all locations share a map on
+the way out. The answer is added to a learned image, at first the mean of the raw images.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from bench.nets.sau import SAU
 from bench.nets.seeded import seeded
 from bench.progress import report
 from bench.seeds import derive, generator
+from bench.validation import at_least
 
 Shape = tuple[int, int, int]
 
@@ -60,7 +61,7 @@ class Decoder(nn.Module):
         self.mean.data = images.mean(dim=0)
 
     def forward(self, released: Tensor) -> Tensor:
-        """Released images (n, c, h, w) to raw ones (n, c, h, w), unbounded."""
+        """Released images (n, c, h, w) to raw images (n, c, h, w), unbounded."""
         if self.released_patch is None:
             tokens = released.flatten(1).unsqueeze(1).expand(-1, self.locations, -1)
         else:
@@ -101,8 +102,7 @@ def train_decoder(
             f"a decoder learns from image pairs, (n, c, h, w) both, at least one: got shapes {tuple(released.shape)} "
             f"and {tuple(raw.shape)}"
         )
-    if steps < 1 or batch < 1:
-        raise ValueError(f"steps and batch must be at least 1, got {steps} and {batch}")
+    at_least(1, steps=steps, batch=batch)
     device = raw.device
     with seeded(derive(seed, "decoder"), device):
         decoder = Decoder(_shape(released), _shape(raw), width=width)

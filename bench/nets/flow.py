@@ -42,13 +42,13 @@ def encoded(flow: Flow, samples: Tensor, condition: Tensor | None = None) -> Ten
 
 
 def decoded(flow: Flow, latent: Tensor, condition: Tensor | None = None) -> Tensor:
-    """The rows (n, ...) of any number of latents, likewise."""
+    """The rows (n, ...) of any number of latents, without gradients and in full float32."""
     with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
         return torch.cat([flow.decode(*part) for part in _parts(latent, condition)])
 
 
 def log_densities(flow: Flow, samples: Tensor, condition: Tensor | None = None) -> Tensor:
-    """Log densities (n,) of any number of rows in nats, likewise."""
+    """Log densities (n,) of any number of rows in nats, without gradients and in full float32."""
     with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
         return torch.cat([flow.log_density(*part) for part in _parts(samples, condition)])
 

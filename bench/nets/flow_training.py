@@ -19,6 +19,7 @@ from bench.nets.flow import Flow, log_densities
 from bench.nets.seeded import seeded
 from bench.progress import report
 from bench.seeds import derive, generator
+from bench.validation import at_least, positive, within
 
 ADAM_EPSILON = 1e-6
 INITIAL_ROWS = 256
@@ -58,19 +59,12 @@ class FlowCourse:
     condition_dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        for what in ("steps", "batch"):
-            if getattr(self, what) < 1:
-                raise ValueError(f"{what} must be at least 1, got {getattr(self, what)}")
-        for what in ("learning_rate", "clip_norm"):
-            if not getattr(self, what) > 0:
-                raise ValueError(f"{what} must be positive, got {getattr(self, what)}")
-        for what in ("warm_up", "weight_decay"):
-            if not getattr(self, what) >= 0:
-                raise ValueError(f"{what} must be at least 0, got {getattr(self, what)}")
+        at_least(1, steps=self.steps, batch=self.batch)
+        positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
+        at_least(0, warm_up=self.warm_up, weight_decay=self.weight_decay)
         if self.noise != "uniform" and (isinstance(self.noise, str) or not self.noise >= 0):
             raise ValueError(f'noise must be "uniform" or a number of at least 0, got {self.noise!r}')
-        if not 0 <= self.condition_dropout <= 1:
-            raise ValueError(f"condition_dropout must be in [0, 1], got {self.condition_dropout}")
+        within(0, 1, condition_dropout=self.condition_dropout)
 
     def rate(self, step: int) -> float:
         """The learning rate of a step, counted from 0."""

@@ -8,7 +8,7 @@ units of its prior (the code's eps), level by level, and at last what is left, a
 Differences from the authors' code:
 - The 1x1 convolution is held as its LU decomposition (their option) and applied together with the normalisation.
 - The network of a coupling has plain 3x3, 1x1 and zero-initialised 3x3 convolutions: no normalisation between them, no
-  channel that marks the border, no learned factor on the last one.
+  channel that marks the border, no learned factor on the last convolution.
 - What enters a coupling's sigmoid or the exponential of a prior is bounded by 3 (tanh). Without a bound, latents that
   noise has moved decode to overflow (MNIST: even at a thousandth of the latent's range); with it, held-out bits are the
   same.
@@ -27,6 +27,7 @@ from torch.nn.functional import linear, logsigmoid, pixel_shuffle, pixel_unshuff
 
 from bench.nets.classifier import Precision
 from bench.nets.flow import Flow
+from bench.validation import at_least
 
 SMALLEST_SIDE = 4
 SMALLEST_DEVIATION = 1e-4
@@ -130,7 +131,7 @@ class Level(nn.Module):
         return list(zip(cast(list[Mixing], self.mixings), cast(list[Coupling], self.couplings), strict=True))
 
     def expect(self, kept: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log deviation of the half that leaves, given the one that stays. Not at the top."""
+        """Mean and log deviation of the half that leaves, given the half that stays. Not at the top."""
         mean, log_scale = cast(nn.Conv2d, self.prior)(kept).chunk(2, dim=1)
         return mean, _bounded(log_scale)
 
@@ -151,9 +152,7 @@ class Glow(Flow):
 
     def __init__(self, shape: Shape, *, levels: int, depth: int, width: int, precision: Precision = "float32") -> None:
         super().__init__()
-        for what, size in (("levels", levels), ("depth", depth), ("width", width)):
-            if size < 1:
-                raise ValueError(f"{what} must be at least 1, got {size}")
+        at_least(1, levels=levels, depth=depth, width=width)
         c, h, w = shape
         if levels > most_levels(h, w):
             raise ValueError(

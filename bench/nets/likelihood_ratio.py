@@ -1,7 +1,7 @@
-"""A likelihood ratio: how abnormal an image is, by a density of normal images and one of all, without a classifier.
+"""A likelihood ratio: how abnormal an image is, by a density of normal images and a density of all images.
 
-Source: the DP-GLOW paper, section 5 and equation 25, after Shibata et al.: log p(normal | x) = log p(x | normal) -
-log p(x) + a constant, with a Glow trained on normal images (M0) and one on normal and abnormal ones (M1).
+Source: the DP-GLOW paper, section 5 and equation 25, after Shibata et al.: log p(normal | x) = log p(x | normal) - log
+p(x) + a constant, with a Glow trained on normal images (M0) and a Glow trained on normal and abnormal images (M1).
 
 Differences from the paper: the flows are smaller, and M1 is trained for this alone (theirs also carries the noise). The
 mixture of M1 is that of the public rows. A flow goes through its images a limited number of times: M0 has fewer of
@@ -69,7 +69,7 @@ class LikelihoodRatio:
         abnormal.
 
         Raises:
-            NotApplicable: Images so far from the public ones that a density is not finite.
+            NotApplicable: Images so far from the public images that a density is not finite.
         """
         noise = torch.rand(samples.shape, generator=generator(seed, samples.device), device=samples.device)
         filled = ((samples * 255).round() + noise - 0.5) / 255
@@ -82,7 +82,7 @@ class LikelihoodRatio:
 def train_ratio(
     samples: Tensor, normal: Tensor, held_out: Tensor, plan: RatioPlan, seed: int
 ) -> tuple[LikelihoodRatio, Mapping[str, FlowFit]]:
-    """The ratio learned from public images, and how each flow does on held-out ones.
+    """The ratio learned from public images, and how each flow does on held-out images.
 
     Args:
         samples: (n, c, h, w) float32 in [0, 1], 8 bits deep.

@@ -1,4 +1,4 @@
-"""Syfer's network: learned layers between random ones, which shape what the random ones make of an image.
+"""Syfer's network: learned layers between random layers, which shape what the random layers make of an image.
 
 Source: Yala et al., Syfer (2022), sections 4.2 and 5: blocks of learned layers (Simple Attention Units) and a random
 layer. The stated counts, 6.6 M learned and 6.3 M random parameters, agree with five blocks of five SAU layers each,
@@ -22,6 +22,7 @@ from bench.nets.classifier import Standardise
 from bench.nets.patches import cut, fold, patch_grid
 from bench.nets.random_layers import draw_layers, random_layer
 from bench.nets.sau import SAULayer
+from bench.validation import at_least
 
 HEADS = 4
 
@@ -73,8 +74,6 @@ class Obfuscator(nn.Module):
 
 def check_sizes(*, width: int, blocks: int, depth: int) -> None:
     """Raise ValueError unless these are sizes of an obfuscator."""
-    for what, number in (("blocks", blocks), ("depth", depth)):
-        if number < 1:
-            raise ValueError(f"{what} must be at least 1, got {number}")
+    at_least(1, blocks=blocks, depth=depth)
     if width < 4 or width % 4 or math.isqrt(width) ** 2 != width:
         raise ValueError(f"width must be an even square such as 64, 144 or 256, got {width}")

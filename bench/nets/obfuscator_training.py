@@ -1,9 +1,8 @@
-"""How an obfuscator is trained: against an attacker who links its encodings, and with a decoder who inverts them.
+"""How an obfuscator is trained: against an attacker that links its encodings, and with a decoder that inverts them.
 
 Source: Yala et al., Syfer (2022), Algorithm 1. Each step encodes a batch of public images under a fresh key and under
-the decoder's key, which stays the same. Even steps change the obfuscator, which minimises
-lambda_rec L_rec - lambda_reid L_reid; odd steps change the attacker, who minimises L_reid, and the decoder, who
-minimises L_rec.
+the decoder's key, which stays the same. Even steps change the obfuscator, which minimises lambda_rec L_rec -
+lambda_reid L_reid; odd steps change the attacker, which minimises L_reid, and the decoder, which minimises L_rec.
 
 Differences from the paper:
 - L_rec is in units of the public images' variance about their mean image: 1 is what the mean image reaches.

@@ -19,6 +19,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
 
 from bench.progress import report
 from bench.seeds import derive, generator
+from bench.validation import at_least, between, positive_and_finite, within
 
 MOST_DELTA = 1e-5
 EPSILONS = (0.01, 500.0)
@@ -52,15 +53,10 @@ class PrivateCourse:
     clip_norm: float
 
     def __post_init__(self) -> None:
-        if not EPSILONS[0] <= self.epsilon <= EPSILONS[1]:
-            raise ValueError(f"epsilon must lie between {EPSILONS[0]:g} and {EPSILONS[1]:g}, got {self.epsilon}")
-        for what, number in (("learning_rate", self.learning_rate), ("clip_norm", self.clip_norm)):
-            if number is not None and not (number > 0 and math.isfinite(number)):
-                raise ValueError(f"{what} must be positive and finite, got {number}")
-        if self.delta is not None and not 0 < self.delta < 1:
-            raise ValueError(f"delta must lie between 0 and 1, or be None, got {self.delta}")
-        if self.epochs < 1 or (self.batch is not None and self.batch < 1):
-            raise ValueError(f"epochs and batch must be at least 1, got {self.epochs} and {self.batch}")
+        within(*EPSILONS, epsilon=self.epsilon)
+        positive_and_finite(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
+        between(0, 1, delta=self.delta)
+        at_least(1, epochs=self.epochs, batch=self.batch)
 
     def peak(self, rows: int) -> float:
         """The peak rate for that many rows: the noisier their gradients, the lower.
@@ -144,7 +140,7 @@ def account(multiplier: float, delta: float, *, share: float, steps: int, error:
 
 @contextmanager
 def _quiet_accountant() -> Iterator[None]:
-    """The accountant sizes its grid by a looser one, which could be tighter, and takes log 0 for all rows."""
+    """The accountant sizes its grid by a looser accountant, which could be tighter, and takes log 0 for all rows."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Optimal order is the (largest|smallest) alpha")
         warnings.filterwarnings("ignore", message="divide by zero encountered in log")

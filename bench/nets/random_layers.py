@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import layer_norm, selu
 
+from bench.validation import at_least
+
 
 def draw_layer(source: torch.Generator, *, locations: int, inputs: int, width: int) -> Tensor:
     """Standard normal float32 weights (locations, inputs + 1, width) on the device of `source`; the last row is a bias.
@@ -27,9 +29,7 @@ def draw_layer(source: torch.Generator, *, locations: int, inputs: int, width: i
     Raises:
         ValueError: A size below 1.
     """
-    for what, size in (("locations", locations), ("inputs", inputs), ("width", width)):
-        if size < 1:
-            raise ValueError(f"{what} must be at least 1, got {size}")
+    at_least(1, locations=locations, inputs=inputs, width=width)
     return torch.randn(locations, inputs + 1, width, generator=source, device=source.device)
 
 
@@ -38,8 +38,7 @@ def draw_layers(source: torch.Generator, *, locations: int, inputs: int, width: 
 
     Raises ValueError for a size below 1.
     """
-    if layers < 1:
-        raise ValueError(f"layers must be at least 1, got {layers}")
+    at_least(1, layers=layers)
     return [
         draw_layer(source, locations=locations, inputs=width if number else inputs, width=width)
         for number in range(layers)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from torch import nn
 
+from bench.validation import at_least
+
 
 def resnet18(
     shape: tuple[int, int, int], outputs: int, *, width: int = 64, dropout: float = 0.0, features: bool = False
@@ -18,13 +20,12 @@ def resnet18(
     Args:
         shape: Channels, height and width of an image.
         outputs: Logits of the last layer; with `features` it is left out.
-        width: Channels of the first stage: 64 is a ResNet-18, 32 a half-width one.
+        width: Channels of the first stage: 64 is a ResNet-18, 32 a ResNet-18 of half the width.
         dropout: Share of the pooled features dropped before the last layer.
         features: Return the pooled features (n, 8 * width) instead of logits (n, outputs).
     """
     channels, height, across = shape
-    if width < 1 or outputs < 1:
-        raise ValueError(f"width and outputs must be at least 1, got {width} and {outputs}")
+    at_least(1, width=width, outputs=outputs)
     import timm  # takes seconds to import: only where a network is really built
 
     network: nn.Module = timm.create_model(

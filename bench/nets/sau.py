@@ -1,7 +1,7 @@
 """Simple Attention Unit (SAU): attention whose share is a learned gate, one a layer.
 
-Source: Yala et al., Syfer (2022), appendix C. The extracted paper lost its equations; this is the form that agrees with
-the stated parameter count of four width x width maps a layer (query, key, value and W):
+Source: Yala et al., Syfer (2022), appendix C. The copy of the paper at hand lacks its equations; this is the form that
+agrees with the stated parameter count of four width x width maps a layer (query, key, value and W):
 
     h = LayerNorm(x) + position,   o = s MHSA(h) + (1 - s) h,   out = x + SELU(W o + b),   s = sigmoid(gate)
 
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm, scaled_dot_product_attention, selu
 
 from bench.nets.patches import cut, patch_grid
+from bench.validation import at_least
 
 GATE_START = -2.0
 POSITION_START = 0.5
@@ -62,8 +63,7 @@ class SAU(nn.Module):
 
     def __init__(self, width: int, depth: int, *, locations: int = 0, heads: int = 4, residual: bool = True) -> None:
         super().__init__()
-        if depth < 1:
-            raise ValueError(f"depth must be at least 1, got {depth}")
+        at_least(1, depth=depth)
         self.layers = nn.Sequential(*(SAULayer(width, heads, locations, residual) for _ in range(depth)))
 
     def forward(self, tokens: Tensor) -> Tensor:

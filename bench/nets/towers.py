@@ -117,7 +117,7 @@ class Towers(nn.Module):
         Args:
             raw: (n, width) embeddings of one set.
             released: (m, width) embeddings of one release of it.
-            links: (p, 2) int64, raw row and released row; at least one.
+            links: (p, 2) int64, raw row and released row; at least one link.
         """
         scale = self.log_scale.exp().clamp(max=LARGEST_SCALE)
         logits = scale * raw @ released.T

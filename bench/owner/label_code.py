@@ -60,7 +60,7 @@ class LabelCode:
         return torch.where(self._flips(labels.shape[1]).to(labels.device), 1 - labels, labels)
 
     def decode(self, scores: Tensor) -> Tensor:
-        """Predictions (n, k) of coded labels, in [0, 1], as predictions of the real ones."""
+        """Predictions (n, k) of coded labels, in [0, 1], as predictions of the real labels."""
         if self.exclusive:
             return scores[:, self._places(scores.shape[1]).argsort().to(scores.device)]
         return torch.where(self._flips(scores.shape[1]).to(scores.device), 1 - scores, scores)

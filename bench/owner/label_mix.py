@@ -12,6 +12,7 @@ from bench.owner.published import check_tensors
 from bench.rows.label_classes import label_classes
 from bench.seeds import generator
 from bench.types import State
+from bench.validation import at_least
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +53,7 @@ class LabelMix:
 
     def draw(self, count: int, seed: int) -> Tensor:
         """The classes (count,) int64 of fresh rows. Raises ValueError for a count below 1."""
-        if count < 1:
-            raise ValueError(f"count must be at least 1, got {count}")
+        at_least(1, count=count)
         drawn = torch.multinomial(self.proportions.cpu(), count, replacement=True, generator=generator(seed))
         return drawn.to(self.classes.device)
 

@@ -1,7 +1,8 @@
 """Noise that a key adds: drawn from a seed of its own for every call, so that a scheme never uses noise twice.
 
-A key belongs to one scheme. The same key under another one (another scale, another code) draws the same numbers for the
-same rows: who published both releases would publish their difference, in which noise cancels. Claims cover one release.
+A key belongs to one scheme. The same key under another scheme (another scale, another code) draws the same numbers for
+the same rows: an owner who published both releases would publish their difference, in which the noise cancels. Claims
+cover one release.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from bench.types import Dataset, Key, Release, State, paired
 
 
 def content_seed(seed: int, purpose: str, samples: Tensor) -> int:
-    """A seed for noise on `samples`: the same rows give the same one, any other rows or purpose another.
+    """A seed for noise on `samples`: the same rows give the same seed, any other rows or purpose another.
 
     Noise that depended on the key alone would cancel out in the difference of two releases.
     """

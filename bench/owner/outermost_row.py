@@ -3,9 +3,9 @@
 Few rows are ever measured against all others. For the rest a bound will do: m distances sum to at most the root of m
 times the sum of their squares (Cauchy-Schwarz), and squares sum up in closed form, sum |x - y|^2 = m |x|^2 - 2 x s + q
 with s the sum of the y and q that of their squares. Rows are put into groups of neighbours and the bounds of the groups
-added, which is tight as far as distances to a group are alike. Whoever may lead by that bound is measured; the measured
-rows' sums are then kept up to date, exactly, from their stored distances. One product of all rows renews the bounds and
-measures the rows that led by the bounds before: reading the rows costs as much as multiplying them.
+added, which is tight as far as distances to a group are alike. Rows that may lead by that bound are measured; the
+measured rows' sums are then kept up to date, exactly, from their stored distances. One product of all rows renews the
+bounds and measures the rows that led by the bounds before: reading the rows costs as much as multiplying them.
 
 Where bounds say little (rows that tie, or the last few), every row's sum is measured once and then kept up to date.
 """
@@ -176,5 +176,5 @@ class OutermostRow:
 
 
 def _turned(wide: Tensor) -> Tensor:
-    """Such that products with rows are squared distances, of rows; of sums of rows, sums of them."""
+    """Rows whose products with wide rows are squared distances, and with sums of wide rows sums of those."""
     return torch.cat((-2 * wide[:, :-2], wide[:, -1:], wide[:, -2:-1]), dim=1)

@@ -6,7 +6,7 @@ unassigned too; it takes its k - 1 nearest of them; repeat.
 
 That code keeps the matrix of all distances in float32 and adds it up anew in every round. Here only rows that may lead
 are measured against all others (`bench.owner.outermost_row`), with memory linear in n, and distances are exact: rows
-are first rounded to a grid of 2^-26 of the longest one's distance from the middle, about as fine as float32 holds that
+are first rounded to a grid of 2^-26 of the longest row's distance from the middle, about as fine as float32 holds that
 row, on which float64 products have no error. So the clusters are those of a rescan over the same distances, bit by bit,
 whatever is computed in which blocks, and but for ties whatever the order of rows.
 """

@@ -1,4 +1,4 @@
-"""What is counted while the scores go by, and the plain torch way to count it; `pair_kernel` is the compiled one.
+"""What is counted while the scores go by, and the plain torch way to count it; `bench.pairs.kernel` is compiled.
 
 A census covers parts of the grid that share one set of levels: every score is placed among the levels once, counted for
 each part it lies in, and compared with the best linked score of its column under each notion of a true pair.
@@ -66,7 +66,7 @@ class Census:
 @dataclass(frozen=True, eq=False)
 class Tally:
     """Running counts of a census, int64: `totals` (g, places) of all scores of each part by place; `above` and `tied`
-    (v, m), how many scores of a column are above and equal to its best linked one.
+    (v, m), how many scores of a column are above and equal to its best linked score.
     """
 
     totals: Tensor
@@ -81,7 +81,7 @@ class Tally:
 
 
 def open_census(parts: Sequence[Part], *, dtype: torch.dtype, error: float, device: torch.device) -> Census:
-    """The census of `parts` for scores of `dtype` that lie within `error` of the exact ones."""
+    """The census of `parts` for scores of `dtype` that lie within `error` of the exact scores."""
     m = len(parts[0].cols)
     levels = torch.unique(torch.cat([scores for part in parts for scores in part.scores]))
     best = []

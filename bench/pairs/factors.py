@@ -1,6 +1,6 @@
-"""Scores that are products of known factors: exact ones, or float32 ones with a proven bound on their error.
+"""Scores that are products of known factors: exact products, or float32 products with a proven bound on their error.
 
-Float32 products cost half as much as exact float64 ones. Summed in any order, with or without fused operations, the
+Float32 products cost half as much as exact float64 products. Summed in any order, with or without fused operations, the
 product of rows a and b of length d, rounded to float32, is off by at most ((1 + u)^(d + 2) - 1) |a| |b|, u = 2^-24
 (Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 3.1, and the Cauchy-Schwarz inequality). Long
 rows are summed in stretches, which brings d down to the stretch plus the number of stretches.

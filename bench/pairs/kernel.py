@@ -1,4 +1,4 @@
-"""The compiled way to count a block of scores on the CPU: `pair_census.TorchCounter` fused into one pass.
+"""The compiled way to count a block of scores on the CPU: `bench.pairs.census.TorchCounter` fused into one pass.
 
 Importing this module needs numba; `bench.pairs.sweep.engine` says whether it was found.
 """
@@ -174,7 +174,7 @@ class KernelCounter(Counter):
         return self.sum
 
     def _flush(self) -> None:
-        """Move the 32-bit counts into the 64-bit ones."""
+        """Move the 32-bit counts into the 64-bit counts."""
         found = (np.ascontiguousarray(self.totals[:, : len(self.census.rows)].T), self.above, self.tied)
         self.sum.add(Tally(*(torch.from_numpy(counts).to(torch.int64) for counts in found)))
         for counts in (self.totals, self.above, self.tied):

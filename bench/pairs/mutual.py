@@ -16,7 +16,7 @@ BLOCK = 1024
 class Best:
     """Of each released row: the best raw row (m,) int64 and by how much it leads the second (m,) float64.
 
-    `mutual` (m,) bool: of that raw row, this released row is the best too. The first of several equal ones counts.
+    `mutual` (m,) bool: of that raw row, this released row is the best too. The first of several equal rows counts.
     """
 
     raw: Tensor

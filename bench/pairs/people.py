@@ -36,7 +36,7 @@ def patient_links(links: Tensor, subjects: Tensor) -> Tensor:
 
 
 def exchanged_links(links: Tensor, subjects: Tensor | None, n: int, *, sets: int = SETS, seed: int) -> list[Tensor]:
-    """Links (p', 2) int64 of people who can be exchanged: the true ones first, then `sets` times with people exchanged.
+    """Links (p', 2) int64 of people who can be exchanged: the true links, then `sets` times with people exchanged.
 
     If scores know nothing of who is who, the true links are one more draw of the same kind: ranking their figure among
     those of the exchanged links tests that whatever the scores look like (Phipson and Smyth 2010, "Permutation p-values

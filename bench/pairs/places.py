@@ -44,7 +44,7 @@ class Places:
         return self._codes(scores) < 0
 
     def place(self, scores: Tensor, exact: Callable[..., Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Places (int32) of scores of any shape, and where in it the doubtful ones are; all ties are among those.
+        """Places (int32) of scores of any shape, and where in it the doubtful scores are; all ties are among those.
 
         `exact` gives the exact scores (float64) there.
         """
@@ -71,7 +71,7 @@ def exact_places(levels: Tensor, scores: Tensor) -> Tensor:
 
 
 def build_places(levels: Tensor, *, dtype: torch.dtype, error: float = 0.0) -> Places:
-    """The table for scores of `dtype` that lie within `error` of the exact ones.
+    """The table for scores of `dtype` that lie within `error` of the exact scores.
 
     Args:
         levels: (q,) float64, ascending, distinct; without an error they must be exact in `dtype`.

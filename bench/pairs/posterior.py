@@ -2,9 +2,9 @@
 
 With L[i, j] the log density of released row j given candidate i, and every candidate as likely as any other beforehand,
 the posterior is p[i, j] = exp(L[i, j]) / sum over k of exp(L[k, j]): normalised within a column, so that what makes a
-released row common or rare as such drops out, and scores of different columns compare. The score is the log odds
-log p - log(1 - p). It orders pairs as p does, but where p rounds to 1 it still tells how clear the case is: guesses
-start with the clearest instead of among ties.
+released row common or rare by itself drops out, and scores of different columns compare. The score is log p - log(1 -
+p), the log odds. It orders pairs as p does, but where p rounds to 1 it still tells how clear the case is: guesses start
+with the clearest instead of among ties.
 
 Equal densities within a column give equal scores, all of them where a column says nothing. With a single candidate
 nothing is to be told apart, and all scores are 0.

@@ -1,11 +1,11 @@
 """One streaming sweep over all n x m pair scores, giving the integer counts that the pair metrics are made of.
 
-The grid never exists: blocks are read, counted and dropped (`pair_reader`). First all linked scores are read, exactly;
-they make a table in which every score finds its place among them (`pair_places`). Then the scores go by once and are
-counted by place, for every part of the grid at once (`pair_census`; `pair_kernel` where numba is installed). Where the
-scores are products of known factors, blocks may be float32 products: what their proven error leaves open is compared
-exactly, so that the counts are those of exact scores to the last tie. Counts are 64-bit; division happens once, in the
-metric.
+The grid never exists: blocks are read, counted and dropped (`bench.pairs.reader`). First all linked scores are read,
+exactly; they make a table in which every score finds its place among them (`bench.pairs.places`). Then the scores go by
+once and are counted by place, for every part of the grid at once (`bench.pairs.census`; `bench.pairs.kernel` where
+numba is installed). Where the scores are products of known factors, blocks may be float32 products: what their proven
+error leaves open is compared exactly, so that the counts are those of exact scores to the last tie. Counts are 64-bit;
+division happens once, in the metric.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Engine = Literal["numba", "torch"]
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """How the unlinked scores fall between the linked ones.
+    """How the unlinked scores fall between the linked scores.
 
     Args:
         shape: (n, m) of the grid.
@@ -42,7 +42,7 @@ class PairCounts:
         others: (2q + 1,) int64, unlinked pairs by place: `others[2i]` strictly between linked scores i - 1 and i,
             `others[2i + 1]` tied with linked score i.
         top_1: (c,) float64 in [0, 1]: for each released row that has a link, the probability that the best-scored raw
-            row is a linked one, ties at the top broken at random.
+            row is a linked row, ties at the top broken at random.
         ranks: (c,) float64 at least 1, in the order of `top_1`: the expected rank of the row's first correct raw row
             within its own column, ties averaged: above + (tied + 1) / (tied and linked + 1).
     """
@@ -60,7 +60,7 @@ class Grid:
 
     Args:
         rows: Raw rows (int64, ascending, distinct), numbered in the whole grid.
-        cols: Released rows, likewise.
+        cols: Released rows (int64, ascending, distinct), numbered in the whole grid.
         links: For each notion (p, 2) int64, the true pairs, numbered in the whole grid; repeats count once.
     """
 
@@ -150,7 +150,7 @@ def _members(numbers: Tensor, length: int) -> Tensor:
 
 
 def _groups(parts: Sequence[Part]) -> list[list[int]]:
-    """Numbers of the parts that share a census: a whole grid has one of its own, the others go together."""
+    """Numbers of the parts that share a census: a whole grid has a census of its own, the others go together."""
     whole = [number for number, part in enumerate(parts) if part.rows.all() and part.cols.all()]
     others = [number for number in range(len(parts)) if number not in whole]
     together = [others[start : start + TOGETHER] for start in range(0, len(others), TOGETHER)]

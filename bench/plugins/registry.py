@@ -11,14 +11,21 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Literal, cast, get_type_hints
+from typing import get_type_hints
 
-from bench.contract.extractor import Extractor
+from bench.plugins.groups import Group
 from bench.plugins.spec import PluginSpec, UsageError, construct, did_you_mean, holds_plugin, parameters, parse, text
-from bench.types import Attack, Method, Metric, Parameter
+from bench.types import Attack, Evaluator, Extractor, Method, Metric, Parameter, Source, column_of
 
-Group = Literal["methods", "attacks", "datasets", "metrics", "features"]
-GROUPS: tuple[Group, ...] = ("methods", "attacks", "datasets", "metrics", "features")
+KINDS: Mapping[Group, tuple[type, str]] = {
+    "methods": (Method, "method"),
+    "attacks": (Attack, "attack"),
+    "datasets": (Source, "data set"),
+    "metrics": (Metric, "metric"),
+    "features": (Extractor, "feature extractor"),
+    "evaluators": (Evaluator, "evaluator"),
+}
+"""What every plug-in of a group derives from, and what it is called."""
 HOME = "veil-bench"
 
 
@@ -84,7 +91,9 @@ def inspect(entry: Entry) -> Entry:
     if entry.error is not None:
         return entry
     try:
-        _import(entry.target)
+        found = _import(entry.target)
+        if entry.group == "metrics":
+            column_of(found)  # without one no record could say what the figure is
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]
         reason = f"needs the package {missing!r}, which is not installed"
@@ -179,20 +188,19 @@ def _from_file(name: str) -> type:
 
 def kind(group: Group) -> type:
     """What every plug-in of the group derives from."""
-    from bench.contract.source import Source  # only needed here, and it brings numpy
-
-    return {"methods": Method, "attacks": Attack, "datasets": Source, "metrics": Metric, "features": Extractor}[group]
+    return KINDS[group][0]
 
 
 def noun(group: Group) -> str:
-    """One plug-in of the group, in words."""
-    names = {"datasets": "data set", "features": "feature extractor"}
-    return names.get(group, group.removesuffix("s"))
+    """What a plug-in of the group is called."""
+    return KINDS[group][1]
 
 
-def without_paths(spec: PluginSpec) -> PluginSpec:
-    """An extractor as written, without the parameters that are paths."""
-    cls = cast("type[Extractor]", load("features", spec.name))
-    first = next((field.name for field in dataclasses.fields(cls)), None)  # type: ignore[arg-type]
-    given = tuple((name, value) for name, value in spec.parameters if name not in cls.confidential)
-    return dataclasses.replace(spec, argument=None if first in cls.confidential else spec.argument, parameters=given)
+def confidential(cls: type) -> frozenset[str]:
+    """The parameters of a plug-in class that are paths and never enter a record."""
+    return frozenset(getattr(cls, "confidential", ()))
+
+
+def first_parameter(cls: type) -> str | None:
+    """The parameter that the argument behind the colon of a spec gives."""
+    return next((field.name for field in dataclasses.fields(cls) if field.init), None)

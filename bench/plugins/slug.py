@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 
 def slug(text: str) -> str:

@@ -1,7 +1,9 @@
-"""A hash of what a plug-in's code means: its module and every module of this project that it imports.
+"""A hash of what a plug-in's code computes: its module and every module of this project that it imports.
 
-Comments, formatting and docstrings do not count, so that a reworded sentence does not invalidate a day of results. Nor
-does the contract itself, which grows: `bench.workbench.cell.PROTOCOL` rises where its meaning changes.
+Comments, formatting, docstrings, the columns of metrics, the texts of errors and of progress do not count, so that a
+reworded sentence does not invalidate a day of results. Nor do the modules of `SILENT`, which compute nothing that a
+record holds: what they say either shows nowhere in a figure, or is in a record's key as a value. The contract's plain
+types are among them; where their meaning changes, `bench.workbench.inputs.PROTOCOL` rises.
 """
 
 from __future__ import annotations
@@ -12,12 +14,23 @@ import importlib.util
 import inspect
 from functools import cache
 from pathlib import Path
+from typing import cast
 
-from bench import types
 from bench.types import Plugin
 
 PROJECT = frozenset({"bench", "methods", "attacks", "metrics"})
-CONTRACT = Path(types.__file__)
+SILENT = (
+    *(f"bench.contract.{name}" for name in (
+        "attack", "claim", "dataset", "evaluator", "method", "metric", "plugin", "preset", "release", "source",
+    )),
+    "bench.progress", "bench.validation", "bench.plugins", "bench.results", "bench.pictures",
+    "bench.workbench.cell", "bench.workbench.choice", "bench.workbench.inputs", "bench.workbench.machine",
+    "bench.workbench.place",
+    # How rows are prepared and read: their fingerprints are in every key.
+    "bench.data.prepare", "bench.data.prepared", "bench.features.space", "bench.workbench.open_data",
+)  # fmt: skip
+SAID = frozenset({"stage", "report"})  # what they are given is shown while a job runs, and nowhere else
+UNJUDGED = frozenset({"pictures", "samples"})  # methods of an evaluator that no figure comes from
 
 
 def source_hash(cls: type) -> str:
@@ -34,22 +47,73 @@ def plugin_hash(plugin: Plugin) -> str:
     return hashlib.sha256("".join(codes).encode()).hexdigest()[:16]
 
 
-@cache
 def modules_hash(start: Path) -> str:
     """16 hex digits for the module at `start` and, in turn, what it imports from this project and its own package."""
-    seen: dict[Path, str] = {}
+    return hashlib.sha256("".join(sorted(_meaning(path) for path in behind(start))).encode()).hexdigest()[:16]
+
+
+@cache
+def behind(start: Path) -> frozenset[Path]:
+    """The modules whose code a hash is taken over: `start`, and all that it imports, in turn, but for `SILENT`."""
+    seen: set[Path] = set()
     waiting = [start]
     while waiting:
         path = waiting.pop()
-        if path in seen or path == CONTRACT:
+        if path in seen:
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        seen.add(path)
         package = _package(path)
         own = PROJECT | {package.partition(".")[0]} if package else PROJECT
-        names = {name for name in _imports(tree, package) if name.partition(".")[0] in own}
-        waiting += [found for name in names if (found := _locate(name)) is not None]
-        seen[path] = _meaning(tree)
-    return hashlib.sha256("".join(sorted(seen.values())).encode()).hexdigest()[:16]
+        waiting += [
+            found
+            for module, name in _imports(_tree(path), package)
+            if module.partition(".")[0] in own
+            for found in _modules(module, name)
+        ]
+    return frozenset(seen)
+
+
+def _modules(module: str, name: str | None) -> list[Path]:
+    """Where what is imported as `from module import name` (None: as a module) is defined; nothing where it is silent.
+
+    A module that only shows what others define (`bench.types`) is looked through.
+    """
+    if _silent(module):
+        return []
+    if name is not None and (inner := _locate(f"{module}.{name}")) is not None:
+        return [] if _silent(f"{module}.{name}") else [inner]
+    path = _locate(module)
+    if path is None:
+        return []
+    shown = _shown(path)
+    if name in shown:
+        return _modules(shown[name], name)
+    return [path]
+
+
+def _silent(module: str) -> bool:
+    return any(module == silent or module.startswith(f"{silent}.") for silent in SILENT)
+
+
+@cache
+def _shown(path: Path) -> dict[str, str]:
+    """The names that a module without code of its own takes from others, with the module of each; else nothing."""
+    tree = _tree(path)
+    for node in tree.body:
+        docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        public = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        if not (isinstance(node, ast.ImportFrom) or docstring or (public and _is_all(node))):
+            return {}
+    return {name: module for module, name in _imports(tree, _package(path)) if name is not None}
+
+
+def _is_all(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__"
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _package(path: Path) -> str:
@@ -62,17 +126,17 @@ def _package(path: Path) -> str:
     return ".".join(parts)
 
 
-def _imports(tree: ast.Module, package: str) -> set[str]:
-    """Every imported name, as a module or as an attribute of one; relative ones resolved in `package`."""
-    names: set[str] = set()
+def _imports(tree: ast.Module, package: str) -> set[tuple[str, str | None]]:
+    """Every import as (module, name), the name None for a module as such; relative ones resolved in `package`."""
+    found: set[tuple[str, str | None]] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            found |= {(alias.name, None) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             up = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             base = ".".join([*up, *([node.module] if node.module else [])])
-            names |= {base} | {f"{base}.{alias.name}" for alias in node.names}
-    return names
+            found |= {(base, alias.name) for alias in node.names}
+    return found
 
 
 @cache
@@ -84,8 +148,43 @@ def _locate(name: str) -> Path | None:
     return Path(spec.origin) if spec is not None and spec.origin and spec.origin.endswith(".py") else None
 
 
-def _meaning(tree: ast.Module) -> str:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node, clean=False):
-            node.body = node.body[1:]
+@cache
+def _meaning(path: Path) -> str:
+    tree = _Meaning().visit(ast.parse(path.read_text(encoding="utf-8")))
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+
+
+class _Meaning(ast.NodeTransformer):
+    """Takes out of a module what no figure depends on: strings that stand alone, texts of errors and of progress."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            return None
+        if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name) and node.value.func.id in SAID:
+            return None
+        return self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        return cast(ast.AST, _Wordless().visit(node))
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        node.body = [each for each in node.body if not _is_shown(each)]
+        return self.generic_visit(node)
+
+
+class _Wordless(ast.NodeTransformer):
+    """Takes the words out of a message."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return ast.Constant("") if isinstance(node.value, str) else node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        return ast.Constant("")
+
+
+def _is_shown(statement: ast.stmt) -> bool:
+    """Whether it says how something is shown: an evaluator's pictures, a metric's `column = Column(...)`."""
+    if isinstance(statement, ast.FunctionDef):
+        return statement.name in UNJUDGED
+    value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
+    return isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] == "Column"

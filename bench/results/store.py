@@ -42,13 +42,13 @@ def content_key(inputs: Inputs) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Put `text` at `path` so that a reader, or a crash, sees either the old file or the new one."""
+def write_atomically(path: Path, content: bytes) -> None:
+    """Put `content` at `path` so that a reader, or a crash, sees either the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)

@@ -13,7 +13,7 @@ from bench.rows.label_classes import label_classes
 def class_groups(labels: Tensor | None, released: Tensor | None, n: int, m: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Which of n rows are compared with which of m: int64 indices of both, every one of the n in one group.
 
-    Rows are of one class that have the same labels (withheld ones included). A row whose class is not released is
+    Rows are of one class that have the same labels (withheld labels included). A row whose class is not released is
     compared with all rows; so is every row where either side has no labels, or they have other columns.
 
     Args:

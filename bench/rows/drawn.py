@@ -9,7 +9,7 @@ from bench.types import Release
 
 
 def drawn(sealed: Release, draws: int, seed: int) -> Release:
-    """The release and `draws` times as many rows from its generator, as one; the release alone where it has none."""
+    """The release with `draws` times as many rows from its generator added, if it has a generator."""
     if sealed.generator is None or not draws:
         return sealed
     more = sealed.generator.sample(draws * len(sealed), derive(seed, "draws"))

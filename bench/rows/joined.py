@@ -1,4 +1,4 @@
-"""Two data sets of one kind as one."""
+"""Two data sets of one kind as a single data set."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from bench.types import Dataset
 
 
 def joined(first: Dataset, second: Dataset) -> Dataset:
-    """The rows of both, the first one's before the second's; labels and people only where both have them.
+    """The rows of both, those of the first before those of the second; labels and people only where both have them.
 
-    Name, findings and the rest are the first one's: the label columns of the second must be the same.
+    Name, findings and the rest are those of the first data set: the label columns of the second must be the same.
     """
     labels = subjects = None
     if first.labels is not None and second.labels is not None:

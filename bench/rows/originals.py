@@ -1,4 +1,4 @@
-"""Originals: the raw row behind each released one."""
+"""Originals: the raw row behind each released row."""
 
 from __future__ import annotations
 

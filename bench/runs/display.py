@@ -16,7 +16,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from bench.runs.workers import Outcome
+from bench.runs.backend import Outcome
 
 _SAY_SECONDS = 15.0
 _BAR_WIDTH = 20

@@ -4,122 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import yaml
 from pydantic import JsonValue
 
-from bench.contract.extractor import Extractor
 from bench.plugins import registry
-from bench.plugins.registry import without_paths
-from bench.plugins.spec import PluginSpec, UsageError, parse
-from bench.results.records import ROLES, DatasetRecord, Kind, Record, RecordError, loads
-from bench.results.store import content_key, write_atomically
-from bench.runs.tasks import EVIDENCE
-from bench.types import Attack, Method, Role, evidence_type
-from bench.workbench.cell import Cell, DataChoice, Evaluator, Place, evaluator_inputs
+from bench.plugins.chosen import Chosen, choose
+from bench.plugins.spec import UsageError
+from bench.results.records import DatasetRecord, Record, RecordError
+from bench.results.results import Results
+from bench.results.store import content_key
+from bench.runs.run_spec import Overwrite, RunSpec
+from bench.types import Attack, Evaluator, Method, Role, evidence_type
+from bench.workbench.cell import Cell, Planned
+from bench.workbench.choice import Choice
+from bench.workbench.inputs import is_code, record_inputs
 
-Overwrite = Literal["never", "failed", "always"]
-State = Literal["done", "failed", "stale", "missing"]
-SCORED: Mapping[Kind, Literal["pairs", "membership"]] = {"attack": "pairs", "membership": "membership"}
-
-
-@dataclass(frozen=True)
-class RunSpec:
-    """Everything that `bench run` was asked for.
-
-    Args:
-        methods, datasets, attacks: Plug-ins as written.
-        metrics: Metric names.
-        public, size, skip_corrupt, preset, limit, features, scored_in, balanced: As in `DataChoice`.
-        seeds: One cell each.
-        device: "cpu" or "cuda".
-        jobs: Worker processes at a time.
-        timeout: Seconds a job; None for the preset's.
-        memory: Bytes a worker.
-        controls: Also run every attack on the reference methods, without which no attack is certified.
-        overwrite: What to run again: nothing, what failed, or all.
-        keep_releases: Keep stored releases after a cell is complete.
-    """
-
-    methods: tuple[PluginSpec, ...]
-    datasets: tuple[PluginSpec, ...]
-    attacks: tuple[PluginSpec, ...]
-    metrics: tuple[str, ...]
-    public: PluginSpec | None
-    size: int | None
-    skip_corrupt: bool
-    preset: str
-    seeds: tuple[int, ...]
-    limit: int | None
-    device: str
-    jobs: int
-    timeout: float | None
-    memory: int
-    controls: bool
-    overwrite: Overwrite
-    keep_releases: bool
-    features: PluginSpec | None = None
-    scored_in: PluginSpec | None = None
-    balanced: bool = True
+Condition = Literal["done", "stale", "changed", "failed", "missing"]
+RUNS: Mapping[Overwrite, frozenset[Condition]] = {
+    "never": frozenset({"missing"}),
+    "failed": frozenset({"missing", "failed", "changed"}),
+    "stale": frozenset({"missing", "failed", "changed", "stale"}),
+    "always": frozenset({"missing", "failed", "changed", "stale", "done"}),
+}
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How one evaluator of one cell stands, and why it would be run.
+    """How an evaluator of a cell stands, and why it would be run.
 
-    `evaluator` is the one to run: with the metrics that its record already holds beside those asked for.
+    Args:
+        state: "stale" where earlier code computed the record that is there; "changed" where it speaks of other data,
+            sizes, versions or metrics.
+        reason: In words.
+        record: What is there; None where nothing is, or nothing that can be read.
+        planned: What to run: with the metrics that its record already holds beside those asked for.
     """
 
-    state: State
+    state: Condition
     reason: str
     record: Record | None
-    evaluator: Evaluator
+    planned: Planned
 
 
 def cells(spec: RunSpec) -> list[Cell]:
-    """Every cell of a run, plug-ins written in one way only; wrong names and values show before any work.
+    """Every cell of a run."""
+    return list(dict.fromkeys(Cell(method, choice, spec.device) for choice in spec.choices for method in spec.methods))
 
-    Raises:
-        UsageError: A wrong name or value.
-        DataError: A file of weights that is named is not there.
-    """
+
+def evaluators(attacks: Sequence[Chosen[Attack]], metrics: Sequence[str]) -> list[Planned]:
+    """For every kind of evidence that a metric needs, its evaluator: once, or once an attack."""
     found = []
-    public = None if spec.public is None else registry.canonical("datasets", spec.public, spec.preset)
-    features, scored_in = (
-        None if each is None else registry.canonical("features", each, spec.preset)
-        for each in (spec.features, spec.scored_in)
-    )
-    weights = next((_weights(each, spec.preset) for each in (features, scored_in) if each is not None), None)
-    for dataset in (registry.canonical("datasets", each, spec.preset) for each in spec.datasets):
-        for method in spec.methods:
-            for seed in spec.seeds:
-                choice = DataChoice(
-                    dataset, public, spec.size, spec.skip_corrupt, spec.preset, seed, spec.limit, features, scored_in,
-                    spec.balanced, weights,
-                )  # fmt: skip
-                found.append(Cell(registry.canonical("methods", method, spec.preset), choice, spec.device))
-    return list(dict.fromkeys(found))
-
-
-def _weights(spec: PluginSpec, preset: str) -> str | None:
-    """What an extractor says of the file that it was given; None where it was given none."""
-    return None if without_paths(spec) == spec else cast(Extractor, registry.build("features", spec, preset)).stamp()
-
-
-def evaluators(attacks: Sequence[PluginSpec], metrics: Sequence[str], preset: str) -> list[Evaluator]:
-    """One evaluator an attack, and one for each other kind of evidence that a metric needs."""
-    found = []
-    chosen = dict.fromkeys(registry.canonical("attacks", attack, preset) for attack in attacks)
-    for kind, evidence in EVIDENCE.items():
-        wanted = tuple(name for name in metrics if evidence_type(registry.load("metrics", name)) is evidence)
-        if not wanted:
+    wanted = {name: evidence_type(registry.load("metrics", name)) for name in metrics}
+    for kind in registry.working("evaluators"):
+        cls = cast("type[Evaluator[Any]]", registry.load("evaluators", kind))
+        asked = tuple(name for name, evidence in wanted.items() if evidence is cls.evidence)
+        if not asked:
             continue
-        if kind in SCORED:
-            found += [Evaluator(kind, attack, wanted) for attack in chosen if _scores(attack) == SCORED[kind]]
+        if cls.scores is None:
+            found.append(Planned(kind, None, asked))
         else:
-            found.append(Evaluator(kind, None, wanted))
+            found += [
+                Planned(kind, attack, asked) for attack in dict.fromkeys(attacks) if attack.plugin.scores == cls.scores
+            ]
     if not found:
         raise UsageError(
             f"nothing to measure: the metrics {', '.join(metrics) or '(none)'} need an attack, and none is chosen"
@@ -127,77 +75,72 @@ def evaluators(attacks: Sequence[PluginSpec], metrics: Sequence[str], preset: st
     return found
 
 
-def _scores(attack: PluginSpec) -> str:
-    return cast("type[Attack]", registry.load("attacks", attack.name)).scores
-
-
-def work(spec: RunSpec) -> dict[Cell, list[Evaluator]]:
+def work(spec: RunSpec) -> dict[Cell, list[Planned]]:
     """Every cell of a run with its evaluators: those asked for, then the controls of the attacks."""
-    asked = evaluators(spec.attacks, spec.metrics, spec.preset)
+    asked = evaluators(spec.attacks, spec.metrics)
     found = dict.fromkeys(cells(spec), asked)
-    for kind, roles in ROLES.items():
-        attacking = [evaluator for evaluator in asked if evaluator.kind == kind]
-        if spec.controls and attacking:
-            for cell in cells(replace(spec, methods=controls(roles))):
+    if not spec.controls:
+        return found
+    for kind in dict.fromkeys(planned.kind for planned in asked):
+        attacking = [planned for planned in asked if planned.kind == kind and planned.attack is not None]
+        if attacking and (roles := attacking[0].evaluator.controls) is not None:
+            for cell in cells(replace(spec, methods=controls(roles, spec.preset))):
                 found[cell] = list(dict.fromkeys([*found.get(cell, []), *attacking]))
     return found
 
 
-def controls(roles: tuple[Role, Role]) -> tuple[PluginSpec, ...]:
+def controls(roles: tuple[Role, Role], preset: str) -> tuple[Chosen[Method], ...]:
     """The reference methods of those roles."""
-    methods = (cast("type[Method]", registry.load("methods", name)) for name in registry.working("methods"))
-    return tuple(PluginSpec(method.name) for method in methods if vars(method).get("role") in roles)
+    names = registry.working("methods")
+    return tuple(
+        choose("methods", name, preset) for name in names if vars(registry.load("methods", name)).get("role") in roles
+    )
 
 
-def record_path(place: Place, cell: Cell, evaluator: Evaluator) -> Path:
-    """Where the record of an evaluator lies."""
-    return place.results / "cells" / cell.folder / f"{evaluator.name}.json"
-
-
-def standing(place: Place, cell: Cell, evaluator: Evaluator, data: DatasetRecord | None) -> Standing:
+def standing(results: Results, cell: Cell, planned: Planned, data: DatasetRecord | None) -> Standing:
     """Compare the record that is there with what would be computed now; metrics beyond those asked for do no harm."""
-    path = record_path(place, cell, evaluator)
     try:
-        record = loads(path.read_text(encoding="utf-8"), path)
+        record = results.record(cell.folder, planned.name)
     except FileNotFoundError:
-        return Standing("missing", "never ran", None, evaluator)
-    except (RecordError, OSError, UnicodeDecodeError) as error:
-        return Standing("stale", str(error), None, evaluator)
+        return Standing("missing", "never ran", None, planned)
+    except (RecordError, OSError) as error:
+        return Standing("changed", str(error), None, planned)
     held = {name.removeprefix("metric ") for name in record.inputs if name.startswith("metric ")}
-    whole = replace(evaluator, metrics=tuple(sorted({*evaluator.metrics, *held})))
+    whole = replace(planned, metrics=tuple(sorted({*planned.metrics, *held})))
     if record.status in ("failed", "timed-out"):
-        return Standing("failed", f"{record.status} in {record.phase}: {record.reason}", record, evaluator)
+        return Standing("failed", f"{record.status} in {record.phase}: {record.reason}", record, whole)
     data = data or record.dataset
     if data is None:
-        return Standing("missing", "its data were never opened", record, evaluator)
+        return Standing("missing", "its data were never opened", record, planned)
     try:
-        inputs = evaluator_inputs(cell, data, whole)
+        inputs = record_inputs(cell, data, whole)
     except UsageError:  # a metric of an earlier run is no longer installed
-        whole, inputs = evaluator, evaluator_inputs(cell, data, evaluator)
+        whole, inputs = planned, record_inputs(cell, data, planned)
     if record.key == content_key(inputs):
         return Standing(
             "done", record.status if record.status == "ok" else f"not applicable: {record.reason}", record, whole
         )
-    return Standing("stale", "changed since: " + "; ".join(_differences(record.inputs, inputs)), record, whole)
+    changes = _differences(record.inputs, inputs)
+    state: Condition = "stale" if changes and all(only_code for _, only_code in changes) else "changed"
+    reason = "changed since: " + ("; ".join(text for text, _ in changes) or "how content keys are made")
+    return Standing(state, reason, record, whole)
 
 
 def to_run(found: Standing, overwrite: Overwrite) -> bool:
     """Whether an evaluator is run, given how it stands."""
-    if overwrite == "always":
-        return True
-    return found.state in ("missing", "stale") or (found.state == "failed" and overwrite == "failed")
+    return found.state in RUNS[overwrite]
 
 
-def _differences(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> list[str]:
-    """Which inputs changed, and for values (not hashes of code) from what to what."""
+def _differences(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> list[tuple[str, bool]]:
+    """Which inputs changed, for values (not hashes of code) from what to what; and whether it is code that changed."""
     before, after = _flat(old), _flat(new)
     changed = [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
-    return [
-        name
-        if name.endswith("code") or name.startswith("metric ")
-        else f"{name} ({before.get(name)} -> {after.get(name)})"
-        for name in changed
-    ] or ["how content keys are made"]
+    found = []
+    for name in changed:
+        code = is_code(name)
+        text = name if code else f"{name} ({before.get(name)} -> {after.get(name)})"
+        found.append((text, code and name in before and name in after))
+    return found
 
 
 def _flat(inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -207,57 +150,32 @@ def _flat(inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return found
 
 
-def remember_data(place: Place, choice: DataChoice, data: DatasetRecord) -> None:
-    """Keep what a data choice came to, so that a dry run knows it without opening the data."""
-    write_atomically(_data_path(place, choice), data.model_dump_json())
+def data_key(choice: Choice) -> str:
+    """Under which results keep what a choice of data came to."""
+    return content_key(cast(dict[str, JsonValue], choice.values()))
 
 
-def recall_data(place: Place, choice: DataChoice) -> DatasetRecord | None:
-    """What the data choice came to when it was last opened, or None."""
-    try:
-        return DatasetRecord.model_validate_json(_data_path(place, choice).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
+def write_plan(results: Results, cell: Cell, planned: Sequence[Planned]) -> None:
+    """Note what a cell consists of, adding to what was planned before."""
+    text = results.plan(cell.folder)
+    known = [] if text is None else read_plan(text)[1]
+    content = {**cell.values(), "evaluators": [
+        {"kind": each.kind, "attack": None if each.attack is None else str(each.attack), "metrics": list(each.metrics)}
+        for each in {each.name: each for each in [*known, *planned]}.values()
+    ]}  # fmt: skip
+    results.keep_plan(cell.folder, yaml.safe_dump(content, sort_keys=True))
 
 
-def _data_path(place: Place, choice: DataChoice) -> Path:
-    return place.results / "data" / f"{content_key({'choice': repr(choice)})}.json"
-
-
-def write_plan(place: Place, cell: Cell, planned: Sequence[Evaluator]) -> None:
-    """Note what a cell consists of, adding to what was planned before; among the artefacts, for paths may be in it."""
-    place.artefacts.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = place.artefacts / "plans" / f"{cell.folder}.yaml"
-    known = read_plan(path)[1] if path.exists() else []
-    data = cell.data
-    text = yaml.safe_dump({
-        "method": str(cell.method), "dataset": str(data.dataset), "public": data.public and str(data.public),
-        "size": data.size, "skip_corrupt": data.skip_corrupt, "preset": data.preset, "seed": data.seed,
-        "limit": data.limit, "device": cell.device,
-        "features": data.features and str(data.features), "scored_in": data.scored_in and str(data.scored_in),
-        "balanced": data.balanced, "weights": data.weights,
-        "evaluators": [
-            {"kind": each.kind, "attack": each.attack and str(each.attack), "metrics": list(each.metrics)}
-            for each in {each.name: each for each in [*known, *planned]}.values()
-        ],
-    }, sort_keys=True)  # fmt: skip
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        write_atomically(path, text)
-
-
-def read_plan(path: Path) -> tuple[Cell, list[Evaluator]]:
+def read_plan(text: str) -> tuple[Cell, list[Planned]]:
     """The cell and evaluators that `write_plan` noted."""
-    found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    public, features, scored_in = (
-        parse(found[name]) if found.get(name) else None for name in ("public", "features", "scored_in")
-    )
-    choice = DataChoice(
-        dataset=parse(found["dataset"]), public=public, size=found["size"], skip_corrupt=found["skip_corrupt"],
-        preset=found["preset"], seed=found["seed"], limit=found["limit"], features=features, scored_in=scored_in,
-        balanced=found.get("balanced", True), weights=found.get("weights"),
-    )  # fmt: skip
+    found = yaml.safe_load(text)
+    cell = Cell.read(found)
     planned = [
-        Evaluator(each["kind"], parse(each["attack"]) if each["attack"] else None, tuple(each["metrics"]))
+        Planned(
+            each["kind"],
+            choose("attacks", each["attack"], cell.choice.preset) if each["attack"] else None,
+            tuple(each["metrics"]),
+        )
         for each in found["evaluators"]
     ]
-    return Cell(parse(found["method"]), choice, cast(str, found["device"])), planned
+    return cell, planned

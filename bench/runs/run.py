@@ -4,22 +4,40 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import cast
 
-from bench.plugins.slug import slug
-from bench.results.records import DatasetRecord, Kind, Record, dumps
-from bench.results.store import content_key, write_atomically
+from bench.contract.preset import PRESETS
+from bench.plugins import registry
+from bench.plugins.spec import UsageError
+from bench.results.records import DatasetRecord, MetricRecord, Record, metric_record
+from bench.results.store import content_key
+from bench.runs.backend import Backend, Job, Outcome
 from bench.runs.display import Display
-from bench.runs.plan import RunSpec, Standing, record_path, remember_data, standing, to_run, work, write_plan
-from bench.runs.tasks import Evaluation, Fitted, Task, evaluate_task, fit_task, open_task
-from bench.runs.workers import Job, Outcome, Workers
-from bench.workbench.cell import Cell, DataChoice, Evaluator, Place, evaluator_inputs, plugin_record
+from bench.runs.plan import Standing, data_key, standing, to_run, work, write_plan
+from bench.runs.run_spec import RunSpec
+from bench.runs.tasks import (
+    NOTHING,
+    EvaluateTask,
+    Evaluation,
+    FitTask,
+    Fitted,
+    OpenTask,
+    evaluate_task,
+    fit_task,
+    open_task,
+)
+from bench.runs.workers import Workers
+from bench.types import Metric
+from bench.workbench.cell import Cell, Planned
+from bench.workbench.choice import Choice
+from bench.workbench.inputs import plugin_record, record_inputs
 from bench.workbench.machine import git_state, versions
-from bench.workbench.presets import PRESETS, PROBES, Preset
+from bench.workbench.place import Place
 from bench.workbench.workbench import drop_releases
 
 DATA_SECONDS = 24 * 3600.0  # decoding starts afresh after a stop, so a large set is never stopped by --timeout
@@ -27,10 +45,14 @@ DATA_SECONDS = 24 * 3600.0  # decoding starts afresh after a stop, so a large se
 
 @dataclass
 class Summary:
-    """What a run came to: all records of its cells, how many were computed now, and which data did not open."""
+    """What a run came to: all records of its cells, and how many were computed now.
+
+    `stale` counts those that earlier code computed and that were kept; `unopened` names data that did not open.
+    """
 
     records: list[Record] = field(default_factory=list)
     computed: int = 0
+    stale: int = 0
     unopened: list[str] = field(default_factory=list)
 
     @property
@@ -41,42 +63,49 @@ class Summary:
 
 def run(spec: RunSpec, place: Place, display: Display) -> Summary:
     """Do what is missing of `spec`, and return the records of all of it."""
-    notify = display.progress
-    with Workers(jobs=spec.jobs, memory=spec.memory, notify=notify) as workers:
-        scheduler = _Scheduler(spec, place, display, workers)
-        scheduler.start()
-        while (finished := workers.next()) is not None:
-            job, outcome = finished
-            display.finished(job.name, outcome)
-            scheduler.follow.pop(job.name)(outcome)
+    with closing(Workers(jobs=spec.jobs, memory=spec.memory, notify=display.progress)) as workers:
+        return execute(spec, place, display, workers)
+
+
+def execute(spec: RunSpec, place: Place, display: Display, backend: Backend) -> Summary:
+    """As `run`, on any back end."""
+    scheduler = _Scheduler(spec, place, display, backend)
+    scheduler.start()
+    while (finished := backend.next()) is not None:
+        job, outcome = finished
+        display.finished(job.name, outcome)
+        scheduler.follow.pop(job.name)(outcome)
     return scheduler.summary
 
 
 class _Scheduler:
     """Submits a job as soon as what it needs is there. `follow` says what to do with each job's outcome."""
 
-    def __init__(self, spec: RunSpec, place: Place, display: Display, workers: Workers) -> None:
-        self.spec, self.place, self.display, self.workers = spec, place, display, workers
+    def __init__(self, spec: RunSpec, place: Place, display: Display, backend: Backend) -> None:
+        self.spec, self.place, self.display, self.backend = spec, place, display, backend
+        self.results = place.results
         self.planned = work(spec)
         self.summary = Summary()
         self.follow: dict[str, Callable[[Outcome], None]] = {}
         self.waiting: dict[Cell, int] = {}
+        for evaluator in {each for planned in self.planned.values() for each in planned}:
+            described(evaluator.metrics)  # a metric that no record could describe shows before any work
 
     def start(self) -> None:
         """Open every choice of data; the rest follows."""
-        by_data: dict[DataChoice, list[Cell]] = {}
+        by_data: dict[Choice, list[Cell]] = {}
         for cell, planned in self.planned.items():
-            by_data.setdefault(cell.data, []).append(cell)
-            write_plan(self.place, cell, planned)
+            by_data.setdefault(cell.choice, []).append(cell)
+            write_plan(self.results, cell, planned)
         self.display.expect(len(by_data) + sum(1 + len(planned) for planned in self.planned.values()))
         for choice, part in by_data.items():
             name = f"{choice.dataset} seed {choice.seed}"
-            log = self.place.results / "logs" / f"data-{slug(choice.dataset.name)}.log"
-            argument = (choice, self.place, self.spec.device, max(1, (os.cpu_count() or 1) // self.spec.jobs))
-            job = Job(f"data {name}", open_task, argument, DATA_SECONDS, log)
-            self._submit(job, partial(self._opened, choice, part))
+            log = self.results.log(f"data-{choice.dataset.name}")
+            workers = max(1, (os.cpu_count() or 1) // self.spec.jobs)
+            task = OpenTask(choice, self.place, self.spec.device, workers)
+            self._submit(Job(f"data {name}", open_task, task, DATA_SECONDS, log), partial(self._opened, choice, part))
 
-    def _opened(self, choice: DataChoice, part: Sequence[Cell], outcome: Outcome) -> None:
+    def _opened(self, choice: Choice, part: Sequence[Cell], outcome: Outcome) -> None:
         if outcome.status != "ok":
             if "\n" in (outcome.reason or ""):  # the first line is already shown
                 self.display.message(f"{choice.dataset}: {outcome.reason}")
@@ -84,134 +113,135 @@ class _Scheduler:
             failed = Outcome(outcome.status, None, short, "data", outcome.seconds)
             for cell in part:
                 # Results that are there stay there: a disk that is not mounted must not cost a day's work.
-                stand = [standing(self.place, cell, each, None) for each in self.planned[cell]]
+                stand = [standing(self.results, cell, each, None) for each in self.planned[cell]]
+                lost = []
                 for found in stand:
-                    if found.state in ("done", "stale"):
+                    if found.state in ("missing", "failed"):
+                        lost.append(found.planned)
+                    else:
                         self._keep(cell, found)
-                self._give_up(
-                    cell, None, [each.evaluator for each in stand if each.state in ("missing", "failed")], failed
-                )
+                self._give_up(cell, None, lost, failed)
             self.summary.unopened.append(str(choice.dataset))
             return
         data = cast(DatasetRecord, outcome.value)
-        remember_data(self.place, choice, data)
+        self.results.keep_data(data_key(choice), data)
         for cell in part:
             missing = []
-            for evaluator in self.planned[cell]:
-                found = standing(self.place, cell, evaluator, data)
+            for planned in self.planned[cell]:
+                found = standing(self.results, cell, planned, data)
                 if to_run(found, self.spec.overwrite):
-                    missing.append(found.evaluator)
+                    missing.append(found.planned)
                 else:
                     self._keep(cell, found)
             if not missing:
                 self.display.skip(1)
                 continue
-            argument = (cell, self.place)
-            log = record_path(self.place, cell, missing[0]).with_name("fit.log")
-            job = Job(f"{_title(cell)} fit", fit_task, argument, self._timeout(), log)
+            log = self.results.log(cell.folder, "fit")
+            job = Job(f"{_title(cell)} fit", fit_task, FitTask(cell, self.place), self._timeout(), log)
             self._submit(job, partial(self._fitted, cell, data, missing))
 
-    def _fitted(self, cell: Cell, data: DatasetRecord, missing: Sequence[Evaluator], outcome: Outcome) -> None:
+    def _fitted(self, cell: Cell, data: DatasetRecord, missing: Sequence[Planned], outcome: Outcome) -> None:
         if outcome.status != "ok":
             self._give_up(cell, data, missing, outcome)
             return
         fitted = cast(Fitted, outcome.value)
         self.waiting[cell] = len(missing)
-        for evaluator in missing:
-            path = record_path(self.place, cell, evaluator)
+        for planned in missing:
             job = Job(
-                name=f"{_title(cell)} {evaluator.name}",
+                name=f"{_title(cell)} {planned.name}",
                 work=evaluate_task,
-                argument=Task(cell, self.place, evaluator),
+                argument=EvaluateTask(cell, self.place, planned),
                 timeout=self._timeout(),
-                log=path.with_suffix(".log"),
-                alone=evaluator.kind == "throughput",
+                log=self.results.log(cell.folder, planned.name),
+                alone=planned.evaluator.alone,
             )
-            self._submit(job, partial(self._evaluated, cell, data, evaluator, fitted))
+            self._submit(job, partial(self._evaluated, cell, data, planned, fitted))
 
-    def _evaluated(
-        self, cell: Cell, data: DatasetRecord, evaluator: Evaluator, fitted: Fitted, outcome: Outcome
-    ) -> None:
-        self._write(cell, data, evaluator, fitted, outcome)
+    def _evaluated(self, cell: Cell, data: DatasetRecord, planned: Planned, fitted: Fitted, outcome: Outcome) -> None:
+        self._write(cell, data, planned, fitted, outcome)
         self.waiting[cell] -= 1
         failed = {record.cell for record in self.summary.failures}
         if self.waiting[cell] == 0 and cell.folder not in failed and not self.spec.keep_releases:
-            drop_releases(cell, data, self.place)
+            keys = max(each.evaluator.keys(PRESETS[cell.choice.preset]) for each in self.planned[cell])
+            drop_releases(cell, data, self.results.store, keys)
 
-    def _give_up(self, cell: Cell, data: DatasetRecord | None, missing: Sequence[Evaluator], outcome: Outcome) -> None:
+    def _give_up(self, cell: Cell, data: DatasetRecord | None, missing: Sequence[Planned], outcome: Outcome) -> None:
         """Record the same outcome for all that can no longer run."""
         self.display.skip(len(missing) + (data is None))
-        for evaluator in missing:
-            self._write(cell, data, evaluator, None, outcome)
+        for planned in missing:
+            self._write(cell, data, planned, None, outcome)
 
     def _keep(self, cell: Cell, found: Standing) -> None:
         self.display.skip(1)
         if found.record is not None:
-            self.display.cached(f"{_title(cell)} {found.evaluator.name}")
+            self.display.cached(f"{_title(cell)} {found.planned.name}")
             self.summary.records.append(found.record)
+            self.summary.stale += found.state == "stale"
 
     def _write(
-        self, cell: Cell, data: DatasetRecord | None, evaluator: Evaluator, fitted: Fitted | None, outcome: Outcome
+        self, cell: Cell, data: DatasetRecord | None, planned: Planned, fitted: Fitted | None, outcome: Outcome
     ) -> None:
-        attack = evaluator.build(cell.data.preset)
-        inputs = {} if data is None else evaluator_inputs(cell, data, evaluator)
-        result = outcome.value if isinstance(outcome.value, Evaluation) else Evaluation({}, {}, {}, {}, {}, {}, {})
+        inputs = {} if data is None else record_inputs(cell, data, planned)
+        result = outcome.value if isinstance(outcome.value, Evaluation) else NOTHING
         if result.broken:
             reason = "; ".join(f"{name}: {text}" for name, text in result.broken.items())
             outcome = replace(outcome, status="failed", phase="judge", reason=reason)
+        evaluator = planned.evaluator
         record = Record(
             status=outcome.status,
             phase=outcome.phase,
             reason=_public_reason(outcome, data),
             cell=cell.folder,
-            evaluator=evaluator.name,
-            kind=evaluator.kind,
-            method=plugin_record("methods", cell.method, cell.build()),
-            attack=None if evaluator.attack is None or attack is None
-            else plugin_record("attacks", evaluator.attack, attack),
+            evaluator=planned.name,
+            kind=planned.kind,
+            method=plugin_record(cell.method),
+            attack=None if planned.attack is None else plugin_record(planned.attack),
             dataset=data,
             claim=None if fitted is None else fitted.claim,
             scheme={} if fitted is None else dict(fitted.notes),
             threat_model=dict(result.threat_model),
-            preset=cell.data.preset,
-            seed=cell.data.seed,
-            keys=_keys(evaluator.kind, PRESETS[cell.data.preset]),
-            limit=cell.data.limit,
+            choice=cell.choice.shown(),
+            device=cell.device,
+            keys=evaluator.keys(PRESETS[cell.choice.preset]),
+            metrics=described(planned.metrics),
             scores=dict(result.scores),
             not_applicable=dict(result.not_applicable),
             details=dict(result.details),
+            pictures={name: picture.caption for name, picture in sorted(result.pictures.items())},
             seconds={**result.seconds, "wall": outcome.seconds},
-            hardware={**result.hardware, "jobs": 1 if evaluator.kind == "throughput" else self.spec.jobs},
+            hardware={**result.hardware, "jobs": 1 if evaluator.alone else self.spec.jobs},
             versions=versions(),
             git=git_state(),
             key=content_key(inputs),
             inputs=inputs,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
-        )  # fmt: skip
-        path = record_path(self.place, cell, evaluator)
-        path.with_suffix(".png").unlink(missing_ok=True)
-        if result.picture is not None and data is not None and data.shareable:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.with_suffix(".png").write_bytes(result.picture)
-        write_atomically(path, dumps(record))
+        )
+        self.results.keep(record, {name: picture.png for name, picture in result.pictures.items()})
         self.summary.records.append(record)
         self.summary.computed += 1
 
     def _submit(self, job: Job, follow: Callable[[Outcome], None]) -> None:
         self.follow[job.name] = follow
-        self.workers.submit(job)
+        self.backend.submit(job)
 
     def _timeout(self) -> float:
         return self.spec.timeout if self.spec.timeout is not None else PRESETS[self.spec.preset].timeout
 
 
-def _keys(kind: Kind, preset: Preset) -> int:
-    """Under how many keys an evaluator of that kind looks at releases."""
-    several: dict[Kind, int] = {
-        "attack": preset.keys, "membership": preset.keys, "utility": preset.utility_keys,
-        "throughput": preset.repeats, "linear-probe": PROBES,
-    }  # fmt: skip
-    return several.get(kind, 1)
+def described(metrics: Iterable[str]) -> dict[str, MetricRecord]:
+    """What a record says of the metrics that it was asked for, by the names in the record.
+
+    Raises:
+        UsageError: A metric that tables could not show.
+    """
+    found = {}
+    for name in metrics:
+        cls = registry.load("metrics", name)
+        try:
+            found[cast("type[Metric[object]]", cls).name] = metric_record(cls)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"metric {name}: {error}") from error
+    return found
 
 
 def _public_reason(outcome: Outcome, data: DatasetRecord | None) -> str | None:
@@ -234,5 +264,5 @@ def scrub(text: str) -> str:
 
 
 def _title(cell: Cell) -> str:
-    seed = f" seed {cell.data.seed}" if cell.data.seed else ""
-    return f"{cell.data.dataset}{seed} | {cell.method.shown}"
+    seed = f" seed {cell.choice.seed}" if cell.choice.seed else ""
+    return f"{cell.choice.dataset}{seed} | {cell.method.spec.shown}"

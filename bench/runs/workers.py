@@ -16,9 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self
 
 import psutil
 
@@ -27,45 +24,13 @@ from bench.contract.seal import ContractError
 from bench.contract.source import DataError
 from bench.plugins.spec import UsageError
 from bench.progress import LOGGER, Forwarder
+from bench.runs.backend import Job, Outcome
 from bench.shadowing import ShadowedError
 from bench.types import NotApplicable
 from bench.workbench.machine import cores
 
-Status = Literal["ok", "not-applicable", "failed", "timed-out"]
 _POLL_SECONDS = 0.2
 _LINGER_SECONDS = 5.0
-
-
-@dataclass(frozen=True)
-class Job:
-    """A function to call in a worker.
-
-    Args:
-        name: For display.
-        work: Module-level function of no arguments but `argument`; result and argument travel between processes.
-        argument: What it is called with.
-        timeout: Seconds before it is stopped.
-        log: File that takes what the worker prints.
-        alone: Run it while nothing else runs (timings).
-    """
-
-    name: str
-    work: Callable[[object], object]
-    argument: object
-    timeout: float
-    log: Path
-    alone: bool = False
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a job: `value` if ok, else the reason and the stage it was in."""
-
-    status: Status
-    value: object
-    reason: str | None
-    phase: str | None
-    seconds: float
 
 
 @dataclass(eq=False)
@@ -78,7 +43,7 @@ class _Running:
 
 
 class Workers:
-    """At most `jobs` worker processes. Submit jobs, then take outcomes as they come; leaving the block kills the rest.
+    """At most `jobs` worker processes on this machine (a `bench.runs.backend.Backend`).
 
     Args:
         jobs: How many run at a time.
@@ -97,12 +62,12 @@ class Workers:
         self._waiting: deque[Job] = deque()
         self._running: list[_Running] = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def close(self) -> None:
+        """Stop what is running, and start nothing more."""
+        self._waiting.clear()
         for running in self._running:
             _kill(running.process)
+        self._running.clear()
 
     def submit(self, job: Job) -> None:
         """Queue a job."""

@@ -61,7 +61,7 @@ def standardise(original: Tensor, released: Tensor, *, floor: float = 0.0) -> tu
 
 
 def hardly_varying(original: Tensor) -> bool:
-    """Whether the original (n, ...) has columns that vary less than `VARYING` of the most varying one."""
+    """Whether the original (n, ...) has columns that vary less than `VARYING` of the most varying column."""
     return not bool(_varies(original.flatten(1).to(torch.float64).std(dim=0, correction=0), VARYING).all())
 
 

@@ -30,9 +30,9 @@ def nearest(a: Tensor, b: Tensor, *, block: int = BLOCK) -> Tensor:
     """Distance of each row of a (n, d) to the nearest row of b (m, d), (n,) float64, exact as differences in float64.
 
     Products in float32 only sift: with E the proven bound of their error, the nearest row is among those within 2 E of
-    the least; these are measured by their differences. Rows with more than `FEW` such candidates in a block are sifted
-    again in float64, where repeated rows of b count once, and if that does not help (many rows at nearly one place),
-    measured against all of b.
+    the least; these are measured by their differences. Rows with more than `FEW` candidates for the least in a block
+    are sifted again in float64, where repeated rows of b count once, and if that does not help (many rows at nearly one
+    place), measured against all of b.
     """
     a, b = a.to(torch.float64), b.to(torch.float64)
     found = torch.full((len(a),), torch.inf, dtype=torch.float64, device=a.device)

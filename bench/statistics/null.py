@@ -40,7 +40,7 @@ class Null:
     Args:
         mean: The expected figure.
         low, high: 95 % of the figures.
-        p: Probability of a figure at least as far out as the observed one: twice that of its tail, at most 1.
+        p: Probability of a figure at least as far out as the observed figure: twice that of its tail, at most 1.
     """
 
     mean: float
@@ -96,7 +96,7 @@ class Layout:
 
 
 def tries_until_held(members: Bools) -> int:
-    """How many random columns of (s, c) bool to go through until every one of the s data samples surely holds one.
+    """How many random columns of (s, c) bool to go through until each of the s data samples surely holds one of them.
 
     A sample misses them all once in 2^20 times at most. Half of the people may have a small share of all rows or links:
     where that is below one in a hundred, `MOST_TRIES` have to do.
@@ -268,10 +268,11 @@ class Draws:
 def permutation_p(own: Sequence[float], permuted: Sequence[Sequence[float]], *, seed: int) -> float:
     """Two-sided p of a mean over keys among the means that take, for each key, its own figure or one of its permuted.
 
-    Under chance a key's own figure and its permuted ones are alike, so that every such choice is as likely to be the
-    observed one: the test is exact for any scores. `MEANS` random choices stand for all of them, and the observed mean
-    counts as one more, so that p errs upwards. Where none of them comes near it, p is a bound in closed form, if that
-    is lower: with the few tries that a verdict allows for (findings, attacks), 2 / (1 + `MEANS`) may be too coarse.
+    Under chance a key's own figure and its permuted figures are alike, so that each of these choices is as likely to be
+    the observed choice: the test is exact for any scores. `MEANS` random choices stand for all of them, and the
+    observed mean counts as one more, so that p errs upwards. Where none of them comes near it, p is a bound in closed
+    form, if that is lower: with the few tries that a verdict allows for (findings, attacks), 2 / (1 + `MEANS`) may be
+    too coarse.
 
     Args:
         own: One figure a key.
@@ -285,7 +286,7 @@ def permutation_p(own: Sequence[float], permuted: Sequence[Sequence[float]], *, 
 
 
 def _least_bound(table: Tensor) -> float:
-    """A bound on the chance that one figure of each row, drawn at random, have a sum of at most that of the first ones.
+    """A bound on the chance that one figure of each row, drawn at random, sum to at most what the first figures do.
 
     Chernoff's: for any t >= 0, the product over the rows of the mean of exp(-t (figure - first)). The least of some t.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.results.store import Artefact, Inputs
-from bench.workbench.cell import fit_inputs
+from bench.workbench.inputs import fit_inputs
 from bench.workbench.workbench import Workbench
 
 

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import cast
 
 import torch
 from pydantic import JsonValue
 
+from bench.contract.preset import PRESETS
 from bench.contract.source import DataError, Source
 from bench.data.prepare import Prepared, prepare
 from bench.data.scorable import scorable
 from bench.data.splits import Splits, split
 from bench.features.space import Space, digest, open_space, read_splits
-from bench.plugins import registry
-from bench.plugins.spec import PluginSpec, parameters, parse
+from bench.plugins.chosen import choose
+from bench.plugins.spec import parameters
 from bench.progress import report, stage
 from bench.results.records import DatasetRecord
 from bench.seeds import derive
-from bench.workbench.cell import DataChoice, Place
-from bench.workbench.presets import PRESETS
+from bench.workbench.choice import Choice
+from bench.workbench.place import Place
 
 
 def open_data(
-    choice: DataChoice, place: Place, device: torch.device, *, workers: int = 0
+    choice: Choice, place: Place, device: torch.device, *, workers: int = 0
 ) -> tuple[Splits, DatasetRecord, Space | None]:
     """The splits of a data choice, prepared on first use, and what a record says about them.
 
@@ -31,10 +31,11 @@ def open_data(
     `scored_in`, None without one.
     """
     preset = PRESETS[choice.preset]
-    source, private = _prepared(choice.dataset, choice, place, workers)
-    public_spec = choice.public or parse(source.public)
-    own = public_spec.name == source.name and public_spec.argument is None
-    public = None if own else _prepared(public_spec, choice, place, workers)[1]
+    source = choice.dataset.plugin
+    private = _prepared(source, choice, place, workers)
+    chosen = choice.public or choose("datasets", source.public, choice.preset)
+    own = chosen.name == source.name and chosen.spec.argument is None
+    public = None if own else _prepared(chosen.plugin, choice, place, workers)
     if public is not None and public.samples.shape[1:] != private.samples.shape[1:]:
         raise DataError(
             f"{private.name} has rows of shape {private.samples.shape[1:]}, its public set {public.name} of shape "
@@ -62,7 +63,6 @@ def open_data(
         shareable=private.shareable and (public is None or public.shareable),
         skipped=private.skipped + (public.skipped if public is not None else 0),
         notes=notes,
-        balanced=choice.balanced,
     )
     if choice.features is None and choice.scored_in is None:
         return splits, record, None
@@ -70,19 +70,18 @@ def open_data(
 
 
 def _seen(
-    choice: DataChoice, place: Place, device: torch.device, splits: Splits, record: DatasetRecord, private: Prepared,
+    choice: Choice, place: Place, device: torch.device, splits: Splits, record: DatasetRecord, private: Prepared,
     public: Prepared,
 ) -> tuple[Splits, DatasetRecord, Space | None]:  # fmt: skip
     """The same through the extractor of the choice."""
-    written = choice.features or choice.scored_in
-    assert written is not None
+    assert choice.extractor is not None
     if splits.private.samples.ndim != 4:
         raise DataError(
             f"{record.name} is a table: its rows are vectors already, so leave out --features and --scored-in"
         )
     rows: dict[str, JsonValue] = {"data": public.fingerprint, "rows": digest([torch.from_numpy(splits.rows["public"])])}
     space = open_space(
-        written, splits.public.to(device), rows=rows, preset=choice.preset, seed=derive(choice.seed, "features"),
+        choice.extractor, splits.public.to(device), rows=rows, seed=derive(choice.seed, "features"),
         cache=place.cache,
     )  # fmt: skip
     if choice.features is None:
@@ -93,11 +92,9 @@ def _seen(
     return splits, record.model_copy(update=changed), None
 
 
-def _prepared(spec: PluginSpec, choice: DataChoice, place: Place, workers: int) -> tuple[Source, Prepared]:
-    source = cast(Source, registry.build("datasets", spec, choice.preset))
+def _prepared(source: Source, choice: Choice, place: Place, workers: int) -> Prepared:
     stage(f"prepare {source.name}")
-    prepared = prepare(
+    return prepare(
         source, roots=place.roots, cache=place.cache, size=choice.size, workers=workers,
         skip_corrupt=choice.skip_corrupt, report=partial(report, f"prepare {source.name}"),
     )  # fmt: skip
-    return source, prepared

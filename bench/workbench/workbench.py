@@ -10,6 +10,7 @@ from typing import Self, TypeVar
 import torch
 from torch import Tensor
 
+from bench.contract.preset import PRESETS, Preset
 from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
 from bench.data.splits import balanced_rows
 from bench.features.space import Space
@@ -19,17 +20,17 @@ from bench.results.records import DatasetRecord
 from bench.results.store import Artefact, Store
 from bench.seeds import derive
 from bench.types import Dataset, Key, Method, Release, Scheme
-from bench.workbench.cell import Cell, Place, fit_inputs, release_inputs, to_fit
+from bench.workbench.cell import Cell
+from bench.workbench.inputs import fit_inputs, release_inputs, to_fit
 from bench.workbench.open_data import open_data
-from bench.workbench.presets import PRESETS, PROBES, Preset
+from bench.workbench.place import Place
 
 T = TypeVar("T")
 
 
-def drop_releases(cell: Cell, data: DatasetRecord, place: Place) -> None:
-    """Delete a cell's stored releases; they can be made again from the scheme."""
-    preset, store = PRESETS[cell.data.preset], Store(place.artefacts)
-    for number in range(max(preset.keys, preset.utility_keys, PROBES)):
+def drop_releases(cell: Cell, data: DatasetRecord, store: Store, keys: int) -> None:
+    """Delete a cell's stored releases under the first `keys` keys; they can be made again from the scheme."""
+    for number in range(keys):
         store.drop("releases", release_inputs(cell, data, number))
 
 
@@ -37,8 +38,8 @@ def drop_releases(cell: Cell, data: DatasetRecord, place: Place) -> None:
 class Workbench:
     """One cell ready for its evaluators, all tensors on the cell's device.
 
-    `task` names the finding whose balanced rows `private` holds; None where it holds the whole private set. `space`
-    is that of `DataChoice.scored_in`; None without one. `natural` holds the labels of the whole private set before a
+    `finding` names the finding whose balanced rows `private` holds; None where it holds the whole private set. `space`
+    is that of `Choice.scored_in`; None without one. `natural` holds the labels of the whole private set before a
     surplus was withheld; None where none was.
     """
 
@@ -51,7 +52,7 @@ class Workbench:
     test: Dataset
     record: DatasetRecord
     store: Store
-    task: str | None = None
+    finding: str | None = None
     space: Space | None = None
     natural: Tensor | None = None
 
@@ -59,11 +60,11 @@ class Workbench:
     def open(cls, cell: Cell, place: Place) -> Self:
         """Load what the cell needs; the data are prepared if they are not yet."""
         device = torch.device(cell.device)
-        splits, record, space = open_data(cell.data, place, device)
+        splits, record, space = open_data(cell.choice, place, device)
         return cls(
-            cell=cell, preset=PRESETS[cell.data.preset], method=cell.build(),
+            cell=cell, preset=PRESETS[cell.choice.preset], method=cell.method.plugin,
             public=splits.public.to(device), private=splits.private.to(device), control=splits.control.to(device),
-            test=splits.test.to(device), record=record, store=Store(place.artefacts), space=space,
+            test=splits.test.to(device), record=record, store=place.results.store, space=space,
             natural=None if splits.natural is None else splits.natural.to(device),
         )  # fmt: skip
 
@@ -74,7 +75,7 @@ class Workbench:
 
     def seed(self, *names: str | int) -> int:
         """A seed of this cell by name."""
-        return derive(self.cell.data.seed, *names)
+        return derive(self.cell.choice.seed, *names)
 
     def scheme(self) -> Scheme:
         """The method fitted on the public data, from the store or fresh."""
@@ -89,11 +90,11 @@ class Workbench:
         artefact = self.store.ensure("schemes", fit_inputs(self.cell, self.record), fit)
         return self.method.load({name: tensor.to(self.device) for name, tensor in artefact.tensors.items()})
 
-    def tasks(self) -> list[Self]:
+    def findings_apart(self) -> list[Self]:
         """This cell cut to the labelled, class-balanced rows of one finding (or of all exclusive classes) at a time.
 
-        The findings with most rows come first, at most `preset.label_tasks` of them. What is left is what a data owner
-        publishes for that task (Syfer, section 5).
+        The findings with most rows come first, at most `preset.label_findings` of them. What is left is what a data
+        owner publishes for that finding (Syfer, section 5).
         """
         whole = self.private
         if whole.labels is None or not whole.findings:
@@ -109,8 +110,8 @@ class Workbench:
             if len(rows):
                 findings = tuple(whole.findings[k] for k in columns)
                 part = replace(whole.take(rows), labels=labels[rows], findings=findings)
-                found.append(replace(self, private=part, task=name))
-        return sorted(found, key=lambda part: -len(part.private))[: self.preset.label_tasks]
+                found.append(replace(self, private=part, finding=name))
+        return sorted(found, key=lambda part: -len(part.private))[: self.preset.label_findings]
 
     def key(self, scheme: Scheme, number: int) -> Key:
         """The data owner's key of that number. Another method, or other parameters, get others.
@@ -142,7 +143,7 @@ class Workbench:
             present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
             return Artefact(present, {"seconds": time.perf_counter() - start})
 
-        if self.task is None:
+        if self.finding is None:
             artefact = self.store.ensure("releases", release_inputs(self.cell, self.record, number), make)
         else:
             artefact = make()  # used once
@@ -157,7 +158,7 @@ class Workbench:
     def vectors(self, samples: Tensor) -> Tensor:
         """Rows (n, ...) as vectors (n, d) float32, for evaluators that work on those.
 
-        Images are read by the extractor of `DataChoice.scored_in`; without one, they are flattened.
+        Images are read by the extractor of `Choice.scored_in`; without one, they are flattened.
 
         Raises:
             NotApplicable: Released rows of another shape than the images that the extractor reads.

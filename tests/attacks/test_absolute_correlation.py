@@ -2,11 +2,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from made.datasets import unlabelled
 from made.keyless import Keyless
 
 from attacks.absolute_correlation import AbsoluteCorrelation
 from bench.eve.unmixing import _non_negative
-from bench.types import Dataset, NotApplicable, Release, View
+from bench.types import NotApplicable, Release, View
 from methods.identity import Identity
 from methods.instahide import InstaHide
 from methods.noise import Noise
@@ -16,7 +17,7 @@ def images(n=40, side=16, seed=0):
     """Images that share a bright left half, each with a texture of its own."""
     samples = 0.6 * torch.rand(n, 1, side, side, generator=torch.Generator().manual_seed(seed))
     samples[..., : side // 2] += 0.4
-    return Dataset("made", samples, None, None, (), False, True)
+    return unlabelled(samples)
 
 
 def scored(attack, method, private, public=None):
@@ -78,7 +79,7 @@ def test_noise_stays_at_chance():
 
 def test_identity_of_a_table_with_both_signs_is_fully_reidentified():
     source = torch.Generator().manual_seed(0)
-    table = Dataset("made", torch.randn(40, 64, generator=source), None, None, (), False, True)
+    table = unlabelled(torch.randn(40, 64, generator=source))
     assert recall(*scored(AbsoluteCorrelation(), Identity(), table, table)[:2]) == 1
 
 

@@ -3,14 +3,15 @@ import math
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made.datasets import unlabelled
 
 from attacks.chance import Chance, HashScores
-from bench.types import Dataset, Release, View
+from bench.types import Release, View
 from methods.identity import Identity
 
 
 def scores(n=20, m=30, seed=0):
-    rows = Dataset("made", torch.rand(n, 4), None, None, (), False, True)
+    rows = unlabelled(torch.rand(n, 4))
     attacker = Chance().fit(View(rows, Identity().fit(rows, 0), rows, rows), seed)
     return attacker.score(Release(torch.rand(m, 4), None, None))
 

@@ -3,65 +3,56 @@ from dataclasses import replace
 
 import pytest
 import torch
-from made.keyless import Keyless
+from made.datasets import unlabelled
+from made.keyless import Keyless, Unlinked
+from made.shuffled_game import play
 from made.spots import images
 
 from attacks import contrastive
 from attacks.contrastive import Contrastive
-from bench.types import Dataset, NotApplicable, Release, View, paired
+from bench.types import NotApplicable, Release, View, paired
 from methods.dauntless import Dauntless
 from methods.dp_simple import DPSimple
 from methods.identity import Identity
 from methods.noise import Noise
 from methods.random_layers import RandomLayers
 
-
-def top_1(attack, method, private, seed=0):
-    """Share of released rows whose best candidate is the right one, after a shuffle, under a key never seen."""
-    scheme = method.fit(private, 0)
-    attacker = attack.fit(View(private, scheme, private, private), seed)
-    order = torch.randperm(len(private), generator=torch.Generator().manual_seed(5))
-    sealed = Release(scheme.sample_key(7).release(private).samples[order], None, None)
-    scores = attacker.score(sealed).block(slice(None), slice(None))
-    return float((scores.argmax(dim=0) == order).float().mean())
-
-
 SMALL = Contrastive(steps=150, batch=64, width=32, depth=1)
 
 
 def test_dauntless_is_reidentified_under_unseen_keys():
     # One of 64 right by chance: Poisson(1), above 9 less than once in a million.
-    assert top_1(SMALL, Dauntless(patch_size=8), images()) > 9 / 64
+    assert play(SMALL, Dauntless(patch_size=8), images()).top_1 > 9 / 64
 
 
 def test_identity_is_fully_reidentified_long_before_the_last_step(caplog):
     with caplog.at_level("INFO", "bench.progress"):
-        assert top_1(SMALL, Identity(), images()) == 1
+        assert play(SMALL, Identity(), images()).top_1 == 1
     assert "step 150/150" not in caplog.text
 
 
 def test_noise_stays_at_chance():
     # 300 rows, one right by chance: Poisson(1), above 9 less than once in a million.
-    assert top_1(Contrastive(steps=30, batch=64, width=32, depth=1), Noise(), images(300)) <= 9 / 300
+    assert play(Contrastive(steps=30, batch=64, width=32, depth=1), Noise(), images(300)).top_1 <= 9 / 300
 
 
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_the_scale_of_a_release_does_not_matter(factor):
     private = images()
-    far = Dataset("made", private.samples * factor, None, None, (), False, True)
-    assert top_1(SMALL, Identity(), far) == 1
+    far = unlabelled(private.samples * factor)
+    assert play(SMALL, Identity(), far).top_1 == 1
 
 
 def test_vectors_are_read_as_single_tokens():
-    table = Dataset("made", torch.rand(64, 12, generator=torch.Generator().manual_seed(0)), None, None, (), False, True)
-    assert top_1(SMALL, DPSimple(scale=0.05), table) > 0.9
+    table = unlabelled(torch.rand(64, 12, generator=torch.Generator().manual_seed(0)))
+    assert play(SMALL, DPSimple(scale=0.05), table).top_1 > 0.9
 
 
 @pytest.mark.parametrize("encoder", ["vit", "resnet18"])
 def test_other_encoders_read_images(encoder):
     attack = Contrastive(encoder, 60, batch=32, width=16, depth=1, relations=False, learning_rate=5e-3)
     # One of 32 right by chance: Poisson(1), above 9 less than once in a million.
-    assert top_1(attack, Identity(), images(32, side=8)) > 9 / 32
+    assert play(attack, Identity(), images(32, side=8)).top_1 > 9 / 32
 
 
 @pytest.mark.parametrize("encoder", ["sau", "vit", "resnet18"])
@@ -75,10 +66,10 @@ def test_a_release_may_have_another_shape_than_the_images(encoder):
 def test_relations_reach_five_random_layers_where_towers_without_them_do_not():
     coarse = torch.randn(64, 1, 4, 4, generator=torch.Generator().manual_seed(0))
     smooth = 0.5 + 0.2 * torch.nn.functional.interpolate(coarse, size=(16, 16), mode="bicubic")
-    private = Dataset("made", smooth, None, None, (), False, True)
+    private = unlabelled(smooth)
     attack = Contrastive(steps=40, batch=64, width=32, depth=1, learning_rate=5e-3)
     found = {
-        relations: top_1(replace(attack, relations=relations), RandomLayers(depth=5, patch_size=8), private)
+        relations: play(replace(attack, relations=relations), RandomLayers(depth=5, patch_size=8), private).top_1
         for relations in (True, False)
     }
     # One of 64 right by chance: Poisson(1), above 9 less than once in a million.
@@ -109,7 +100,7 @@ def test_a_solved_run_says_so():
 def test_a_set_larger_than_the_limit_is_scored_in_parts(monkeypatch):
     monkeypatch.setattr(contrastive, "SET_ROWS", 40)
     # One of 64 right by chance: Poisson(1), above 9 less than once in a million.
-    assert top_1(SMALL, Identity(), images()) > 9 / 64
+    assert play(SMALL, Identity(), images()).top_1 > 9 / 64
 
 
 def test_parts_of_a_set_have_nearly_equal_sizes(monkeypatch):
@@ -161,13 +152,6 @@ class Shrinking(Pairing):
         return paired(private.samples[:, :, :8], None)
 
 
-class Sampling(Pairing):
-    """Releases rows without links."""
-
-    def release(self, private):
-        return Release(private.samples, None, None)
-
-
 def test_several_raw_rows_may_share_a_released_row():
     private = images(32)
     attacker = Contrastive(steps=100, batch=16, width=32, depth=1).fit(View(private, Pairing(), private, private), 0)
@@ -181,12 +165,12 @@ def test_several_raw_rows_may_share_a_released_row():
 def test_releases_without_links_are_not_applicable():
     private = images(8)
     with pytest.raises(NotApplicable, match="learns from links"):
-        SMALL.fit(View(private, Sampling(), private, private), 0)
+        SMALL.fit(View(private, Unlinked(), private, private), 0)
 
 
 @pytest.mark.parametrize("encoder", ["vit", "resnet18"])
 def test_an_encoder_of_images_on_a_table_is_not_applicable(encoder):
-    table = Dataset("made", torch.rand(8, 12), None, None, (), False, True)
+    table = unlabelled(torch.rand(8, 12))
     with pytest.raises(NotApplicable, match="use encoder=sau"):
         Contrastive(encoder=encoder).fit(View(table, Identity().fit(table, 0), table, table), 0)
 
@@ -201,7 +185,7 @@ def test_training_leaves_the_global_random_numbers_alone():
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"encoder": "vgg"}, "one of sau, vit, resnet18, got 'vgg'"),
+        ({"encoder": "vgg"}, "one of sau, vit, resnet18; got 'vgg'"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"patience": 0}, "patience must be at least 1, got 0"),
         ({"batch": 1}, "batch must be at least 2, got 1"),

@@ -3,10 +3,12 @@ import math
 import pytest
 import torch
 from made import spots
-from made.keyless import Keyless
+from made.datasets import unlabelled
+from made.keyless import Unlinked
+from made.shuffled_game import play, shuffled
 
 from attacks.leverage import Leverage, leverage_scores, ranks
-from bench.types import Dataset, NotApplicable, Release, View, paired
+from bench.types import NotApplicable, View, paired
 from methods.dauntless import Dauntless
 from methods.identity import Identity
 from methods.instahide import InstaHide
@@ -24,51 +26,37 @@ def images(n=80, side=16, seed=0):
     return spotted
 
 
-def sealed_of(scheme, private):
-    """A shuffled release under a key that Eve has not seen, and who stands where."""
-    order = torch.randperm(len(private), generator=torch.Generator().manual_seed(5))
-    return Release(scheme.sample_key(7).release(private).samples[order], None, None), order
-
-
-def matched(attack, method, private):
-    """How many released rows have the right candidate as their best."""
-    scheme = method.fit(private, 0)
-    attacker = attack.fit(View(private, scheme, private, private), 0)
-    sealed, order = sealed_of(scheme, private)
-    return int((attacker.score(sealed).block(slice(None), slice(None)).argmax(dim=0) == order).sum())
-
-
 def test_dauntless_is_broken_by_leverage_scores():
-    assert matched(Leverage(), Dauntless(patch_size=4), images()) == 80
+    assert play(Leverage(), Dauntless(patch_size=4), images()).matched == 80
 
 
 def test_dauntless_is_broken_by_ridges_with_fewer_rows_than_numbers_a_patch():
-    assert matched(Leverage(), Dauntless(patch_size=8), images(40)) == 40
+    assert play(Leverage(), Dauntless(patch_size=8), images(40)).matched == 40
 
 
 @pytest.mark.parametrize("depth", [1, 3])
 def test_random_layers_are_broken(depth):
-    assert matched(Leverage(), RandomLayers(depth=depth, patch_size=8), images(side=32)) >= 76
+    assert play(Leverage(), RandomLayers(depth=depth, patch_size=8), images(side=32)).matched >= 76
 
 
 def test_identity_is_fully_reidentified():
-    assert matched(Leverage(keys=2), Identity(), images()) == 80
+    assert play(Leverage(keys=2), Identity(), images()).matched == 80
 
 
 def test_a_table_is_read_as_chunks():
-    table = Dataset("made", torch.rand(60, 12, generator=torch.Generator().manual_seed(0)), None, None, (), False, True)
-    assert matched(Leverage(keys=2), Identity(), table) == 60
+    table = unlabelled(torch.rand(60, 12, generator=torch.Generator().manual_seed(0)))
+    assert play(Leverage(keys=2), Identity(), table).matched == 60
 
 
 def test_noise_stays_at_chance():
-    assert matched(Leverage(keys=3), Noise(), images(200)) <= CHANCE
+    assert play(Leverage(keys=3), Noise(), images(200)).matched <= CHANCE
 
 
 def test_first_constituents_are_what_it_looks_for_in_mixtures():
     private = images(60)
     scheme = InstaHide(k=2).fit(private, 0)
     attacker = Leverage(keys=3).fit(View(private, scheme, private, private), 0)
-    assert attacker.score(sealed_of(scheme, private)[0]).shape == (60, 60)
+    assert attacker.score(shuffled(scheme, private)[0]).shape == (60, 60)
 
 
 def test_invertible_maps_leave_plain_scores_alone_and_ridge_scores_not():
@@ -113,7 +101,7 @@ def test_any_block_has_the_bits_of_the_whole_and_the_same_seed_the_same_scores()
     private = images(40)
     scheme = RandomLayers(depth=1, patch_size=4).fit(private, 0)
     view = View(private, scheme, private, private)
-    sealed = sealed_of(scheme, private)[0]
+    sealed = shuffled(scheme, private)[0]
     one, same, other = (Leverage(keys=2).fit(view, seed).score(sealed) for seed in (1, 1, 2))
     whole = one.block(slice(None), slice(None))
     assert torch.equal(one.block(slice(3, 17), slice(5, 40)), whole[3:17, 5:40])
@@ -129,17 +117,10 @@ def test_the_notes_name_the_layout():
     assert notes["mean reciprocal rank on a simulated key"] == 1
 
 
-class Sampling(Keyless):
-    """Releases rows without links."""
-
-    def release(self, private):
-        return Release(private.samples, None, None)
-
-
 def test_releases_without_links_are_not_applicable():
     private = images(8)
     with pytest.raises(NotApplicable, match="learns from links"):
-        Leverage().fit(View(private, Sampling(), private, private), 0)
+        Leverage().fit(View(private, Unlinked(), private, private), 0)
 
 
 def test_single_rows_are_not_applicable():

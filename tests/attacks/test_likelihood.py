@@ -3,6 +3,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from made.datasets import unlabelled
 from made.keyless import Keyless
 
 from attacks.likelihood import Likelihood, StatedAttacker
@@ -30,7 +31,7 @@ SMALL = Likelihood(keys=8)
 
 
 def rows(*shape, seed=0):
-    return Dataset("made", torch.rand(*shape, generator=generator(seed)), None, None, (), False, True)
+    return unlabelled(torch.rand(*shape, generator=generator(seed)))
 
 
 def attacked(scheme, private, attack=SMALL, key=7):

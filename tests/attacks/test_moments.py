@@ -2,11 +2,14 @@ import math
 
 import pytest
 import torch
+from made.datasets import unlabelled
+from made.keyless import Unlinked
+from made.shuffled_game import play
 from made.spots import images
 
 from attacks.moments import Moments, Reading, moments
 from bench.eve.layouts import Layout
-from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View, paired
+from bench.types import Key, NotApplicable, Release, Scheme, View, paired
 from methods.dauntless import Dauntless
 from methods.identity import Identity
 from methods.neuracrypt import NeuraCrypt
@@ -17,51 +20,42 @@ SMALL = Moments(steps=80, batch=32, width=32, learning_rate=0.01)
 CHANCE = 9
 
 
-def matched(attack, scheme, private):
-    """How many released rows have the right candidate as their best, and the attacker."""
-    attacker = attack.fit(View(private, scheme, private, private), 0)
-    order = torch.randperm(len(private), generator=torch.Generator().manual_seed(5))
-    sealed = Release(scheme.sample_key(7).release(private).samples[order], None, None)
-    scores = attacker.score(sealed).block(slice(None), slice(None))
-    return int((scores.argmax(dim=0) == order).sum()), attacker
-
-
 def test_identity_is_fully_reidentified():
     private = images()
-    assert matched(SMALL, Identity().fit(private, 0), private)[0] >= 62
+    assert play(SMALL, Identity(), private).matched >= 62
 
 
 def test_dauntless_is_read_in_place_and_reidentified():
     private = images()
-    found, attacker = matched(SMALL, Dauntless(patch_size=4).fit(private, 0), private)
-    assert found > CHANCE
-    assert attacker.notes()["pieces"] == "in place"
-    assert attacker.notes()["layout"] == "patches of 4"
+    game = play(SMALL, Dauntless(patch_size=4), private)
+    assert game.matched > CHANCE
+    assert game.attacker.notes()["pieces"] == "in place"
+    assert game.attacker.notes()["layout"] == "patches of 4"
 
 
 def test_shuffled_patches_are_read_as_a_set_and_reidentified():
     private = images()
-    found, attacker = matched(SMALL, Shuffling(), private)
-    assert found > CHANCE
-    assert attacker.notes()["pieces"] == "as a set"
+    game = play(SMALL, Shuffling(), private)
+    assert game.matched > CHANCE
+    assert game.attacker.notes()["pieces"] == "as a set"
 
 
 def test_neuracrypt_is_scored_with_finite_figures():
     private = images(24)
     scheme = NeuraCrypt(patch_size=8, batch=16).fit(private, 0)
-    _, attacker = matched(Moments(steps=3, batch=16, width=8), scheme, private)
+    attacker = play(Moments(steps=3, batch=16, width=8), scheme, private).attacker
     assert math.isfinite(attacker.notes()["held-out loss"])
 
 
 def test_noise_stays_at_chance():
     private = images(200)
-    assert matched(Moments(steps=12, batch=64, width=16), Noise().fit(private, 0), private)[0] <= CHANCE
+    assert play(Moments(steps=12, batch=64, width=16), Noise(), private).matched <= CHANCE
 
 
 def test_a_table_is_read_as_one_piece():
     source = torch.Generator().manual_seed(0)
-    table = Dataset("made", torch.randn(40, 20, generator=source), None, None, (), False, True)
-    assert matched(SMALL, Identity().fit(table, 0), table)[0] > CHANCE
+    table = unlabelled(torch.randn(40, 20, generator=source))
+    assert play(SMALL, Identity(), table).matched > CHANCE
 
 
 def test_moments_agree_with_their_definition():
@@ -133,17 +127,10 @@ class Shuffling(Scheme, Key):
         return paired(shuffle(private.samples, order), None)
 
 
-class Sampling(Shuffling):
-    """Releases rows without links."""
-
-    def release(self, private):
-        return Release(private.samples, None, None)
-
-
 def test_releases_without_links_and_single_candidates_are_not_applicable():
     private = images(8)
     with pytest.raises(NotApplicable, match="learns from links"):
-        SMALL.fit(View(private, Sampling(), private, private), 0)
+        SMALL.fit(View(private, Unlinked(), private, private), 0)
     with pytest.raises(NotApplicable, match="at least 2 candidates, got 1"):
         SMALL.fit(View(private, Shuffling(), private.take(torch.tensor([0])), private), 0)
 

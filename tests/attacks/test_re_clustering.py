@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from made.keyless import Keyless
+from made.keyless import Keyless, Unlinked
 from torch import Tensor
 
 from attacks.label_linkage import LabelLinkage
@@ -220,13 +220,6 @@ def test_images_are_matched_as_vectors_are() -> None:
     assert top_1(counts) == pytest.approx(1 / 7)
 
 
-class Sampling(Keyless):
-    """Releases rows without links."""
-
-    def release(self, private: Dataset) -> Release:
-        return Release(private.samples, None, None)
-
-
 class Narrowing(Keyless):
     """A key of its own width at every draw."""
 
@@ -244,7 +237,7 @@ class Narrowing(Keyless):
 def test_releases_without_links_or_of_another_width_are_not_applicable() -> None:
     private = table(20)
     with pytest.raises(NotApplicable, match="does not release one row a raw row"):
-        ReClustering().fit(View(private, Sampling(), private, private), 0)
+        ReClustering().fit(View(private, Unlinked(), private, private), 0)
     with pytest.raises(NotApplicable, match="Eve's own release have 4 numbers, those of this release 2"):
         scored(ReClustering(), Narrowing(), private)
 

@@ -2,6 +2,9 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from made.datasets import unlabelled
+from made.keyless import Unlinked
+from made.shuffled_game import play
 
 from attacks import relational
 from attacks.relational import Relational
@@ -12,7 +15,7 @@ from bench.nets.patches import cut
 from bench.pairs.cosine import CosineScores
 from bench.pairs.table import TableScores
 from bench.seeds import derive, generator
-from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View, paired
+from bench.types import Key, NotApplicable, Release, Scheme, View, paired
 from methods.dauntless import Dauntless
 from methods.identity import Identity
 from methods.noise import Noise
@@ -23,7 +26,7 @@ def images(n=60, side=16, seed=0):
     source = torch.Generator().manual_seed(seed)
     waves = torch.randn(4, side * side, generator=source)
     samples = 0.5 + 0.1 * torch.randn(n, 4, generator=source) @ waves
-    return Dataset("made", samples.reshape(n, 1, side, side), None, None, (), False, True)
+    return unlabelled(samples.reshape(n, 1, side, side))
 
 
 @dataclass(frozen=True)
@@ -68,51 +71,35 @@ class Shuffled(Layers):
         return paired(mixed.transpose(1, 2).reshape(len(mixed), self.width, 4, 4), None)
 
 
-def table(attack, scheme, private, seed=7):
-    """All scores under a key never seen, after a shuffle, and the order of that shuffle; the attacker."""
-    attacker = attack.fit(View(private, scheme, private, private), 0)
-    order = torch.randperm(len(private), generator=torch.Generator().manual_seed(5))
-    sealed = Release(scheme.sample_key(seed).release(private).samples[order], None, None)
-    return attacker.score(sealed).block(slice(None), slice(None)), order, attacker
-
-
-def top_1(attack, scheme, private):
-    scores, order, _ = table(attack, scheme, private)
-    return float((scores.argmax(dim=0) == order).double().mean())
-
-
 SMALL = Relational(keys=4, held_out=1)
 PLACES = Relational(keys=4, held_out=1, reading="places")
 
 
 def test_identity_is_fully_reidentified():
-    assert top_1(SMALL, Identity().fit(images(), 0), images()) == 1
+    assert play(SMALL, Identity().fit(images(), 0), images()).top_1 == 1
 
 
 def test_dauntless_is_fully_reidentified():
     private = images()
-    assert top_1(SMALL, Dauntless(patch_size=8).fit(private, 0), private) == 1
+    assert play(SMALL, Dauntless(patch_size=8).fit(private, 0), private).top_1 == 1
 
 
 @pytest.mark.parametrize("depth", [1, 3])
 def test_random_layers_are_reidentified(depth):
     # One of 60 right by chance; nine tenths are what a working attack finds.
-    assert top_1(PLACES, Layers(depth), images()) > 0.9
+    assert play(PLACES, Layers(depth), images()).top_1 > 0.9
 
 
 def test_noise_stays_at_chance():
     # 200 rows, one right by chance: Poisson(1), above 9 less than once in a million.
     private = images(200)
-    assert top_1(Relational(keys=3, held_out=1), Noise().fit(private, 0), private) <= 9 / 200
+    assert play(Relational(keys=3, held_out=1), Noise().fit(private, 0), private).top_1 <= 9 / 200
 
 
 def test_refinement_finds_rows_that_signatures_miss():
     scheme, private = Layers(5), images()
     plainly = Relational(keys=4, held_out=1, reading="places", refine_up_to=0)
-    refined, plain = (
-        scores.argmax(dim=0) == order
-        for scores, order, _ in (table(part, scheme, private) for part in (PLACES, plainly))
-    )
+    refined, plain = (play(part, scheme, private).right for part in (PLACES, plainly))
     # If neither were better, each row that only one finds would be a coin toss: 12 in a row come once in 4096 times.
     assert int((refined & ~plain).sum()) >= 12
     assert not bool((plain & ~refined).any())
@@ -120,10 +107,10 @@ def test_refinement_finds_rows_that_signatures_miss():
 
 def test_shuffled_patches_are_read_as_bags():
     private = images(80)
-    scores, order, attacker = table(SMALL, Shuffled(1, width=64), private)
-    assert attacker.notes()["reading"] == "bags"
+    game = play(SMALL, Shuffled(1, width=64), private)
+    assert game.attacker.notes()["reading"] == "bags"
     # One of 80 right by chance: Poisson(1), above 9 less than once in a million.
-    assert int((scores.argmax(dim=0) == order).sum()) > 9
+    assert game.matched > 9
 
 
 def test_many_rows_are_compared_by_signatures_alone_and_the_notes_say_so():
@@ -149,7 +136,7 @@ def test_many_rows_are_judged_by_some_of_their_columns(monkeypatch):
 
 def test_the_same_seed_gives_the_same_scores():
     private = images(30)
-    one, two = (table(PLACES, Layers(2, width=64), private)[0] for _ in range(2))
+    one, two = (play(PLACES, Layers(2, width=64), private).table for _ in range(2))
     assert torch.equal(one, two)
 
 
@@ -163,20 +150,10 @@ def test_the_order_of_released_rows_tells_nothing():
     assert torch.allclose(mixed, whole[:, order], atol=1e-3)
 
 
-class Unlinked(Layers):
-    """Releases rows that nobody stands behind."""
-
-    def sample_key(self, seed):
-        return self
-
-    def release(self, private):
-        return Release(private.samples, None, None)
-
-
 def test_releases_without_links_are_not_applicable():
     private = images(8)
     with pytest.raises(NotApplicable, match="no raw row stands in a row of this release"):
-        SMALL.fit(View(private, Unlinked(1), private, private), 0)
+        SMALL.fit(View(private, Unlinked(), private, private), 0)
 
 
 def test_two_rows_have_no_relations_to_compare():

@@ -3,6 +3,8 @@ from typing import ClassVar
 
 import pytest
 import torch
+from made.datasets import unlabelled
+from made.shuffled_game import play
 from torch import Tensor
 
 from attacks.relational import Relational
@@ -14,7 +16,7 @@ from bench.pairs.cosine import CosineScores
 from bench.pairs.mutual import best
 from bench.pairs.table import TableScores
 from bench.seeds import generator
-from bench.types import Attack, Attacker, Dataset, Release, View
+from bench.types import Attack, Attacker, Release, View
 from methods.dauntless import Dauntless
 from methods.identity import Identity
 from methods.noise import Noise
@@ -25,7 +27,7 @@ def images(n=300, side=8, seed=0):
     source = torch.Generator().manual_seed(seed)
     waves = torch.randn(6, side * side, generator=source)
     samples = 0.5 + 0.1 * torch.randn(n, 6, generator=source).exp() @ waves
-    return Dataset("made", samples.reshape(n, 1, side, side), None, None, (), False, True)
+    return unlabelled(samples.reshape(n, 1, side, side))
 
 
 @dataclass(frozen=True)
@@ -79,38 +81,28 @@ class ExactAttacker(Attacker):
         return {"told": 1}
 
 
-def attacked(attack, scheme, private, key=7):
-    """Top-1 share under a key never seen, and the attacker."""
-    attacker = attack.fit(View(private, scheme, private, private), 0)
-    order = torch.randperm(len(private), generator=torch.Generator().manual_seed(5))
-    sealed = Release(scheme.sample_key(key).release(private).samples[order], None, None)
-    chosen = attacker.score(sealed).block(slice(None), slice(None)).argmax(dim=0)
-    return float((chosen == order).double().mean()), attacker
-
-
 def test_a_weak_base_becomes_a_break_of_dauntless():
     private = images()
     scheme = Dauntless(patch_size=4).fit(private, 0)
-    weak, _ = attacked(Lengths(), scheme, private)
-    boosted, attacker = attacked(Surrogate(base=Lengths()), scheme, private)
-    assert weak < 0.2
-    assert boosted > 0.95
-    assert attacker.variant is not None
+    boosted = play(Surrogate(base=Lengths()), scheme, private)
+    assert play(Lengths(), scheme, private).top_1 < 0.2
+    assert boosted.top_1 > 0.95
+    assert boosted.attacker.variant is not None
 
 
 @pytest.mark.parametrize("base", [Lengths(), Exact(), Relational(keys=2, held_out=1, reading="places")])
 def test_noise_stays_at_chance(base):
     # 200 rows, one right by chance: Poisson(1), above 9 less than once in a million.
     private = images(200)
-    assert attacked(Surrogate(base=base, rounds=4, held_out=1), Noise().fit(private, 0), private)[0] <= 9 / 200
+    assert play(Surrogate(base=base, rounds=4, held_out=1), Noise(), private).top_1 <= 9 / 200
 
 
 def test_a_perfect_base_is_kept_and_its_notes_are_passed_on():
     private = images(60)
-    share, attacker = attacked(Surrogate(base=Exact()), Identity().fit(private, 0), private)
-    assert share == 1
-    assert attacker.variant is None
-    assert attacker.notes() == {
+    game = play(Surrogate(base=Exact()), Identity(), private)
+    assert game.top_1 == 1
+    assert game.attacker.variant is None
+    assert game.attacker.notes() == {
         "surrogate": "none: the base's scores",
         "top-1 on simulated keys, none: the base's scores": 1.0,
         "base: told": 1,

@@ -12,14 +12,12 @@ all directions alike, where all sums are nearly equal and rows have to be measur
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
+from made.peak_memory import measure_peak
 from pytest_benchmark.fixture import BenchmarkFixture
 from scipy.spatial.distance import squareform
 from torch import Tensor
@@ -80,36 +78,15 @@ def test_clusters(benchmark: BenchmarkFixture, n: int, d: int, kind: str, k: int
 def test_memory(benchmark: BenchmarkFixture, n: int, d: int, kind: str, way: str) -> None:
     if way == "rescans" and n > RESCANNED:
         pytest.skip(f"{n * n:.1e} distances")
-    command = [sys.executable, "-c", PEAK.format(name=__name__, n=n, d=d, kind=kind, way=way)]
-    paths = os.pathsep.join(str(Path(__file__).parents[up]) for up in (0, 2))
-    benchmark.group = "memory (the time says nothing)"
-
-    def run() -> float:
-        # Every freed block goes back to the system at once: what others left behind would hide what is taken.
-        given_back = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
-        environment = {**os.environ, **given_back, "PYTHONPATH": paths}
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)
-        return float(done.stdout)
-
-    peak = benchmark.pedantic(run, rounds=1)
-    benchmark.extra_info["peak_mb"] = peak
+    peak = measure_peak(benchmark, PEAK.format(name=__name__, n=n, d=d, kind=kind, way=way))
     print(f"n = {n}, d = {d}, {kind}, {way}: {peak:.0f} MB beyond the rows")
 
 
 PEAK = """
-import threading, time, psutil
+from made.peak_memory import taken
 from {name} import WAYS, make
 run = WAYS["{way}"]
 run(make(100, {d}, "{kind}"), 15)
-rows, process, peak, done = make({n}, {d}, "{kind}"), psutil.Process(), [0], threading.Event()
-def sample():
-    while not done.wait(0.002):
-        peak[0] = max(peak[0], process.memory_info().rss)
-before = process.memory_info().rss
-thread = threading.Thread(target=sample)
-thread.start()
-run(rows, 15)
-done.set()
-thread.join()
-print((max(peak[0], before) - before) / 1e6)
+rows = make({n}, {d}, "{kind}")
+print(taken(lambda: run(rows, 15)))
 """

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
+from made.datasets import unlabelled
 from pytest_benchmark.fixture import BenchmarkFixture
 from torch import Tensor
 from torch.nn.functional import linear
@@ -35,7 +36,7 @@ CASES = [pytest.param(name, marks=pytest.mark.benchmark(group=f"{name}, {N} imag
 @pytest.fixture(scope="module")
 def images() -> Dataset:
     source = torch.Generator().manual_seed(0)
-    return Dataset("random images", torch.rand(N, 1, SIDE, SIDE, generator=source), None, None, (), False, True)
+    return unlabelled(torch.rand(N, 1, SIDE, SIDE, generator=source))
 
 
 def drawn(name: str, images: Dataset) -> Key:

@@ -13,15 +13,14 @@ printed with -s).
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from made.dense_scores import diagonal
+from made.peak_memory import measure_peak
 from pytest_benchmark.fixture import BenchmarkFixture
 from sklearn.metrics import roc_auc_score
 
@@ -45,10 +44,6 @@ def make(n: int, attack: str) -> CosineScores:
     source = torch.Generator().manual_seed(0)
     raw = torch.randn(n, D, generator=source)
     return CosineScores(raw, ATTACKS[attack] * raw + torch.randn(n, D, generator=source))
-
-
-def diagonal(n: int) -> torch.Tensor:
-    return torch.arange(n).repeat(2, 1).T.contiguous()
 
 
 def measure(benchmark: BenchmarkFixture, group: str, n: int, run: Callable[[], object]) -> None:
@@ -78,37 +73,16 @@ def test_pair_sweep(benchmark: BenchmarkFixture, n: int, attack: str, engine: En
 
 @pytest.mark.parametrize("engine", ["numba", "torch"])
 def test_memory_of_the_sweep(benchmark: BenchmarkFixture, n: int, attack: str, engine: Engine) -> None:
-    command = [sys.executable, "-c", PEAK.format(name=__name__, n=n, attack=attack, engine=engine)]
-    paths = os.pathsep.join(str(Path(__file__).parents[up]) for up in (0, 2))
-    benchmark.group = "memory (the time says nothing)"
-
-    def run() -> float:
-        # Every freed block goes back to the system at once: what others left behind would hide what the sweep takes.
-        given_back = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
-        environment = {**os.environ, **given_back, "PYTHONPATH": paths}
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)
-        return float(done.stdout)
-
-    peak = benchmark.pedantic(run, rounds=1)
-    benchmark.extra_info["peak_mb"] = peak
+    peak = measure_peak(benchmark, PEAK.format(name=__name__, n=n, attack=attack, engine=engine))
     print(f"n = m = {n}, {attack}, {engine}: {peak:.0f} MB beyond the scores")
 
 
 PEAK = """
-import threading, time, psutil
+from made.peak_memory import taken
 from {name} import count, diagonal, make
 count(make(1000, "{attack}"), diagonal(1000), engine="{engine}")
-scores, links, process, peak, done = make({n}, "{attack}"), diagonal({n}), psutil.Process(), [0], threading.Event()
-def sample():
-    while not done.wait(0.002):
-        peak[0] = max(peak[0], process.memory_info().rss)
-before = process.memory_info().rss
-thread = threading.Thread(target=sample)
-thread.start()
-count(scores, links, engine="{engine}")
-done.set()
-thread.join()
-print((max(peak[0], before) - before) / 1e6)
+scores, links = make({n}, "{attack}"), diagonal({n})
+print(taken(lambda: count(scores, links, engine="{engine}")))
 """
 
 

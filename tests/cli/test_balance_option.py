@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from made.cells import place
 
 from bench.cli import parser
 from bench.cli.options import run_spec
 from bench.plugins.spec import UsageError
 from bench.runs.plan import cells
-from bench.workbench.cell import Cell, Place, fit_inputs
+from bench.workbench.cell import Cell
+from bench.workbench.inputs import fit_inputs
 from bench.workbench.open_data import open_data
 
 
@@ -33,16 +35,18 @@ def planned(*more: str) -> Cell:
 
 
 def test_rows_of_features_keep_the_proportions_of_their_labels_unless_asked() -> None:
-    assert planned().data.balanced
-    assert not planned("--features", "pixels").data.balanced
-    assert planned("--features", "pixels", "--balance").data.balanced
-    assert not planned("--no-balance").data.balanced
+    assert planned().choice.balanced
+    assert not planned("--features", "pixels").choice.balanced
+    assert planned("--features", "pixels", "--balance").choice.balanced
+    assert not planned("--no-balance").choice.balanced
 
 
 def test_labels_are_withheld_only_where_they_are_balanced(tmp_path: Path) -> None:
-    place = Place(tmp_path / "results", tmp_path / "cache", ())
     natural, balanced = (planned(option) for option in ("--no-balance", "--balance"))
-    found = {cell.data.balanced: open_data(cell.data, place, torch.device("cpu"))[:2] for cell in (natural, balanced)}
+    found = {
+        cell.choice.balanced: open_data(cell.choice, place(tmp_path), torch.device("cpu"))[:2]
+        for cell in (natural, balanced)
+    }
     assert not found[False][0].private.labels.isnan().any()
     known = found[True][0].private.labels
     assert int((known == 1).sum()) == int((known == 0).sum()) < len(known)
@@ -50,10 +54,6 @@ def test_labels_are_withheld_only_where_they_are_balanced(tmp_path: Path) -> Non
     assert found[False][0].natural is None
     assert torch.equal(found[True][0].natural, found[False][0].private.labels)
     assert fit_inputs(natural, found[False][1]) != fit_inputs(balanced, found[True][1])
-
-
-def test_cells_of_earlier_versions_keep_their_folder() -> None:
-    assert planned().folder == "diabetes/identity--smoke-seed0--6d49bf89"
 
 
 def test_weights_need_an_extractor() -> None:

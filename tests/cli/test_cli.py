@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from bench.cli import PRESET_NAMES, main, parser
-from bench.workbench.presets import PRESETS
+from bench.cli import main, parser
 
 HEAVY = ("torch", "numpy", "pandas", "sklearn", "rich", "pydantic")
 
@@ -16,10 +15,6 @@ def test_help_imports_nothing_heavy() -> None:
     code += f"print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_the_presets_of_the_command_line_are_those_that_exist() -> None:
-    assert tuple(PRESETS) == PRESET_NAMES
 
 
 @pytest.mark.parametrize("arguments", [["--jobs", "0"], ["--timeout", "-1"], ["--timeout", "nan"], ["--limit", "x"]])
@@ -44,6 +39,15 @@ def test_info_names_parameters_and_paper(name: str, capsys: pytest.CaptureFixtur
     out = capsys.readouterr().out
     assert "parameters" in out
     assert "source: " in out
+
+
+def test_list_and_info_say_what_a_metric_means(capsys: pytest.CaptureFixture[str]) -> None:
+    told = ("Top-1", "share", "Privacy by image", "best-scored partner is the right one.", "1/n for n candidates")
+    for arguments in (["list", "metrics"], ["info", "top-1"]):
+        assert main(arguments) == 0
+        out = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        assert [each for each in told if each not in out] == []
+        assert "lower is better" in out or "better: lower" in out
 
 
 def test_info_on_an_unknown_name_gives_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

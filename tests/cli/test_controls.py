@@ -9,7 +9,10 @@ import pytest
 
 from bench.cli import main, parser
 from bench.cli.options import run_spec
-from bench.results.records import ROLES, Record, read_all
+from bench.evaluators.membership import Membership
+from bench.evaluators.reidentification import Reidentification
+from bench.results.records import Record
+from bench.results.results import Results
 from bench.runs.plan import controls, work
 
 ARGUMENTS = ["run", "--method", "dp-simple", "--dataset", "digits", "--preset", "smoke"]
@@ -22,8 +25,8 @@ def spec(*more: str) -> dict[str, list[str]]:
 
 
 def test_the_references_are_one_method_of_either_role() -> None:
-    assert sorted(str(found) for found in controls(ROLES["attack"])) == ["identity", "noise"]
-    assert sorted(str(found) for found in controls(ROLES["membership"])) == ["constant", "over-fitted-cvae"]
+    assert sorted(str(found) for found in controls(Reidentification.controls, "smoke")) == ["identity", "noise"]
+    assert sorted(str(found) for found in controls(Membership.controls, "smoke")) == ["constant", "over-fitted-cvae"]
 
 
 def test_all_attacks_come_with_their_controls() -> None:
@@ -46,7 +49,7 @@ def test_attacks_on_membership_come_with_features_or_by_name() -> None:
 def test_chosen_attacks_come_with_their_controls_on_request() -> None:
     assert set(spec("--attack", "chance")) == {"dp-simple"}
     found = spec("--attack", "chance", "--controls")
-    assert found["identity"] == found["noise"] == ["attack-chance"]
+    assert found["identity"] == found["noise"] == ["reidentification-chance"]
     assert "utility" in found["dp-simple"]
 
 
@@ -61,13 +64,13 @@ def test_a_reference_that_was_asked_for_keeps_all_its_evaluators() -> None:
 def test_a_run_with_controls_judges_its_attack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chosen = ["--attack", "nearest-neighbour", "--controls", "--metric", "guesswork", "--metric", "reid-auc"]
     assert main([*ARGUMENTS, *chosen, "--results", str(tmp_path)]) == 0
-    records = [found for _, found in read_all(tmp_path) if isinstance(found, Record)]
+    records = [found for _, found in Results(tmp_path).records() if isinstance(found, Record)]
     assert {record.method.name: record.method.role for record in records} == {
         "dp-simple": None, "identity": "hides nothing", "noise": "keeps nothing",
     }  # fmt: skip
     panels = {path.stem.partition("-")[0]: json.loads(path.read_text()) for path in tmp_path.glob("panels/*/*.json")}
-    attack = panels["dp"]["attacks"]["attack-nearest-neighbour"]
+    attack = panels["dp"]["attacks"]["reidentification-nearest-neighbour"]
     assert attack["controls"]["hides nothing"]["state"] == "holds"
     assert attack["standing"] == "certified"
-    assert panels["dp"]["headline"] == "attack-nearest-neighbour"
+    assert panels["dp"]["headline"] == "reidentification-nearest-neighbour"
     assert "nearest-neighbour ?" not in capsys.readouterr().out

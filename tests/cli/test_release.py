@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from made.cells import cell, place
 from PIL import Image
 from safetensors.torch import load_file
 from torch import Tensor
@@ -15,7 +16,6 @@ from bench.cli.commands import release as command
 from bench.plugins import registry
 from bench.plugins.spec import parse
 from bench.types import Method, Scheme
-from bench.workbench.cell import Cell, DataChoice, Place
 from bench.workbench.workbench import Workbench
 
 
@@ -43,9 +43,7 @@ def about(folder: Path) -> dict:
 
 def bench(folder: Path, method: str, features: str | None = None) -> Workbench:
     """The same cell as `bench run` lays it out."""
-    space = None if features is None else parse(features)
-    cell = Cell(parse(method), DataChoice(parse("digits"), None, None, False, "smoke", 0, None, features=space), "cpu")
-    return Workbench.open(cell, Place(folder / "other", folder / "cache", ()))
+    return Workbench.open(cell(method, features=features), place(folder, "other"))
 
 
 def rebuilt(folder: Path, method: str) -> Scheme:

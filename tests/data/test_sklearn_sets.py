@@ -75,5 +75,5 @@ def test_both_are_their_own_public_set_and_may_be_shared():
 
 
 def test_scikit_learn_is_imported_only_when_read():
-    code = "import sys, bench.data.sklearn_sets; sys.exit('sklearn' in sys.modules)"
+    code = "import sys, bench.data.sets.sklearn_sets; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

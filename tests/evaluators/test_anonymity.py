@@ -5,20 +5,18 @@ from pathlib import Path
 
 import pytest
 import torch
+from made.cells import opened
 
-from bench.evaluators.anonymity import _by_people, _later, run_anonymity
+from bench.evaluators.anonymity import Anonymity, _by_people, _later
 from bench.evidence import AnonymityEvidence
-from bench.plugins.spec import parse
 from bench.types import Dataset, NotApplicable
-from bench.workbench.cell import Cell, DataChoice, Place
 from bench.workbench.workbench import Workbench
 from methods.k_same import KSameKey, Variant
 from metrics.anonymity_set import AnonymitySet
 
 
 def workbench(method: str, folder: Path) -> Workbench:
-    choice = DataChoice(parse("digits"), None, None, False, "smoke", 0, None)
-    return Workbench.open(Cell(parse(method), choice, "cpu"), Place(folder / "results", folder / "cache", ()))
+    return opened(folder, method)
 
 
 def two_pairs(bench: Workbench, *, control: int = 8) -> Workbench:
@@ -33,7 +31,7 @@ def two_pairs(bench: Workbench, *, control: int = 8) -> Workbench:
 
 
 def found(bench: Workbench) -> tuple[AnonymityEvidence, dict[str, object]]:
-    measured = run_anonymity(bench, None)
+    measured = Anonymity().measure(bench)
     evidence = measured.evidence[""]
     assert isinstance(evidence, AnonymityEvidence)
     return evidence, dict(measured.details)
@@ -93,7 +91,7 @@ def test_methods_with_a_form_for_every_row_have_no_sets(method: str, tmp_path: P
     twice = bench.private.take(torch.arange(20).repeat(2))  # equal before, so that equal forms hide nothing
     for private in (bench.private, twice):
         with pytest.raises(NotApplicable, match="no two rows share a released form"):
-            found(replace(bench, private=private, task="not stored"))
+            found(replace(bench, private=private, finding="not stored"))
 
 
 def test_people_stay_or_leave_whole() -> None:

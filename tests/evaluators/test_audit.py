@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 import torch
+from made.cells import records_of
 from scipy.stats import binom
 from torch import Tensor
 
@@ -19,7 +20,6 @@ from bench.contract.mechanism import Mechanism
 from bench.owner.noise_stream import laplace
 from bench.plugins.registry import build
 from bench.plugins.spec import parse
-from bench.results.records import Record, read_all
 from bench.seeds import generator
 from bench.types import Dataset, Key, Method, NotApplicable, PrivacyClaim, Release, Scheme, State, paired
 from metrics.empirical_epsilon import EmpiricalEpsilon
@@ -368,7 +368,7 @@ def test_the_command_line_finds_a_claim_violated(tmp_path: Path, capsys: pytest.
     assert "0 computed, 2 already there" in out
     assert "violated" in out
     assert "99.9 %" in out
-    found = {record.method.name: record for _, record in read_all(tmp_path / "r") if isinstance(record, Record)}
+    found = {record.method.name: record for record in records_of(tmp_path / "r")}
     assert found["claims"].kind == found["identity"].kind == "audit"
     assert found["claims"].details["hits"] == found["claims"].details["trials"] == 200
     assert found["claims"].scores["empirical-epsilon"].value > 1.0

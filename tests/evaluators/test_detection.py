@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 import torch
+from made.cells import opened
 from torch import Tensor
 
 from bench.evaluators import detection
-from bench.evaluators.detection import _in_units, abnormal, run_detection
+from bench.evaluators.detection import Detection, _in_units, abnormal
 from bench.evidence import DetectionEvidence
 from bench.nets.likelihood_ratio import RatioPlan, load_ratio, train_ratio
 from bench.plugins import source_hash
-from bench.plugins.spec import parse
 from bench.statistics.roc import auc
 from bench.types import Dataset, NotApplicable
-from bench.workbench.cell import Cell, DataChoice, Place
 from bench.workbench.workbench import Workbench
 from metrics.detection_auc import DetectionAUC
 
@@ -42,8 +41,7 @@ def labelled(rows: list[list[float]], findings: tuple[str, ...], *, exclusive: b
 
 def workbench(method: str, folder: Path) -> Workbench:
     """A cell whose rows are the images above."""
-    choice = DataChoice(parse("digits"), None, None, False, "smoke", 0, None)
-    bench = Workbench.open(Cell(parse(method), choice, "cpu"), Place(folder / "results", folder / "cache", ()))
+    bench = opened(folder, method)
     parts = {}
     for seed, part in enumerate(("public", "private")):
         samples, normal = images(120, seed)
@@ -52,7 +50,7 @@ def workbench(method: str, folder: Path) -> Workbench:
 
 
 def detect(bench: Workbench) -> DetectionEvidence:
-    found = run_detection(bench, None).evidence[""]
+    found = Detection().measure(bench).evidence[""]
     assert isinstance(found, DetectionEvidence)
     return found
 

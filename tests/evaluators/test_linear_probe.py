@@ -8,18 +8,17 @@ from typing import ClassVar, cast
 
 import pytest
 import torch
+from made.cells import cell as made_cell
 from torch import Tensor
 
 from bench.bob import linear_layer as linear_probe
-from bench.evaluators.linear_probe import NOISE, run_linear_probe
+from bench.contract.preset import PRESETS
+from bench.evaluators.linear_probe import NOISE, SEEDS, LinearProbes
 from bench.evidence import LinearProbeEvidence
-from bench.plugins.spec import parse
 from bench.results.records import DatasetRecord
 from bench.results.store import Store
 from bench.statistics.roc import auc
 from bench.types import Dataset, Generator, Key, Method, NotApplicable, Release, Scheme, State, paired
-from bench.workbench.cell import Cell, DataChoice
-from bench.workbench.presets import PRESETS, PROBES
 from bench.workbench.workbench import Workbench
 
 N = 200
@@ -132,20 +131,24 @@ def few_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def bench(tmp_path: Path) -> Workbench:
     ASKED.clear()
-    choice = DataChoice(parse("digits"), None, None, False, "smoke", 0, None)
     record = DatasetRecord(
         name="made", parameters={}, fingerprint="f", public="made", public_fingerprint="f", rows={"private": N},
         subjects={}, shape=[3], findings=["finding"], shareable=True, skipped=0, notes=[],
     )  # fmt: skip
     parts = (part(seed) for seed in range(1, 5))
     return Workbench(
-        Cell(parse("identity"), choice, "cpu"), PRESETS["smoke"], Made(), *parts, record, Store(tmp_path / "store")
+        made_cell(),
+        PRESETS["smoke"],
+        Made(),
+        *parts,
+        record,
+        Store(tmp_path / "store"),
     )
 
 
 def probed(bench: Workbench, key: str) -> dict[float, list[float]]:
     """The AUC of each seed by noise."""
-    found = run_linear_probe(replace(bench, method=Made(key)), None)
+    found = LinearProbes().measure(replace(bench, method=Made(key)))
     by_noise = cast(LinearProbeEvidence, found.evidence[""]).by_noise
     return {
         sigma: [auc(scores[:, 0], part.labels[:, 0]) or 0.0 for scores in part.scores]
@@ -156,13 +159,13 @@ def probed(bench: Workbench, key: str) -> dict[float, list[float]]:
 def test_every_seed_has_a_probe_and_noise_of_its_own_and_noise_costs_auc(bench: Workbench) -> None:
     found = probed(bench, "PlainKey")
     assert list(found) == list(NOISE)
-    assert all(len(values) == PROBES for values in found.values())
-    means = [sum(values) / PROBES for values in found.values()]
+    assert all(len(values) == SEEDS for values in found.values())
+    means = [sum(values) / SEEDS for values in found.values()]
     assert means[0] > 0.98
     assert means == sorted(means, reverse=True)
     # The first column's deviation is the root of 1 + 2^2: at sigma 3 what is left is Phi(4 / sqrt(2 (1 + 45))) = .66.
     assert means[3] < 0.8
-    assert len(set(found[3.0])) == PROBES
+    assert len(set(found[3.0])) == SEEDS
 
 
 def test_noise_is_in_units_of_the_original_whatever_the_release_looks_like(bench: Workbench) -> None:
@@ -182,7 +185,7 @@ def test_a_generator_is_drawn_from_afresh_for_every_epoch_of_every_seed(bench: W
     found = probed(bench, "DrawingKey")
     assert min(found[0.0]) > 0.98
     assert {count for count, _ in ASKED} == {N}
-    assert len({seed for _, seed in ASKED}) == len(ASKED) > 10 * PROBES
+    assert len({seed for _, seed in ASKED}) == len(ASKED) > 10 * SEEDS
 
 
 def test_without_released_labels_there_is_nothing_to_probe(bench: Workbench) -> None:
@@ -193,4 +196,4 @@ def test_without_released_labels_there_is_nothing_to_probe(bench: Workbench) -> 
 def test_raw_images_are_not_probed_unless_something_reads_them(bench: Workbench) -> None:
     images = replace(bench.private, samples=torch.zeros(N, 1, 2, 2))
     with pytest.raises(NotApplicable, match="--scored-in"):
-        run_linear_probe(replace(bench, private=images), None)
+        LinearProbes().measure(replace(bench, private=images))

@@ -9,21 +9,20 @@ from typing import ClassVar, Literal, cast
 
 import pytest
 import torch
+from made.cells import cell as made_cell
 from scipy.stats import binom, mannwhitneyu
 from torch import Tensor
 
 from attacks.dcr import DCR
 from attacks.nearest_neighbour import NearestNeighbour
+from bench.contract.preset import PRESETS
 from bench.contract.seal import ContractError
 from bench.data.splits import balance
-from bench.evaluators.membership import mixed, run_membership, withheld_alike
+from bench.evaluators.membership import Membership, mixed, withheld_alike
 from bench.evidence import MembershipEvidence
-from bench.plugins.spec import parse
 from bench.results.records import DatasetRecord
 from bench.results.store import Store
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Release, View
-from bench.workbench.cell import Cell, DataChoice
-from bench.workbench.presets import PRESETS
 from bench.workbench.workbench import Workbench
 from methods.constant import Constant
 from methods.dp_sgd import DPSGD
@@ -84,22 +83,21 @@ def bench(tmp_path: Path) -> Callable[..., Workbench]:
                 labels = balance(labels, number, exclusive=exclusive)
             return Dataset("made", samples, labels, 1000 * number + torch.arange(n) // 2, names, exclusive, True)
 
-        choice = DataChoice(parse("digits"), None, None, False, "smoke", 0, None)
         record = DatasetRecord(
             name="made", parameters={}, fingerprint="f", public="made", public_fingerprint="f", rows=SIZES,
             subjects={}, shape=[6], findings=list(names), shareable=True, skipped=0, notes=[],
         )  # fmt: skip
         parts = {name: part(name, number) for number, name in enumerate(SIZES)}
         return Workbench(
-            cell=Cell(parse("identity"), choice, "cpu"), preset=PRESETS["smoke"], method=Identity(), record=record,
-            store=Store(tmp_path / "store"), task=None, space=None, natural=natural.get("private"), **parts,
+            cell=made_cell(), preset=PRESETS["smoke"], method=Identity(), record=record,
+            store=Store(tmp_path / "store"), finding=None, space=None, natural=natural.get("private"), **parts,
         )  # fmt: skip
 
     return make
 
 
 def found(bench: Workbench, attack: Attack) -> MembershipEvidence:
-    return cast(MembershipEvidence, run_membership(bench, attack).evidence[""])
+    return cast(MembershipEvidence, Membership(attack).measure(bench).evidence[""])
 
 
 def test_identity_is_caught(bench: Callable[..., Workbench]) -> None:
@@ -141,7 +139,7 @@ def test_exclusive_classes_and_rows_without_labels_are_shown_as_they_are(bench: 
 
 
 def test_the_record_says_what_eve_knows_and_how_many_are_members(bench: Callable[..., Workbench]) -> None:
-    measured = run_membership(bench(), Looks())
+    measured = Membership(Looks()).measure(bench())
     assert measured.details == {"members": 90, "others": 30, "share of members": 0.75, "rows seen": 120}
     assert measured.threat_model["candidates"].startswith("90 rows of the release's owner among 30 rows")
     assert set(measured.threat_model) == {"eve", "candidates", "public", "control", "scheme", "key", "labels"}
@@ -213,7 +211,7 @@ def test_labels_that_the_owner_withheld_are_withheld_from_others_in_a_run(bench:
 def test_an_attack_that_writes_into_its_view_is_stopped(bench: Callable[..., Workbench]) -> None:
     attack = Looks(answer=lambda view, sealed: view.candidates.samples.mul_(2)[:, 0])
     with pytest.raises(ContractError, match="wrote into the data"):
-        run_membership(bench(), attack)
+        Membership(attack).measure(bench())
 
 
 @pytest.mark.parametrize(
@@ -229,16 +227,16 @@ def test_scores_are_one_finite_number_a_candidate(
     bench: Callable[..., Workbench], answer: Callable[[View, Release], Tensor], message: str
 ) -> None:
     with pytest.raises(ContractError, match=message):
-        run_membership(bench(), Looks(answer=answer))
+        Membership(Looks(answer=answer)).measure(bench())
 
 
 def test_attacks_on_pairs_are_not_applicable(bench: Callable[..., Workbench]) -> None:
     with pytest.raises(NotApplicable, match="does not score membership"):
-        run_membership(bench(), NearestNeighbour())
+        Membership(NearestNeighbour()).measure(bench())
 
 
 def test_methods_that_release_no_rows_are_not_applicable(bench: Callable[..., Workbench]) -> None:
     attack = Looks()
     with pytest.raises(NotApplicable, match="nothing is released"):
-        run_membership(replace(bench(), method=DPSGD(pretrain=0)), attack)
+        Membership(attack).measure(replace(bench(), method=DPSGD(pretrain=0)))
     assert not attack.views  # nobody trains an attack for nothing

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from made.cells import opened
 
-from bench.evaluators.probes import PROBES, _send, deal, flip, paint_block, run_probes
+from bench.evaluators.probes import MARKS, Probes, _send, deal, flip, paint_block
 from bench.evidence import ProbeEvidence
-from bench.plugins.spec import parse
 from bench.types import Dataset, NotApplicable, Release
-from bench.workbench.cell import Cell, DataChoice, Place
 from bench.workbench.workbench import Workbench
 from methods.identity import IdentityKey
 from metrics.probe_auc import ProbeAUC
@@ -24,13 +23,12 @@ def images(n: int, side: int = 16) -> Dataset:
 
 
 def workbench(method: str, folder: Path, dataset: str = "digits") -> Workbench:
-    choice = DataChoice(parse(dataset), None, None, False, "smoke", 0, None)
-    bench = Workbench.open(Cell(parse(method), choice, "cpu"), Place(folder / "results", folder / "cache", ()))
+    bench = opened(folder, method, dataset)
     return replace(bench, private=bench.private.take(torch.arange(100)))
 
 
 def probe(bench: Workbench) -> ProbeEvidence:
-    found = run_probes(bench, None).evidence[""]
+    found = Probes().measure(bench).evidence[""]
     assert isinstance(found, ProbeEvidence)
     return found
 
@@ -58,16 +56,16 @@ def test_flipping_twice_gives_the_image_back() -> None:
     assert torch.equal(flip(flip(raw, 0), 1), raw)
 
 
-@pytest.mark.parametrize("name", sorted(PROBES))
+@pytest.mark.parametrize("name", sorted(MARKS))
 def test_half_of_the_people_carry_the_mark_in_all_their_images_and_the_others_in_none(name: str) -> None:
     data = images(60)
-    dealt = deal(data, PROBES[name], 5)
+    dealt = deal(data, MARKS[name], 5)
     assert data.subjects is not None
     changed = (dealt.rows.samples != data.samples).flatten(1).any(dim=1)
     assert torch.equal(changed, dealt.carried[:, 0] == 1)
     assert len(data.subjects[changed].unique()) == 10
     assert not set(data.subjects[changed].tolist()) & set(data.subjects[~changed].tolist())
-    assert torch.equal(deal(data, PROBES[name], 5).rows.samples, dealt.rows.samples)
+    assert torch.equal(deal(data, MARKS[name], 5).rows.samples, dealt.rows.samples)
 
 
 class Reversing(IdentityKey):
@@ -88,7 +86,7 @@ def test_rows_released_in_another_order_stay_with_their_marks(tmp_path: Path) ->
 
 def test_identity_shows_what_raw_images_show_and_noise_shows_nothing(tmp_path: Path) -> None:
     shown = probe(workbench("identity", tmp_path))
-    for name in PROBES:
+    for name in MARKS:
         assert torch.equal(shown.released[name].labels, shown.original[name].labels)
         assert torch.equal(shown.released[name].scores[0], shown.original[name].scores[0])
     assert ProbeAUC()(shown).parts["block marker"].value > 0.95
@@ -98,21 +96,21 @@ def test_identity_shows_what_raw_images_show_and_noise_shows_nothing(tmp_path: P
     assert score.p > 0.001
     assert score.parts["block marker, raw image"].value > 0.95
     # The detector of raw images is trained once for all methods.
-    assert len(list((tmp_path / "results" / "artefacts" / "detectors").glob("*/manifest.json"))) == len(PROBES)
+    assert len(list((tmp_path / "results" / "artefacts" / "detectors").glob("*/manifest.json"))) == len(MARKS)
 
 
 def test_a_picture_is_drawn_only_of_what_may_be_shared(tmp_path: Path) -> None:
     bench = workbench("identity", tmp_path)
     bench = replace(bench, public=bench.public.take(torch.arange(40)), private=bench.private.take(torch.arange(40)))
     closed = replace(bench, record=bench.record.model_copy(update={"shareable": False}))
-    found = run_probes(bench, None)
+    found = Probes().measure(bench)
     assert found.picture is not None
     assert found.picture.startswith(b"\x89PNG")
-    assert run_probes(closed, None).picture is None
+    assert Probes().measure(closed).picture is None
 
 
 def test_tables_and_rows_without_an_original_are_not_applicable(tmp_path: Path) -> None:
     with pytest.raises(NotApplicable, match="a table's"):
-        run_probes(workbench("identity", tmp_path, "diabetes"), None)
+        Probes().measure(workbench("identity", tmp_path, "diabetes"))
     with pytest.raises(NotApplicable, match="instahide does not release one row a raw row"):
-        run_probes(workbench("instahide", tmp_path), None)
+        Probes().measure(workbench("instahide", tmp_path))

@@ -10,18 +10,20 @@ from typing import Any, ClassVar, Literal, cast
 
 import pytest
 import torch
+from made.cells import cell as made_cell
 from torch import Tensor
 
 from bench.contract.mechanism import Mechanism
+from bench.contract.preset import PRESETS
 from bench.contract.seal import ContractError
-from bench.evaluators.reidentification import run_attack
+from bench.evaluators.reidentification import Reidentification
 from bench.evidence import PairEvidence
 from bench.pairs.cosine import CosineScores
 from bench.pairs.sweep import engine
-from bench.plugins.spec import parse
-from bench.results.records import RARE, DatasetRecord
+from bench.results.records import DatasetRecord
 from bench.results.store import Store
-from bench.runs.tasks import _judge
+from bench.runs.judge import judge
+from bench.statistics.chance import RARE
 from bench.types import (
     Attack,
     Attacker,
@@ -37,8 +39,6 @@ from bench.types import (
     View,
     paired,
 )
-from bench.workbench.cell import Cell, DataChoice
-from bench.workbench.presets import PRESETS
 from bench.workbench.workbench import Workbench
 from methods.dp_simple import DPSimple
 from methods.identity import Identity
@@ -163,12 +163,11 @@ def bench(tmp_path: Path) -> Callable[..., Workbench]:
             samples = torch.rand(n, 1, 4, 4, generator=torch.Generator().manual_seed(seed))
             return Dataset("made", samples, labels, torch.arange(n) // 2, names, exclusive, True)
 
-        choice = DataChoice(parse("digits"), None, None, False, preset, 0, None)
         record = DatasetRecord(
             name="made", parameters={}, fingerprint="f", public="made", public_fingerprint="f", rows={"private": n},
             subjects={}, shape=[1, 4, 4], findings=list(names), shareable=True, skipped=0, notes=[],
         )  # fmt: skip
-        cell = Cell(parse("identity"), choice, "cpu")
+        cell = made_cell(preset=preset)
         return Workbench(
             cell, PRESETS[preset], Mixes(), part(1), part(2), part(3), part(4), record, Store(tmp_path / "store")
         )
@@ -222,7 +221,7 @@ def columns(*counts: tuple[int, int]) -> Tensor:
 
 
 def test_an_attack_without_labels_sees_none_on_either_side(bench: Callable[..., Workbench]) -> None:
-    run_attack(bench(columns((6, 6))), Looks())
+    Reidentification(Looks()).measure(bench(columns((6, 6))))
     assert SEEN[0].candidates.labels is None
     assert SEEN[0].candidates.subjects is None
     assert all(sealed.labels is None and sealed.links is None for sealed in SEALED)
@@ -230,7 +229,7 @@ def test_an_attack_without_labels_sees_none_on_either_side(bench: Callable[..., 
 
 def test_every_attack_sees_the_labels_that_released_samples_depend_on(bench: Callable[..., Workbench]) -> None:
     labels = columns((6, 6))
-    found = run_attack(replace(bench(labels), method=Conditional()), Looks())
+    found = Reidentification(Looks()).measure(replace(bench(labels), method=Conditional()))
     seen = cast(Tensor, SEEN[0].candidates.labels)
     assert seen.nan_to_num(-1).sort(dim=0).values.equal(labels.nan_to_num(-1).sort(dim=0).values)
     assert all(cast(Tensor, sealed.labels).shape == labels.shape for sealed in SEALED)
@@ -239,7 +238,7 @@ def test_every_attack_sees_the_labels_that_released_samples_depend_on(bench: Cal
 
 
 def test_an_attack_with_labels_sees_the_balanced_known_rows_of_a_task(bench: Callable[..., Workbench]) -> None:
-    found = run_attack(bench(columns((6, 9), (4, 5))), Looks(labels=True))
+    found = Reidentification(Looks(labels=True)).measure(bench(columns((6, 9), (4, 5))))
     labels = cast(Tensor, SEEN[0].candidates.labels)
     assert len(SEEN) == 1  # smoke looks at one task: the larger
     assert labels.shape == (12, 1)
@@ -252,7 +251,7 @@ def test_an_attack_with_labels_sees_the_balanced_known_rows_of_a_task(bench: Cal
 
 def test_candidates_stand_in_another_order_than_the_owner_released_them_in(bench: Callable[..., Workbench]) -> None:
     made = replace(bench(columns((6, 6))), method=Identity())
-    evidence = cast(PairEvidence, run_attack(made, Looks()).evidence[""])
+    evidence = cast(PairEvidence, Reidentification(Looks()).measure(made).evidence[""])
     owner, eve = (rows.flatten(1) for rows in (made.private.samples, SEEN[0].candidates.samples))
     places = [int((owner == row).all(dim=1).nonzero()) for row in eve]
     assert sorted(places) == list(range(len(owner)))
@@ -263,32 +262,32 @@ def test_candidates_stand_in_another_order_than_the_owner_released_them_in(bench
 
 def test_an_attack_that_writes_into_its_candidates_is_stopped(bench: Callable[..., Workbench]) -> None:
     with pytest.raises(ContractError, match="wrote into the data"):
-        run_attack(bench(columns((6, 6))), Scribbles())
+        Reidentification(Scribbles()).measure(bench(columns((6, 6))))
 
 
 def test_releases_of_too_few_rows_are_not_applicable(bench: Callable[..., Workbench]) -> None:
     with pytest.raises(NotApplicable, match="releases too few of the rows"):
-        run_attack(replace(bench(None), method=KeepsOne()), Looks())
+        Reidentification(Looks()).measure(replace(bench(None), method=KeepsOne()))
 
 
 def test_every_task_is_attacked_where_the_preset_says_so(bench: Callable[..., Workbench]) -> None:
-    made = replace(bench(columns((6, 9), (4, 5))), preset=replace(PRESETS["smoke"], label_tasks=None))
-    assert list(run_attack(made, Looks(labels=True)).evidence) == ["finding 0", "finding 1"]
+    made = replace(bench(columns((6, 9), (4, 5))), preset=replace(PRESETS["smoke"], label_findings=None))
+    assert list(Reidentification(Looks(labels=True)).measure(made).evidence) == ["finding 0", "finding 1"]
 
 
 def test_exclusive_classes_are_one_task_of_equal_classes(bench: Callable[..., Workbench]) -> None:
     labels = torch.nn.functional.one_hot(torch.tensor([0] * 10 + [1] * 8 + [2] * 6), 3).float()
-    run_attack(bench(labels, exclusive=True), Looks(labels=True))
+    Reidentification(Looks(labels=True)).measure(bench(labels, exclusive=True))
     assert cast(Tensor, SEEN[0].candidates.labels).sum(0).tolist() == [6, 6, 6]
 
 
 def test_an_attack_with_labels_is_not_applicable_without_any(bench: Callable[..., Workbench]) -> None:
     with pytest.raises(NotApplicable, match="reads labels"):
-        run_attack(bench(None), Looks(labels=True))
+        Reidentification(Looks(labels=True)).measure(bench(None))
 
 
 def test_primary_links_are_counted_beside_all_links(bench: Callable[..., Workbench]) -> None:
-    evidence = cast(PairEvidence, run_attack(bench(columns((6, 6))), Looks()).evidence[""])
+    evidence = cast(PairEvidence, Reidentification(Looks()).measure(bench(columns((6, 6)))).evidence[""])
     assert evidence.primary is not None
     assert len(evidence.images.links) == 48
     assert len(evidence.primary.links) == 24
@@ -296,11 +295,11 @@ def test_primary_links_are_counted_beside_all_links(bench: Callable[..., Workben
 
 
 def test_of_several_tasks_the_worst_counts_and_each_is_told(bench: Callable[..., Workbench]) -> None:
-    made = replace(bench(columns((6, 9), (4, 5))), preset=replace(PRESETS["smoke"], label_tasks=None))
-    evidence: Any = run_attack(made, Looks(labels=True)).evidence
+    made = replace(bench(columns((6, 9), (4, 5))), preset=replace(PRESETS["smoke"], label_findings=None))
+    evidence: Any = Reidentification(Looks(labels=True)).measure(made).evidence
     for metric in (Guesswork(), ReidAUC()):
         each = {task: metric(part) for task, part in evidence.items()}
-        score = _judge(cast(Any, metric), evidence)
+        score = judge(cast(Any, metric), evidence)
         beats = {task: part.p is not None and part.p * len(each) < RARE for task, part in each.items()}
         values = [part.value for task, part in each.items() if beats[task] or not any(beats.values())]
         assert score.value == (min(values) if metric.better == "higher" else max(values))
@@ -324,13 +323,13 @@ def test_few_guesses_among_few_rows_do_not_hide_a_task_that_was_broken() -> None
     large = Score(40.0, None, None, 4000, null=4000.0, p=0.0001)
     small = Score(28.0, None, None, 30, null=30.0, p=0.9)
     lucky = Score(60.0, None, None, 30, null=30.0, p=0.0001)
-    score = _judge(cast(Any, Given()), cast(Any, {"small": small, "large": large, "lucky": lucky}))
+    score = judge(cast(Any, Given()), cast(Any, {"small": small, "large": large, "lucky": lucky}))
     assert (score.value, score.p) == (40.0, pytest.approx(0.0003))
     assert score.note.startswith("worst of 3 tasks: large")
 
 
 def test_the_level_of_people_is_held_against_exchanged_people(bench: Callable[..., Workbench]) -> None:
-    evidence = cast(PairEvidence, run_attack(bench(columns((6, 6))), Looks()).evidence[""])
+    evidence = cast(PairEvidence, Reidentification(Looks()).measure(bench(columns((6, 6)))).evidence[""])
     assert evidence.patients is not None
     assert len(evidence.patients.whole) == len(evidence.patients.permuted) == PRESETS["smoke"].keys
     score = PatientGuesswork()(evidence)
@@ -355,7 +354,7 @@ def test_guesswork_among_all_rows_counts_groups_whole(bench: Callable[..., Workb
     """Of groups of k that nobody can tell apart the best-scored comes first: k k pairs tie, k of them right."""
     cell = replace(bench(None), method=Pools())
     PRIVATE[:] = [cell.private.samples]
-    score = Guesswork()(cast(PairEvidence, run_attack(cell, Knows()).evidence[""]))
+    score = Guesswork()(cast(PairEvidence, Reidentification(Knows()).measure(cell).evidence[""]))
     k = 4
     assert score.parts["all rows"].value == pytest.approx((k * k + 1) / (k + 1))
     assert score.value < score.parts["all rows"].value  # half samples hold halves of groups

@@ -7,7 +7,8 @@ import pytest
 
 from bench.cli import main
 from bench.data.sets.sklearn_sets import MEASUREMENTS
-from bench.results.records import Record, read_all
+from bench.results.records import Record
+from bench.results.results import Results
 from bench.runs.plan import evaluators
 
 METRICS = ("marginal-distance", "correlation-distance", "column-r2")
@@ -18,7 +19,7 @@ def tables(results: Path, dataset: str, *methods: str) -> dict[str, Record]:
     arguments = ["run", "--dataset", dataset, "--preset", "smoke", "--no-site", "--results", str(results)]
     arguments += [part for method in methods for part in ("--method", method)]
     assert main([*arguments, *(part for metric in METRICS for part in ("--metric", metric))]) == 0
-    return {found.method.name: found for _, found in read_all(results) if isinstance(found, Record)}
+    return {found.method.name: found for _, found in Results(results).records() if isinstance(found, Record)}
 
 
 def test_a_table_has_its_three_figures_with_its_own_columns(tmp_path: Path) -> None:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, cast
 
 import pytest
 import torch
+from made.cells import cell as made_cell
 from torch import Tensor
 
-from bench.evaluators.transfer import run_transfer
-from bench.evaluators.utility import run_learning_curve, run_utility
-from bench.plugins.spec import parse
+from bench.contract.preset import PRESETS
+from bench.evaluators.learning_curve import LearningCurve
+from bench.evaluators.transfer import Transfer
+from bench.evaluators.utility import Utility
 from bench.results.records import DatasetRecord
 from bench.results.store import Store
 from bench.statistics.roc import auc
-from bench.types import Classifier, Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
-from bench.workbench.cell import Cell, DataChoice
-from bench.workbench.measurement import Measurement
-from bench.workbench.presets import PRESETS
+from bench.types import Classifier, Dataset, Evaluator, Key, Method, NotApplicable, Release, Scheme, State, paired
 from bench.workbench.workbench import Workbench
 
 N, D = 60, 1  # a single column: any step in the right direction orders the rows as well as can be
@@ -135,20 +133,24 @@ def part(seed: int) -> Dataset:
 @pytest.fixture
 def bench(tmp_path: Path) -> Workbench:
     SEEN.clear()
-    choice = DataChoice(parse("digits"), None, None, False, "smoke", 0, None)
     record = DatasetRecord(
         name="made", parameters={}, fingerprint="f", public="made", public_fingerprint="f", rows={"private": N},
         subjects={}, shape=[D], findings=["finding"], shareable=True, skipped=0, notes=[],
     )  # fmt: skip
     parts = (part(seed) for seed in range(1, 5))
     return Workbench(
-        Cell(parse("identity"), choice, "cpu"), PRESETS["smoke"], Made(), *parts, record, Store(tmp_path / "store")
+        made_cell(),
+        PRESETS["smoke"],
+        Made(),
+        *parts,
+        record,
+        Store(tmp_path / "store"),
     )
 
 
 def routes(bench: Workbench, key: str) -> tuple[dict[str, float], dict[str, str]]:
     """The AUC of every route taken, and why others were not."""
-    found = run_transfer(replace(bench, method=replace(cast(Made, bench.method), key=key)), None)
+    found = Transfer().measure(replace(bench, method=replace(cast(Made, bench.method), key=key)))
     taken = found.evidence[""].by_route
     left_out = cast("dict[str, str]", found.details.get("left out", {}))
     return {name: auc(part.scores[0][:, 0], part.labels[:, 0]) for name, part in taken.items()}, left_out
@@ -166,17 +168,15 @@ def test_only_methods_that_declare_it_see_the_labels_of_released_test_rows(bench
     routes(bench, "MirrorKey")
     assert [labels is None for labels in SEEN] == [False, True, True]
     SEEN.clear()
-    found = run_transfer(replace(bench, method=MadeWithLabels(), store=Store(bench.store.root / "other")), None)
+    found = Transfer().measure(replace(bench, method=MadeWithLabels(), store=Store(bench.store.root / "other")))
     assert not any(labels is None for labels in SEEN)
     assert "depend on their true labels" in str(found.details["note"])
 
 
-@pytest.mark.parametrize("evaluator", [run_utility, run_learning_curve])
-def test_utility_of_rows_made_with_their_labels_says_so(
-    bench: Workbench, evaluator: Callable[[Workbench, None], Measurement]
-) -> None:
-    assert "note" not in evaluator(bench, None).details
-    found = evaluator(replace(bench, method=MadeWithLabels(), store=Store(bench.store.root / "other")), None)
+@pytest.mark.parametrize("evaluator", [Utility(), LearningCurve()])
+def test_utility_of_rows_made_with_their_labels_says_so(bench: Workbench, evaluator: Evaluator[Workbench]) -> None:
+    assert "note" not in evaluator.measure(bench).details
+    found = evaluator.measure(replace(bench, method=MadeWithLabels(), store=Store(bench.store.root / "other")))
     assert "depend on their true labels" in str(found.details["note"])
 
 
@@ -201,6 +201,6 @@ def test_released_test_rows_that_cannot_be_had_are_left_out_with_the_reason(
 def test_a_published_classifier_is_taken_in_place_of_bobs(bench: Workbench) -> None:
     taken, _ = routes(bench, "PublishingKey")
     assert set(taken) == {"p/o"}
-    found = run_utility(replace(bench, method=Made("PublishingKey")), None)
+    found = Utility().measure(replace(bench, method=Made("PublishingKey")))
     assert torch.equal(found.evidence[""].scores[0], bench.test.samples[:, :1])
     assert found.details["bob"] == []

@@ -8,9 +8,10 @@ import pytest
 
 from bench.bob.bob import BobPlan
 from bench.cli import main
-from bench.evaluators.utility import _longer
+from bench.evaluators.learning_curve import _longer
 from bench.nets.classifier import Course
-from bench.results.records import Record, read_all
+from bench.results.records import Record
+from bench.results.results import Results
 
 
 def steps(plan: BobPlan, rows: int) -> int:
@@ -28,6 +29,6 @@ def test_a_learning_curve_is_recorded_with_the_one_key_it_was_measured_under(tmp
     chosen = ["--method", "identity", "--dataset", "digits", "--preset", "smoke", "--limit", "60", "--jobs", "1"]
     asked = ["--attacks", "none", "--metric", "learning-curve", "--no-site", "--results", str(tmp_path)]
     assert main(["run", *chosen, *asked]) == 0
-    (record,) = (found for _, found in read_all(tmp_path) if isinstance(found, Record))
+    (record,) = (found for _, found in Results(tmp_path).records() if isinstance(found, Record))
     assert (record.kind, record.keys) == ("learning-curve", 1)
     assert "0.5 of the release" in record.scores["learning-curve"].parts

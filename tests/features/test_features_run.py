@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import timm
 import torch
+from made.cells import opened, place
 from safetensors.torch import save_file
 
 from bench.cli import main, parser
@@ -17,16 +17,15 @@ from bench.cli.options import run_spec
 from bench.contract.source import DataError
 from bench.features.eigenspace import Eigenspace
 from bench.nets.seeded import seeded
-from bench.plugins.spec import PluginSpec, UsageError, parse
-from bench.results.records import Record, read_all
-from bench.runs.plan import Evaluator, cells, read_plan, write_plan
+from bench.plugins.spec import PluginSpec, UsageError
+from bench.results.records import Record
+from bench.results.results import Results
+from bench.runs.plan import cells, read_plan, write_plan
 from bench.types import NotApplicable
-from bench.workbench.cell import Cell, DataChoice, Place, evaluator_inputs, fit_inputs
-from bench.workbench.workbench import Workbench
+from bench.workbench.cell import Cell, Planned
+from bench.workbench.inputs import fit_inputs, record_inputs
 
 MODEL = "timm:test_resnet.r160_in1k"
-CHOICE = DataChoice(PluginSpec("digits"), None, None, False, "smoke", 0, None)
-
 NAN = '''
 from dataclasses import dataclass
 from typing import ClassVar
@@ -46,14 +45,6 @@ class Nan(Pixels):
 '''
 
 
-def place(folder: Path) -> Place:
-    return Place(folder / "results", folder / "cache", ())
-
-
-def opened(folder: Path, **changes: object) -> Workbench:
-    return Workbench.open(Cell(PluginSpec("identity"), replace(CHOICE, **changes), "cpu"), place(folder))
-
-
 def made_weights(folder: Path) -> Path:
     with seeded(0):
         network = timm.create_model("test_resnet.r160_in1k")
@@ -70,7 +61,7 @@ def test_a_run_on_vectors_names_their_space_and_never_the_file_of_weights(tmp_pa
         "--attacks", "none", "--results", str(tmp_path / "results"),
     ]  # fmt: skip
     assert main(arguments) == 0
-    (record,) = (found for _, found in read_all(tmp_path / "results") if isinstance(found, Record))
+    (record,) = (found for _, found in Results(tmp_path / "results").records() if isinstance(found, Record))
     assert record.dataset is not None
     assert record.dataset.name == f"digits as {MODEL}[size=32]"
     features = record.dataset.features
@@ -88,7 +79,7 @@ def test_a_run_on_vectors_names_their_space_and_never_the_file_of_weights(tmp_pa
 
 
 def test_methods_see_vectors_and_nothing_else_changes(tmp_path: Path) -> None:
-    raw, seen = opened(tmp_path), opened(tmp_path, features=parse("pixels"))
+    raw, seen = opened(tmp_path), opened(tmp_path, features="pixels")
     for part in ("public", "private", "control", "test"):
         before, after = getattr(raw, part), getattr(seen, part)
         assert torch.equal(after.samples, before.samples.flatten(1))
@@ -102,14 +93,14 @@ def test_methods_see_vectors_and_nothing_else_changes(tmp_path: Path) -> None:
 
 
 def test_stored_vectors_serve_the_next_opening_and_learned_spaces_follow_the_seed(tmp_path: Path, monkeypatch) -> None:
-    first = opened(tmp_path, features=parse("eigenspace"))
+    first = opened(tmp_path, features="eigenspace")
     monkeypatch.setattr("bench.features.eigenspace.Coefficients.embed", None)
     monkeypatch.setattr("bench.features.eigenspace.Eigenspace.fit", None)
-    again = opened(tmp_path, features=parse("eigenspace"))
+    again = opened(tmp_path, features="eigenspace")
     assert torch.equal(again.private.samples, first.private.samples)
     assert again.record == first.record
     monkeypatch.undo()
-    other = opened(tmp_path, features=parse("eigenspace"), seed=1)
+    other = opened(tmp_path, features="eigenspace", seed=1)
     assert other.record.features.fingerprint != first.record.features.fingerprint
     vectors = tmp_path / "cache" / "features"
     assert len(list(vectors.glob("vectors/eigenspace-*/vectors.npy"))) == 2
@@ -117,17 +108,17 @@ def test_stored_vectors_serve_the_next_opening_and_learned_spaces_follow_the_see
 
 
 def test_what_an_earlier_version_kept_of_an_extractor_is_learned_again(tmp_path: Path) -> None:
-    first = opened(tmp_path, features=parse("eigenspace"))
+    first = opened(tmp_path, features="eigenspace")
     (manifest,) = (tmp_path / "cache/features/extractors").glob("*/manifest.json")
     kept = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**kept, "notes": {"explained variance": 0.9}}))
-    again = opened(tmp_path, features=parse("eigenspace"))
+    again = opened(tmp_path, features="eigenspace")
     assert again.record == first.record
     assert json.loads(manifest.read_text())["notes"].keys() == kept["notes"].keys()
 
 
 def test_weights_are_read_once_whatever_is_read_through_them(tmp_path: Path, monkeypatch) -> None:
-    bench, loaded = opened(tmp_path, scored_in=parse("eigenspace")), []
+    bench, loaded = opened(tmp_path, scored_in="eigenspace"), []
     load = Eigenspace.load
     monkeypatch.setattr(Eigenspace, "load", lambda self, state: loaded.append(1) or load(self, state))
     first, second = (bench.vectors(part.samples) for part in (bench.private, bench.test))
@@ -136,7 +127,7 @@ def test_weights_are_read_once_whatever_is_read_through_them(tmp_path: Path, mon
 
 
 def test_another_version_of_the_package_that_reads_makes_vectors_again(tmp_path: Path, monkeypatch) -> None:
-    features = parse(f"{MODEL}[size=32,weights={made_weights(tmp_path)}]")
+    features = f"{MODEL}[size=32,weights={made_weights(tmp_path)}]"
     opened(tmp_path, features=features)
     monkeypatch.setattr(
         "bench.features.space.version", lambda package: "another" if package == "timm" else version(package)
@@ -163,9 +154,10 @@ def test_results_stay_where_they_are_when_the_weights_move(tmp_path: Path) -> No
     assert folders[0] == folders[1]
     assert len(set(folders)) == 4
     planned = cell("--features", MODEL, "--weights", str(first))
-    write_plan(place(tmp_path), planned, [])
+    results = place(tmp_path).results
+    write_plan(results, planned, [])
     first.unlink()
-    assert read_plan(tmp_path / "results/artefacts/plans" / f"{planned.folder}.yaml")[0] == planned
+    assert read_plan(results.plan(planned.folder) or "")[0] == planned
     with pytest.raises(DataError, match=r"there is no zebra\.safetensors where it says"):
         cell("--features", MODEL, "--weights", str(first))
     with pytest.raises(UsageError, match="weights are named twice"):
@@ -173,24 +165,24 @@ def test_results_stay_where_they_are_when_the_weights_move(tmp_path: Path) -> No
 
 
 def test_scored_in_leaves_images_to_methods_and_reads_releases_through_the_space(tmp_path: Path) -> None:
-    bench, plain = opened(tmp_path, scored_in=parse("eigenspace")), opened(tmp_path)
+    bench, plain = opened(tmp_path, scored_in="eigenspace"), opened(tmp_path)
     assert torch.equal(bench.private.samples, plain.private.samples)
     assert bench.vectors(bench.private.samples).shape == (len(bench.private), 16)
-    as_features = opened(tmp_path, features=parse("eigenspace"))
+    as_features = opened(tmp_path, features="eigenspace")
     assert torch.equal(bench.vectors(bench.private.samples), as_features.private.samples)
     assert bench.record.name == "digits, seen through eigenspace"
     assert bench.record.scored_in.dimensions == 16
     with pytest.raises(NotApplicable, match=r"reads rows of shape \(1, 8, 8\), and these have \(1, 4, 4\)"):
         bench.vectors(torch.zeros(2, 1, 4, 4))
-    sets = Evaluator("sets", None, ("nearest-neighbour-distance",))
+    sets = Planned("sets", None, ("nearest-neighbour-distance",))
     assert fit_inputs(bench.cell, bench.record) == fit_inputs(plain.cell, plain.record)
-    assert evaluator_inputs(bench.cell, bench.record, sets) != evaluator_inputs(plain.cell, plain.record, sets)
+    assert record_inputs(bench.cell, bench.record, sets) != record_inputs(plain.cell, plain.record, sets)
 
 
 @pytest.mark.parametrize("option", ["features", "scored_in"])
 def test_tables_are_vectors_already(tmp_path: Path, option: str) -> None:
     with pytest.raises(DataError, match="diabetes is a table: its rows are vectors already"):
-        opened(tmp_path, dataset=PluginSpec("diabetes"), **{option: parse("pixels")})
+        opened(tmp_path, dataset="diabetes", **{option: "pixels"})
 
 
 def test_an_extractor_that_cannot_serve_says_why(tmp_path: Path) -> None:
@@ -198,7 +190,7 @@ def test_an_extractor_that_cannot_serve_says_why(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nan\.py:Nan must give finite vectors: 160 of the 160 rows"):
         opened(tmp_path, features=PluginSpec(f"{tmp_path / 'nan.py'}:Nan"))
     with pytest.raises(DataError, match=r"choose at most eigenspace\[components="):
-        opened(tmp_path, features=parse("eigenspace[components=64]"))
+        opened(tmp_path, features="eigenspace[components=64]")
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,30 @@ import pytest
 from bench.results.records import Record, dumps
 
 
+def save(folder: Path, *records: Record, dataset: str = "synth-cxr") -> Path:
+    """Write records into a results folder below `folder`, as the harness does; returns the results folder."""
+    for number, one in enumerate(records):
+        place = folder / "results" / "cells" / dataset / f"cell{number:03d}"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "evaluator.json").write_text(dumps(one), encoding="utf-8")
+    return folder / "results"
+
+
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., Path]:
-    """Writes records into a results folder as the harness does, and returns the folder."""
+    """Writes records into a results folder, and returns the folder."""
 
-    def save(*records: Record, folder: str = "synth-cxr") -> Path:
-        for number, one in enumerate(records):
-            place = tmp_path / "results" / "cells" / folder / f"cell{number:03d}"
-            place.mkdir(parents=True, exist_ok=True)
-            (place / "evaluator.json").write_text(dumps(one), encoding="utf-8")
-        return tmp_path / "results"
+    def here(*records: Record, folder: str = "synth-cxr") -> Path:
+        return save(tmp_path, *records, dataset=folder)
 
-    return save
+    return here
+
+
+@pytest.fixture(scope="module")
+def write_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """The same for records that several tests only read."""
+
+    def here(*records: Record) -> Path:
+        return save(tmp_path_factory.mktemp("written"), *records)
+
+    return here

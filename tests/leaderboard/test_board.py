@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from made.board_records import auc, claim, dataset, record, utility
+from made.board_records import auc, claim, dataset, metrics, record, utility
 
 from leaderboard.board import missing, ordered, rows, telling
 from leaderboard.sections import sections
@@ -89,6 +89,6 @@ def test_rows_of_a_method_are_told_apart_by_what_differs() -> None:
 
 
 def test_a_metric_that_nobody_asked_for_is_not_run_rather_than_not_applicable() -> None:
-    made = record(status="not-applicable", reason="nothing is released", inputs={"metric guesswork": "c0de"})
-    entries = rows([made])[0].entries
+    made = record(status="not-applicable", reason="nothing is released", metrics=metrics("guesswork"))
+    entries = rows([made, record("other")])[0].entries
     assert (entries["guesswork"].status, entries["patient-guesswork"].status) == ("not-applicable", "not-run")

@@ -33,7 +33,7 @@ def test_an_attack_counts_that_catches_the_over_fitted_and_not_the_constant_gene
     mine = [attacking("cvae", 0.7, 0.0)]
     found = membership_panel(mine, [*mine, *controls()])
     assert found.members[0].standing == "certified"
-    assert found.verdict == "members told by dcr: AUC 0.700"
+    assert found.verdict == "members told by dcr: Membership AUC 0.700"
     assert found.headline == "membership-dcr"
 
 
@@ -57,13 +57,13 @@ def test_no_more_than_chance_gives_is_no_finding_and_many_figures_are_many_tries
     mine = [attacking("cvae", 0.56, 0.0003, attack) for attack in ("dcr", "lira")]
     pool = [*controls("dcr"), *controls("lira")]
     assert membership_panel(mine, [*mine, *pool]).verdict == "members not told by these attacks"
-    assert membership_panel(mine[:1], [*mine, *pool]).verdict == "members told by dcr: AUC 0.560"
+    assert membership_panel(mine[:1], [*mine, *pool]).verdict == "members told by dcr: Membership AUC 0.560"
 
 
 def test_an_attack_with_a_higher_figure_does_not_hide_one_that_is_surer() -> None:
     mine = [attacking("cvae", 0.57, 0.0006, "lira"), attacking("cvae", 0.56, 0.00001, "dcr")]
     found = membership_panel(mine, [*mine, *controls("dcr"), *controls("lira")])
-    assert (found.headline, found.verdict) == ("membership-dcr", "members told by dcr: AUC 0.560")
+    assert (found.headline, found.verdict) == ("membership-dcr", "members told by dcr: Membership AUC 0.560")
 
 
 @pytest.mark.parametrize(("p", "told"), [(0.0002, True), (0.0006, False)])
@@ -72,7 +72,7 @@ def test_an_attack_that_is_sure_of_a_few_members_tells_members(p: float, told: b
     rate = score(0.08, 0.06, 0.1, null=0.01, null_low=0.0, null_high=0.04, p=p)
     mine = mine.model_copy(update={"scores": {**mine.scores, "membership-tpr": rate}})
     found = membership_panel([mine], [mine, *controls()])
-    expected = "members told by dcr: AUC 0.510, 8.0 % of them at 1 % of others"
+    expected = "members told by dcr: Membership AUC 0.510, 8.0 % of them at 1 % of others"
     assert found.verdict == (expected if told else "members not told by these attacks")
 
 

@@ -7,10 +7,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from made.board_records import auc, claim, dataset, guesswork, record, score, utility
+from made.board_records import auc, claim, dataset, guesswork, metric, record, score, utility
 
 from bench.plugins.spec import parse
-from bench.results.records import FeatureRecord, Kind, Record, dumps, json_schema
+from bench.results.records import FeatureRecord, Record, json_schema
+from bench.results.results import Results
 from leaderboard.board import rows
 from leaderboard.pages import Intake, build, command, render
 
@@ -38,6 +39,13 @@ def some() -> list[Record]:
         record("syfer", status="failed", phase="fit", reason="out of memory"),
         record("syfer", "slow", status="timed-out", phase="attack", reason="60 s"),
     ]
+
+
+@pytest.fixture(scope="module")
+def site(write_once: Write) -> Path:
+    """The pages of some records, for tests that only read them."""
+    results = write_once(*some())
+    return build(Results(results), results.with_name("site")).parent
 
 
 def files(site: Path) -> dict[str, bytes]:
@@ -68,11 +76,12 @@ def parsed(page: Path) -> Links:
 
 def test_the_same_records_give_the_same_bytes(write: Write, tmp_path: Path) -> None:
     results = write(*some())
-    assert files(build(results, tmp_path / "a").parent) == files(build(results, tmp_path / "b").parent)
+    assert files(build(Results(results), tmp_path / "a").parent) == files(
+        build(Results(results), tmp_path / "b").parent
+    )
 
 
-def test_every_link_leads_to_a_file_or_an_anchor_of_the_site(write: Write, tmp_path: Path) -> None:
-    site = build(write(*some()), tmp_path / "site").parent
+def test_every_link_leads_to_a_file_or_an_anchor_of_the_site(site: Path) -> None:
     for page in site.rglob("*.html"):
         for link in parsed(page).found:
             if link == "data:,":
@@ -84,14 +93,14 @@ def test_every_link_leads_to_a_file_or_an_anchor_of_the_site(write: Write, tmp_p
             assert not anchor or anchor in parsed(target).ids, link
 
 
-def test_anchors_are_unique_on_each_page(write: Write, tmp_path: Path) -> None:
-    for page in build(write(*some()), tmp_path / "site").parent.rglob("*.html"):
+def test_anchors_are_unique_on_each_page(site: Path) -> None:
+    for page in site.rglob("*.html"):
         ids = parsed(page).ids
         assert len(ids) == len(set(ids))
 
 
-def test_failures_show_a_word_and_a_reason_and_never_a_number(write: Write, tmp_path: Path) -> None:
-    text = build(write(*some()), tmp_path / "site").read_text(encoding="utf-8")
+def test_failures_show_a_word_and_a_reason_and_never_a_number(site: Path) -> None:
+    text = (site / "index.html").read_text(encoding="utf-8")
     for word in ("failed", "timed out", "not applicable", "not run", "out of memory (in fit)", "samples are drawn"):
         assert word in text
     assert not re.search(r">\s*(nan|None|null)\s*<", text, re.IGNORECASE)
@@ -104,14 +113,14 @@ def test_a_figure_at_chance_is_marked(write: Write, tmp_path: Path) -> None:
 
 def test_a_rung_without_guesswork_is_shown_by_its_state(write: Write, tmp_path: Path) -> None:
     results = write(record("identity", scores={"reid-auc": auc(0.9)}), record("identity", "slow", status="timed-out"))
-    text = build(results, tmp_path / "site").read_text(encoding="utf-8")
+    text = build(Results(results), tmp_path / "site").read_text(encoding="utf-8")
     reach = text[text.index('id="reach"') : text.index('id="how-to-read"')]
     assert "dented" in reach
     assert "failed" in reach
 
 
-def test_no_method_is_called_private(write: Write, tmp_path: Path) -> None:
-    text = build(write(*some()), tmp_path / "site").read_text(encoding="utf-8")
+def test_no_method_is_called_private(site: Path) -> None:
+    text = (site / "index.html").read_text(encoding="utf-8")
     assert "not broken by these attacks" in text
     words = re.sub(r"<[^>]+>", " ", text)
     assert not re.search(r"\b(is|are|fully|provably) (private|secure|safe)\b", words)
@@ -122,7 +131,7 @@ def test_limited_records_are_counted_and_broken_files_named_without_their_folder
     broken = results / "cells" / "synth-cxr" / "secret-folder" / "torn.json"
     broken.parent.mkdir()
     broken.write_text("{")
-    text = build(results, tmp_path / "site").read_text(encoding="utf-8")
+    text = build(Results(results), tmp_path / "site").read_text(encoding="utf-8")
     assert "<strong>1 record</strong> made with <code>--limit</code>" in text
     assert "<code>torn.json</code>" in text
     assert "limited-one" not in text
@@ -132,9 +141,11 @@ def test_limited_records_are_counted_and_broken_files_named_without_their_folder
 def test_hostile_text_is_escaped_on_every_page(write: Write, tmp_path: Path) -> None:
     more = {"dataset": dataset(f'x"{EVIL}', findings=[EVIL], notes=[EVIL]), "parameters": {EVIL: f"'\"{EVIL}"}}
     noted = auc(0.9).model_copy(update={"note": f'"{EVIL}'})
+    evil = metric(EVIL, meaning=EVIL, group=f'"{EVIL}', chance=EVIL)
+    described = {"reid-auc": evil, EVIL: evil, "utility-auc": evil}
     details = {"threat_model": {EVIL: EVIL}, "details": {EVIL: [EVIL]}, "hardware": {"processor": EVIL}}
     records = [
-        record(EVIL, scores={"reid-auc": noted}, **details, **more),
+        record(EVIL, scores={"reid-auc": noted, EVIL: score(1.0)}, metrics=described, **details, **more),
         record(EVIL, EVIL, status="failed", reason=f'"{EVIL}', phase=EVIL, **more),
         record(EVIL, "utility", {"utility-auc": utility(0.8, **{EVIL: 0.7})}, kind="utility", **more),
     ]
@@ -156,12 +167,12 @@ def test_no_method_name_writes_outside_the_site(write: Write, tmp_path: Path, na
 
 def test_a_rebuild_removes_its_own_stale_pages_and_nothing_else(write: Write, tmp_path: Path) -> None:
     results = write(*some())
-    site = build(results, tmp_path / "site").parent
+    site = build(Results(results), tmp_path / "site").parent
     (site / "CNAME").write_text("example.org")
     for path in (results / "cells").rglob("*.json"):
         if "syfer" in path.read_text():
             path.unlink()
-    build(results, site)
+    build(Results(results), site)
     assert not (site / "methods" / "syfer.html").exists()
     assert (site / "methods" / "noise.html").exists()
     assert (site / "CNAME").exists()
@@ -176,8 +187,7 @@ def test_a_forged_manifest_removes_nothing_outside_the_site(write: Write, tmp_pa
     assert (tmp_path / "precious").exists()
 
 
-def test_the_downloads_stand_beside_the_index(write: Write, tmp_path: Path) -> None:
-    site = build(write(*some()), tmp_path / "site").parent
+def test_the_downloads_stand_beside_the_index(site: Path) -> None:
     assert json.loads((site / "record.schema.json").read_text()) == json_schema()
     assert len(json.loads((site / "results.json").read_text())["records"]) == len(some())
     assert (site / "results.csv").read_text().count("\n") == 1 + 4 + 2 + 3
@@ -213,7 +223,7 @@ def test_the_command_names_the_extractor(name: str, field: str, option: str) -> 
     page = render(Intake(made, {}, 0, ()))["index.html"]
     assert "f00d&lt;f00d" in page
     assert "explained variance 0.9" in page
-    assert 'alt="Linear probe AUC against D: distance to the nearest original row' in page
+    assert 'alt="Linear probe AUC against Nearest-neighbour distance, one point a row' in page
 
 
 def test_the_command_repeats_the_row_through_a_shell() -> None:
@@ -225,33 +235,47 @@ def test_the_command_repeats_the_row_through_a_shell() -> None:
     assert parse(row.label).parameters == (("scale", "20.0"),)
 
 
+def test_a_metric_from_outside_is_shown_and_explained_in_its_own_words(write: Write, tmp_path: Path) -> None:
+    mine = metric("My figure", meaning="What I measure.", group="My group", digits=1, chance="2", better="higher")
+    other = metric("Their figure", meaning="What they measure.", group="My group", order=1)
+    made = record(scores={"mine": score(3.14159), "other": score(2.0)}, metrics={"mine": mine, "other": other})
+    audited = record(
+        evaluator="audit", kind="audit", scores={"empirical-epsilon": score(1.0, parts={"ceiling": score(2.0)})}
+    )
+    text = build(write(made, audited), tmp_path / "site").read_text(encoding="utf-8")
+    heads = re.findall(r'scope="colgroup" colspan="(\d)">([^<]*)<', text)
+    assert heads == [("3", "Formal privacy"), ("2", "My group")]
+    assert text.index("Their figure") < text.index("My figure")
+    assert "<dd>What I measure. Higher is better for the data owner. Chance gives 2.</dd>" in text
+    assert '<span class="value">3.1</span>' in text
+    page = (tmp_path / "site" / "methods" / "dp-simple.html").read_text(encoding="utf-8")
+    assert '<th scope="row">My figure</th><td class="value">3.1</td>' in page
+
+
 def test_unshared_data_is_marked(write: Write, tmp_path: Path) -> None:
     text = build(write(record(dataset=dataset(shareable=False))), tmp_path / "site").read_text(encoding="utf-8")
     assert "under a use agreement" in text
 
 
-def test_headers_have_scopes_and_one_column_says_how_it_is_sorted(write: Write, tmp_path: Path) -> None:
-    text = build(write(*some()), tmp_path / "site").read_text(encoding="utf-8")
+def test_headers_have_scopes_and_one_column_says_how_it_is_sorted(site: Path) -> None:
+    text = (site / "index.html").read_text(encoding="utf-8")
     assert all("scope=" in head for head in re.findall(r"<th\b[^>]*>", text))
     assert text.count("aria-sort=") == 1
 
 
 def test_attacks_are_named_without_the_prefix_of_their_evaluator(write: Write, tmp_path: Path) -> None:
-    one = record(evaluator="attack-contrastive", scores={"reid-auc": auc(0.9)})
+    one = record(evaluator="reidentification-contrastive", scores={"reid-auc": auc(0.9)})
     text = build(write(one), tmp_path / "site").read_text(encoding="utf-8")
     assert '<span class="key">by</span> contrastive' in text
 
 
 @pytest.mark.parametrize("shareable", [True, False])
-@pytest.mark.parametrize("kind", ["sets", "decoding"])
-def test_a_picture_is_shown_of_data_that_may_be_shared_only(tmp_path: Path, shareable: bool, kind: Kind) -> None:
-    data = dataset(shareable=shareable)
-    folder = tmp_path / "cells" / "synth-cxr" / "one"
-    folder.mkdir(parents=True)
-    made = record("identity", kind, kind=kind, dataset=data, cell="synth-cxr/one")
-    (folder / f"{kind}.json").write_text(dumps(made))
-    (folder / f"{kind}.png").write_bytes(b"a picture")
-    build(tmp_path, tmp_path / "site")
+@pytest.mark.parametrize("kind", ["sets", "mine"])
+def test_a_picture_is_shown_of_data_that_may_be_shared_only(tmp_path: Path, shareable: bool, kind: str) -> None:
+    told = {"pictures": {"plot": "What it shows"}, "dataset": dataset(shareable=shareable), "cell": "synth-cxr/one"}
+    results = Results(tmp_path)
+    results.keep(record("identity", kind, kind=kind, **told), {"plot": b"a picture"})
+    build(results, tmp_path / "site")
     assert [path.read_bytes() for path in tmp_path.glob("site/figures/*.png")] == [b"a picture"] * shareable
     page = (tmp_path / "site" / "methods" / "identity.html").read_text(encoding="utf-8")
     sources = re.findall(r'<img src="\.\./(figures/[^"]*\.png)" [^>]*alt="[^"]+"', page)

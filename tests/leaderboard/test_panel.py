@@ -9,8 +9,9 @@ from made.board_records import guesswork, plugin, record, score
 from bench.cli.commands.run import _print_table
 from bench.results import records
 from bench.results.records import PluginRecord, Record
+from bench.results.results import Results
 from bench.runs.run import Summary
-from bench.workbench.cell import Place
+from bench.workbench.place import Place
 from leaderboard.board import rows
 from leaderboard.panel import dumps, membership_panel, panel
 from leaderboard.reach import Step, rungs, step
@@ -144,7 +145,7 @@ def test_panels_on_disk_speak_of_every_attack_on_record(tmp_path: Path, capsys: 
         target = tmp_path / "cells" / "d" / "c" / f"{each.evaluator}.json"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(records.dumps(each))
-    _print_table(Summary(records=both[1:]), Place(tmp_path, tmp_path, ()))
+    _print_table(Summary(records=both[1:]), Place(Results(tmp_path), tmp_path, ()))
     assert set(json.loads((tmp_path / "panels" / "d" / "c.json").read_text())["attacks"]) == {"a", "b"}
     assert "broken by a all the same" in " ".join(capsys.readouterr().out.split())
 

@@ -85,7 +85,7 @@ def test_failures_on_a_rung_are_no_breaks() -> None:
 def test_the_command_prints_the_ladder_and_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "cells" / "synth-cxr" / "identity"
     folder.mkdir(parents=True)
-    (folder / "attack-contrastive.json").write_text(dumps(made(1, 0.0)))
+    (folder / "reidentification-contrastive.json").write_text(dumps(made(1, 0.0)))
     target = tmp_path / "reach.json"
     assert main(["reach", "--results", str(tmp_path), "--write", str(target)]) == 0
     printed = capsys.readouterr().out
@@ -102,7 +102,7 @@ def test_the_command_shows_no_rung_of_other_data(
     monkeypatch.setattr(module, "shipped", lambda: tuple(steps([layers])))
     folder = tmp_path / "cells" / "nih" / "identity"
     folder.mkdir(parents=True)
-    (folder / "attack-contrastive.json").write_text(dumps(made(1, 0.0, dataset=dataset("nih"))))
+    (folder / "reidentification-contrastive.json").write_text(dumps(made(1, 0.0, dataset=dataset("nih"))))
     assert main(["reach", "--results", str(tmp_path)]) == 0
     nih, synth = capsys.readouterr().out.split("synth-cxr, preset")
     assert nih.count("broken") == synth.count("broken") == 1
@@ -113,7 +113,7 @@ def test_the_command_tells_attacks_of_one_name_apart(tmp_path: Path, capsys: pyt
     folder.mkdir(parents=True)
     for base in ("leverage", "relational"):
         attack = plugin("surrogate", {"base": base, "rounds": 8})
-        (folder / f"attack-{base}.json").write_text(dumps(made(1, 0.0, attack=attack)))
+        (folder / f"reidentification-{base}.json").write_text(dumps(made(1, 0.0, attack=attack)))
     assert main(["reach", "--results", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "base=leverage" in printed

@@ -3,15 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-from bench.results.records import ClaimRecord, DatasetRecord, PluginRecord, Record, ScoreRecord
+from bench.plugins import registry
+from bench.plugins.option import options
+from bench.results.records import (
+    ClaimRecord,
+    DatasetRecord,
+    MetricRecord,
+    PluginRecord,
+    Record,
+    ScoreRecord,
+    metric_record,
+)
+from bench.workbench.choice import Choice
 
+CHOICE = frozenset(options(Choice)) - {"dataset"}
 WHEN = "2025-01-02T03:04:05Z"
+ASKED = {
+    "reidentification": ("guesswork", "patient-guesswork", "reid-auc", "patient-reid-auc", "top-1"),
+    "membership": ("membership-auc", "membership-tpr"),
+    "utility": ("utility-auc",),
+}
+"""What a made-up record was asked for beyond its figures, by its kind."""
+
+
+def metric(title: str, **more: Any) -> MetricRecord:
+    usual = {"meaning": "", "group": "Utility", "digits": None, "chance": "", "order": 50, "better": "lower"}
+    return MetricRecord(title=title, unit="", **(usual | more))
+
+
+def metrics(*names: str) -> dict[str, MetricRecord]:
+    """What records say of metrics: of this project's as they are, of others what a test needs."""
+    ours = registry.entries("metrics")
+    return {name: metric_record(registry.load("metrics", name)) if name in ours else metric(name) for name in names}
 
 
 def score(
-    value: float, low: float | None = None, high: float | None = None, *, better: str = "lower", **more: Any
+    value: float,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    better: Literal["higher", "lower"] = "lower",
+    **more: Any,
 ) -> ScoreRecord:
     usual = {"n": 100, "null": None, "null_low": None, "null_high": None, "unit": ""}
     return ScoreRecord(value=value, low=low, high=high, better=better, **(usual | more))
@@ -54,7 +88,12 @@ def claim(epsilon: float | None, derived: float | None = None) -> ClaimRecord:
 
 def plugin(name: str, parameters: Mapping[str, Any]) -> PluginRecord:
     return PluginRecord(
-        name=name, parameters=dict(parameters), source=f"paper of {name}", code="c0de", origin="veil-bench"
+        name=name,
+        written=name,
+        parameters=dict(parameters),
+        source=f"paper of {name}",
+        code="c0de",
+        origin="veil-bench",
     )
 
 
@@ -64,19 +103,24 @@ def record(
     scores: Mapping[str, ScoreRecord] | None = None,
     *,
     parameters: Mapping[str, Any] | None = None,
-    kind: str = "attack",
+    kind: str = "reidentification",
     cell: str | None = None,
     **more: Any,
 ) -> Record:
     parameters = dict(parameters or {})
-    preset, seed = more.get("preset", "quick"), more.get("seed", 0)
+    chosen = {"dataset": "synth-cxr", **dict.fromkeys(CHOICE), "preset": "quick", "seed": 0, "skip_corrupt": False}
+    chosen |= {name: more.pop(name) for name in CHOICE if name in more}
+    preset, seed = chosen["preset"], chosen["seed"]
     data = more.get("dataset", dataset())
+    asked = {*ASKED.get(kind, ()), *(scores or {}), *more.get("not_applicable", {})}
     usual: dict[str, Any] = {
         "status": "ok", "evaluator": evaluator, "kind": kind, "method": plugin(method, parameters),
         "cell": cell or f"{method}-{sorted(parameters.items())}-{preset}-{seed}-{data and data.fingerprint}",
-        "attack": plugin(evaluator, {}) if kind == "attack" else None, "dataset": data, "preset": preset, "seed": seed,
-        "keys": 2, "scores": dict(scores or {}), "key": "k", "inputs": {}, "created": WHEN, "git": "abc",
+        "attack": plugin(evaluator, {}) if kind == "reidentification" else None, "dataset": data, "choice": chosen,
+        "device": "cpu",
+        "keys": 2, "metrics": metrics(*sorted(asked)), "scores": dict(scores or {}), "key": "k", "inputs": {},
+        "created": WHEN, "git": "abc",
         "hardware": {"device": "cpu", "processor": "Test CPU"}, "versions": {"torch": "2.11"}, "seconds": {"fit": 1.5},
-        "threat_model": {"key": "no"} if kind == "attack" else {},
+        "threat_model": {"key": "no"} if kind == "reidentification" else {},
     }  # fmt: skip
     return Record(**(usual | more))

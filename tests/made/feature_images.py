@@ -7,6 +7,7 @@ from torch import Tensor
 
 from bench.seeds import generator
 from bench.types import Dataset
+from made.datasets import unlabelled
 
 
 def images(rows: int = 24, *, side: int = 8, channels: int = 1, seed: int = 0) -> Dataset:
@@ -19,4 +20,4 @@ def images(rows: int = 24, *, side: int = 8, channels: int = 1, seed: int = 0) -
 
 def table() -> Dataset:
     """Rows that are vectors already."""
-    return Dataset("a table", torch.rand((6, 4), generator=generator(0)), None, None, (), False, True)
+    return unlabelled(torch.rand((6, 4), generator=generator(0)))

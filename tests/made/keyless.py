@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from bench.types import Key, Scheme, State
+from bench.types import Dataset, Key, Release, Scheme, State
 
 
 class Keyless(Scheme, Key):
+    """Holds no secret; a test adds `release`."""
+
     def sample_key(self, seed: int) -> Key:
         return self
 
@@ -14,3 +16,10 @@ class Keyless(Scheme, Key):
 
     def state(self) -> State:
         return {}
+
+
+class Unlinked(Keyless):
+    """Releases the rows and does not say where each went."""
+
+    def release(self, private: Dataset) -> Release:
+        return Release(private.samples, None, None)

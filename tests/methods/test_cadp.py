@@ -7,7 +7,7 @@ from scipy.stats import laplace
 
 from bench.conformance.outcome import sample_data
 from bench.types import Dataset, NotApplicable
-from bench.workbench.cell import to_fit
+from bench.workbench.inputs import to_fit
 from methods.cadp import CADP
 
 SMALL = {"blocks": 1, "width": 4, "flat_blocks": 1, "flat_width": 8, "steps": 4, "train_batch": 16}
@@ -256,7 +256,7 @@ def test_any_image_that_the_levels_divide_will_do():
     ("choices", "message"),
     [
         ({"variant": "ours"}, "variant must be one of paper, corrected, official-code; got 'ours'"),
-        ({"coupling": "nice"}, "coupling must be one of gin, glow"),
+        ({"coupling": "nice"}, "coupling must be gin or glow"),
         ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0"),
         ({"sensitivity": math.inf}, "sensitivity must be positive and finite"),
         ({"batch": 0}, "batch must be at least 1, got 0"),

@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from made.datasets import unlabelled
 from safetensors.torch import load_file, save_file
 
 from bench.seeds import generator
@@ -42,7 +43,7 @@ def test_its_generator_draws_labels_by_their_proportions_and_survives_a_file(tmp
 
 
 def test_rows_without_labels_stay_so():
-    private = Dataset("made", torch.rand(6, 5), None, None, (), False, True)
+    private = unlabelled(torch.rand(6, 5))
     release = Constant().fit(private, 0).sample_key(1).release(private)
     assert release.labels is None
     assert release.generator.sample(3, 0).labels is None

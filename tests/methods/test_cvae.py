@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from made.datasets import unlabelled
 from safetensors.torch import load_file, save_file
 
 from bench.conformance import conform
@@ -234,7 +235,7 @@ def test_rows_that_cannot_be_learned_are_refused():
 
 
 def test_images_are_not_applicable():
-    images = Dataset("made", torch.rand(9, 1, 8, 8), None, None, (), False, True)
+    images = unlabelled(torch.rand(9, 1, 8, 8))
     with pytest.raises(NotApplicable, match=r"made is images: choose --features"):
         CVAE().fit(images, 0)
 

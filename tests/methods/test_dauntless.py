@@ -1,18 +1,14 @@
 import pytest
 import torch
+from made.datasets import uniform, unlabelled
 
-from bench.types import Dataset, NotApplicable
+from bench.types import NotApplicable
 from methods.dauntless import Dauntless
-
-
-def images(n=7, shape=(1, 8, 8), seed=0):
-    samples = torch.rand(n, *shape, generator=torch.Generator().manual_seed(seed))
-    return Dataset("made", samples, torch.ones(n, 1), None, ("finding",), False, True)
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 8, 12)])
 def test_each_patch_location_has_a_linear_map_of_its_own(shape):
-    private = images(shape=shape)
+    private = uniform(7, *shape)
     key = Dauntless(patch_size=4).fit(private, 0).sample_key(1)
     released = key.release(private).samples
     assert released.shape == private.samples.shape
@@ -27,7 +23,7 @@ def test_each_patch_location_has_a_linear_map_of_its_own(shape):
 
 
 def test_the_map_is_linear_and_the_same_for_every_image_and_query():
-    private = images()
+    private = uniform(7, 1, 8, 8)
     key = Dauntless(patch_size=4).fit(private, 0).sample_key(1)
     released = key.release(private).samples
     one, two = private.samples[:1], private.samples[1:2]
@@ -36,7 +32,7 @@ def test_the_map_is_linear_and_the_same_for_every_image_and_query():
 
 
 def test_weights_are_standard_normal():
-    weights = Dauntless().fit(images(shape=(1, 32, 32)), 0).sample_key(1).weights.double()
+    weights = Dauntless().fit(uniform(7, 1, 32, 32), 0).sample_key(1).weights.double()
     count = 4 * 256**2
     assert weights.numel() == count
     # Five standard errors of mean, variance and fourth moment (variances 1, 2 and 96).
@@ -45,14 +41,14 @@ def test_weights_are_standard_normal():
 
 
 def test_seeds_make_keys():
-    private, scheme = images(), Dauntless(patch_size=4).fit(images(), 0)
+    private, scheme = uniform(7, 1, 8, 8), Dauntless(patch_size=4).fit(uniform(7, 1, 8, 8), 0)
     one, same, other = (scheme.sample_key(seed).release(private).samples for seed in (1, 1, 2))
     assert torch.equal(one, same)
     assert not torch.allclose(one, other)
 
 
 def test_a_key_survives_its_state():
-    private, method = images(), Dauntless(patch_size=4)
+    private, method = uniform(7, 1, 8, 8), Dauntless(patch_size=4)
     scheme = method.fit(private, 0)
     key = scheme.sample_key(1)
     again = method.load(scheme.state()).load_key(key.state())
@@ -61,7 +57,7 @@ def test_a_key_survives_its_state():
 
 
 def test_inputs_stay_untouched():
-    private = images()
+    private = uniform(7, 1, 8, 8)
     before = private.samples.clone()
     key = Dauntless(patch_size=4).fit(private, 0).sample_key(1)
     key.release(private).samples.zero_()
@@ -70,20 +66,20 @@ def test_inputs_stay_untouched():
 
 def test_a_patch_that_does_not_divide_is_not_applicable_and_says_what_is():
     with pytest.raises(NotApplicable, match="16 does not divide 28x28; set patch_size to one of 1, 2, 4, 7, 14, 28"):
-        Dauntless().fit(images(shape=(1, 28, 28)), 0)
+        Dauntless().fit(uniform(7, 1, 28, 28), 0)
 
 
 def test_tables_are_not_applicable():
     with pytest.raises(NotApplicable, match="made is a table"):
-        Dauntless().fit(Dataset("made", torch.rand(5, 3), None, None, (), False, True), 0)
+        Dauntless().fit(unlabelled(torch.rand(5, 3)), 0)
 
 
 def test_images_of_another_shape_are_refused():
-    key = Dauntless(patch_size=4).fit(images(), 0).sample_key(1)
+    key = Dauntless(patch_size=4).fit(uniform(7, 1, 8, 8), 0).sample_key(1)
     with pytest.raises(ValueError, match=r"shape \(1, 8, 8\), got \(1, 12, 12\)"):
         key.query(torch.rand(2, 1, 12, 12))
 
 
 def test_a_scheme_of_another_patch_size_is_refused():
     with pytest.raises(ValueError, match="patch_size 4, this method has 8"):
-        Dauntless(patch_size=8).load(Dauntless(patch_size=4).fit(images(), 0).state())
+        Dauntless(patch_size=8).load(Dauntless(patch_size=4).fit(uniform(7, 1, 8, 8), 0).state())

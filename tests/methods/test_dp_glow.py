@@ -1,12 +1,15 @@
 import math
 
-import numpy as np
 import pytest
 import torch
+from made.datasets import unlabelled
+from made.laplace_distance import laplace_distance
 
 from bench.nets.flow import decoded, encoded
 from bench.types import Dataset, NotApplicable
 from methods.dp_glow import DPGlow
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 SMALL = {"depth": 2, "width": 8, "steps": 20, "batch": 16}
 
@@ -19,14 +22,6 @@ def images(n=60, shape=(1, 16, 16), seed=0):
     return Dataset("made", samples, torch.ones(n, 1), torch.arange(n) // 2, ("finding",), False, True)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def fitted(one_thread):
     return DPGlow(**SMALL).fit(images(), 0)
@@ -34,14 +29,6 @@ def fitted(one_thread):
 
 def scheme(fitted, **choices):
     return DPGlow(**SMALL, **choices).load(fitted.state())
-
-
-def distance_to_laplace(numbers):
-    """Kolmogorov's distance between numbers (n,) and the standard Laplace distribution."""
-    numbers = np.sort(numbers)
-    cdf = np.where(numbers < 0, 0.5 * np.exp(numbers), 1 - 0.5 * np.exp(-numbers))
-    steps = np.arange(len(numbers) + 1) / len(numbers)
-    return max(np.abs(cdf - steps[1:]).max(), np.abs(cdf - steps[:-1]).max())
 
 
 def codes(scheme, data, seed=1):
@@ -64,8 +51,8 @@ def test_the_latent_of_a_release_has_laplace_noise_of_the_stated_scale(fitted, v
     assert len(noise) > 20_000
     # Truncation at `room` scales leaves out exp(-room) of the numbers; the rest is as far from Laplace at most.
     threshold = math.sqrt(math.log(2e9) / (2 * len(noise))) + math.exp(-room)
-    assert distance_to_laplace(noise) < threshold
-    assert distance_to_laplace(noise / 1.15) > threshold  # the test can tell a wrong scale
+    assert laplace_distance(noise) < threshold
+    assert laplace_distance(noise / 1.15) > threshold  # the test can tell a wrong scale
 
 
 def test_noise_scales_follow_the_paper_and_the_correction(fitted):
@@ -105,13 +92,13 @@ def test_witnesses_attain_the_derived_bound_and_no_pair_exceeds_it(fitted, varia
         assert budget(one, other) == pytest.approx(derived, rel=1e-9)
     wild = images(seed=7)
     assert budget(wild, images(seed=8)) < derived
-    assert budget(Dataset("wild", 50 * wild.samples - 20, None, None, (), False, True), wild) <= derived * (1 + 1e-9)
+    assert budget(unlabelled(50 * wild.samples - 20), wild) <= derived * (1 + 1e-9)
 
 
 def test_an_image_that_lies_outside_the_training_range_is_clipped_into_it(fitted):
     made = scheme(fitted)
     low, high = made.mechanism().fence
-    wild = Dataset("wild", 5 * images(seed=3).samples - 2, None, None, (), False, True)
+    wild = unlabelled(5 * images(seed=3).samples - 2)
     outside = encoded(fitted.noise.flow, wild.samples)
     located = made.mechanism().locate(wild)
     assert bool((outside < low).any())
@@ -162,9 +149,9 @@ def test_without_noise_a_release_is_the_decoded_clip_or_the_image_itself(fitted)
 def test_every_row_call_key_and_data_set_has_noise_of_its_own(fitted):
     made = scheme(fitted, epsilon_per_pixel=50.0)
     one = images(n=1)
-    flat = Dataset("flat", one.samples.expand(3, -1, -1, -1).clone(), None, None, (), False, True)
+    flat = unlabelled(one.samples.expand(3, -1, -1, -1).clone())
     key = made.sample_key(1)
-    changed = Dataset("changed", torch.cat((flat.samples, one.samples)), None, None, (), False, True)
+    changed = unlabelled(torch.cat((flat.samples, one.samples)))
     outs = (key.release(flat).samples, key.query(flat.samples), made.sample_key(2).release(flat).samples,
             key.release(changed).samples)  # fmt: skip
     drawn = torch.cat(outs).flatten(1)
@@ -221,12 +208,12 @@ def test_colour_images_count_every_channel():
 
 def test_tables_and_sides_that_cannot_be_halved_are_not_applicable():
     with pytest.raises(NotApplicable, match="reads images: made is a table"):
-        DPGlow(**SMALL).fit(Dataset("made", torch.rand(9, 3), None, None, (), False, True), 0)
+        DPGlow(**SMALL).fit(unlabelled(torch.rand(9, 3)), 0)
     with pytest.raises(NotApplicable, match=r"3 times, and 28x28 allow it 2 times: lower levels, or choose --size"):
         DPGlow(**SMALL, levels=3).fit(images(n=4, shape=(1, 28, 28)), 0)
     for alike in (torch.full((20, 1, 8, 8), 0.5), torch.rand(2, 1, 8, 8)):  # of two, one is held out
         with pytest.raises(NotApplicable, match=r"the (18|1) images of made that it trains on are all the same"):
-            DPGlow(**SMALL).fit(Dataset("made", alike, None, None, (), False, True), 0)
+            DPGlow(**SMALL).fit(unlabelled(alike), 0)
     with pytest.raises(NotApplicable, match="1 times, and 7x7 allow it 0 times"):
         DPGlow(**SMALL).fit(images(n=4, shape=(1, 7, 7)), 0)
 

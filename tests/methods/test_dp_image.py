@@ -3,6 +3,7 @@ import math
 
 import pytest
 import torch
+from made.datasets import unlabelled
 from scipy.stats import kstest
 
 from bench.nets.autoencoder import decoded
@@ -53,7 +54,7 @@ def test_what_is_added_to_the_code_is_laplace_noise_of_the_stated_scale(call, mo
 
 
 def test_every_row_call_and_key_has_noise_of_its_own():
-    flat = Dataset("flat", torch.full((4, 1, 12, 9), 0.5), None, None, (), False, True)
+    flat = unlabelled(torch.full((4, 1, 12, 9), 0.5))
     scheme = loaded()
     key = scheme.sample_key(1)
     outs = (key.release(flat).samples, key.query(flat.samples), scheme.sample_key(2).release(flat).samples)
@@ -142,11 +143,11 @@ def test_a_key_survives_its_state_and_inputs_stay_untouched():
 
 def test_tables_and_too_few_images_are_not_applicable():
     with pytest.raises(NotApplicable, match="made is a table"):
-        DPImage().fit(Dataset("made", torch.rand(5, 3), None, None, (), False, True), 0)
+        DPImage().fit(unlabelled(torch.rand(5, 3)), 0)
     with pytest.raises(NotApplicable, match="the images of made are all the same"):
-        DPImage(**TINY).fit(Dataset("made", torch.full((20, 1, 8, 8), 0.5), None, None, (), False, True), 0)
+        DPImage(**TINY).fit(unlabelled(torch.full((20, 1, 8, 8), 0.5)), 0)
     with pytest.raises(NotApplicable, match="needs 2 public images beside the held-out people's, got 1"):
-        DPImage(**TINY).fit(Dataset("made", torch.rand(2, 1, 8, 8), None, None, (), False, True), 0)
+        DPImage(**TINY).fit(unlabelled(torch.rand(2, 1, 8, 8)), 0)
 
 
 def test_images_of_another_shape_are_refused():

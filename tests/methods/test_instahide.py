@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from made.datasets import unlabelled
 
 from bench.contract.seal import check
 from bench.seeds import generator
@@ -150,7 +151,7 @@ def test_queries_are_plain_or_signed():
 
 
 def test_tables_are_standardised_by_column():
-    table = Dataset("table", torch.rand(30, 5) * torch.tensor([1, 10, 100, 0, 5.0]), None, None, (), False, True)
+    table = unlabelled(torch.rand(30, 5) * torch.tensor([1, 10, 100, 0, 5.0]))
     release = key_of(InstaHide(k=2), public=table).release(table)
     check(release, table)
     assert torch.equal(release.samples[:, 3], torch.zeros(30))
@@ -201,7 +202,7 @@ def test_rows_of_another_kind_are_refused():
 
 def test_public_rows_that_do_not_vary_are_not_applicable():
     with pytest.raises(NotApplicable, match="those of made are all the same"):
-        InstaHide().fit(Dataset("made", torch.ones(5, 1, 4, 4), None, None, (), False, True), 0)
+        InstaHide().fit(unlabelled(torch.ones(5, 1, 4, 4)), 0)
 
 
 @pytest.mark.parametrize(

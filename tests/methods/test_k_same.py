@@ -1,5 +1,6 @@
 import pytest
 import torch
+from made.datasets import unlabelled
 from made.dense_scores import DenseScores, diagonal
 
 from bench.pairs.sweep import count
@@ -59,7 +60,7 @@ def test_paper_drops_the_last_rows_and_makes_clusters_of_exactly_k_across_classe
 
 def test_means_are_taken_along_the_clusters_of_hand_made_rows():
     samples = torch.tensor([[0.0], [20.0], [1.0], [30.0], [3.0], [4.0]])
-    private = Dataset("made", samples, None, None, (), False, True)
+    private = unlabelled(samples)
     assert released(private, k=2).samples.flatten().tolist() == [0.5, 25.0, 0.5, 25.0, 3.5, 3.5]
 
 
@@ -153,7 +154,7 @@ def test_fewer_rows_than_k_and_rows_that_are_not_finite_are_refused():
 
 @pytest.mark.parametrize(
     ("choices", "message"),
-    [({"k": 1}, "k must be at least 2, got 1"), ({"variant": "code"}, "variant must be one of within-class, paper")],
+    [({"k": 1}, "k must be at least 2, got 1"), ({"variant": "code"}, "variant must be within-class or paper")],
 )
 def test_senseless_choices_are_refused(choices, message):
     with pytest.raises(ValueError, match=message):

@@ -2,17 +2,13 @@ import math
 
 import pytest
 import torch
+from made.datasets import uniform, unlabelled
 from scipy.stats import kstest
 
-from bench.types import Dataset, NotApplicable
+from bench.types import NotApplicable
 from methods.mosaic import Mosaic
 
 SHAPES = [(1, 16, 16), (1, 10, 13), (3, 7, 5)]  # divided by 4; with partial cells; in colour
-
-
-def images(*shape, seed=0):
-    samples = torch.rand(*shape, generator=torch.Generator().manual_seed(seed))
-    return Dataset("made", samples, torch.ones(len(samples), 1), None, ("finding",), False, True)
 
 
 def loss(mechanism, first, second):
@@ -22,7 +18,7 @@ def loss(mechanism, first, second):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_cell_is_painted_in_its_mean(shape):
-    data = images(2, *shape)
+    data = uniform(2, *shape)
     out = Mosaic(cell=4).fit(data, 0).sample_key(1).release(data).samples
     assert out.shape == data.samples.shape
     for top in range(0, shape[1], 4):
@@ -33,14 +29,14 @@ def test_every_cell_is_painted_in_its_mean(shape):
 
 
 def test_a_cell_larger_than_the_image_is_one_mean():
-    data = images(2, 1, 5, 6)
+    data = uniform(2, 1, 5, 6)
     scheme = Mosaic(cell=8, epsilon=1.0).fit(data, 0)
     assert torch.allclose(scheme.means(data.samples).flatten(), data.samples.mean(dim=(1, 2, 3)))
     assert scheme.mechanism().scale.tolist() == [1.0]
 
 
 def test_the_scale_is_the_papers_where_cells_divide_the_image():
-    data = images(2, 1, 16, 16)
+    data = uniform(2, 1, 16, 16)
     scale = Mosaic(cell=4, epsilon=0.5, neighbour_pixels=3).fit(data, 0).mechanism().scale
     assert scale.tolist() == [pytest.approx(3 / (16 * 0.5))] * 16
     every = Mosaic(cell=4, epsilon=0.5).fit(data, 0).mechanism().scale
@@ -50,7 +46,7 @@ def test_the_scale_is_the_papers_where_cells_divide_the_image():
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("m", [1, 5, 30, None])
 def test_witnesses_attain_epsilon_and_no_neighbours_exceed_it(shape, m):
-    data = images(2, *shape)
+    data = uniform(2, *shape)
     mechanism = Mosaic(cell=4, epsilon=0.7, neighbour_pixels=m).fit(data, 0).mechanism()
     (pair,) = mechanism.witnesses(data)
     pixels = shape[1] * shape[2] if m is None else min(m, shape[1] * shape[2])
@@ -61,15 +57,15 @@ def test_witnesses_attain_epsilon_and_no_neighbours_exceed_it(shape, m):
         changed = torch.randperm(shape[1] * shape[2], generator=random)[:pixels]
         if trial == 0:
             changed = torch.arange(shape[1] * shape[2]).flip(0)[:pixels]
-        dark = images(1, *shape, seed=trial)
-        bright = images(1, *shape, seed=trial)
+        dark = uniform(1, *shape, seed=trial)
+        bright = uniform(1, *shape, seed=trial)
         dark.samples.flatten(2)[..., changed], bright.samples.flatten(2)[..., changed] = 0, 1
         assert loss(mechanism, dark, bright) <= 0.7 * (1 + 1e-5)
 
 
 def test_pixels_out_of_range_are_clipped_so_that_the_claim_holds():
-    data = images(1, 1, 8, 8)
-    far, edge = (Dataset("far", torch.full((1, 1, 8, 8), value), None, None, (), False, True) for value in (9.0, 1.0))
+    data = uniform(1, 1, 8, 8)
+    far, edge = (unlabelled(torch.full((1, 1, 8, 8), value)) for value in (9.0, 1.0))
     mechanism = Mosaic(epsilon=1.0).fit(data, 0).mechanism()
     assert torch.equal(mechanism.locate(far), mechanism.locate(edge))
 
@@ -77,7 +73,7 @@ def test_pixels_out_of_range_are_clipped_so_that_the_claim_holds():
 @pytest.mark.parametrize("call", ["release", "query"])
 @pytest.mark.parametrize("m", [2, None])
 def test_what_is_added_is_laplace_noise_of_the_stated_scale(call, m):
-    data = images(300, 1, 10, 13)
+    data = uniform(300, 1, 10, 13)
     scheme = Mosaic(cell=4, epsilon=2.0, neighbour_pixels=m).fit(data, 0)
     key, mechanism = scheme.sample_key(1), scheme.mechanism()
     release = key.release(data)
@@ -89,7 +85,7 @@ def test_what_is_added_is_laplace_noise_of_the_stated_scale(call, m):
 
 
 def test_every_row_call_and_key_has_noise_of_its_own():
-    flat = Dataset("flat", torch.full((4, 1, 8, 8), 0.5), None, None, (), False, True)
+    flat = unlabelled(torch.full((4, 1, 8, 8), 0.5))
     scheme = Mosaic(cell=2, epsilon=1.0).fit(flat, 0)
     key = scheme.sample_key(1)
     outs = (key.release(flat).samples, key.query(flat.samples), scheme.sample_key(2).release(flat).samples)
@@ -99,7 +95,7 @@ def test_every_row_call_and_key_has_noise_of_its_own():
 
 
 def test_claims_name_their_unit_and_follow_epsilon():
-    data = images(2, 1, 16, 16)
+    data = uniform(2, 1, 16, 16)
     assert Mosaic().fit(data, 0).claim() is None
     assert Mosaic().fit(data, 0).mechanism() is None
     claims = [Mosaic(epsilon=3.0, neighbour_pixels=m).fit(data, 0).claim() for m in (None, 16)]
@@ -109,7 +105,7 @@ def test_claims_name_their_unit_and_follow_epsilon():
 
 @pytest.mark.parametrize("choices", [{}, {"epsilon": 1.0}, {"epsilon": 1.0, "neighbour_pixels": 4}])
 def test_schemes_and_keys_survive_their_states(choices):
-    data, method = images(5, 1, 10, 13), Mosaic(cell=4, **choices)
+    data, method = uniform(5, 1, 10, 13), Mosaic(cell=4, **choices)
     scheme = method.fit(data, 0)
     key = scheme.sample_key(1)
     again = method.load(dict(scheme.state())).load_key(dict(key.state()))
@@ -118,7 +114,7 @@ def test_schemes_and_keys_survive_their_states(choices):
 
 
 def test_inputs_stay_untouched():
-    data = images(3, 1, 10, 13)
+    data = uniform(3, 1, 10, 13)
     before = data.samples.clone()
     Mosaic(epsilon=1.0).fit(data, 0).sample_key(1).release(data)
     assert torch.equal(data.samples, before)
@@ -126,9 +122,9 @@ def test_inputs_stay_untouched():
 
 def test_tables_and_images_of_another_shape_are_refused():
     with pytest.raises(NotApplicable, match="made is a table"):
-        Mosaic().fit(images(5, 3), 0)
+        Mosaic().fit(uniform(5, 3), 0)
     with pytest.raises(ValueError, match=r"shape \(1, 8, 8\), got \(1, 8, 9\)"):
-        Mosaic().fit(images(2, 1, 8, 8), 0).sample_key(1).query(torch.rand(2, 1, 8, 9))
+        Mosaic().fit(uniform(2, 1, 8, 8), 0).sample_key(1).query(torch.rand(2, 1, 8, 9))
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,11 @@
 import pytest
 import torch
+from made.datasets import uniform, unlabelled
 from torch import nn
 
 from bench.nets.patches import cut
-from bench.types import Dataset, NotApplicable
+from bench.types import NotApplicable
 from methods.neuracrypt import NeuraCrypt
-
-
-def images(n=12, shape=(1, 8, 8), seed=0):
-    samples = torch.rand(n, *shape, generator=torch.Generator().manual_seed(seed))
-    return Dataset("made", samples, torch.ones(n, 1), None, ("finding",), False, True)
 
 
 def small(**choices):
@@ -42,7 +38,7 @@ def sorted_patches(patches):
 
 @pytest.mark.parametrize(("shape", "channels"), [((1, 8, 8), 1), ((3, 8, 12), 2)])
 def test_the_encoder_is_the_published_network_with_its_patches_shuffled(shape, channels):
-    private = images(shape=shape)
+    private = uniform(12, *shape)
     key = small(channels=channels).fit(private, 0).sample_key(1)
     released = key.release(private).samples
     assert released.shape == (12, channels, *shape[1:])
@@ -52,8 +48,8 @@ def test_the_encoder_is_the_published_network_with_its_patches_shuffled(shape, c
 
 
 def test_patches_are_shuffled_for_each_image_on_its_own():
-    same = Dataset("made", images().samples[:1].expand(200, 1, 8, 8).contiguous(), None, None, (), False, True)
-    key = small(statistics="fixed").fit(images(), 0).sample_key(1)
+    same = unlabelled(uniform(12, 1, 8, 8).samples[:1].expand(200, 1, 8, 8).contiguous())
+    key = small(statistics="fixed").fit(uniform(12, 1, 8, 8), 0).sample_key(1)
     patches = cut(key.release(same).samples, 4)
     places = (patches[:, :, None] - patches[:1, None, :]).abs().amax(dim=3).argmin(dim=2)
     orders = {tuple(row) for row in places.tolist()}
@@ -63,7 +59,7 @@ def test_patches_are_shuffled_for_each_image_on_its_own():
 
 
 def test_maps_are_uniform_and_places_standard_normal():
-    secret = NeuraCrypt().fit(images(shape=(1, 32, 32)), 0).sample_key(1).secret
+    secret = NeuraCrypt().fit(uniform(12, 1, 32, 32), 0).sample_key(1).secret
     assert secret["hidden"].shape == (4, 257, 256)
     for maps in (secret["first"], secret["hidden"], secret["last"]):
         scaled = maps.double() * 16
@@ -76,37 +72,37 @@ def test_maps_are_uniform_and_places_standard_normal():
 
 
 def test_batch_statistics_make_an_encoding_depend_on_its_company_and_fixed_ones_do_not():
-    private, others = images(n=16), images(n=8, seed=5)
+    private, others = uniform(16, 1, 8, 8), uniform(8, 1, 8, 8, seed=5)
     company = torch.cat((private.samples[:8], others.samples))
     for statistics, depends in (("batch", True), ("fixed", False)):
-        key = small(statistics=statistics).fit(images(), 0).sample_key(1)
+        key = small(statistics=statistics).fit(uniform(12, 1, 8, 8), 0).sample_key(1)
         first, second = (sorted_patches(cut(key.query(rows)[:8], 4)) for rows in (private.samples, company))
         assert torch.allclose(first, second, atol=1e-4) is not depends
 
 
 def test_batches_are_encoded_apart():
-    private = images(n=20)
+    private = uniform(20, 1, 8, 8)
     key = small(batch=8).fit(private, 0).sample_key(1)
     whole, half = key.release(private).samples, key.query(private.samples[:10])
     assert torch.allclose(sorted_patches(cut(whole[:10], 4)), sorted_patches(cut(half, 4)), atol=1e-5)
 
 
 def test_a_single_image_needs_fixed_statistics():
-    private = images()
+    private = uniform(12, 1, 8, 8)
     with pytest.raises(ValueError, match="at least 2 images at a time, got 1"):
         small().fit(private, 0).sample_key(1).query(private.samples[:1])
     assert len(small(statistics="fixed").fit(private, 0).sample_key(1).query(private.samples[:1])) == 1
 
 
 def test_a_network_of_three_layers_has_no_batch_normalisation():
-    private = images()
+    private = uniform(12, 1, 8, 8)
     key = small(depth=3, statistics="fixed").fit(private, 0).sample_key(1)
     assert len(key.secret["hidden"]) == len(key.secret["moments"]) == 0
     assert key.release(private).samples.shape == private.samples.shape
 
 
 def test_seeds_make_keys():
-    private, scheme = images(), small().fit(images(), 0)
+    private, scheme = uniform(12, 1, 8, 8), small().fit(uniform(12, 1, 8, 8), 0)
     one, same, other = (scheme.sample_key(seed).release(private).samples for seed in (1, 1, 2))
     assert torch.equal(one, same)
     assert not torch.allclose(one, other)
@@ -114,7 +110,7 @@ def test_seeds_make_keys():
 
 @pytest.mark.parametrize("statistics", ["batch", "fixed"])
 def test_a_key_survives_its_state_bit_for_bit(statistics):
-    private, method = images(), small(statistics=statistics)
+    private, method = uniform(12, 1, 8, 8), small(statistics=statistics)
     scheme = method.fit(private, 0)
     key = scheme.sample_key(1)
     again = method.load(scheme.state())
@@ -123,13 +119,15 @@ def test_a_key_survives_its_state_bit_for_bit(statistics):
 
 
 def test_the_scheme_holds_no_secret():
-    state = small(statistics="fixed").fit(images(), 0).state()
+    state = small(statistics="fixed").fit(uniform(12, 1, 8, 8), 0).state()
     assert set(state) == {"shape", "mean", "std", "reference"}
-    assert {row.numpy().tobytes() for row in state["reference"]} <= {row.numpy().tobytes() for row in images().samples}
+    assert {row.numpy().tobytes() for row in state["reference"]} <= {
+        row.numpy().tobytes() for row in uniform(12, 1, 8, 8).samples
+    }
 
 
 def test_inputs_stay_untouched():
-    private = images()
+    private = uniform(12, 1, 8, 8)
     before = private.samples.clone()
     small().fit(private, 0).sample_key(1).release(private).samples.zero_()
     assert torch.equal(private.samples, before)
@@ -137,15 +135,15 @@ def test_inputs_stay_untouched():
 
 def test_what_cannot_be_encoded_is_not_applicable():
     with pytest.raises(NotApplicable, match="16 does not divide 28x28; set patch_size to one of 1, 2, 4, 7, 14, 28"):
-        NeuraCrypt().fit(images(shape=(1, 28, 28)), 0)
+        NeuraCrypt().fit(uniform(12, 1, 28, 28), 0)
     with pytest.raises(NotApplicable, match="made is a table"):
-        NeuraCrypt().fit(Dataset("made", torch.rand(5, 3), None, None, (), False, True), 0)
+        NeuraCrypt().fit(unlabelled(torch.rand(5, 3)), 0)
     with pytest.raises(NotApplicable, match="do not vary"):
-        small().fit(Dataset("made", torch.ones(5, 1, 8, 8), None, None, (), False, True), 0)
+        small().fit(unlabelled(torch.ones(5, 1, 8, 8)), 0)
 
 
 def test_images_of_another_shape_and_schemes_of_other_parameters_are_refused():
-    scheme = small().fit(images(), 0)
+    scheme = small().fit(uniform(12, 1, 8, 8), 0)
     with pytest.raises(ValueError, match=r"shape \(1, 8, 8\), got \(1, 12, 12\)"):
         scheme.sample_key(1).query(torch.rand(2, 1, 12, 12))
     with pytest.raises(ValueError, match=r"\(5, 4, 1, 0, 128\), this method has \(7, 4, 1, 0, 128\)"):

@@ -19,7 +19,7 @@ from bench.plugins import registry
 from bench.plugins.spec import parse
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
-from bench.workbench.cell import to_fit
+from bench.workbench.inputs import to_fit
 
 SCALE = 0.5
 

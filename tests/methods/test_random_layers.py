@@ -1,19 +1,15 @@
 import pytest
 import torch
+from made.datasets import uniform, unlabelled
 from torch.nn.functional import layer_norm, selu
 
-from bench.types import Dataset, NotApplicable
+from bench.types import NotApplicable
 from methods.random_layers import RandomLayers
-
-
-def images(n=7, shape=(1, 8, 8), seed=0):
-    samples = torch.rand(n, *shape, generator=torch.Generator().manual_seed(seed))
-    return Dataset("made", samples, torch.ones(n, 1), None, ("finding",), False, True)
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 8, 12)])
 def test_each_patch_goes_through_layers_of_its_own(shape):
-    private = images(shape=shape)
+    private = uniform(7, *shape)
     key = RandomLayers(depth=2, patch_size=4).fit(private, 0).sample_key(1)
     released = key.release(private).samples
     assert released.shape == private.samples.shape
@@ -30,7 +26,7 @@ def test_each_patch_goes_through_layers_of_its_own(shape):
 
 
 def test_weights_are_standard_normal_and_every_layer_and_location_has_its_own():
-    weights = RandomLayers().fit(images(shape=(1, 32, 32)), 0).sample_key(1).weights.double()
+    weights = RandomLayers().fit(uniform(7, 1, 32, 32), 0).sample_key(1).weights.double()
     assert weights.shape == (3, 4, 257, 256)
     # Five standard errors of mean, variance and fourth moment (variances 1, 2 and 96).
     for moment, expected, variance in ((1, 0, 1), (2, 1, 2), (4, 3, 96)):
@@ -41,21 +37,21 @@ def test_weights_are_standard_normal_and_every_layer_and_location_has_its_own():
 
 
 def test_an_encoding_depends_on_neither_the_other_images_nor_the_call():
-    private = images()
+    private = uniform(7, 1, 8, 8)
     key = RandomLayers(patch_size=4).fit(private, 0).sample_key(1)
     released = key.release(private).samples
     assert torch.allclose(key.query(private.samples[2:3]), released[2:3], atol=1e-5)
 
 
 def test_seeds_make_keys():
-    private, scheme = images(), RandomLayers(patch_size=4).fit(images(), 0)
+    private, scheme = uniform(7, 1, 8, 8), RandomLayers(patch_size=4).fit(uniform(7, 1, 8, 8), 0)
     one, same, other = (scheme.sample_key(seed).release(private).samples for seed in (1, 1, 2))
     assert torch.equal(one, same)
     assert not torch.allclose(one, other)
 
 
 def test_a_key_survives_its_state():
-    private, method = images(), RandomLayers(depth=2, patch_size=4)
+    private, method = uniform(7, 1, 8, 8), RandomLayers(depth=2, patch_size=4)
     scheme = method.fit(private, 0)
     key = scheme.sample_key(1)
     again = method.load(scheme.state()).load_key(key.state())
@@ -64,7 +60,7 @@ def test_a_key_survives_its_state():
 
 
 def test_inputs_stay_untouched_and_labels_as_they_are():
-    private = images()
+    private = uniform(7, 1, 8, 8)
     before = private.samples.clone()
     release = RandomLayers(patch_size=4).fit(private, 0).sample_key(1).release(private)
     release.samples.zero_()
@@ -74,25 +70,25 @@ def test_inputs_stay_untouched_and_labels_as_they_are():
 
 def test_patches_that_do_not_divide_or_hold_one_number_are_not_applicable():
     with pytest.raises(NotApplicable, match="16 does not do for 1x28x28; set patch_size to one of 2, 4, 7, 14, 28"):
-        RandomLayers().fit(images(shape=(1, 28, 28)), 0)
+        RandomLayers().fit(uniform(7, 1, 28, 28), 0)
     with pytest.raises(NotApplicable, match="more than one number"):
-        RandomLayers(patch_size=1).fit(images(), 0)
-    assert RandomLayers(patch_size=1).fit(images(shape=(3, 8, 8)), 0)
+        RandomLayers(patch_size=1).fit(uniform(7, 1, 8, 8), 0)
+    assert RandomLayers(patch_size=1).fit(uniform(7, 3, 8, 8), 0)
 
 
 def test_tables_are_not_applicable():
     with pytest.raises(NotApplicable, match="made is a table"):
-        RandomLayers().fit(Dataset("made", torch.rand(5, 3), None, None, (), False, True), 0)
+        RandomLayers().fit(unlabelled(torch.rand(5, 3)), 0)
 
 
 def test_images_of_another_shape_are_refused():
-    key = RandomLayers(patch_size=4).fit(images(), 0).sample_key(1)
+    key = RandomLayers(patch_size=4).fit(uniform(7, 1, 8, 8), 0).sample_key(1)
     with pytest.raises(ValueError, match=r"shape \(1, 8, 8\), got \(1, 12, 12\)"):
         key.query(torch.rand(2, 1, 12, 12))
 
 
 def test_a_scheme_of_other_parameters_and_senseless_ones_are_refused():
-    state = RandomLayers(depth=2, patch_size=4).fit(images(), 0).state()
+    state = RandomLayers(depth=2, patch_size=4).fit(uniform(7, 1, 8, 8), 0).state()
     with pytest.raises(ValueError, match="depth 2 and patch_size 4, this method has 3 and 4"):
         RandomLayers(patch_size=4).load(state)
     with pytest.raises(ValueError, match="depth must be at least 1, got 0"):

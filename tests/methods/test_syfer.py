@@ -1,5 +1,6 @@
 import pytest
 import torch
+from made.datasets import unlabelled
 
 from bench.types import Dataset, NotApplicable
 from methods.syfer import Syfer, SyferRandom
@@ -159,7 +160,7 @@ def test_a_patch_that_does_not_divide_is_not_applicable_and_says_what_is():
 
 def test_tables_are_not_applicable():
     with pytest.raises(NotApplicable, match="made is a table"):
-        SyferRandom().fit(Dataset("made", torch.rand(5, 3), None, None, (), False, True), 0)
+        SyferRandom().fit(unlabelled(torch.rand(5, 3)), 0)
 
 
 def test_images_of_another_shape_are_refused():

@@ -8,15 +8,9 @@ from bench.nets.flow_training import FlowCourse, train_flow
 from bench.nets.glow import LIMIT, Glow, most_levels, usual_levels
 from bench.nets.seeded import seeded
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 SMALL = {"levels": 2, "depth": 2, "width": 8}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def smooth(n, shape, seed=0):
@@ -37,7 +31,7 @@ def stirred(shape, seed=0, **sizes):
 
 
 @cache
-def trained(precision="float32", steps=120):
+def trained(precision="float32", steps=60):
     images = smooth(160, (1, 16, 16))
     with seeded(0):
         flow = Glow((1, 16, 16), levels=2, depth=4, width=16, precision=precision)

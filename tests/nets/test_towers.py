@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from made.dense_scores import diagonal
 
 from bench.nets.seeded import seeded
 from bench.nets.towers import Tower, Towers, matching_loss
@@ -24,10 +25,6 @@ def rows(n=8, seed=0):
     return torch.rand(n, 1, 16, 16, generator=torch.Generator().manual_seed(seed))
 
 
-def diagonal(n=8):
-    return torch.arange(n).unsqueeze(1).expand(n, 2)
-
-
 def test_embeddings_have_length_one_and_ignore_scale_and_offset():
     tower = pair().raw
     with torch.no_grad():
@@ -40,13 +37,13 @@ def test_embeddings_have_length_one_and_ignore_scale_and_offset():
 def test_towers_without_a_clue_lose_the_logarithm_of_the_set():
     towers = Towers(torch.nn.Identity(), torch.nn.Identity())
     same = torch.ones(8, 4) / 2
-    assert towers.loss(same, same, diagonal()).item() == pytest.approx(math.log(8), rel=1e-6)
+    assert towers.loss(same, same, diagonal(8)).item() == pytest.approx(math.log(8), rel=1e-6)
 
 
 def test_frozen_towers_still_pass_gradients_to_the_release():
     towers = pair().requires_grad_(False)
     released = rows(seed=1).requires_grad_()
-    towers.loss(rows(), released, diagonal()).backward()
+    towers.loss(rows(), released, diagonal(8)).backward()
     assert released.grad is not None
     assert float(released.grad.abs().sum()) > 0
     assert all(weight.grad is None for weight in towers.parameters())
@@ -54,7 +51,7 @@ def test_frozen_towers_still_pass_gradients_to_the_release():
 
 def test_every_weight_of_both_towers_learns():
     towers = pair()
-    towers.loss(rows(), rows(seed=1), diagonal()).backward()
+    towers.loss(rows(), rows(seed=1), diagonal(8)).backward()
     still = [name for name, weight in towers.named_parameters() if weight.grad is None or not weight.grad.any()]
     assert still == []
 

@@ -49,7 +49,7 @@ def equal(one: PairCounts, other: PairCounts) -> bool:
     return one.shape == other.shape and all(torch.equal(getattr(one, f), getattr(other, f)) for f in fields)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(grids(), st.integers(1, 5), st.sampled_from(["numba", "torch"]))
 def test_counts_agree_with_slow_twins(
     grid: tuple[torch.Tensor, torch.Tensor], block: int, engine: pairs.Engine

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from bench.plugins import registry
+from bench.plugins.chosen import choose
 from bench.plugins.source_hash import plugin_hash
 from bench.plugins.spec import UsageError, parameters, parse
 from bench.types import Attack
-from bench.workbench.cell import Evaluator
+from bench.workbench.cell import Planned
 
 BOOST = """
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ def test_the_folder_of_a_nested_file_stays_out_of_records(boost: str) -> None:
     spec = registry.canonical("attacks", parse(f"surrogate[base={boost}[rounds=3]]"), "smoke")
     assert spec.shown == "surrogate[base=boost.py:Boost[rounds=3]]"
     folder = Path(boost.rpartition(":")[0]).parent
-    assert folder.name not in Evaluator("attack", spec, ("guesswork",)).name
+    assert folder.name not in Planned("reidentification", choose("attacks", spec, "smoke"), ("guesswork",)).name
 
 
 def test_nesting_goes_as_deep_as_one_likes(boost: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.plugins import registry
+from bench.plugins.groups import GROUPS
 from bench.plugins.spec import UsageError, parse
 
 
@@ -33,7 +34,7 @@ def points(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_every_plug_in_of_this_project_works() -> None:
-    for group in registry.GROUPS:
+    for group in GROUPS:
         for entry in registry.entries(group).values():
             assert registry.inspect(entry).error is None, entry
 
@@ -55,6 +56,15 @@ def test_a_broken_plug_in_is_listed_as_broken_and_breaks_nothing_else(points) ->
     assert "broken: AttributeError" in str(states["wrong"])
     with pytest.raises(UsageError, match="cannot be used: needs the package"):
         registry.load("methods", "needy")
+
+
+def test_an_installed_metric_without_a_column_is_left_out_and_told_why(points) -> None:
+    points(
+        _point("guesswork", "metrics.guesswork:Guesswork", "veil-bench"),
+        _point("bare", "bench.contract.metric:Metric", "other"),
+    )
+    assert registry.working("metrics") == ["guesswork"]
+    assert "Metric carries no column" in str(registry.inspect(registry.entries("metrics")["bare"]).error)
 
 
 def test_this_project_keeps_its_names(points) -> None:

@@ -59,6 +59,15 @@ def hash_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hash]:
     forget()
 
 
+def test_a_reworded_column_of_a_metric_does_not_count_and_its_direction_does(hash_of: Hash) -> None:
+    column = '    """Doubles."""\n    better: str = "{}"\n    column: ClassVar[Column] = Column("Mine", "{}", "Cost")\n'
+    plain, reworded, turned = (
+        hash_of(PLUGIN.replace('    """Doubles."""\n', column.format(better, meaning)), MATHS)
+        for better, meaning in (("lower", "A sentence."), ("lower", "A better sentence."), ("higher", "A sentence."))
+    )
+    assert plain == reworded != turned
+
+
 def test_a_hash_is_sixteen_hex_digits_and_stable() -> None:
     found = source_hash(Identity)
     assert len(found) == 16

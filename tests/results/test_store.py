@@ -69,9 +69,9 @@ def test_only_its_owner_can_enter_the_store(tmp_path: Path) -> None:
 
 def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.json"
-    write_atomically(path, "old")
+    write_atomically(path, b"old")
     monkeypatch.setattr("os.fsync", lambda handle: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
-        write_atomically(path, "new")
+        write_atomically(path, b"new")
     assert path.read_text() == "old"
     assert [found.name for found in tmp_path.iterdir()] == ["a.json"]

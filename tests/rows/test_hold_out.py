@@ -1,5 +1,6 @@
 import pytest
 import torch
+from made.datasets import unlabelled
 
 from bench.rows.hold_out import hold_out
 from bench.types import Dataset, NotApplicable
@@ -28,6 +29,6 @@ def test_both_sides_of_a_hold_out_have_somebody():
 
 
 def test_rows_without_people_are_people_of_their_own():
-    data = Dataset("made", torch.zeros(20, 2), None, None, (), False, True)
+    data = unlabelled(torch.zeros(20, 2))
     training, held = hold_out(data, 0.25, 0)
     assert (len(training), len(held)) == (15, 5)

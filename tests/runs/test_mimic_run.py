@@ -16,7 +16,8 @@ from bench.cli import main
 from bench.data.sets.nih import FINDINGS as NIH_FINDINGS
 from bench.data.sets.synth_cxr import SynthMIMIC, SynthNIH
 from bench.plugins import registry
-from bench.results.records import Record, read_all
+from bench.results.records import Record
+from bench.results.results import Results
 
 TASKS = ("Atelectasis", "Cardiomegaly", "Consolidation", "Edema")
 
@@ -132,7 +133,7 @@ def results(tree: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with patch.context():
         code = main(
             ["run", "--method", "dp-simple", "--dataset", "mimic", "--preset", "smoke", "--attack", "nearest-neighbour",
-             "--data-root", str(tree.root), "--results", str(folder), "--keep-releases",
+             "--size", "32", "--data-root", str(tree.root), "--results", str(folder), "--keep-releases",
              *(part for name in registry.working("metrics") for part in ("--metric", name))]
         )  # fmt: skip
     patch.undo()
@@ -150,10 +151,10 @@ def test_the_tree_has_the_official_layout(tree: Tree) -> None:
 
 def test_a_run_on_mimic_gives_all_its_figures(results: Path) -> None:
     assert (results.parent / "code").read_text() == "0"
-    records = [record for _, record in read_all(results)]
+    records = [record for _, record in Results(results).records()]
     assert {record.evaluator for record in records if isinstance(record, Record)} == {
-        "anonymity", "attack-nearest-neighbour", "audit", "decoding", "detection", "learning-curve", "linear-probe",
-        "probes", "sets", "tables", "throughput", "transfer", "utility",
+        "anonymity", "audit", "decoding", "detection", "learning-curve", "linear-probe", "probes",
+        "reidentification-nearest-neighbour", "sets", "tables", "throughput", "transfer", "utility",
     }  # fmt: skip
     for record in records:
         assert isinstance(record, Record)
@@ -163,7 +164,7 @@ def test_a_run_on_mimic_gives_all_its_figures(results: Path) -> None:
         assert record.dataset.shareable is False
         assert (record.dataset.name, record.dataset.public) == ("mimic", "nih")
         assert record.dataset.subjects["private"] > 10
-    attack = next(record for record in records if isinstance(record, Record) and record.kind == "attack")
+    attack = next(record for record in records if isinstance(record, Record) and record.kind == "reidentification")
     assert attack.scores.keys() >= {"guesswork", "reid-auc", "patient-guesswork", "patient-reid-auc", "top-1"}
 
 

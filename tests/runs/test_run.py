@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -16,12 +18,14 @@ import pytest
 from PIL import Image
 
 from bench.cli import main
-from bench.results.records import Record, read_all
+from bench.results.records import Record
+from bench.results.results import Results
 from bench.runs.run import scrub
 
 PLUGINS = '''
 import os, time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 import torch
 from methods.identity import Identity
@@ -44,10 +48,14 @@ class Writes(Identity):
 
 @dataclass(frozen=True)
 class Hangs(Chance):
-    """An attack that never ends."""
+    """An attack that says so and ends in a quarter of an hour, unless it is let go."""
     name: ClassVar[str] = "hangs"
     def fit(self, view, seed):
-        time.sleep(1000)
+        Path(__file__).with_name("hanging").touch()
+        end = time.monotonic() + 1000
+        while time.monotonic() < end and not Path(__file__).with_name("let-go").exists():
+            time.sleep(0.1)
+        return super().fit(view, seed)
 
 @dataclass(frozen=True)
 class Dies(Chance):
@@ -122,9 +130,10 @@ class ClaimsScheme(Scheme):
 SMALL = ["--dataset", "digits", "--preset", "smoke", "--no-site", "--jobs", "1"]
 
 
-@pytest.fixture(scope="module")
-def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("plugins") / "mine.py"
+@pytest.fixture
+def plugins(tmp_path: Path) -> Path:
+    path = tmp_path / "plugins" / "mine.py"
+    path.parent.mkdir()
     path.write_text(PLUGINS)
     return path
 
@@ -136,7 +145,7 @@ def test_methods_that_differ_in_what_is_not_learned_share_one_fit(tmp_path: Path
     asked = [word for each in chosen for word in ("--method", each)]
     assert bench(tmp_path / "r", *asked, "--attack", "none", "--metric", "max-dispersion") == 0
     assert sorted((tmp_path / "fits").read_text().strip(";").split(";")) == ["1.0 1", "1.0 2"]
-    found = [record for _, record in read_all(tmp_path / "r") if isinstance(record, Record)]
+    found = [record for _, record in Results(tmp_path / "r").records() if isinstance(record, Record)]
     told = sorted((record.claim.epsilon, record.claim.derived, record.scheme["size"]) for record in found)  # type: ignore[union-attr]
     assert told == [(1, 2, 1), (3, 6, 1), (3, 6, 2)]
     assert {record.scheme["bits"] for record in found} == {"nan"}  # records hold no such number, and none was lost
@@ -148,7 +157,7 @@ def bench(results: Path, *arguments: str) -> int:
 
 def records(results: Path) -> dict[tuple[str, str], Record]:
     found = {}
-    for path, record in read_all(results):
+    for path, record in Results(results).records():
         assert isinstance(record, Record), path
         found[record.method.name, record.evaluator] = record
     return found
@@ -159,13 +168,13 @@ def test_identity_is_fully_reidentified_and_noise_is_not(tmp_path: Path) -> None
     metrics = ["--metric", "guesswork", "--metric", "reid-auc", "--metric", "top-1", "--metric", "patient-guesswork"]
     assert bench(tmp_path, *arguments, *metrics, "--jobs", "2") == 0
     found = records(tmp_path)
-    identity = found["identity", "attack-nearest-neighbour"]
+    identity = found["identity", "reidentification-nearest-neighbour"]
     assert identity.scores["guesswork"].value == 1.0
     assert identity.scores["reid-auc"].value > 0.99
     assert identity.scores["top-1"].value > 0.99
     # Digits know no people: the patient figure says so instead of being absent, zero or NaN.
     assert "who is who" in identity.not_applicable["patient-guesswork"]
-    noise = found["noise", "attack-nearest-neighbour"].scores
+    noise = found["noise", "reidentification-nearest-neighbour"].scores
     auc, guesses = noise["reid-auc"], noise["guesswork"]
     assert auc.null_low is not None
     assert guesses.null is not None
@@ -190,14 +199,19 @@ def test_the_same_spec_gives_the_same_figures(tmp_path: Path) -> None:
     arguments = ["--method", "dp-simple[scale=1]", "--attack", "nearest-neighbour", "--metric", "guesswork"]
     for place in ("a", "b"):
         assert bench(tmp_path / place, *arguments) == 0
-    a, b = (records(tmp_path / place)["dp-simple", "attack-nearest-neighbour"] for place in ("a", "b"))
+    a, b = (records(tmp_path / place)["dp-simple", "reidentification-nearest-neighbour"] for place in ("a", "b"))
     assert a.scores == b.scores
     assert a.key == b.key
 
 
 def test_failures_are_recorded_and_touch_nothing_else(
-    tmp_path: Path, plugins: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, plugins: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Once the attack hangs, the run's clock says that an hour has passed: however slow the machine, no other job of
+    # this run is stopped, and nobody waits.
+    hanging = plugins.with_name("hanging")
+    clock = SimpleNamespace(perf_counter=lambda: time.perf_counter() + 3600 * hanging.exists())
+    monkeypatch.setattr("bench.execute.time", clock)
     attacks = [
         argument
         for name in ("Hangs", "Dies", "Grows", "Peeks", "Poisons")
@@ -205,7 +219,17 @@ def test_failures_are_recorded_and_touch_nothing_else(
     ]
     arguments = ["--method", "identity", "--method", f"{plugins}:Raises", "--method", f"{plugins}:Writes"]
     code = bench(
-        tmp_path, *arguments, *attacks, "--attack", "chance", "--metric", "reid-auc", "--timeout", "15", "--memory", "2"
+        tmp_path,
+        *arguments,
+        *attacks,
+        "--attack",
+        "chance",
+        "--metric",
+        "reid-auc",
+        "--timeout",
+        "1800",
+        "--memory",
+        "2",
     )
     assert code == 1
     found = {(method, evaluator.split("-")[-2] if ".py" in evaluator else evaluator): record
@@ -216,17 +240,17 @@ def test_failures_are_recorded_and_touch_nothing_else(
     assert by_attack["peeks"].status == "ok"
     assert by_attack["hangs"].status == "timed-out"
     assert by_attack["hangs"].phase == "attack"
-    assert "15 s" in str(by_attack["hangs"].reason)
+    assert "1800 s" in str(by_attack["hangs"].reason)
     assert by_attack["dies"].status == "failed"
     assert "SIGKILL" in str(by_attack["dies"].reason)
     assert by_attack["grows"].status == "failed"
     assert "the limit is 2.0 GiB" in str(by_attack["grows"].reason)
     assert "poisons wrote into the data" in str(by_attack["poisons"].reason)
-    raised = found["raises", "attack-chance"]
+    raised = found["raises", "reidentification-chance"]
     assert raised.phase == "fit"
     # Paths have no place in a record.
     assert raised.reason == "RuntimeError: no luck with <path>"
-    assert "wrote into the data" in str(found["writes", "attack-chance"].reason)
+    assert "wrote into the data" in str(found["writes", "reidentification-chance"].reason)
     assert "failed: " in capsys.readouterr().err
 
 
@@ -242,7 +266,7 @@ def test_only_failures_run_again(tmp_path: Path, plugins: Path, capsys: pytest.C
 
 def test_status_says_what_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     assert bench(tmp_path, "--method", "identity", "--attack", "chance", "--metric", "reid-auc") == 0
-    monkeypatch.setattr("bench.workbench.cell.PROTOCOL", 2)
+    monkeypatch.setattr("bench.workbench.inputs.PROTOCOL", 2)
     assert main(["status", "--results", str(tmp_path)]) == 1
     assert "protocol (1 -> 2)" in " ".join(capsys.readouterr().out.split())
 
@@ -250,7 +274,7 @@ def test_status_says_what_changed(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_a_limited_run_is_marked(tmp_path: Path) -> None:
     arguments = ["--method", "identity", "--attack", "chance", "--metric", "reid-auc", "--limit", "60"]
     assert bench(tmp_path, *arguments) == 0
-    record = records(tmp_path)["identity", "attack-chance"]
+    record = records(tmp_path)["identity", "reidentification-chance"]
     assert record.limit == 60
     assert record.dataset is not None
     assert record.dataset.rows["private"] <= 60
@@ -268,7 +292,7 @@ def test_missing_data_fail_with_what_to_do_and_never_fall_back(
     arguments = ["run", "--dataset", "mimic", "--preset", "smoke", "--method", "identity", "--attack", "chance"]
     assert main([*arguments, "--metric", "reid-auc", "--results", str(tmp_path), "--no-site"]) == 2
     assert "physionet.org" in capsys.readouterr().err
-    record = records(tmp_path)["identity", "attack-chance"]
+    record = records(tmp_path)["identity", "reidentification-chance"]
     assert record.status == "failed"
     assert record.phase == "data"
     assert record.dataset is None
@@ -301,51 +325,59 @@ def test_a_config_file_gives_options_and_the_command_line_wins(tmp_path: Path) -
     )
     code = main(["run", "--config", str(config), "--preset", "smoke", "--results", str(tmp_path / "r"), "--no-site"])
     assert code == 0
-    record = records(tmp_path / "r")["dp-simple", "attack-chance"]
+    record = records(tmp_path / "r")["dp-simple", "reidentification-chance"]
     assert (record.preset, record.seed, record.method.parameters["scale"]) == ("smoke", 4, 3.0)
 
 
-def test_a_killed_run_is_taken_up_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [
-        *SMALL,
-        "--results",
-        str(tmp_path),
-        "--method",
-        "identity",
-        "--method",
-        "noise",
-        "--method",
-        "dp-simple",
-    ]
-    arguments += ["--attack", "chance", "--attack", "nearest-neighbour", "--metric", "reid-auc"]
-    run = subprocess.Popen([sys.executable, "-m", "bench.cli", "run", *arguments], start_new_session=True)
-    deadline = time.monotonic() + 120
-    while len(list(tmp_path.glob("cells/**/*.json"))) < 2 and time.monotonic() < deadline:
+@dataclass(frozen=True)
+class Killed:
+    """A run of two attacks that was killed in the second.
+
+    Args:
+        arguments: What it was asked.
+        results: Its folder.
+        let_go: A file in whose presence the second attack ends.
+        workers: The processes that it had started.
+    """
+
+    arguments: list[str]
+    results: Path
+    let_go: Path
+    workers: list[psutil.Process]
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
+    folder = tmp_path_factory.mktemp("killed")
+    file, results, hanging = folder / "mine.py", folder / "results", folder / "hanging"
+    file.write_text(PLUGINS)
+    arguments = [*SMALL, "--results", str(results), "--method", "identity", "--metric", "reid-auc"]
+    arguments += ["--attack", "chance", "--attack", f"{file}:Hangs"]
+    home = {name: str(folder / name) for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME")}
+    run = subprocess.Popen([sys.executable, "-m", "bench.cli", "run", *arguments], env={**os.environ, **home})
+    while not hanging.exists():  # every job has a time limit of its own: a run that never gets there ends
+        assert run.poll() is None, "the run ended before it was killed"
         time.sleep(0.05)
-    os.kill(run.pid, signal.SIGKILL)
-    run.wait()
-    kept = records(tmp_path)
-    assert 2 <= len(kept) < 6
-    assert main(["run", *arguments]) == 0
-    out = capsys.readouterr().out
-    again = records(tmp_path)
-    assert len(again) == 6
-    computed = int(out.split(" computed, ")[0].split()[-1])
-    assert computed == 6 - len(kept)
-    assert all(again[name].created == record.created for name, record in kept.items())
-
-
-def test_a_killed_run_leaves_no_process_behind(tmp_path: Path, plugins: Path) -> None:
-    arguments = [*SMALL, "--results", str(tmp_path), "--method", "identity", "--attack", f"{plugins}:Hangs"]
-    run = subprocess.Popen([sys.executable, "-m", "bench.cli", "run", *arguments, "--metric", "reid-auc"])
-    deadline = time.monotonic() + 120
-    while not list(tmp_path.glob("cells/**/attack-*.log")) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    started = psutil.Process(run.pid).children(recursive=True)
-    assert started
+    workers = psutil.Process(run.pid).children(recursive=True)
     run.send_signal(signal.SIGKILL)
     run.wait()
-    assert not psutil.wait_procs(started, timeout=30)[1]
+    return Killed(arguments, results, folder / "let-go", workers)
+
+
+def test_a_killed_run_leaves_no_process_behind(killed: Killed) -> None:
+    assert killed.workers
+    assert not psutil.wait_procs(killed.workers, timeout=120)[1]
+
+
+def test_a_killed_run_is_taken_up_where_it_was(killed: Killed, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = records(killed.results)
+    assert set(kept) == {("identity", "reidentification-chance")}
+    killed.let_go.touch()
+    assert main(["run", *killed.arguments]) == 0
+    assert "1 computed, 1 already there, 0 failed" in capsys.readouterr().out
+    again = records(killed.results)
+    assert len(again) == 2
+    assert all(again[name].created == record.created for name, record in kept.items())
 
 
 def test_a_record_holds_no_path_of_this_machine(tmp_path: Path) -> None:
@@ -385,7 +417,7 @@ def test_fewer_metrics_keep_a_record_and_more_extend_it(tmp_path: Path, capsys: 
     assert bench(tmp_path, *arguments, "--metric", "reid-auc") == 0
     assert "0 computed" in capsys.readouterr().out.rsplit("Records", 1)[1]
     assert bench(tmp_path, *arguments, "--metric", "guesswork") == 0
-    assert set(records(tmp_path)["identity", "attack-chance"].scores) == {"reid-auc", "top-1", "guesswork"}
+    assert set(records(tmp_path)["identity", "reidentification-chance"].scores) == {"reid-auc", "top-1", "guesswork"}
 
 
 def test_one_way_of_writing_a_method_is_one_cell(tmp_path: Path) -> None:

@@ -43,14 +43,14 @@ def sets(draw: st.DrawFn) -> tuple[torch.Tensor, torch.Tensor]:
     return a, b
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(sets(), st.integers(1, 9))
 def test_nearest_agrees_with_brute_force(case: tuple[torch.Tensor, torch.Tensor], block: int) -> None:
     a, b = case
     np.testing.assert_allclose(nearest(a, b, block=block), cdist(a, b).min(axis=1), rtol=1e-12)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(sets(), st.integers(1, 9))
 def test_sums_agree_with_scipy_as_far_as_is_proven(case: tuple[torch.Tensor, torch.Tensor], block: int) -> None:
     for part in case:

@@ -10,16 +10,19 @@ from rich.table import Table
 
 from bench.cli.commands.run import perform
 from bench.evidence import AuditEvidence
+from bench.plugins.chosen import choose
 from bench.results.records import Record, ScoreRecord, score_record
 from bench.runs.display import to_stdout
-from bench.runs.plan import RunSpec, recall_data, standing, work
+from bench.runs.plan import data_key, standing, work
 from bench.runs.run import Summary
+from bench.runs.run_spec import RunSpec
 from bench.types import PrivacyClaim
-from bench.workbench.cell import Cell, DataChoice, Place
+from bench.workbench.cell import Cell
+from bench.workbench.choice import Choice
+from bench.workbench.place import Place
 from leaderboard.board import epsilon_text
 from leaderboard.claims import METRIC, verdict
 from leaderboard.entries import number, reason
-from metrics.empirical_epsilon import EmpiricalEpsilon
 
 
 def main(options: argparse.Namespace) -> int:
@@ -28,11 +31,12 @@ def main(options: argparse.Namespace) -> int:
 
     def show(spec: RunSpec, summary: Summary, where: Place) -> None:
         nonlocal violated
-        by_data: dict[DataChoice, dict[Cell, Record]] = {}
+        by_data: dict[Choice, dict[Cell, Record]] = {}
         for cell, planned in work(spec).items():
-            found = standing(where, cell, planned[0], recall_data(where, cell.data)).record
+            data = where.results.data(data_key(cell.choice))
+            found = standing(where.results, cell, planned[0], data).record
             if found is not None:
-                by_data.setdefault(cell.data, {})[cell] = found
+                by_data.setdefault(cell.choice, {})[cell] = found
         for choice, records in by_data.items():
             table = _table(choice, options.confidence)
             for cell, record in records.items():
@@ -42,7 +46,7 @@ def main(options: argparse.Namespace) -> int:
     return perform(options, show) or int(violated)
 
 
-def _table(choice: DataChoice, confidence: float) -> Table:
+def _table(choice: Choice, confidence: float) -> Table:
     table = Table(
         title=f"{choice.dataset}, preset {choice.preset}, seed {choice.seed}: claims audited", title_justify="left",
         caption=f"Shown: with {100 * confidence:g} % confidence ε is at least that; in brackets the other end of what "
@@ -59,7 +63,7 @@ def _table(choice: DataChoice, confidence: float) -> Table:
 
 def _add(table: Table, cell: Cell, record: Record, confidence: float) -> bool:
     """Add a record's row; whether its claim is violated."""
-    claim, label = record.claim, cell.method.shown
+    claim, label = record.claim, cell.method.spec.shown
     if claim is None or METRIC not in record.scores:
         claimed, derived = ("", "") if claim is None else (epsilon_text(claim.epsilon), epsilon_text(claim.derived))
         why = record.not_applicable.get(METRIC) or reason(record)
@@ -86,7 +90,7 @@ def _at(record: Record, confidence: float) -> ScoreRecord:
     trials, hits, false_alarms = (_count(told, name) for name in ("trials", "hits", "false_alarms"))
     bounds = (math.inf if bound is None else bound for bound in (claim.epsilon, claim.derived))
     stated = PrivacyClaim(claim.unit, next(bounds), claim.delta, claim.assumptions, claim.basis, next(bounds))
-    metric = EmpiricalEpsilon()
+    metric = choose("metrics", METRIC, record.preset).plugin
     score = metric(AuditEvidence(stated, trials, hits, false_alarms, confidence))
     return score_record(score, better=metric.better, unit=metric.unit)
 

@@ -8,9 +8,13 @@ import inspect
 
 from bench.cli.commands.list import summary
 from bench.plugins import registry
+from bench.plugins.groups import GROUPS, Group
 from bench.plugins.spec import UsageError, did_you_mean, parse
 
-_SHOWN = ("title", "source", "claims", "knowledge", "requires", "unit", "better", "public", "licence", "obtain")
+_SHOWN = (
+    "title", "meaning", "chance", "group", "source", "claims", "knowledge", "requires", "unit", "better", "public",
+    "licence", "obtain",
+)  # fmt: skip
 
 
 def main(options: argparse.Namespace) -> int:
@@ -21,8 +25,9 @@ def main(options: argparse.Namespace) -> int:
         cls = registry.load(group, options.name)
         print(f"{options.name}  ({registry.noun(group)}, from {registry.origin(group, options.name)})")
         print(f"  {summary(cls)}")
+        column = getattr(cls, "column", None)  # metrics have one
         for name in _SHOWN:
-            if value := getattr(cls, name, None):
+            if value := getattr(cls, name, None) or getattr(column, name, None):
                 print(f"  {name}: {value}")
         if "shareable" in vars(cls):
             print(f"  shareable: {'yes' if cls.shareable else 'no: its pixels stay on this machine'}")  # type: ignore[attr-defined]
@@ -35,7 +40,7 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def groups_of(name: str) -> list[registry.Group]:
+def groups_of(name: str) -> list[Group]:
     """The groups that know `name`; for a file, the one its class belongs to.
 
     Raises:
@@ -43,14 +48,14 @@ def groups_of(name: str) -> list[registry.Group]:
     """
     if ".py:" in name:
         cls = registry.load("methods", name)
-        found = [group for group in registry.GROUPS if issubclass(cls, registry.kind(group))]
+        found = [group for group in GROUPS if issubclass(cls, registry.kind(group))]
         if not found:
-            bases = ", ".join(registry.kind(group).__name__ for group in registry.GROUPS)
+            bases = ", ".join(registry.kind(group).__name__ for group in GROUPS)
             raise UsageError(f"{name} is none of: {bases}")
         return found
-    found = [group for group in registry.GROUPS if name in registry.entries(group)]
+    found = [group for group in GROUPS if name in registry.entries(group)]
     if not found:
-        known = [known for group in registry.GROUPS for known in registry.entries(group)]
+        known = [known for group in GROUPS for known in registry.entries(group)]
         raise UsageError(f"unknown plug-in {name!r}; {did_you_mean(name, known)}")
     return found
 

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from bench.cli.options import place
 from bench.plugins.spec import UsageError
-from bench.results.records import Record, read_all
+from bench.results.records import Record
 from bench.results.store import write_atomically
 from bench.runs.display import to_stdout
 from leaderboard import reach as ladder
@@ -19,7 +19,7 @@ from leaderboard.reach import Rung, Step, dumps, reach, rungs, steps
 def main(options: argparse.Namespace) -> int:
     """Print one table a data set: encoders down, attacks across."""
     where = place(options)
-    measured = steps(found for _, found in read_all(where.results) if isinstance(found, Record))
+    measured = steps(found for _, found in where.results.records() if isinstance(found, Record))
     known = [one for one in (*measured, *ladder.shipped()) if one.preset == options.preset]
     if not known:
         raise UsageError(
@@ -34,7 +34,7 @@ def main(options: argparse.Namespace) -> int:
         here = sorted((one for one in attacks if one.dataset == dataset), key=lambda one: one.attack.name)
         console.print(_table(dataset, here, [one for one in known if one.dataset == dataset]))
     if options.write is not None:
-        write_atomically(options.write, dumps(measured))
+        write_atomically(options.write, dumps(measured).encode())
         print(f"{len(measured)} steps written to {options.write}")
     return 0
 

@@ -44,8 +44,9 @@ from bench.progress import LOGGER, Forwarder, stage
 from bench.results.records import claim_record
 from bench.runs.plan import cells
 from bench.types import NotApplicable, Release, State
-from bench.workbench.cell import Place, plugin_record
+from bench.workbench.inputs import plugin_record
 from bench.workbench.open_data import open_data
+from bench.workbench.place import Place
 from bench.workbench.workbench import Workbench
 
 ENTROPY_BITS = 63  # a seed's
@@ -63,10 +64,10 @@ class Publication:
 def main(options: argparse.Namespace) -> int:
     """Release, write, and say what leaves and what must not."""
     spec, where = run_spec(options), place(options)
-    if len(spec.methods) != 1 or len(spec.datasets) != 1 or len(spec.seeds) != 1:
+    if len(spec.methods) != 1 or len(spec.choices) != 1:
         raise UsageError(
-            f"one release is of one data set by one method under one seed: got {len(spec.datasets)} data sets, "
-            f"{len(spec.methods)} methods, {len(spec.seeds)} seeds"
+            f"one release is of one data set by one method under one seed: got {len(spec.methods)} methods, "
+            f"{len(spec.choices)} choices of data set and seed"
         )
     out: Path = options.out.resolve()
     key_out = (options.key_out or out.parent / f"{out.name}-key.safetensors").resolve()
@@ -84,7 +85,7 @@ def _check_places(out: Path, key_out: Path, where: Place) -> None:
     """Raise UsageError unless both can be written without overwriting anything, the key away from what is published."""
     if not out.parent.is_dir() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
         raise UsageError(f"--out must be a new or empty folder in a folder that is there, got {out}")
-    if key_out.is_relative_to(out) or where.results.is_relative_to(out):
+    if key_out.is_relative_to(out) or where.results.root.is_relative_to(out):
         raise UsageError(f"the key and --results hold secrets and must lie outside {out}, which is published")
     if key_out.exists() or not key_out.parent.is_dir():
         raise UsageError(f"--key-out must be a new file in a folder that is there, got {key_out}")
@@ -92,7 +93,7 @@ def _check_places(out: Path, key_out: Path, where: Place) -> None:
 
 def _release(bench: Workbench, where: Place) -> Publication:
     """The private rows released under a key that nobody can guess."""
-    method = plugin_record("methods", bench.cell.method, bench.method)
+    method = plugin_record(bench.cell.method)
     if method.role is not None:
         raise UsageError(f"{method.name} is there to check attacks ({method.role}), not to publish with")
     try:
@@ -102,7 +103,7 @@ def _release(bench: Workbench, where: Place) -> Publication:
         release = bench.untouched(method.name, lambda: key.release(bench.private))
         check(release, bench.private)
     except (NotApplicable, ContractError, ValueError, FloatingPointError) as reason:
-        raise UsageError(f"{bench.cell.method.shown} releases nothing here: {reason}") from reason
+        raise UsageError(f"{bench.cell.method.spec.shown} releases nothing here: {reason}") from reason
     sealed = seal(release, secrets.randbits(ENTROPY_BITS)).release
     files = {**_published(sealed), "scheme.safetensors": scheme.state()}
     claim = claim_record(scheme.claim())
@@ -116,10 +117,10 @@ def _release(bench: Workbench, where: Place) -> Publication:
         "exclusive": bench.private.exclusive,
         "shape": [*sealed.samples.shape[1:]],
     }
-    read = bench.cell.data.features
+    read = bench.cell.choice.features
     if read is not None:
         # The same extractor, without its view of the private rows; the cache has it.
-        choice = replace(bench.cell.data, features=None, scored_in=read)
+        choice = replace(bench.cell.choice, features=None, scored_in=read)
         _, images, space = open_data(choice, where, bench.device)
         assert space is not None
         assert images.scored_in is not None
@@ -182,8 +183,8 @@ def _put(path: Path, content: bytes, *, mode: int) -> None:
 def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) -> None:
     record, rows = bench.record, bench.record.rows
     print(
-        f"{record.name}: its {rows['private']} private rows (preset {bench.cell.data.preset}), released by "
-        f"{bench.cell.method.shown}; {rows['control'] + rows['test']} control and test rows stay at home"
+        f"{record.name}: its {rows['private']} private rows (preset {bench.cell.choice.preset}), released by "
+        f"{bench.cell.method.spec.shown}; {rows['control'] + rows['test']} control and test rows stay at home"
     )
     print(f"Publish {out}")
     for name, tensors in made.files.items():

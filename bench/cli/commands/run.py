@@ -8,29 +8,27 @@ import time
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from bench.cli.options import place, run_spec, site
 from bench.pairs.sweep import engine
 from bench.plugins.spec import text
-from bench.results.records import Record, read_all
-from bench.results.store import write_atomically
+from bench.results.records import Record
 from bench.runs.display import Display, to_stdout
-from bench.runs.plan import RunSpec, recall_data, standing, to_run, work
+from bench.runs.plan import data_key, standing, to_run, work
 from bench.runs.run import Summary, run
+from bench.runs.run_spec import RunSpec
 from bench.types import Parameter
-from bench.workbench.cell import Place
+from bench.workbench.place import Place
 from leaderboard.board import Row, rows, telling
+from leaderboard.columns import Column
 from leaderboard.entries import Entry, short
 from leaderboard.pages import build, used
 from leaderboard.panel import dumps
 
-_COLUMNS = (
-    "utility-auc", "linear-probe-auc", "guesswork", "reid-auc", "top-1", "membership-auc", "nearest-neighbour-distance",
-    "throughput",
-)  # fmt: skip
 FEW = 3
-ON_REQUEST = ("learning-curve", "transfer", "detection", "decoding", "probes", "tables", "anonymity", "audit")
 
 
 def main(options: argparse.Namespace) -> int:
@@ -47,7 +45,7 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
     with Display() as display:
         device = "CUDA device" if spec.device == "cuda" else "CPU"
         display.message(
-            f"preset {spec.preset} on the {device}, {spec.jobs} job(s) at a time; records in {where.results}"
+            f"preset {spec.preset} on the {device}, {spec.jobs} job(s) at a time; records in {where.results.root}"
         )
         if engine() == "torch":
             display.message("pair scores are counted by torch, which is slower: numba is not installed")
@@ -61,39 +59,66 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
 def _print_table(summary: Summary, where: Place) -> None:
     # The board refuses limited runs; the person who asked for one still wants to see it.
     shown = [record.model_copy(update={"limit": None}) for record in summary.records]
-    pool = [found for _, found in read_all(where.results) if isinstance(found, Record)]
+    pool = [found for _, found in where.results.records() if isinstance(found, Record)]
     board = rows(shown, {record.cell: record.cell.partition("/")[0] for record in shown}, pool)
     # Panels speak of every attack that is on record; controls that ran now change those of other cells too.
     panels = {row.cell: (row.panel, row.membership) for row in (*board, *rows(pool))}
     for cell, made in panels.items():
-        write_atomically(where.results / "panels" / f"{cell}.json", dumps(*made))
+        where.results.keep_panel(cell, dumps(*made))
     console = to_stdout()
     for dataset in dict.fromkeys(row.dataset for row in board):
         part = [row for row in board if row.dataset == dataset]
         if all(row.data is None for row in part):
             console.print(_title(part[0]))
             continue
-        table = Table(title=_title(part[0]), title_justify="left", caption_justify="left", show_lines=True)
-        table.add_column("method", no_wrap=True)
-        asked = [name for name, entry in part[0].entries.items() if entry.column.kind in ON_REQUEST]
-        columns = [part[0].entries[name].column for name in (*_COLUMNS, *asked) if name in part[0].entries]
-        columns = used(columns, part)
-        for column in columns:
-            table.add_column(f"{column.title} {column.arrow}", justify="right", overflow="fold")
-        for row in part:
-            table.add_row(_label(row, part), *(_text(row.entries[column.name]) for column in columns))
-        table.caption = (
+        asked = [entry.column for entry in part[0].entries.values()]
+        columns = used(asked, part)
+        tables = _tables(columns, part, console)
+        tables[0].title = _title(part[0])
+        for table in tables:
+            console.print(table)
+        console.print(
             "Below each figure its 95 % interval (images per second: the middle half of the repeats). ↑ ↓: the "
             "direction that is better for the data owner; = chance: inside what chance gives. Attack figures: of the "
-            "attack that did best, named below, among those whose controls hold; ? its controls fail or did not run."
+            "attack that did best, named below, among those whose controls hold; ? its controls fail or did not run.",
+            style="table.caption",
         )
-        console.print(table)
+        if without := [column.title for column in asked if column not in columns and _senseless(column, part)]:
+            console.print(f"Not applicable to any of these (the records say why): {', '.join(without)}.")
         for row in part:
             if said := "; ".join(made.verdict for made in panels[row.cell] if made.members):
                 told = ",".join(_told(row, part))
                 console.print(f"{row.method}[{told}]: {said}" if told else f"{row.method}: {said}", markup=False)
         if limits := {record.limit for record in summary.records if record.limit is not None}:
             console.print(f"Run with --limit {min(limits)}: not for a leaderboard.")
+
+
+def _tables(columns: Sequence[Column], part: Sequence[Row], console: Console) -> list[Table]:
+    """The figures of some rows in as many tables as it takes for each to fit the console's width."""
+    wide = console.options.update(max_width=sys.maxsize)
+    tables: list[Table] = []
+    taken: list[Column] = []
+    for column in columns:
+        more = _table([*taken, column], part)
+        if taken and Measurement.get(console, wide, more).maximum > console.width:
+            tables.append(_table(taken, part))
+            taken = []
+        taken.append(column)
+    return [*tables, _table(taken, part)]
+
+
+def _table(columns: Sequence[Column], part: Sequence[Row]) -> Table:
+    table = Table(title_justify="left", show_lines=True)
+    table.add_column("method", no_wrap=True)
+    for column in columns:
+        table.add_column(f"{column.title} {column.arrow}", justify="right", overflow="fold")
+    for row in part:
+        table.add_row(_label(row, part), *(_text(row.entries[column.name]) for column in columns))
+    return table
+
+
+def _senseless(column: Column, part: Sequence[Row]) -> bool:
+    return any(row.entries[column.name].status == "not-applicable" for row in part)
 
 
 def _title(row: Row) -> str:
@@ -127,18 +152,20 @@ def _text(entry: Entry) -> str:
 
 def _conclude(summary: Summary, where: Place, seconds: float) -> int:
     failures = summary.failures
-    print(f"Records: {where.results / 'cells'}")
+    print(f"Records: {where.results.root / 'cells'}")
     print(
         f"{summary.computed} computed, {len(summary.records) - summary.computed} already there, "
         f"{len(failures)} failed; {seconds:.0f} s"
     )
+    if summary.stale:
+        print(f"{summary.stale} were computed by earlier code and stay; --overwrite stale computes them again")
     for record in failures:
         print(_failure(record, where), file=sys.stderr)
     return 2 if summary.unopened else 1 if failures else 0
 
 
 def _failure(record: Record, where: Place) -> str:
-    log = where.results / "cells" / record.cell / ("fit.log" if record.phase == "fit" else f"{record.evaluator}.log")
+    log = where.results.log(record.cell, "fit" if record.phase == "fit" else record.evaluator)
     known = f" (log: {log})" if log.exists() else ""
     return f"{record.status}: {record.cell}/{record.evaluator} in {record.phase}: {record.reason}{known}"
 
@@ -147,13 +174,13 @@ def _dry_run(spec: RunSpec, where: Place) -> int:
     table = Table("data set", "method", "seed", "evaluator", "state", "would run", "why")
     counts = {True: 0, False: 0}
     for cell, planned in work(spec).items():
-        data = recall_data(where, cell.data)
+        data = where.results.data(data_key(cell.choice))
         for evaluator in planned:
-            found = standing(where, cell, evaluator, data)
+            found = standing(where.results, cell, evaluator, data)
             runs = to_run(found, spec.overwrite)
             counts[runs] += 1
             table.add_row(
-                str(cell.data.dataset), str(cell.method), str(cell.data.seed), evaluator.name, found.state,
+                str(cell.choice.dataset), str(cell.method), str(cell.choice.seed), evaluator.name, found.state,
                 "yes" if runs else "no", found.reason,
             )  # fmt: skip
     to_stdout().print(table)

@@ -25,12 +25,14 @@ from bench.pictures.sheets import Rows, Strip, findings_of, image_sheet, table_s
 from bench.pictures.strips import stands
 from bench.plugins.spec import PluginSpec, UsageError, parse
 from bench.progress import LOGGER, Forwarder
+from bench.runs.backend import Outcome
 from bench.runs.display import Display
 from bench.runs.plan import cells
-from bench.runs.workers import Outcome
 from bench.statistics.two_samples import MATCHED, matched
 from bench.types import Dataset, NotApplicable
-from bench.workbench.cell import Cell, Place, release_inputs
+from bench.workbench.cell import Cell
+from bench.workbench.inputs import release_inputs
+from bench.workbench.place import Place
 from bench.workbench.workbench import Workbench
 
 FEWEST = 4
@@ -43,9 +45,9 @@ def main(options: argparse.Namespace) -> int:
     out: Path = options.out
     if out.suffix.lower() != ".png" or not out.parent.is_dir():
         raise UsageError(f"--out must be a .png file in a folder that is there, got {out}")
-    if len(spec.datasets) != 1 or len(spec.seeds) != 1:
-        raise UsageError(f"one picture shows one data set and one seed: got {len(spec.datasets)}, {len(spec.seeds)}")
-    chosen = [(_title(method), cells(replace(spec, methods=(method,)))[0]) for method in spec.methods]
+    if len(spec.choices) != 1:
+        raise UsageError(f"one picture shows one data set and one seed: got {len(spec.choices)} choices of both")
+    chosen = [(_title(method.spec), cells(replace(spec, methods=(method,)))[0]) for method in spec.methods]
     with Display() as display:
         display.expect(len(chosen))
         shown = []
@@ -58,7 +60,7 @@ def main(options: argparse.Namespace) -> int:
         picture = _images(shown, options.rows, heading)
     elif options.rows is not None:
         raise UsageError("--rows chooses images, and rows of numbers are shown whole: leave it out")
-    elif bench.cell.data.features is not None:
+    elif bench.cell.choice.features is not None:
         picture = _scatter(shown, heading)
     else:
         picture = _tables(shown, column_names(bench), heading)
@@ -97,7 +99,7 @@ def _release(cell: Cell, where: Place, *, confidential: bool) -> tuple[Workbench
         elif sealed.release.samples.ndim != 4:
             raise NotApplicable("its release holds vectors, not images")
     except (NotApplicable, ContractError, ValueError, FloatingPointError) as reason:
-        raise UsageError(f"{cell.method.shown} cannot be shown: {reason}") from reason
+        raise UsageError(f"{cell.method.spec.shown} cannot be shown: {reason}") from reason
     finally:
         if not kept:
             bench.store.drop("releases", inputs)

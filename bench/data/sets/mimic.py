@@ -19,6 +19,7 @@ import pandas as pd
 from bench.contract.source import DataError, Scan, Source
 from bench.data.csv_table import read_table
 from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.validation import one_of
 
 _VERSIONS = ("2.1.0", "2.0.0")
 _TABLES = ("chexpert", "metadata", "split")
@@ -56,8 +57,7 @@ class MIMIC(Source):
     def __post_init__(self) -> None:
         if not self.tasks or len(set(self._findings)) != len(self._findings):
             raise ValueError(f"tasks must be different findings joined by '+', got {self.tasks!r}")
-        if self.views not in _VIEWS:
-            raise ValueError(f"views must be one of {', '.join(_VIEWS)}, got {self.views!r}")
+        one_of(_VIEWS, views=self.views)
 
     @property
     def _findings(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bench.contract.source import Scan, Source
+from bench.validation import one_of
 
 MEASUREMENTS = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
 
@@ -70,8 +71,7 @@ class Diabetes(Source):
     target: Literal["label", "column"] = "label"
 
     def __post_init__(self) -> None:
-        if self.target not in ("label", "column"):
-            raise ValueError(f"target must be label or column, got {self.target!r}")
+        one_of(("label", "column"), target=self.target)
 
     @property
     def columns(self) -> tuple[str, ...]:

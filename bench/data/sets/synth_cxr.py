@@ -17,6 +17,7 @@ from bench.contract.source import Scan, Source
 from bench.data.synthetic.anatomy import Hospital, draw_person
 from bench.data.synthetic.phantom import draw
 from bench.data.synthetic.study import FINDINGS, count_studies, draw_study
+from bench.validation import at_least
 
 CLINIC = Hospital(
     name="synth-nih",
@@ -72,10 +73,8 @@ class Phantom(Source):
     default_size: ClassVar[int | None] = 64
 
     def __post_init__(self) -> None:
-        if self.images < 1:
-            raise ValueError(f"images must be at least 1, got {self.images}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be at least 0, got {self.seed}")
+        at_least(1, images=self.images)
+        at_least(0, seed=self.seed)
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """Draw the films at `size` (None: 64) pixels a side. Raises ValueError for a size below 32."""

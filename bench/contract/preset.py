@@ -15,7 +15,8 @@ class Preset:
         public: At most so many public images; None for all.
         keys: Unseen keys that every attack is scored on.
         samples: Data samples (half of the people each) a key; keys x samples figures make an interval.
-        label_tasks: Findings, one training each, that a label-aware attack is run on (the largest first); None for all.
+        label_findings: Findings, the largest first, that a label-aware attack is run on, with a training each; None for
+            all.
         utility_keys: Keys under which Bob trains.
         epochs: Passes over the release when Bob trains.
         bob_width: Channels of the first stage of Bob's ResNet (64 is the usual ResNet-18).
@@ -33,7 +34,7 @@ class Preset:
     public: int | None
     keys: int
     samples: int
-    label_tasks: int | None
+    label_findings: int | None
     utility_keys: int
     epochs: int
     bob_width: int
@@ -48,35 +49,35 @@ class Preset:
     timeout: float
 
 
-PROBES = 3  # linear probes of a release, each under a key of its own
 FRACTIONS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 PRESETS: Mapping[str, Preset] = {
     "smoke": Preset(
-        private=160, public=160, keys=2, samples=4, label_tasks=1, utility_keys=1, epochs=1, bob_width=16,
+        private=160, public=160, keys=2, samples=4, label_findings=1, utility_keys=1, epochs=1, bob_width=16,
         weight_decays=(0.05,), dropouts=(0.0,), fractions=(0.5,), decoder_steps=30,
         probe_epochs=1, flow_steps=20, trials=400,
         repeats=3, timeout=300,
     ),
     "first-look": Preset(
-        private=600, public=600, keys=5, samples=10, label_tasks=1, utility_keys=1, epochs=12, bob_width=32,
+        private=600, public=600, keys=5, samples=10, label_findings=1, utility_keys=1, epochs=12, bob_width=32,
         weight_decays=(0.05,), dropouts=(0.0,), fractions=(1 / 4, 1 / 2), decoder_steps=500,
         probe_epochs=5, flow_steps=600, trials=4_000,
         repeats=5, timeout=600,
     ),
     "quick": Preset(
-        private=1500, public=3000, keys=10, samples=10, label_tasks=1, utility_keys=1, epochs=10, bob_width=32,
+        private=1500, public=3000, keys=10, samples=10, label_findings=1, utility_keys=1, epochs=10, bob_width=32,
         weight_decays=(0.05,), dropouts=(0.0,), fractions=(1 / 8, 1 / 4, 1 / 2), decoder_steps=1_500,
         probe_epochs=8, flow_steps=2_000, trials=20_000,
         repeats=5, timeout=3600,
     ),
     "standard": Preset(
-        private=10_000, public=20_000, keys=10, samples=10, label_tasks=None, utility_keys=3, epochs=20, bob_width=64,
+        private=10_000, public=20_000, keys=10, samples=10, label_findings=None, utility_keys=3, epochs=20,
+        bob_width=64,
         weight_decays=(0.01, 0.1), dropouts=(0.0,), fractions=FRACTIONS, decoder_steps=10_000,
         probe_epochs=20, flow_steps=20_000, trials=100_000,
         repeats=10, timeout=4 * 3600,
     ),
     "paper": Preset(
-        private=None, public=None, keys=10, samples=10, label_tasks=None, utility_keys=3, epochs=50, bob_width=64,
+        private=None, public=None, keys=10, samples=10, label_findings=None, utility_keys=3, epochs=50, bob_width=64,
         weight_decays=(0.0, 0.01, 0.1), dropouts=(0.0, 0.3), fractions=FRACTIONS, decoder_steps=50_000,
         probe_epochs=50, flow_steps=200_000, trials=1_000_000,
         repeats=10, timeout=72 * 3600,

@@ -1,0 +1,125 @@
+"""Predictions of Bob, who trains on a release: what evaluators of utility share."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import cast
+
+import torch
+from pydantic import JsonValue
+from torch import Tensor
+
+from bench.bob.bob import Bob, BobPlan, train_bob
+from bench.contract.preset import Preset
+from bench.evidence import UtilityEvidence
+from bench.progress import stage
+from bench.seeds import generator
+from bench.types import Dataset, Key, NotApplicable, Release
+from bench.workbench.workbench import Workbench
+
+LABELLED = "released rows and queries depend on their true labels: figures on such rows tell what the label put in"
+
+
+def published_predictions(bench: Workbench, key: Key) -> Tensor | None:
+    """Predictions (n, k) for the test rows by the classifier that the key publishes; None where it publishes none."""
+    stage("utility")
+    classify = bench.untouched(bench.method.name, lambda: key.classifier(bench.private))
+    return None if classify is None else classify(bench.test.samples).float().cpu()
+
+
+def check_labels(bench: Workbench) -> None:
+    """Raises NotApplicable where no classifier can be trained or scored."""
+    if not bench.private.findings:
+        raise NotApplicable("no finding has enough cases in every split to train and score a classifier")
+    if bench.control.labels is None:
+        raise NotApplicable("the data set has no labels")
+
+
+def label_note(bench: Workbench) -> dict[str, JsonValue]:
+    """What a record must say where released rows and queries are made with their labels; else nothing."""
+    return {"note": LABELLED} if bench.method.uses_labels else {}
+
+
+def released_labels(bench: Workbench, release: Release) -> Tensor:
+    """The labels that come with a release. Raises NotApplicable where none do."""
+    if release.labels is None:
+        raise NotApplicable(f"{bench.method.name} releases no labels, so there is nothing to learn")
+    return release.labels
+
+
+def learn(bench: Workbench, release: Release, key: Key, plan: BobPlan, seed: int) -> tuple[Tensor, Bob]:
+    """Bob's decoded predictions (n, k) for the test rows, and Bob."""
+    released_labels(bench, release)
+    stage("utility")
+    bob = train_bob(
+        release,
+        queried(bench, key, bench.control),
+        cast(Tensor, bench.control.labels),
+        exclusive=bench.private.exclusive,
+        plan=plan,
+        seed=seed,
+        decode=key.decode,
+    )
+    stage("predict")
+    return key.decode(bob.predict(queried(bench, key, bench.test))).float().cpu(), bob
+
+
+def evidence_of(bench: Workbench, predictions: list[Tensor], test: Dataset) -> UtilityEvidence:
+    """Predictions, one (n, k) a key, beside the labels and people of the rows that they are of."""
+    labels = cast(Tensor, test.labels).cpu()
+    subjects = None if test.subjects is None else test.subjects.cpu()
+    return UtilityEvidence(predictions, labels, subjects, bench.private.findings, bench.seed("utility"))
+
+
+def plan_of(preset: Preset) -> BobPlan:
+    """How hard Bob tries under that preset."""
+    return BobPlan(
+        epochs=preset.epochs,
+        width=preset.bob_width,
+        weight_decays=preset.weight_decays,
+        dropouts=preset.dropouts,
+    )
+
+
+def summary(bob: Bob) -> dict[str, JsonValue]:
+    """What Bob tried and chose, for the record."""
+    trials = [cast(JsonValue, asdict(trial)) for trial in bob.trials]
+    return {"architecture": bob.architecture, "dev_auc": bob.dev_auc, "precision": bob.precision, "trials": trials}
+
+
+def queried(bench: Workbench, key: Key, data: Dataset) -> Tensor:
+    """New rows as Bob's model gets them; their labels are handed over only where the method says that it needs them."""
+    labels = data.labels if bench.method.uses_labels else None
+    return bench.untouched(bench.method.name, lambda: key.query(data.samples, labels))
+
+
+@dataclass(frozen=True, eq=False)
+class SamplePredictions:
+    """Random predictions for `Evaluator.samples`, of 48 rows of 16 people.
+
+    Args:
+        many: Two findings under two keys.
+        one: The same under one key, of people whom nobody knows.
+        exclusive: Of two exclusive classes, under one key.
+        single: Of one finding, under one key.
+    """
+
+    many: UtilityEvidence
+    one: UtilityEvidence
+    exclusive: UtilityEvidence
+    single: UtilityEvidence
+
+
+def sample_predictions() -> SamplePredictions:
+    """The same predictions every time."""
+    rows, random = torch.arange(48), generator(0)
+    scores = [torch.rand(48, 2, generator=random) for _ in range(2)]
+    labels = torch.stack((rows % 2, rows // 2 % 2), dim=1).to(torch.float32)
+    labels[0] = torch.nan
+    both, classes = ("first", "second"), torch.nn.functional.one_hot(rows % 2, 2).float()
+    return SamplePredictions(
+        UtilityEvidence(scores, labels, rows // 3, both, 1),
+        UtilityEvidence(scores[:1], labels, None, both, 1),
+        UtilityEvidence(scores[:1], classes, rows // 3, both, 1),
+        UtilityEvidence([scores[0][:, :1]], classes[:, :1], rows // 3, ("first",), 1),
+    )

@@ -1,0 +1,50 @@
+"""The throughput evaluator: how fast a key releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import JsonValue
+
+from bench.contract.preset import Preset
+from bench.evidence import TimingEvidence
+from bench.progress import stage
+from bench.types import Evaluator, Measurement
+from bench.workbench.timing import WARM_UPS, repeat
+from bench.workbench.workbench import Workbench
+
+
+@dataclass(frozen=True)
+class Throughput(Evaluator[Workbench]):
+    """How many rows a key releases in a second, after warm-up, on the device of the run."""
+
+    name: ClassVar[str] = "throughput"
+    source: ClassVar[str] = "this project: median of timed repeats, device synchronised"
+    evidence: ClassVar[type] = TimingEvidence
+    alone: ClassVar[bool] = True
+
+    def keys(self, preset: Preset) -> int:
+        """As many as there are timed repeats."""
+        return preset.repeats
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """Time releases of the private rows, each repeat under a key of its own that was drawn before."""
+        scheme, repeats = bench.scheme(), bench.preset.repeats
+        keys = [scheme.sample_key(bench.seed("timing", number)) for number in range(repeats + WARM_UPS)]
+        unused = iter(keys)
+        stage("time releases")
+        timing = repeat(lambda: next(unused).release(bench.private), device=bench.device, repeats=repeats)
+        details: dict[str, JsonValue] = {
+            "repeats": repeats,
+            "images": len(bench.private),
+            "peak_mib": round(timing.peak_bytes / 2**20, 1),
+        }
+        evidence = TimingEvidence(len(bench.private), timing.seconds)
+        return Measurement({"": evidence}, details, {"timed": sum(timing.seconds)}, {})
+
+    @classmethod
+    def samples(cls) -> Iterator[TimingEvidence]:
+        """Three repeats."""
+        yield TimingEvidence(100, (0.5, 0.4, 0.6))

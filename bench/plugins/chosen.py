@@ -1,0 +1,96 @@
+"""A plug-in that was chosen: built once from what was written, with the one way to write it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Literal, TypeVar, overload
+
+from bench.plugins import registry
+from bench.plugins.groups import Group
+from bench.plugins.spec import PluginSpec, parse
+from bench.types import Attack, Extractor, Method, Metric, Source
+
+P = TypeVar("P", covariant=True)
+
+
+@dataclass(frozen=True)
+class Chosen(Generic[P]):
+    """A plug-in with its canonical spec; two are equal where they are written alike for one preset.
+
+    Another process builds the plug-in again from the spec: what travels is text.
+
+    Args:
+        group: Its group.
+        spec: Parameters sorted, those at their defaults left out.
+        preset: It is sized for.
+        plugin: What was built.
+    """
+
+    group: Group
+    spec: PluginSpec
+    preset: str
+    plugin: P = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return str(self.spec)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return choose, (self.group, str(self.spec), self.preset)
+
+    @property
+    def name(self) -> str:
+        """As registered, or `path/to/file.py:Class`."""
+        return self.spec.name
+
+    @property
+    def origin(self) -> str:
+        """The distribution or the file that it comes from."""
+        return registry.origin(self.group, self.spec.name)
+
+    @property
+    def placeless(self) -> str:
+        """As written, without what is confidential: for names of rows and of folders."""
+        return str(self._without({}))
+
+    @property
+    def shown(self) -> str:
+        """As a record shows it, and a command repeats it: PARAMETER in capitals stands for what is confidential."""
+        return self._without({name: name.upper() for name in self._confidential}).shown
+
+    @property
+    def _confidential(self) -> frozenset[str]:
+        return registry.confidential(type(self.plugin))
+
+    def _without(self, instead: dict[str, str]) -> PluginSpec:
+        """The spec with confidential values replaced, or left out."""
+        first = registry.first_parameter(type(self.plugin))
+        hidden = first in self._confidential
+        parameters = tuple(
+            (name, instead.get(name, value))
+            for name, value in self.spec.parameters
+            if name not in self._confidential or name in instead
+        )
+        argument = self.spec.argument
+        if argument is not None and hidden and first is not None:
+            argument = instead.get(first)
+        return replace(self.spec, argument=argument, parameters=parameters)
+
+
+@overload
+def choose(group: Literal["methods"], written: str | PluginSpec, preset: str) -> Chosen[Method]: ...
+@overload
+def choose(group: Literal["attacks"], written: str | PluginSpec, preset: str) -> Chosen[Attack]: ...
+@overload
+def choose(group: Literal["datasets"], written: str | PluginSpec, preset: str) -> Chosen[Source]: ...
+@overload
+def choose(group: Literal["features"], written: str | PluginSpec, preset: str) -> Chosen[Extractor]: ...
+@overload
+def choose(group: Literal["metrics"], written: str | PluginSpec, preset: str) -> Chosen[Metric[Any]]: ...
+def choose(group: Group, written: str | PluginSpec, preset: str) -> Chosen[Any]:
+    """The plug-in that `written` describes, built and sized for a preset.
+
+    Raises:
+        UsageError: As `registry.build`.
+    """
+    spec = registry.canonical(group, parse(written) if isinstance(written, str) else written, preset)
+    return Chosen(group, spec, preset, registry.build(group, spec, preset))

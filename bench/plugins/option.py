@@ -1,0 +1,129 @@
+"""Options as fields of frozen dataclasses: flags, configuration, records and commands are derived from the fields.
+
+A field that `option` declares is known in one place: its help, what a value must be, whether it may be repeated, and
+whether what is written may enter a record. Imports nothing heavy, for the command line is laid out from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, dataclass
+from functools import partial
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from annotated_types import Ge, Interval
+
+Value = str | int | bool | None
+Count = Annotated[int, Ge(1)]
+Amount = Annotated[float, Interval(gt=0, lt=math.inf)]
+KEY = "option"
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is known of an option beside its name and default.
+
+    Args:
+        help: For the command line and the documentation.
+        kind: What pydantic holds a written value to; a `bool` becomes two flags, --name and --no-name.
+        flag: On the command line; empty stands for the field's own name.
+        many: Its name in a configuration file where it may be given several times; empty where it may not.
+        metavar: What stands for the value in the help.
+        group: The group of plug-ins that a value names; None for plain values.
+        usual: What a missing value stands for, where that is no field's default.
+        confidential: What is written never enters a record, a page or a log.
+        draws: It sizes or draws the rows: rows that differ in nothing else come from one collection.
+    """
+
+    help: str
+    kind: Any
+    flag: str = ""
+    many: str = ""
+    metavar: str | None = None
+    group: str | None = None
+    usual: Value = None
+    confidential: bool = False
+    draws: bool = False
+
+
+def option(kind: Any, help: str, *, default: Any = MISSING, **rest: Any) -> Any:
+    """A dataclass field that is an option; `rest` are the other fields of `Option`."""
+    return dataclasses.field(default=default, metadata={KEY: Option(help, kind, **rest)})
+
+
+def options(cls: type) -> Mapping[str, Option]:
+    """The options of a dataclass by field name, in order."""
+    return {field.name: field.metadata[KEY] for field in dataclasses.fields(cls) if KEY in field.metadata}
+
+
+def flag_of(name: str, known: Option) -> str:
+    """The flag of an option: --skip-corrupt for `skip_corrupt`."""
+    return known.flag or "--" + name.replace("_", "-")
+
+
+def add_flags(parser: argparse._ActionsContainer, cls: type, names: Collection[str] | None = None) -> None:
+    """Add the flags of a dataclass's options; with `names`, of those alone.
+
+    The whole is checked together with suite and configuration file.
+    """
+    for name, known in options(cls).items():
+        if names is not None and name not in names:
+            continue
+        if known.kind is bool:
+            kind = argparse.BooleanOptionalAction
+            parser.add_argument(flag_of(name, known), action=kind, default=None, help=known.help)
+        else:
+            choices = get_args(known.kind) if get_origin(known.kind) is Literal else None
+            parser.add_argument(
+                flag_of(name, known), action="append" if known.many else "store", metavar=known.metavar,
+                type=partial(_read, known.kind), choices=choices, help=known.help.replace("%", "%%"),
+            )  # fmt: skip
+
+
+def _read(kind: Any, text: str) -> object:
+    """A word of the command line as its option takes it; plug-ins are read later."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(kind).validate_python(text, strict=False)
+    except ValidationError as error:
+        raise argparse.ArgumentTypeError(f"{error.errors()[0]['msg']}, got {text!r}") from error
+
+
+def given_flags(parsed: argparse.Namespace, cls: type) -> dict[str, object]:
+    """What the command line gave of a dataclass's options, by their names in a configuration file."""
+    found: dict[str, object] = {}
+    for name, known in options(cls).items():
+        value = getattr(parsed, flag_of(name, known).lstrip("-").replace("-", "_"), None)
+        if value is not None:
+            found[known.many or name] = value
+    return found
+
+
+def words(cls: type, values: Mapping[str, Value]) -> list[str]:
+    """The words of a command line that give a dataclass's options these values; what is None or off is left out.
+
+    What is confidential stands in capitals: WEIGHTS.
+
+    >>> @dataclass(frozen=True)
+    ... class Example:
+    ...     size: int | None = option(int, "a side", default=None)
+    ...     skip_corrupt: bool = option(bool, "leave out", default=False)
+    ...     balance: bool | None = option(bool, "withhold", default=None)
+    >>> words(Example, {"size": 64, "skip_corrupt": True, "balance": False})
+    ['--size', '64', '--skip-corrupt', '--no-balance']
+    """
+    found: list[str] = []
+    for name, known in options(cls).items():
+        value, flag = values.get(name), flag_of(name, known)
+        usual = next(field.default for field in dataclasses.fields(cls) if field.name == name)
+        if value is None or (known.kind is bool and value == usual):
+            continue
+        if known.kind is bool:
+            found.append(flag if value else flag.replace("--", "--no-", 1))
+        else:
+            found += [flag, name.upper() if known.confidential else str(value)]
+    return found

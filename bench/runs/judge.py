@@ -1,0 +1,31 @@
+"""The judge: metrics on the evidence of an evaluator; of several findings the worst for the data owner counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from bench.statistics.chance import RARE
+from bench.types import Metric, Score
+
+
+def judge(metric: Metric[object], evidence: Mapping[str, object]) -> Score:
+    """The metric's figure; of several findings the one that is worst for the data owner, with each of them as a part.
+
+    A figure that beats chance is worse than any that does not: among few rows chance finds one soon.
+    """
+    found = {name: metric(part) for name, part in evidence.items()}
+    if len(found) == 1:
+        return next(iter(found.values()))
+    sign = 1 if metric.better == "higher" else -1
+
+    def rank(name: str) -> tuple[bool, float]:
+        score = found[name]
+        harms = score.null is not None and sign * score.value < sign * score.null
+        return not (harms and score.p is not None and score.p * len(found) < RARE), sign * score.value
+
+    worst = min(found, key=rank)
+    score = found[worst]
+    # The least of several figures is looked at: its probability under chance grows by as much (Bonferroni).
+    p = None if score.p is None else min(1.0, score.p * len(found))
+    return replace(score, p=p, parts=found, note=f"worst of {len(found)} findings: {worst}; {score.note}")

@@ -1,0 +1,64 @@
+"""What a run was asked for: methods, attacks and metrics on choices of data, and how to go about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from bench.plugins.option import Amount, Count, option
+
+if TYPE_CHECKING:  # the command line is laid out from this module, before anything heavy is imported
+    from bench.plugins.chosen import Chosen
+    from bench.types import Attack, Method
+    from bench.workbench.choice import Choice
+
+Overwrite = Literal["never", "failed", "stale", "always"]
+Written = str | dict[str, dict[str, int | float | str | bool | None] | None]
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """Everything that `bench run` was asked for, plug-ins built.
+
+    Args:
+        choices: Of data; a cell for each, with each method.
+        methods, attacks: Plug-ins.
+        metrics: Names.
+        controls: Also run every attack on the reference methods, without which no attack is certified.
+        device: "cpu" or "cuda".
+        jobs: Worker processes at a time.
+        timeout: Seconds a job; None for the preset's.
+        memory: Bytes a worker.
+        overwrite: What to run again beside what is missing: nothing ("never"), what failed or speaks of other data or
+            sizes ("failed"), also what earlier code computed ("stale"), or all.
+        keep_releases: Keep stored releases after a cell is complete.
+    """
+
+    choices: tuple[Choice, ...]
+    methods: tuple[Chosen[Method], ...] = option(
+        Written, "a method, or FILE.py:CLASS", flag="--method", many="methods", metavar="NAME", group="methods"
+    )
+    attacks: tuple[Chosen[Attack], ...] = option(
+        Written, "an attack (default: all); none for no attack", flag="--attack", many="attacks", metavar="NAME",
+        group="attacks",
+    )  # fmt: skip
+    metrics: tuple[str, ...] = option(
+        str, "a metric (default: all that are not on request)", flag="--metric", many="metrics", metavar="NAME",
+        group="metrics",
+    )  # fmt: skip
+    controls: bool = option(bool, "run the attacks on the reference methods too (default: with all attacks)")
+    device: str = option(Literal["auto", "cpu", "cuda"], "auto, cpu or cuda (default: auto)", metavar="DEVICE",
+                         usual="auto")  # fmt: skip
+    jobs: int = option(Count, "worker processes at a time (default: by cores)", metavar="N")
+    timeout: float | None = option(Amount, "seconds a job may take (default: the preset's)", metavar="SECONDS")
+    memory: int = option(Amount, "GiB a worker may hold (default: 80 % of the machine's, shared)", metavar="GIB")
+    overwrite: Overwrite = option(
+        Overwrite, "what to run again: never, failed (default), stale (what earlier code computed), always",
+        metavar="WHAT", usual="failed",
+    )  # fmt: skip
+    keep_releases: bool = option(bool, "keep stored releases after a cell is complete", usual=False)
+
+    @property
+    def preset(self) -> str:
+        """How large the run is."""
+        return self.choices[0].preset

@@ -1,0 +1,182 @@
+"""A choice of data and sizes: all that decides which rows are scored, each option once.
+
+Flags, configuration, plan, folder, record and the command that repeats a row derive from the fields of `Choice`. To add
+an option that changes data, add a field here and read it where it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from bench.contract.preset import PRESETS
+from bench.plugins.option import Count, Value, option, options
+
+if TYPE_CHECKING:  # the command line is laid out from this module, before anything heavy is imported
+    from bench.plugins.chosen import Chosen
+    from bench.results.records import DatasetRecord
+    from bench.types import Extractor, Source
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which rows are scored.
+
+    Args:
+        dataset: The private data set.
+        public: The public one; None stands for the one that the data set names.
+        size: Side in pixels; None stands for the data set's own.
+        skip_corrupt: Leave unreadable images out.
+        preset, seed, limit: They size and draw the splits.
+        features: The extractor that turns images into the rows that methods get; None leaves rows as they are.
+        scored_in: The extractor through which linear probes and figures on sets see raw and released images; None
+            leaves them as they are.
+        weights: The extractor's own word (`Extractor.stamp`) on the file that its parameters name: which weights these
+            are, wherever they lie. None where they name none.
+        balance: Whether a random surplus of labels is withheld, so that each finding is as often yes as no (Syfer).
+            None stands for the usual: of images, not of features.
+    """
+
+    dataset: Chosen[Source] = option(
+        str, "a data set (default: synth-cxr)", metavar="NAME", many="datasets", group="datasets", usual="synth-cxr"
+    )
+    public: Chosen[Source] | None = option(
+        str, "public data set in place of the one the data set names", default=None, metavar="NAME", group="datasets"
+    )
+    size: int | None = option(Count, "side images are resized to", default=None, metavar="PIXELS")
+    skip_corrupt: bool = option(bool, "leave unreadable images out and count them in the record", default=False)
+    preset: str = option(
+        str, f"how large a run is: {', '.join(PRESETS)} (default: quick)", default="quick", metavar="NAME", draws=True
+    )
+    seed: int = option(int, "a seed; one cell each (default: 0)", default=0, metavar="N", many="seeds", draws=True)
+    limit: int | None = option(
+        Count, "at most so many private images; kept off leaderboards", default=None, metavar="N", draws=True
+    )
+    features: Chosen[Extractor] | None = option(
+        str, "turn images into vectors first: pixels, eigenspace, public-cnn, timm:MODEL", default=None,
+        metavar="NAME", group="features",
+    )  # fmt: skip
+    scored_in: Chosen[Extractor] | None = option(
+        str, "methods get images; linear probes and figures on sets read them so", default=None, metavar="NAME",
+        group="features",
+    )  # fmt: skip
+    weights: str | None = option(
+        str, "weights of the extractor, as safetensors or a state dict", default=None, metavar="FILE",
+        confidential=True,
+    )  # fmt: skip
+    balance: bool | None = option(
+        bool, "withhold surplus labels, as Syfer does (default: not with --features)", default=None
+    )
+
+    def __post_init__(self) -> None:
+        if self.balance is (self.features is None):  # written or not, the usual is one choice
+            object.__setattr__(self, "balance", None)
+
+    @property
+    def balanced(self) -> bool:
+        """Whether surplus labels are withheld."""
+        return balanced({"features": self.features, "balance": self.balance})
+
+    @property
+    def extractor(self) -> Chosen[Extractor] | None:
+        """What reads the images, before a method sees them or after."""
+        return self.features or self.scored_in
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Self:
+        """The choice that `values` describes; what is missing or None is at its default.
+
+        Raises:
+            UsageError: A wrong name or value.
+        """
+        from bench.plugins.chosen import choose
+
+        preset = str(values.get("preset") or cls.preset)
+        _check_preset(preset)
+        made: dict[str, Any] = {}
+        for name, known in options(cls).items():
+            value = known.usual if values.get(name) is None else values[name]
+            if value is not None:
+                made[name] = value if known.group is None else choose(cast(Any, known.group), str(value), preset)
+        return cls(**made)
+
+    @classmethod
+    def written(cls, values: Mapping[str, Any]) -> Self:
+        """The choice that a user wrote, in which `weights` is a file.
+
+        Raises:
+            UsageError: A wrong name or value, or extractors and weights that do not go together.
+            DataError: The file of weights is not there.
+        """
+        from bench.plugins.chosen import choose
+        from bench.plugins.spec import UsageError, parse
+
+        if values.get("features") and values.get("scored_in"):
+            raise UsageError("features already decides what rows are scored in: leave scored_in out")
+        file, chosen = values.get("weights"), cls.read({**values, "weights": None})
+        reader = chosen.extractor
+        if reader is None:
+            if file is not None:
+                raise UsageError("weights are those of an extractor: name it with --features or --scored-in")
+            return chosen
+        if file is not None:
+            spec = parse(str(values.get("features") or values.get("scored_in")))
+            if "weights" in dict(spec.parameters):
+                raise UsageError(f"weights are named twice: by {spec.name}[weights=...] and by --weights")
+            path = str(Path(file).expanduser().resolve())  # plans are read again from other folders
+            if any(letter in path for letter in "[],"):
+                raise UsageError(f"--weights must name a file whose path has no '[', ']' or ',': got {path}")
+            reader = choose("features", replace(spec, parameters=(*spec.parameters, ("weights", path))), chosen.preset)
+        name = "features" if chosen.features is not None else "scored_in"
+        stamp = reader.plugin.stamp() if reader.placeless != str(reader) else None
+        found: dict[str, Any] = {name: reader, "weights": stamp}
+        return replace(chosen, **found)
+
+    def values(self) -> dict[str, Value]:
+        """Every option as plain text and numbers: `read` gives an equal choice. With paths, so it stays here."""
+        return {name: _plain(getattr(self, name), str) for name in options(type(self))}
+
+    def shown(self) -> dict[str, Value]:
+        """Every option as a record shows it; a word in capitals stands for what is confidential."""
+        return {name: _plain(getattr(self, name), lambda chosen: chosen.shown) for name in options(type(self))}
+
+    def identity(self) -> dict[str, Value]:
+        """What tells it from other choices, wherever the files of an extractor lie; defaults are left out."""
+        whole = {**self.values(), **{name: _plain(getattr(self, name), lambda chosen: chosen.placeless)
+                                     for name in ("features", "scored_in")}}  # fmt: skip
+        usual = {field.name: field.default for field in fields(self)}
+        return {name: value for name, value in whole.items() if value != usual[name]}
+
+
+def _plain(value: Any, show: Any) -> Value:
+    return value if value is None or isinstance(value, str | int) else cast(Value, show(value))
+
+
+def _check_preset(name: str) -> None:
+    from bench.plugins.spec import UsageError, did_you_mean
+
+    if name not in PRESETS:
+        raise UsageError(f"unknown preset {name!r}; {did_you_mean(name, PRESETS)}")
+
+
+def balanced(choice: Mapping[str, object]) -> bool:
+    """Whether surplus labels are withheld under a choice, given as `Record.choice`."""
+    return choice["features"] is None if choice["balance"] is None else bool(choice["balance"])
+
+
+def collection(choice: Mapping[str, object], data: DatasetRecord | None) -> tuple[object, ...]:
+    """What two records share whose rows come from one collection, prepared and read alike; sizes and seeds apart.
+
+    Args:
+        choice: As `Record.choice`.
+        data: What was opened; None where nothing was.
+    """
+    told = tuple((name, choice.get(name)) for name, known in options(Choice).items() if not known.draws)
+    return told if data is None else (*told, *data.fingerprints)
+
+
+def same_rows(a: Mapping[str, object], b: Mapping[str, object], of_a: DatasetRecord, of_b: DatasetRecord) -> bool:
+    """Whether two records speak of the very same rows."""
+    return dict(a) == dict(b) and of_a.rows == of_b.rows and of_a.fingerprints == of_b.fingerprints

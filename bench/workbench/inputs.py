@@ -1,0 +1,110 @@
+"""Content keys: everything that a fitted scheme, a sealed release and a record depend on, and nothing else.
+
+Drawing, messages, progress, registry, specs, records and the store are no part of a key (`bench.plugins.source_hash`);
+nor is how rows were prepared and read, for their fingerprints say what came of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import JsonValue
+
+from bench.contract.preset import PRESETS
+from bench.plugins import registry
+from bench.plugins.chosen import Chosen
+from bench.plugins.source_hash import modules_hash, plugin_hash, source_hash
+from bench.plugins.spec import parameters
+from bench.results.records import DatasetRecord, PluginRecord
+from bench.types import Method
+from bench.workbench.cell import Cell, Planned
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+PROTOCOL = 1
+ROOMS = Path(__file__).parents[1]
+
+
+def plugin_record(chosen: Chosen[Any]) -> PluginRecord:
+    """A method or attack as it runs."""
+    plugin = chosen.plugin
+    return PluginRecord(
+        name=plugin.name,
+        written=chosen.shown,
+        parameters=cast(dict[str, JsonValue], parameters(plugin)),
+        source=plugin.source,
+        code=plugin_hash(plugin),
+        origin=chosen.origin,
+        role=vars(type(plugin)).get("role"),  # a method derived from a reference method is none itself
+    )
+
+
+def to_fit(method: Method) -> Method:
+    """The method that is fitted: parameters that fit does not read stand at their defaults."""
+    stands = {field.name: field.default for field in dataclasses.fields(cast("DataclassInstance", method))}
+    return cast(Method, replace(cast("DataclassInstance", method), **{name: stands[name] for name in method.unlearned}))
+
+
+def fit_inputs(cell: Cell, data: DatasetRecord) -> dict[str, JsonValue]:
+    """Everything a fitted scheme depends on, before `Method.load` adds what need not be learned."""
+    return _method_inputs(cell, data, to_fit(cell.method.plugin))
+
+
+def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str, JsonValue]:
+    features = {} if data.features is None else {"features": data.features.fingerprint}
+    balanced = {} if cell.choice.balanced else {"balanced": False}
+    return {
+        **features,
+        **balanced,
+        "protocol": PROTOCOL,
+        "method": method.name,
+        "method parameters": cast(dict[str, JsonValue], parameters(method)),
+        "method code": plugin_hash(method),
+        "data": data.fingerprint,
+        "public data": data.public_fingerprint,
+        "rows": cast(dict[str, JsonValue], data.rows),
+        "splits code": modules_hash(ROOMS / "data" / "scorable.py"),  # and what it imports: the splits
+        "seed": cell.choice.seed,
+        "limit": cell.choice.limit,
+        "device": cell.device,
+        "torch": version("torch"),
+    }
+
+
+def release_inputs(cell: Cell, data: DatasetRecord, key: int) -> dict[str, JsonValue]:
+    """Everything the sealed release under one key depends on."""
+    made = _method_inputs(cell, data, cell.method.plugin)
+    return {**made, "key": key, "release code": modules_hash(ROOMS / "workbench" / "workbench.py")}
+
+
+def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned) -> dict[str, JsonValue]:
+    """Everything a record depends on: its own evaluator, method, attack and metrics, and what they compute with."""
+    attacking: dict[str, JsonValue] = {}
+    if planned.attack is not None:
+        record = plugin_record(planned.attack)
+        attacking = {"attack": record.name, "attack parameters": record.parameters, "attack code": record.code}
+    scored_in = {} if data.scored_in is None else {"scored in": data.scored_in.fingerprint}
+    metrics = {f"metric {name}": source_hash(registry.load("metrics", name)) for name in sorted(planned.metrics)}
+    preset = cast(dict[str, JsonValue], json.loads(json.dumps(asdict(PRESETS[cell.choice.preset]))))
+    del preset["timeout"]
+    return {
+        **_method_inputs(cell, data, cell.method.plugin),
+        **attacking,
+        **scored_in,
+        **metrics,
+        "preset": preset,
+        "evaluator": planned.name,
+        "evaluator code": source_hash(registry.load("evaluators", planned.kind)),
+        "judge code": modules_hash(ROOMS / "runs" / "judge.py"),
+    }
+
+
+def is_code(name: str) -> bool:
+    """Whether an input is a hash of code, or a value."""
+    return name.endswith("code") or name.startswith("metric ")

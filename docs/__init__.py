@@ -1,0 +1,1 @@
+"""The documentation site: pages written by hand lie here, all others come from `docs.generator`."""

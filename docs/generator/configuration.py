@@ -1,0 +1,59 @@
+"""The options of configuration files: those of a run (`--config`, suites) and those of a user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields
+
+import bench.cli
+from bench.data import roots
+from bench.plugins.option import Option, flag_of
+from bench.plugins.option import options as known_options
+from bench.runs.run_spec import RunSpec
+from bench.workbench.choice import Choice
+from docs.generator.command_line import anchor, options, subcommands, verb_path
+from docs.generator.markdown import Prose, join, table
+from docs.generator.page import Page, relative
+from docs.generator.types import value, words
+
+PATH = "configuration.md"
+
+
+def configuration_page(targets: Mapping[str, str]) -> Page:
+    """The page on configuration files."""
+    prose = Prose(PATH, targets)
+    flags = {option.option_strings[0]: option for option in options(subcommands(bench.cli.parser())["run"])}
+    rows = []
+    for name, flag, kind, usual, said in run_keys():
+        link = f"[`{flag}`]({relative(verb_path('run'), PATH)}#{anchor(flags[flag])})"
+        rows.append((f"`{name}`", prose.line(kind), prose.line(usual), link, prose.line(said)))
+    return Page(PATH, "Configuration files", join(
+        "# Configuration files",
+        "## Of a run {#run}",
+        "`bench run --config FILE` reads a YAML file with the keys below; [suites](suites.md) are such files that come "
+        "with the project. Lists are written as lists. A plug-in is written as on the command line, or with its "
+        "parameters below its name. Where a key stands in the file and on the command line, the command line wins.",
+        "```yaml\nmethods:\n  - identity\n  - dp-simple[scale=20]\n  - dp-simple: {scale: 10}\ndatasets: [digits]\n"
+        "attacks: [chance, nearest-neighbour]\npreset: smoke\nseeds: [0, 1]\n```",
+        table(("key", "type", "default", "option", "what it is"), rows),
+        "## Of a user {#user}",
+        "`config.yaml` in the user's configuration folder (on Linux `~/.config/veil-bench`) has one key, `data_roots`: "
+        "a list of folders above the data sets.",
+        prose.line((roots.resolve.__doc__ or "").partition("\n")[0]),
+    ))  # fmt: skip
+
+
+def run_keys() -> Iterator[tuple[str, str, str, str, str]]:
+    """Every key of a run's configuration file: name, flag, type, default in words, and what it is."""
+    for cls in (Choice, RunSpec):
+        usual = {field.name: field.default for field in fields(cls)}
+        for name, known in known_options(cls).items():
+            kind = f"list of {words(known.kind)}" if known.many else words(known.kind)
+            yield known.many or name, flag_of(name, known), kind, _usual(known, usual[name]), known.help
+
+
+def _usual(known: Option, default: object) -> str:
+    """What a missing key stands for; the help says it where it is no plain value."""
+    if known.usual is not None:
+        return value(known.usual)
+    return "" if default is MISSING or default is None else value(default)

@@ -1,0 +1,59 @@
+"""The files at the root of the repository, as pages of the site."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from docs.generator.page import Page, relative
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+CHANGELOG = ROOT / "CHANGELOG.md"
+_PAGES = {README: "index.md", CONTRIBUTING: "contributing.md", CHANGELOG: "changelog.md"}
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
+
+
+def link_to_site(text: str, source: Path, page: str) -> str:
+    """Text of a file of the repository with its links as `page` has to write them; a file without a page is only named.
+
+    >>> link_to_site("[all](docs/glossary.md#key), [a](LICENSE)", README, "how-to/x.md")
+    '[all](../glossary.md#key), a'
+    """
+
+    def rewritten(match: re.Match[str]) -> str:
+        mark, shown, target, anchor = match.groups(default="")
+        found = _page((source.parent / target).resolve(), anchor)
+        return f"{mark}[{shown}]({relative(found, page)})" if found else shown
+
+    return _LINK.sub(rewritten, text)
+
+
+def _page(file: Path, anchor: str) -> str:
+    """The page that shows a file, with the anchor; empty if none does."""
+    if file == CONTRIBUTING and (kind := re.match("#an?-", anchor)):
+        return f"how-to/add-{kind[0][1:]}{anchor[kind.end() :]}.md"
+    if file.is_relative_to(DOCS):
+        return file.relative_to(DOCS).as_posix() + anchor
+    return _PAGES[file] + anchor if file in _PAGES else ""
+
+
+def contributing() -> Page:
+    """CONTRIBUTING.md without the sections that have pages of their own."""
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    # A section ends where the next one starts; headings in code would have to start a line with two hashes.
+    kept = [part for part in re.split(r"^(?=## )", text, flags=re.MULTILINE) if not re.match(r"## An? ", part)]
+    return Page("contributing.md", "Contributing", link_to_site("".join(kept), CONTRIBUTING, "contributing.md"))
+
+
+def changelog() -> Page:
+    """CHANGELOG.md."""
+    text = CHANGELOG.read_text(encoding="utf-8")
+    return Page("changelog.md", "Changelog", link_to_site(text, CHANGELOG, "changelog.md"))
+
+
+def readme() -> str:
+    """README.md, for the first page."""
+    return link_to_site(README.read_text(encoding="utf-8"), README, "index.md")

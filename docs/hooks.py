@@ -1,0 +1,64 @@
+"""What MkDocs is told while it builds the site: pages come from the generator, and nothing from another server."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.plugins import registry
+from bench.plugins.groups import GROUPS
+from docs.generator import navigation, pages
+
+ROOT = str(Path(__file__).parents[1])
+log = logging.getLogger("mkdocs.hooks")
+
+_REMOTE = re.compile(
+    r"<(?:script|img|iframe|source|video|audio)\b[^>]*\bsrc=[\"']?(?:https?:)?//[^>]*>"
+    r"|<link\b(?![^>]*rel=[\"']?canonical)[^>]*\bhref=[\"']?(?:https?:)?//[^>]*>"
+    r"|url\(\s*[\"']?(?:https?:)?//[^)]*\)|@import\s+[\"'](?:https?:)?//[^\"']*",
+    re.IGNORECASE,
+)
+
+
+def on_startup(command: str, dirty: bool) -> None:
+    """Let plug-ins be found, for MkDocs restores the path after it has read this file."""
+    sys.path.insert(0, ROOT)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """The menu, read off the pages; a warning for each plug-in that is broken."""
+    for group in GROUPS:
+        for entry in map(registry.inspect, registry.entries(group).values()):
+            if entry.error:
+                log.warning("the %s %r has an empty page: %s", registry.noun(group), entry.name, entry.error)
+    config.nav = navigation(pages())
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Every page as the generator gives it; pictures and styles as they lie in `docs/`."""
+    for page in pages():
+        if page.path in files.src_uris:  # as it lies in the repository, without links to generated pages
+            files.remove(files.src_uris[page.path])
+        files.append(File.generated(config, page.path, content=page.text))
+    return files
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Refuse a site that loads anything from another server: it must be readable without a network."""
+    found = [
+        f"{path.name}: {match[0][:100]}"
+        for path in sorted(Path(config.site_dir).rglob("*"))
+        if path.suffix in (".html", ".css")
+        for match in _REMOTE.finditer(path.read_text(encoding="utf-8"))
+    ]
+    if found:
+        raise PluginError("the site must not load from other servers:\n" + "\n".join(found))

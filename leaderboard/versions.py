@@ -1,0 +1,38 @@
+"""Which records were computed by earlier code than others of the same results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from bench.results.records import Record
+from bench.workbench.inputs import is_code
+
+
+def by_earlier_code(records: Iterable[Record]) -> frozenset[tuple[str, str]]:
+    """Cell and name of the records behind which some plug-in, or the judge, had other code than in the newest record.
+
+    Pages cannot know the code that is installed; what they can see is that two records of one method, attack, evaluator
+    or metric were not computed alike.
+    """
+    newest: dict[tuple[str, str], tuple[str, str]] = {}
+    known = list(records)
+    for record in known:
+        for what, code in _codes(record):
+            newest[what] = max(newest.get(what, ("", "")), (record.created, code))
+    return frozenset(
+        (record.cell, record.evaluator)
+        for record in known
+        if any(code != newest[what][1] for what, code in _codes(record))
+    )
+
+
+def _codes(record: Record) -> Iterator[tuple[tuple[str, str], str]]:
+    """What has code behind a record, by kind and name, with its hash."""
+    of = {
+        "method code": record.method.name,
+        "attack code": "" if record.attack is None else record.attack.name,
+        "evaluator code": record.kind,
+    }
+    for name, value in record.inputs.items():
+        if is_code(name) and isinstance(value, str):
+            yield (name, of.get(name, "")), value

@@ -1,0 +1,168 @@
+"""Everything that a user can name has its place on the documentation site; nothing there leads nowhere."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+import bench.cli
+from bench.contract.preset import PRESETS
+from bench.plugins import registry
+from bench.plugins.groups import GROUPS
+from bench.results.records import json_schema
+from docs.generator import navigation, pages
+from docs.generator.configuration import run_keys
+from docs.generator.links import anchors, broken, orphans, targets
+from docs.generator.plugin_pages import about
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def site() -> Mapping[str, str]:
+    return {page.path: page.text for page in pages()}
+
+
+@pytest.fixture(scope="module")
+def markdown(site: Mapping[str, str]) -> Mapping[str, str]:
+    return {path: text for path, text in site.items() if path.endswith(".md")}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_plug_in_has_a_page_and_its_group_leads_there(group: registry.Group, site: Mapping[str, str]) -> None:
+    overview = site.get(f"{group}/index.md", "")
+    missing = [name for name in registry.entries(group) if f"{group}/{name}.md" not in site]
+    assert missing == []
+    assert [name for name in registry.entries(group) if f"({name}.md)" not in overview] == []
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_page_names_source_parameters_and_what_they_are(group: registry.Group, site: Mapping[str, str]) -> None:
+    for name in registry.working(group):
+        cls = registry.load(group, name)
+        text = site[f"{group}/{name}.md"]
+        rows = [line for line in text.splitlines() if line.startswith("| `")]
+        for field in dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ():
+            row = next((line for line in rows if line.startswith(f"| `{field.name}` |")), "")
+            said = row.strip(" |").split(" | ")
+            assert len(said) == 4, f"{group}/{name}.md has no row for {field.name}"
+            assert said[-1], f"{group}/{name}.md does not say what {field.name} is"
+        if getattr(cls, "source", ""):
+            assert "| **source** |" in text
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_group_has_a_how_to_for_adding_to_it(group: registry.Group, site: Mapping[str, str]) -> None:
+    noun = registry.noun(group).replace(" ", "-")
+    path = f"how-to/add-{'an' if noun[0] in 'aeiou' else 'a'}-{noun}.md"
+    assert "## What to write" in site[path]
+
+
+def parsers(
+    parser: argparse.ArgumentParser, words: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
+    """Every verb with the words that lead to it."""
+    yield words, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, inner in action.choices.items():
+                yield from parsers(cast(argparse.ArgumentParser, inner), (*words, name))
+
+
+def test_every_option_of_every_verb_has_an_anchor(site: Mapping[str, str]) -> None:
+    missing = []
+    for words, parser in parsers(bench.cli.parser()):
+        path = f"command-line/{words[0] if words else 'index'}.md"
+        known = anchors(site.get(path, ""))
+        for action in parser._actions:
+            if isinstance(action, argparse._HelpAction | argparse._SubParsersAction):
+                continue
+            name = "-".join([*words[1:], (action.option_strings or [action.dest])[0].lstrip("-")])
+            if name not in known:
+                missing.append(f"{path}#{name}")
+    assert missing == []
+
+
+def test_every_key_of_a_configuration_file_is_explained(site: Mapping[str, str]) -> None:
+    rows = [line.strip("| ").split(" | ") for line in site["configuration.md"].splitlines() if line.startswith("| `")]
+    said = {row[0].strip("`"): row[-1] for row in rows}
+    assert [name for name, *_ in run_keys() if not said.get(name)] == []
+
+
+def test_presets_and_every_field_of_a_record_are_shown(site: Mapping[str, str]) -> None:
+    assert all(name in site["presets.md"] for name in PRESETS)
+    schema = cast("dict[str, dict[str, object]]", json_schema())
+    assert [name for name in schema["properties"] if f"| `{name}` |" not in site["records.md"]] == []
+    parts = [name for name, part in schema["$defs"].items() if "properties" in cast("dict[str, object]", part)]
+    assert [name for name in parts if name.lower() not in anchors(site["records.md"])] == []
+
+
+def test_every_field_of_a_record_is_explained(site: Mapping[str, str]) -> None:
+    rows = [line.strip("| ").split(" | ") for line in site["records.md"].splitlines() if line.startswith("| `")]
+    assert [row[0] for row in rows if len(row) < 4] == []
+
+
+def test_links_resolve(site: Mapping[str, str], markdown: Mapping[str, str]) -> None:
+    beside = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*") if path.is_file()}
+    assert broken(markdown, beside | (site.keys() - markdown.keys())) == []
+
+
+def test_links_in_the_repository_lead_to_files_in_it() -> None:
+    sources = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    lost = [f"{path.name}: {link}" for path in sources for link in targets(path.read_text(encoding="utf-8"))
+            if not (path.parent / link.partition("#")[0]).exists()]  # fmt: skip
+    assert lost == []
+
+
+def test_no_page_is_an_orphan(markdown: Mapping[str, str]) -> None:
+    assert orphans(markdown) == set()
+
+
+def test_every_page_is_in_the_menu_once(markdown: Mapping[str, str]) -> None:
+    def listed(items: object) -> Iterator[str]:
+        if isinstance(items, str):
+            yield items
+        for item in items.values() if isinstance(items, dict) else items if isinstance(items, list) else ():
+            yield from listed(item)
+
+    assert Counter(listed(navigation(pages()))) == Counter(markdown.keys())
+
+
+def test_anchors_are_given_once_a_page(markdown: Mapping[str, str]) -> None:
+    assert [
+        path
+        for path, text in markdown.items()
+        if path != "changelog.md" and len(set(anchors(text))) < len(anchors(text))
+    ] == []
+
+
+def test_a_broken_link_and_an_orphan_are_found() -> None:
+    made = {"index.md": "# Start\n\n[a](a.md#here) [b](b.md)", "a.md": "# A", "c.md": "# C\n\n`[no](link.md)`"}
+    assert broken(made, set()) == ["index.md: a.md#here", "index.md: b.md"]
+    assert orphans(made) == {"c.md"}
+
+
+def test_a_plug_in_without_a_page_is_found(monkeypatch: pytest.MonkeyPatch, site: Mapping[str, str]) -> None:
+    known = registry.entries("methods")
+    more = {**known, "new": dataclasses.replace(known["identity"], name="new")}
+    monkeypatch.setattr(registry, "entries", lambda group: more)
+    with pytest.raises(AssertionError, match="new"):
+        test_every_plug_in_has_a_page_and_its_group_leads_there("methods", site)
+
+
+def test_the_readme_lists_every_method_with_its_source() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name, entry in registry.entries("methods").items():
+        if entry.origin == registry.HOME:
+            cls = registry.load("methods", name)
+            assert f"| `{name}` | {about(name, cls)} | {cls.source} |" in text  # type: ignore[attr-defined]
+
+
+def test_nothing_of_this_machine_is_shown(site: Mapping[str, str]) -> None:
+    assert [path for path, text in site.items() if str(ROOT) in text or str(Path.home()) in text.split()] == []

@@ -1,0 +1,40 @@
+"""Small cells laid out for tests: a choice of data at the smallest preset, a place in a temporary folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.plugins.chosen import choose
+from bench.plugins.option import Value
+from bench.results.records import Record
+from bench.results.results import Results
+from bench.workbench.cell import Cell
+from bench.workbench.choice import Choice
+from bench.workbench.place import Place
+from bench.workbench.workbench import Workbench
+
+
+def choice(dataset: str = "digits", **more: Value) -> Choice:
+    """A choice of data; `more` are options by name."""
+    return Choice.read({"dataset": dataset, "preset": "smoke", **more})
+
+
+def cell(method: str = "identity", dataset: str = "digits", **more: Value) -> Cell:
+    """A cell on the CPU."""
+    chosen = choice(dataset, **more)
+    return Cell(choose("methods", method, chosen.preset), chosen, "cpu")
+
+
+def place(folder: Path, results: str = "results") -> Place:
+    """Results and cache below a folder, no data roots."""
+    return Place(Results(folder / results), folder / "cache", ())
+
+
+def opened(folder: Path, method: str = "identity", dataset: str = "digits", **more: Value) -> Workbench:
+    """A cell laid out for work."""
+    return Workbench.open(cell(method, dataset, **more), place(folder))
+
+
+def records_of(folder: Path) -> list[Record]:
+    """Every record of a results folder that can be read."""
+    return [found for _, found in Results(folder).records() if isinstance(found, Record)]

@@ -1,0 +1,91 @@
+"""Results know alone where things lie, and a second place is another shelf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+from made.board_records import record
+from made.cells import cell
+
+from bench.results.records import Record
+from bench.results.results import Results
+from bench.runs.plan import Planned, read_plan, write_plan
+from leaderboard.pages import build
+
+
+class Memory:
+    """A shelf that keeps everything in a dictionary."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    def read(self, name: str) -> bytes:
+        if name not in self.kept:
+            raise FileNotFoundError(name)
+        return self.kept[name]
+
+    def write(self, name: str, content: bytes) -> None:
+        self.kept[name] = content
+
+    def remove(self, name: str) -> None:
+        self.kept.pop(name, None)
+
+    def names(self, pattern: str) -> Iterator[str]:
+        return iter(sorted(name for name in self.kept if fnmatch(name, pattern)))
+
+
+def both(folder: Path) -> list[Results]:
+    return [Results(folder), Results(folder / "elsewhere", Memory())]
+
+
+def test_a_record_comes_back_with_its_pictures_from_any_shelf(tmp_path: Path) -> None:
+    made = record("identity", "sets", kind="sets", cell="digits/one", pictures={"release": "What it shows"})
+    for results in both(tmp_path):
+        results.keep(made, {"release": b"png"})
+        assert results.record("digits/one", "sets") == made
+        assert [found for _, found in results.records()] == [made]
+        assert results.picture(made, "release") == b"png"
+
+
+def test_pictures_of_an_earlier_record_go_and_those_of_another_stay(tmp_path: Path) -> None:
+    one = record("identity", "sets", kind="sets", cell="digits/one", pictures={"plane": ""})
+    other = record("identity", "sets-more", kind="sets", cell="digits/one", pictures={"plane": ""})
+    for results in both(tmp_path):
+        results.keep(one, {"plane": b"old"})
+        results.keep(other, {"plane": b"other"})
+        results.keep(one, {})
+        assert results.picture(one, "plane") is None
+        assert results.picture(other, "plane") == b"other"
+
+
+def test_a_broken_record_is_named_and_the_rest_read(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    results.keep(record("identity", "utility", kind="utility", cell="digits/one"), {})
+    (tmp_path / "cells" / "digits" / "one" / "a.json").write_bytes(b"\xff{")
+    found = dict(results.records())
+    assert "a.json" in str(found["cells/digits/one/a.json"])
+    assert isinstance(found["cells/digits/one/utility.json"], Record)
+
+
+def test_plans_come_back_and_add_up(tmp_path: Path) -> None:
+    made = cell("dp-simple[scale=3]")
+    for results in both(tmp_path):
+        write_plan(results, made, [Planned("sets", None, ("max-dispersion",))])
+        write_plan(results, made, [Planned("throughput", None, ("throughput",))])
+        assert list(results.plans()) == [made.folder]
+        found, planned = read_plan(results.plan(made.folder) or "")
+        assert found == made
+        assert [each.name for each in planned] == ["sets", "throughput"]
+
+
+def test_pages_are_built_from_any_shelf(tmp_path: Path) -> None:
+    results = Results(tmp_path, Memory())
+    results.keep(record("identity", cell="digits/one"), {})
+    assert "identity" in build(results, tmp_path / "site").read_text()
+
+
+def test_what_may_hold_private_rows_is_for_the_owner_alone(tmp_path: Path) -> None:
+    write_plan(Results(tmp_path), cell(), [])
+    assert (tmp_path / "artefacts").stat().st_mode & 0o077 == 0

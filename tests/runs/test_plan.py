@@ -1,0 +1,74 @@
+"""How records stand against the code that is there, and which of them a run computes again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made.cells import cell, place, records_of
+
+from bench.cli import main
+from bench.runs.plan import RUNS, Planned, standing, to_run
+from bench.runs.run_spec import Overwrite
+from bench.workbench import inputs
+
+ARGUMENTS = ["--method", "identity", "--dataset", "digits", "--preset", "smoke", "--attack", "chance", "--jobs", "1",
+             "--metric", "reid-auc", "--device", "cpu", "--no-site"]  # fmt: skip
+PLANNED = Planned("throughput", None, ("throughput",))
+
+
+def run(folder: Path, *more: str) -> int:
+    return main(["run", *ARGUMENTS, "--results", str(folder), *more])
+
+
+def test_records_of_earlier_code_stay_and_are_shown_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path) == 0
+    (before,) = records_of(tmp_path)
+    hashed = inputs.source_hash
+    monkeypatch.setattr(inputs, "source_hash", lambda cls: f"changed {hashed(cls)}")
+    capsys.readouterr()
+    for overwrite in ("never", "failed"):
+        assert run(tmp_path, "--overwrite", overwrite) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        assert "0 computed, 1 already there" in out
+        assert "1 were computed by earlier code and stay; --overwrite stale computes them again" in out
+    assert records_of(tmp_path) == [before]
+    assert main(["status", "--results", str(tmp_path)]) == 1
+    assert "stale" in capsys.readouterr().out
+    assert run(tmp_path, "--overwrite", "stale") == 0
+    assert "1 computed, 0 already there" in capsys.readouterr().out
+    (after,) = records_of(tmp_path)
+    assert after.key != before.key
+    assert after.scores == before.scores
+
+
+@pytest.mark.parametrize(
+    ("overwrite", "runs"),
+    [
+        ("never", {"missing"}),
+        ("failed", {"missing", "failed", "changed"}),
+        ("stale", {"missing", "failed", "changed", "stale"}),
+        ("always", {"missing", "failed", "changed", "stale", "done"}),
+    ],
+)
+def test_never_means_never_and_each_word_adds_to_the_one_before(overwrite: Overwrite, runs: set[str]) -> None:
+    assert RUNS[overwrite] == runs
+
+
+def test_what_never_ran_is_missing(tmp_path: Path) -> None:
+    found = standing(place(tmp_path).results, cell(), PLANNED, None)
+    assert (found.state, found.record) == ("missing", None)
+    assert to_run(found, "never")
+
+
+def test_a_file_that_is_no_record_is_not_overwritten_by_never(tmp_path: Path) -> None:
+    results = place(tmp_path).results
+    path = results.root / "cells" / cell().folder / "throughput.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"schema": 99}')
+    found = standing(results, cell(), PLANNED, None)
+    assert found.state == "changed"
+    assert "schema" in found.reason
+    assert not to_run(found, "never")

@@ -1,0 +1,161 @@
+"""A choice of data is known in one place: flags, configuration, plan, record and command come from its fields."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import yaml
+from made.cells import choice
+
+from bench.cli import parser
+from bench.cli.options import run_spec
+from bench.plugins.option import flag_of, options, words
+from bench.plugins.spec import UsageError
+from bench.workbench.cell import Cell
+from bench.workbench.choice import Choice, collection
+
+OTHER = {
+    "dataset": "diabetes", "public": "digits", "size": 16, "skip_corrupt": True, "preset": "first-look", "seed": 3,
+    "limit": 90, "features": "eigenspace[components=8]", "scored_in": "pixels", "weights": "w.safetensors",
+    "balance": False,
+}  # fmt: skip
+"""For every option a value that is not its default."""
+
+
+def asked(*arguments: str) -> Choice:
+    base = ["run", "--method", "identity", "--attack", "none", "--device", "cpu"]
+    (found,) = run_spec(parser().parse_args([*base, *arguments])).choices
+    return found
+
+
+def written(name: str, folder: Path) -> list[str]:
+    """The words that give one option its other value, with what it cannot do without."""
+    value = OTHER[name]
+    if name == "weights":
+        return ["--features", f"{folder}/reader.py:Reader", "--weights", str(folder / "w.safetensors")]
+    flag = flag_of(name, options(Choice)[name])
+    if isinstance(value, bool):
+        return [flag if value else flag.replace("--", "--no-")]
+    return [flag, str(value)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with weights and an extractor that reads them."""
+    (tmp_path / "w.safetensors").write_bytes(b"weights")
+    (tmp_path / "reader.py").write_text(READER)
+    return tmp_path
+
+
+READER = '''
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+from bench.features.pixels import Pixels
+
+@dataclass(frozen=True)
+class Reader(Pixels):
+    """Reads weights."""
+    name: ClassVar[str] = "reader"
+    confidential: ClassVar[frozenset[str]] = frozenset({"weights"})
+    weights: str = ""
+    def stamp(self):
+        return hashlib.sha256(Path(self.weights).read_bytes()).hexdigest()
+'''
+
+
+def test_every_option_is_tried() -> None:
+    assert OTHER.keys() == options(Choice).keys() == {field.name for field in fields(Choice)}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_a_record_gives_back_the_command_for_every_option(name: str, folder: Path) -> None:
+    made = asked(*written(name, folder))
+    assert getattr(made, name) != getattr(choice(preset="quick", dataset="digits"), name)
+    # Paths are no part of a record: whoever repeats the command fills them in.
+    told = [word.replace("WEIGHTS", str(folder / "w.safetensors")) for word in words(Choice, made.shown())]
+    told = [word.replace("reader.py", f"{folder}/reader.py").replace(f"[weights={folder}/w.safetensors]", "")
+            for word in told]  # fmt: skip
+    assert asked(*told) == made
+    assert shlex.split(shlex.join(told)) == told
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_a_plan_gives_back_every_option(name: str, folder: Path) -> None:
+    made = asked(*written(name, folder))
+    assert Choice.read(made.values()) == made
+    assert Choice.read(yaml.safe_load(yaml.safe_dump(made.values()))) == made
+
+
+@pytest.mark.parametrize("name", [name for name in OTHER if name != "weights"])
+def test_a_configuration_file_gives_every_option_as_the_command_line_does(name: str, folder: Path) -> None:
+    known, value = options(Choice)[name], OTHER[name]
+    (folder / "run.yaml").write_text(yaml.safe_dump({known.many or name: [value] if known.many else value}))
+    assert asked("--config", str(folder / "run.yaml")) == asked(*written(name, folder))
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_every_option_makes_a_folder_of_its_own(name: str, folder: Path) -> None:
+    one = Cell.read({"method": "identity", "device": "cpu", **asked().values()})
+    other = Cell.read({"method": "identity", "device": "cpu", **asked(*written(name, folder)).values()})
+    assert one.folder != other.folder
+
+
+def test_no_path_enters_a_record_or_a_folder(folder: Path) -> None:
+    made = asked(*written("weights", folder))
+    shown = str(made.shown())
+    assert str(folder) not in shown
+    assert "reader.py:Reader[weights=WEIGHTS]" in shown
+    images = asked("--dataset", f"folder:{folder}")
+    assert images.shown()["dataset"] == "folder:PATH"
+    cell = Cell.read({"method": "identity", "device": "cpu", **images.values()})
+    assert folder.name not in cell.folder
+
+
+def test_weights_count_by_what_they_are_and_not_by_where_they_lie(folder: Path) -> None:
+    made = asked(*written("weights", folder))
+    (folder / "w.safetensors").rename(folder / "moved.safetensors")
+    moved = asked("--features", f"{folder}/reader.py:Reader", "--weights", str(folder / "moved.safetensors"))
+    assert made.identity() == moved.identity()
+    (folder / "moved.safetensors").write_bytes(b"other weights")
+    other = asked("--features", f"{folder}/reader.py:Reader", "--weights", str(folder / "moved.safetensors"))
+    assert other.identity() != made.identity()
+
+
+def test_the_usual_written_out_is_the_same_choice() -> None:
+    assert asked("--balance") == asked()
+    assert asked("--features", "pixels", "--no-balance") == asked("--features", "pixels")
+    assert asked("--dataset", "synth-cxr", "--seed", "0", "--preset", "quick") == asked()
+
+
+def test_rows_of_one_collection_may_differ_in_size_and_seed_alone() -> None:
+    usual = asked().shown()
+    for name in ("preset", "seed", "limit"):
+        assert collection({**usual, name: OTHER[name]}, None) == collection(usual, None)
+    for name in OTHER.keys() - {"preset", "seed", "limit"}:
+        assert collection({**usual, name: OTHER[name]}, None) != collection(usual, None)
+
+
+def test_every_value_of_a_repeated_option_goes_with_every_other() -> None:
+    arguments = ["--dataset", "digits", "--dataset", "diabetes", "--seed", "0", "--seed", "7"]
+    parsed = parser().parse_args(["run", "--method", "identity", "--attack", "none", *arguments])
+    found = [(str(made.dataset), made.seed) for made in run_spec(parsed).choices]
+    assert found == [("digits", 0), ("digits", 7), ("diabetes", 0), ("diabetes", 7)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--features", "pixels", "--scored-in", "pixels"], "leave scored_in out"),
+        (["--weights", "x"], "name it with --features or --scored-in"),
+        (["--preset", "quik"], "did you mean 'quick'"),
+        (["--dataset", "digit"], "did you mean 'digits'"),
+    ],
+)
+def test_what_does_not_go_together_is_said(arguments: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        asked(*arguments)
