@@ -22,7 +22,6 @@ from pydantic import JsonValue
 
 from bench.results.records import ScoreRecord
 from leaderboard.board import Row, telling
-from leaderboard.reach import MEMBERSHIP, PAIRS
 
 Version = Literal["light", "dark"]
 POINT = 100 / 72  # pixels in a point at the 100 dots an inch of these figures
@@ -103,7 +102,7 @@ def titles(rows: Sequence[Row], what: Plane) -> tuple[str, str]:
     """What stands on the axes, across and up, of a picture that has points."""
     across, up = (rows[0].entries[name].column for name in (what.across, what.up))
     how = ", reversed axis" * (across.better == "lower") + ", log scale" * what.log
-    attacked = any(row.entries[what.across].kind in (PAIRS, MEMBERSHIP) for row in rows)
+    attacked = any(row.entries[what.across].attacked for row in rows)
     return f"{shortened(across.title)}{how}{': weakest attack that ran' * attacked}", shortened(up.title)
 
 

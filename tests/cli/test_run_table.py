@@ -12,8 +12,9 @@ from rich.console import Console
 
 from bench.cli.commands import run
 from bench.results.records import Record
+from bench.results.results import Results
 from bench.runs.run import Summary
-from bench.workbench.cell import Place
+from bench.workbench.place import Place
 
 WIDTH = 70
 
@@ -21,7 +22,7 @@ WIDTH = 70
 def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *records: Record) -> str:
     text = io.StringIO()
     monkeypatch.setattr(run, "to_stdout", lambda: Console(file=text, width=WIDTH, highlight=False, markup=False))
-    run._print_table(Summary(records=list(records)), Place(tmp_path, tmp_path, ()))
+    run._print_table(Summary(records=list(records)), Place(Results(tmp_path), tmp_path, ()))
     return text.getvalue()
 
 
