@@ -77,8 +77,8 @@ def evaluators(attacks: Sequence[Chosen[Attack]], metrics: Sequence[str], more: 
             ]
     if homeless := [name for name, evidence in wanted.items() if evidence not in given]:
         raise UsageError(
-            f"metric {homeless[0]} takes {wanted[homeless[0]].__name__}, which no evaluator gives: name the evaluator with "
-            "--evaluator FILE.py:CLASS, or register it"
+            f"metric {homeless[0]} takes {wanted[homeless[0]].__name__}, which no evaluator gives: name the evaluator "
+            "with --evaluator FILE.py:CLASS, or register it"
         )
     if not found:
         raise UsageError(
