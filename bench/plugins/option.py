@@ -90,7 +90,12 @@ def _read(kind: Any, text: str) -> object:
     try:
         return TypeAdapter(kind).validate_python(text, strict=False)
     except ValidationError as error:
-        raise argparse.ArgumentTypeError(f"{error.errors()[0]['msg']}, got {text!r}") from error
+        raise argparse.ArgumentTypeError(expected(error.errors()[0])) from error
+
+
+def expected(error: Mapping[str, Any]) -> str:
+    """What pydantic says of a value, in the words of this project: expected ..., got ..."""
+    return f"{error['msg']}, got {error['input']!r}".replace("Input should be", "expected")
 
 
 def given_flags(parsed: argparse.Namespace, cls: type) -> dict[str, object]:

@@ -47,7 +47,7 @@ def main(options: argparse.Namespace) -> int:
         raise UsageError(f"--out must be a .png file in a folder that is there, got {out}")
     if len(spec.choices) != 1:
         raise UsageError(f"one picture shows one data set and one seed: got {len(spec.choices)} choices of both")
-    chosen = [(_title(method.spec), cells(replace(spec, methods=(method,)))[0]) for method in spec.methods]
+    chosen = [(_title(method.written), cells(replace(spec, methods=(method,)))[0]) for method in spec.methods]
     with Display() as display:
         display.expect(len(chosen))
         shown = []
