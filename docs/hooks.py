@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from pathlib import Path
@@ -12,7 +13,12 @@ from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.plugins import registry
+from bench.plugins.groups import GROUPS
 from docs.generator import navigation, pages
+
+ROOT = str(Path(__file__).parents[1])
+log = logging.getLogger("mkdocs.hooks")
 
 _REMOTE = re.compile(
     r"<(?:script|img|iframe|source|video|audio)\b[^>]*\bsrc=[\"']?(?:https?:)?//[^>]*>"
@@ -22,8 +28,17 @@ _REMOTE = re.compile(
 )
 
 
+def on_startup(command: str, dirty: bool) -> None:
+    """Let plug-ins be found, for MkDocs restores the path after it has read this file."""
+    sys.path.insert(0, ROOT)
+
+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """The menu, read off the pages."""
+    """The menu, read off the pages; a warning for each plug-in that is broken."""
+    for group in GROUPS:
+        for entry in map(registry.inspect, registry.entries(group).values()):
+            if entry.error:
+                log.warning("the %s %r has an empty page: %s", registry.noun(group), entry.name, entry.error)
     config.nav = navigation(pages())
     return config
 

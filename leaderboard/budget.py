@@ -99,7 +99,7 @@ def budget_plot(rows: Sequence[Row], methods: Sequence[str], theme: Version) -> 
                           parse_math=False)  # fmt: skip
         axes.set_xscale("log")
         axes.set_xlabel("Derived ε of one released row, log scale\n← better for the data owner")
-        axes.set_ylabel(f"{rows[0].entries[metric].column.title}\nbetter →")
+        axes.set_ylabel(f"{shortened(rows[0].entries[metric].column.title)}\nbetter →", parse_math=False)
         axes.tick_params(length=0)
         legend = axes.legend(lines, [shortened(curve.label) for curve in found], fontsize=8, loc="best")
         for text in legend.get_texts():

@@ -52,6 +52,7 @@ class Entry:
             not distinguishable from chance; "better" or "worse": outside it, in the direction an owner wants or not.
         by: The evaluator (for privacy: the attack) that gave the figure.
         kind: Which evaluator that is, without its attack; empty without a figure.
+        attacked: Whether an attack gave the figure.
         certified: Whether that attack's controls hold; True for figures that no attack gave.
         score: The figure itself; None without one.
         gaps: Evaluators that should have given this figure and did not.
@@ -66,6 +67,7 @@ class Entry:
     against_null: Literal["inside", "better", "worse"] | None = None
     by: str = ""
     kind: str = ""
+    attacked: bool = False
     certified: bool = True
     score: ScoreRecord | None = None
     gaps: tuple[Gap, ...] = ()
@@ -104,6 +106,7 @@ def entry(records: Sequence[Record], column: Column, certified: Collection[str] 
     return Entry(
         column, "ok", number(score.value, column.digits), interval(score.low, score.high, column.digits),
         _null(score, column.digits), against_null(score), weakest.evaluator, weakest.kind,
+        weakest.attack is not None,
         weakest.attack is None or weakest.evaluator in certified, score, gaps,
     )  # fmt: skip
 

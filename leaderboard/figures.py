@@ -70,36 +70,22 @@ class Plane:
 
     Args:
         across, up: Metrics.
-        title, up_title: Their names on the axes.
-        scale: "reversed" where less of the figure is better.
+        log: Whether the axis across is logarithmic.
         references: Whether reference methods are drawn, which lie far from all others in some figures.
     """
 
     across: str
-    title: str
-    scale: Literal["linear", "reversed", "log"]
     up: str = "utility-auc"
-    up_title: str = "Utility AUC"
+    log: bool = False
     references: bool = True
-
-    @property
-    def alternative(self) -> str:
-        """The picture in words."""
-        return f"{self.up_title} against {self.title}, one point a row,"
 
 
 PLANES = (
-    Plane("reid-auc", "ReID AUC, reversed axis: weakest attack that ran", "reversed"),
-    Plane("guesswork", "Guesswork, log scale: weakest attack that ran", "log"),
-    Plane(
-        "membership-auc", "Membership AUC, reversed axis: weakest attack that ran", "reversed", "linear-probe-auc",
-        "Linear probe AUC",
-    ),
-    Plane(
-        "nearest-neighbour-distance", "D: distance to the nearest original row", "linear", "linear-probe-auc",
-        "Linear probe AUC", references=False,
-    ),
-)  # fmt: skip
+    Plane("reid-auc"),
+    Plane("guesswork", log=True),
+    Plane("membership-auc", "linear-probe-auc"),
+    Plane("nearest-neighbour-distance", "linear-probe-auc", references=False),
+)
 
 
 @dataclass(frozen=True)
@@ -110,6 +96,20 @@ class Point:
     method: str
     utility: ScoreRecord
     privacy: ScoreRecord
+
+
+def titles(rows: Sequence[Row], what: Plane) -> tuple[str, str]:
+    """What stands on the axes, across and up, of a picture that has points."""
+    across, up = (rows[0].entries[name].column for name in (what.across, what.up))
+    how = ", reversed axis" * (across.better == "lower") + ", log scale" * what.log
+    attacked = any(row.entries[what.across].attacked for row in rows)
+    return f"{shortened(across.title)}{how}{': weakest attack that ran' * attacked}", shortened(up.title)
+
+
+def alternative(rows: Sequence[Row], what: Plane) -> str:
+    """The picture in words."""
+    across, up = titles(rows, what)
+    return f"{up} against {across}, one point a row,"
 
 
 def points(rows: Sequence[Row], shown: Plane) -> list[Point]:
@@ -159,7 +159,12 @@ def plane(rows: Sequence[Row], what: Plane, methods: Sequence[str], theme: Versi
         return None
     with canvas(chosen, f"{what.across}-{theme}") as (figure, stream):
         axes = figure.add_subplot()
-        _draw(axes, shown, what, list(methods), chosen)
+        _draw(axes, shown, log=what.log, methods=list(methods), theme=chosen)
+        if rows[0].entries[what.across].column.better == "lower":
+            axes.invert_xaxis()
+        across, up = titles(rows, what)
+        axes.set_xlabel(f"{across}\nbetter for the data owner →", parse_math=False)
+        axes.set_ylabel(f"{up}\nbetter →", parse_math=False)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         _name(axes, shown, chosen)
@@ -191,11 +196,11 @@ def colours(methods: Sequence[str], theme: Theme) -> dict[str, tuple[float, ...]
     return {method: found[index % len(found)] for index, method in enumerate(methods)}
 
 
-def _draw(axes: Axes, shown: Sequence[Point], what: Plane, methods: list[str], theme: Theme) -> None:
+def _draw(axes: Axes, shown: Sequence[Point], *, log: bool, methods: list[str], theme: Theme) -> None:
     palette = colours(methods, theme)
     markers = {method: MARKERS[index % len(MARKERS)] for index, method in enumerate(methods)}
     x, y = [point.privacy.value for point in shown], [point.utility.value for point in shown]
-    if what.scale == "log":
+    if log:
         axes.set_xscale("log")
     _chance(axes, [point.privacy for point in shown], axes.axvline, axes.axvspan, theme)
     _chance(axes, [point.utility for point in shown], axes.axhline, None, theme)
@@ -207,10 +212,6 @@ def _draw(axes: Axes, shown: Sequence[Point], what: Plane, methods: list[str], t
         s=58, linewidth=0.9, edgecolor=theme.ground, legend=False, zorder=4, ax=axes,
     )  # fmt: skip
     axes.margins(0.12)
-    if what.scale == "reversed":
-        axes.invert_xaxis()
-    axes.set_xlabel(f"{what.title}\nbetter for the data owner →")
-    axes.set_ylabel(f"{what.up_title}\nbetter →")
     axes.tick_params(length=0)
     seaborn.despine(ax=axes)
 

@@ -18,12 +18,10 @@ from bench.results.records import Record, json_schema
 from bench.results.results import Results
 from bench.workbench.choice import Choice
 from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, rows, telling
-from leaderboard.budget import budget_plot
 from leaderboard.claims import METRIC
 from leaderboard.columns import Column, columns
 from leaderboard.downloads import flat, results_csv, results_json
 from leaderboard.entries import WORDS, interval, number, reason, short
-from leaderboard.figures import PLANES, Version, plane
 from leaderboard.reach import Rung
 from leaderboard.sections import Section, sections
 from leaderboard.slugs import digest, slug, slugs
@@ -218,20 +216,23 @@ def _pictures(
     parts: Sequence[Section], methods: Sequence[str]
 ) -> tuple[dict[str, list[tuple[str, str]]], dict[str, str]]:
     """The pictures of each section by file stem, with each in words, and their files."""
+    # What draws them takes a second to import: only where pages are made, which not every command does.
+    from leaderboard.budget import budget_plot
+    from leaderboard.figures import PLANES, Version, alternative, plane
+
     figures: dict[str, list[tuple[str, str]]] = {part.slug: [] for part in parts}
     files: dict[str, str] = {}
     for part in parts:
-        draws: dict[str, Callable[[Version], str | None]] = {
-            what.across: partial(plane, part.rows, what, methods) for what in PLANES
+        draws: dict[str, tuple[Callable[[Version], str | None], Callable[[], str]]] = {
+            what.across: (partial(plane, part.rows, what, methods), partial(alternative, part.rows, what))
+            for what in PLANES
         }
-        words = {what.across: what.alternative for what in PLANES}
-        draws["budget"] = partial(budget_plot, part.rows, methods)
-        words["budget"] = "Utility against the derived privacy budget"
-        for name, draw in draws.items():
+        draws["budget"] = partial(budget_plot, part.rows, methods), lambda: "Utility against the derived privacy budget"
+        for name, (draw, caption) in draws.items():
             light, dark = draw("light"), draw("dark")
             if light and dark:
                 stem = f"figures/{part.slug}-{name}"
-                figures[part.slug].append((stem, words[name]))
+                figures[part.slug].append((stem, caption()))
                 files |= {f"{stem}-light.svg": light, f"{stem}-dark.svg": dark}
     return figures, files
 

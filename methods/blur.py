@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import Tensor
-from torchvision.transforms.v2.functional import gaussian_blur
 
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
 from bench.validation import positive_and_finite
@@ -75,6 +74,9 @@ class BlurKey(Key):
 
     def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
         """Blurred images (n, c, h, w)."""
+        # Takes seconds to import: only where something is blurred.
+        from torchvision.transforms.v2.functional import gaussian_blur
+
         h, w = samples.shape[2:]
         sigma = self.sigma * max(h, w) / SIDE
         # A mirrored edge holds no more than the image less one pixel.

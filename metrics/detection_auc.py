@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from bench.evidence import DetectionEvidence
-from bench.statistics.mean_auc import mean_auc
+from bench.statistics.auc_score import auc_score
 from bench.types import Column, Metric, Score
 
 
@@ -35,6 +35,6 @@ class DetectionAUC(Metric[DetectionEvidence]):
         Raises:
             NotApplicable: The rows are all normal or all abnormal.
         """
-        (released,) = mean_auc(evidence.released).parts.values()
-        (raw,) = mean_auc(evidence.original).parts.values()
+        (released,) = auc_score(evidence.released).parts.values()
+        (raw,) = auc_score(evidence.original).parts.values()
         return replace(released, parts={"raw image": raw}, note="95 % bootstrap over people")

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import ClassVar, Literal
 
 from bench.evidence import LearningEvidence
-from bench.statistics.mean_auc import mean_auc
+from bench.statistics.auc_score import auc_score
 from bench.types import Column, Metric, Score
 
 
@@ -31,11 +31,11 @@ class LearningCurve(Metric[LearningEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: LearningEvidence) -> Score:
-        """Mean over the parts, each with the interval of `mean_auc` as a part of the score.
+        """Mean over the parts, each with the interval of `auc_score` as a part of the score.
 
         The parts share their test rows: their bounds are averaged as if fully dependent, which is the widest.
         """
-        parts = {f"{fraction:.4g} of the release": mean_auc(part) for fraction, part in evidence.curve.items()}
+        parts = {f"{fraction:.4g} of the release": auc_score(part) for fraction, part in evidence.curve.items()}
         scores = list(parts.values())
         low = fmean(score.value if score.low is None else score.low for score in scores)
         high = fmean(score.value if score.high is None else score.high for score in scores)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from bench.evidence import LinearProbeEvidence
-from bench.statistics.mean_auc import mean_auc
+from bench.statistics.auc_score import auc_score
 from bench.types import Column, Metric, Score
 
 
@@ -31,5 +31,5 @@ class LinearProbeAUC(Metric[LinearProbeEvidence]):
     for_features: ClassVar[bool] = True
 
     def __call__(self, evidence: LinearProbeEvidence) -> Score:
-        """`mean_auc` on test rows without noise: mean over findings and seeds, each finding as a part."""
-        return mean_auc(evidence.by_noise[0.0])
+        """`auc_score` on test rows without noise: mean over findings and seeds, each finding as a part."""
+        return auc_score(evidence.by_noise[0.0])

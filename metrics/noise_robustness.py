@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import ClassVar, Literal
 
 from bench.evidence import LinearProbeEvidence
-from bench.statistics.mean_auc import mean_auc
+from bench.statistics.auc_score import auc_score
 from bench.types import Column, Metric, Score
 
 
@@ -37,7 +37,7 @@ class NoiseRobustAUC(Metric[LinearProbeEvidence]):
         The levels share their test rows and their noise but for its size: their bounds are averaged as if fully
         dependent, which is the widest.
         """
-        found = {sigma: replace(mean_auc(part), parts={}) for sigma, part in evidence.by_noise.items()}
+        found = {sigma: replace(auc_score(part), parts={}) for sigma, part in evidence.by_noise.items()}
         noisy = [score for sigma, score in found.items() if sigma > 0]
 
         def mean(field: Literal["value", "low", "high", "null_low", "null_high"]) -> float:

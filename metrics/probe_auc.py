@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 
 from bench.evidence import ProbeEvidence, UtilityEvidence
 from bench.seeds import derive, generator
-from bench.statistics.mean_auc import mean_auc
+from bench.statistics.auc_score import auc_score
 from bench.statistics.null import two_sided
 from bench.statistics.resampling import LEVELS
 from bench.types import Column, Metric, Score
@@ -55,7 +55,7 @@ class ProbeAUC(Metric[ProbeEvidence]):
 
 def _score(evidence: UtilityEvidence) -> Score:
     """The AUC of one probe, with what chance gives where the half of the people that is marked is drawn anew."""
-    (found,) = mean_auc(evidence).parts.values()
+    (found,) = auc_score(evidence).parts.values()
     m = len(evidence.labels)
     # The AUC is linear in the ranks (Mann and Whitney), so that the mean over keys is that of their mean ranks.
     ranks = torch.stack([torch.from_numpy(rankdata(scores[:, 0])) for scores in evidence.scores]).mean(dim=0)

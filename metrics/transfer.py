@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bench.evidence import TransferEvidence, UtilityEvidence
 from bench.seeds import derive
-from bench.statistics.mean_auc import mean_auc
+from bench.statistics.auc_score import auc_score
 from bench.statistics.resampling import LEVELS, draw_weights
 from bench.types import Column, Metric, NotApplicable, Score
 
@@ -40,8 +40,8 @@ class TransferAUC(Metric[TransferEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: TransferEvidence) -> Score:
-        """`mean_auc` of each route. Raises NotApplicable where nothing was trained on the release."""
-        return _headline({route: mean_auc(found) for route, found in evidence.by_route.items()})
+        """`auc_score` of each route. Raises NotApplicable where nothing was trained on the release."""
+        return _headline({route: auc_score(found) for route, found in evidence.by_route.items()})
 
 
 @dataclass(frozen=True)

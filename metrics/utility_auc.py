@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from bench.evidence import UtilityEvidence
-from bench.statistics.mean_auc import mean_auc
+from bench.statistics.auc_score import auc_score
 from bench.types import Column, Metric, Score
 
 
@@ -29,9 +29,9 @@ class UtilityAUC(Metric[UtilityEvidence]):
     )
 
     def __call__(self, evidence: UtilityEvidence) -> Score:
-        """`mean_auc` over findings and keys, each finding as a part; the interval bootstraps test people and keys.
+        """`auc_score` over findings and keys, each finding as a part; the interval bootstraps test people and keys.
 
         Raises:
             NotApplicable: No finding has both classes among the test rows.
         """
-        return mean_auc(evidence)
+        return auc_score(evidence)

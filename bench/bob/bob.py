@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
 from bench.nets.classifier import Course, Precision, Standardise, fast_precision, outputs, train
@@ -195,10 +194,10 @@ def _train_one(
     total = course.total(len(labelled(release.labels)))
     for step in train(network, release.samples, release.labels, course, exclusive=exclusive, seed=seed):
         scores = _probabilities(outputs(network, dev_samples, course.precision), exclusive)
-        auc = mean_auc(scores if decode is None else decode(scores), dev_labels)
-        report(f"bob {choice[0]}, dev AUC {auc:.3f}, step", step, total)
-        if auc > best_auc:
-            best_auc, best_step = auc, step
+        dev_auc = mean_auc(scores if decode is None else decode(scores), dev_labels)
+        report(f"bob {choice[0]}, dev AUC {dev_auc:.3f}, step", step, total)
+        if dev_auc > best_auc:
+            best_auc, best_step = dev_auc, step
             weights = {part: tensor.clone() for part, tensor in network.state_dict().items()}
     network.load_state_dict(weights)
     return Trial(*choice, dev_auc=best_auc, step=best_step, seconds=time.perf_counter() - start)
@@ -212,6 +211,8 @@ def mean_auc(scores: Tensor, labels: Tensor) -> float:
     findings = _judged_findings(labels)
     if not findings:
         raise ValueError("no finding has rows of both classes")
+    from sklearn.metrics import roc_auc_score  # takes more than a second to import, which few workers need
+
     known = ~labels.isnan()
     aucs = [
         float(roc_auc_score(labels[known[:, j], j].cpu().numpy() > 0.5, scores[known[:, j], j].cpu().numpy()))

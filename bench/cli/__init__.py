@@ -111,7 +111,7 @@ def _sources(parser: argparse._ActionsContainer) -> None:
 def _run(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what to run (repeatable; parameters as 'dp-simple[scale=20]')")
     _cells(what)
-    add_flags(what, RunSpec, ("attacks", "metrics", "controls"))
+    add_flags(what, RunSpec, ("attacks", "metrics", "evaluators", "controls"))
     what.add_argument("--attacks", choices=("all", "none"), help="shorthand for all attacks or none")
     _how(parser)
 

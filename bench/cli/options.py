@@ -96,6 +96,7 @@ def run_spec(parsed: argparse.Namespace) -> RunSpec:
         methods=tuple(dict.fromkeys(choose("methods", spec, preset) for spec in _specs(told["methods"]))),
         attacks=_attacks(attacks, preset, on_features=first_choice.features is not None),
         metrics=_metrics(told.get("metrics"), in_feature_space=first_choice.extractor is not None),
+        evaluators=tuple(dict.fromkeys(told.get("evaluators", ()))),
         controls=told.get("controls", attacks == "all"),
         device=device,
         jobs=jobs,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 
 E = TypeVar("E", contravariant=True)
+MOST_DIGITS = 9
 GROUPS = (
     "Utility",
     "Privacy by image: weakest figure over the attacks that count",
@@ -84,8 +85,8 @@ class Column:
             raise ValueError(f"{named} needs a meaning: a sentence that ends with a full stop, got {self.meaning!r}")
         if self.chance.endswith("."):
             raise ValueError(f"{named}: chance ends the sentence 'Chance gives ...', so no full stop: {self.chance!r}")
-        if self.digits is not None and self.digits < 0:
-            raise ValueError(f"{named}: digits must be at least 0, or None, got {self.digits}")
+        if self.digits is not None and not 0 <= self.digits <= MOST_DIGITS:
+            raise ValueError(f"{named}: digits must be 0 to {MOST_DIGITS}, or None, got {self.digits}")
 
 
 class Metric(ABC, Generic[E]):

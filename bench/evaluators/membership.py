@@ -30,7 +30,11 @@ from bench.workbench.workbench import Workbench
 
 @dataclass(frozen=True)
 class Membership(Evaluator[Workbench]):
-    """Who was in the private data at all: Eve scores candidates, half of whom were not."""
+    """Who was in the private data at all: Eve scores candidates, half of whom were not.
+
+    Args:
+        attack: What Eve does.
+    """
 
     name: ClassVar[str] = "membership"
     source: ClassVar[str] = "Carlini et al. 2022, section II"

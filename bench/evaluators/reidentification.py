@@ -37,7 +37,11 @@ ARRANGEMENTS = 4000  # of exchanged people over all keys, so that a two-sided p 
 
 @dataclass(frozen=True)
 class Reidentification(Evaluator[Workbench]):
-    """Who stands where: Eve trains on her view, then scores all pairs of raw and released rows."""
+    """Who stands where: Eve trains on her view, then scores all pairs of raw and released rows.
+
+    Args:
+        attack: What Eve does.
+    """
 
     name: ClassVar[str] = "reidentification"
     source: ClassVar[str] = "Syfer, definitions 2 and 3; section 5"

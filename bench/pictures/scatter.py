@@ -21,7 +21,6 @@ import seaborn
 import torch
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
@@ -94,6 +93,8 @@ def scatter_sheet(
 
 def embed(sets: Sequence[Tensor], seed: int) -> list[np.ndarray]:
     """Places (n, 2) of the rows of each set (n, d) in a joint t-SNE; the first set gives the scale of the columns."""
+    from sklearn.manifold import TSNE  # takes seconds to import: only where vectors are drawn
+
     pooled = torch.cat([standardise(sets[0], each)[1] for each in sets]).numpy()
     # Copies push one another, and what lies near them, apart: each place is taken once.
     rows, place = np.unique(pooled, axis=0, return_inverse=True)

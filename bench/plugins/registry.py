@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import get_type_hints
 
 from bench.plugins.groups import Group
 from bench.plugins.spec import PluginSpec, UsageError, construct, did_you_mean, holds_plugin, parameters, parse, text
-from bench.types import Attack, Evaluator, Extractor, Method, Metric, Parameter, Source
+from bench.types import Attack, Evaluator, Extractor, Method, Metric, Parameter, Source, column_of
 
 KINDS: Mapping[Group, tuple[type, str]] = {
     "methods": (Method, "method"),
@@ -91,7 +92,9 @@ def inspect(entry: Entry) -> Entry:
     if entry.error is not None:
         return entry
     try:
-        _import(entry.target)
+        found = _import(entry.target)
+        if entry.group == "metrics":
+            column_of(found)  # without one no record could say what the figure is
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]
         reason = f"needs the package {missing!r}, which is not installed"
@@ -164,6 +167,17 @@ def _import(target: str) -> type:
 @cache
 def _from_file(name: str) -> type:
     path_text, _, attribute = name.rpartition(":")
+    module = _module(path_text)
+    found = getattr(module, attribute, None)
+    if not isinstance(found, type):
+        classes = [key for key, value in vars(module).items() if isinstance(value, type)]
+        raise UsageError(f"{path_text} has no class {attribute!r}; {did_you_mean(attribute, classes)}")
+    return found
+
+
+@cache
+def _module(path_text: str) -> ModuleType:
+    """The module in a file, run once: a metric and the evaluator beside it share their evidence."""
     path = Path(path_text).resolve()
     if not path.is_file():
         raise UsageError(f"no such plug-in file: {path_text} (expected FILE.py:CLASS)")
@@ -177,11 +191,7 @@ def _from_file(name: str) -> type:
         spec.loader.exec_module(module)
     except Exception as error:  # the author's file may fail in any way
         raise UsageError(f"{path_text} cannot be imported: {type(error).__name__}: {error}") from error
-    found = getattr(module, attribute, None)
-    if not isinstance(found, type):
-        classes = [key for key, value in vars(module).items() if isinstance(value, type)]
-        raise UsageError(f"{path_text} has no class {attribute!r}; {did_you_mean(attribute, classes)}")
-    return found
+    return module
 
 
 def kind(group: Group) -> type:

@@ -13,6 +13,7 @@ from typing import Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
+from bench.contract.metric import MOST_DIGITS
 from bench.types import Metric, PrivacyClaim, Role, Score, column_of
 
 SCHEMA = 2
@@ -28,7 +29,17 @@ class _Part(BaseModel):
 
 
 class ScoreRecord(_Part):
-    """A figure with its 95 % interval, what chance gives (and its 95 % interval), and the direction an owner wants."""
+    """A figure with its 95 % interval, what chance gives (and its 95 % interval), and the direction an owner wants.
+
+    Args:
+        value: The figure.
+        low, high: Its 95 % interval; null where none can be given, and `note` says why.
+        null_low, null_high: The 95 % interval of what chance gives.
+        better: The direction that is better for the data owner.
+        unit: What the figure counts.
+        note: How the interval came about, or why there is none.
+        parts: The same figure by finding, class or level, where there are several.
+    """
 
     value: float
     low: float | None
@@ -45,12 +56,21 @@ class ScoreRecord(_Part):
 
 
 class MetricRecord(_Part):
-    """A metric as tables show it, from the column that it carries, with the direction an owner wants and its unit."""
+    """A metric as tables show it, from the column that it carries, with the direction an owner wants and its unit.
+
+    Args:
+        title: What stands in the header.
+        meaning: What the figure measures, in a sentence.
+        better: The direction that is better for the data owner.
+        unit: What the figure counts.
+    """
 
     title: str
     meaning: str
     group: str = Field(description="the header above its column")
-    digits: int | None = Field(ge=0, description="decimals to print; null for about three significant digits")
+    digits: int | None = Field(
+        ge=0, le=MOST_DIGITS, description="decimals to print; null for about three significant digits"
+    )
     chance: str = Field(description="the end of the sentence 'Chance gives ...'; empty where chance gives nothing")
     order: int = Field(description="place within the group, lower first")
     better: Literal["higher", "lower"]
@@ -58,7 +78,14 @@ class MetricRecord(_Part):
 
 
 class PluginRecord(_Part):
-    """A plug-in as it ran: every parameter, the paper, and a hash of its source and of what it imports from here."""
+    """A plug-in as it ran: every parameter, the paper, and a hash of its source and of what it imports from here.
+
+    Args:
+        name: As registered, or the file's name and the class.
+        parameters: Every one, those at their defaults too.
+        source: The paper.
+        code: The hash.
+    """
 
     name: str
     written: str = Field(description="as the command line takes it; capitals stand for what is confidential")
@@ -70,7 +97,16 @@ class PluginRecord(_Part):
 
 
 class ClaimRecord(_Part):
-    """A formal privacy claim: the stated bound, and the one derived here; null where no finite bound holds."""
+    """A formal privacy claim: the stated bound, and the one derived here; null where no finite bound holds.
+
+    Args:
+        unit: What one neighbouring change alters.
+        epsilon: The bound that the method's authors state.
+        derived: The bound that follows from the mechanism as it runs here.
+        delta: The failure probability of both.
+        assumptions: What must be true for the claim to hold.
+        basis: Where the claim comes from, and how the derived bound follows.
+    """
 
     unit: Literal["image", "pixel", "record"]
     epsilon: float | None
@@ -89,7 +125,17 @@ class ClaimRecord(_Part):
 
 
 class FeatureRecord(_Part):
-    """An extractor as it ran, and a fingerprint of what it gave for the rows of the data set."""
+    """An extractor as it ran, and a fingerprint of what it gave for the rows of the data set.
+
+    Args:
+        name: As registered.
+        parameters: Every one, but none that is a path.
+        source: The paper.
+        code: A hash of its source and of what it imports from here.
+        origin: The distribution or file that provided it.
+        dimensions: Numbers in a vector.
+        notes: What the fitted extractor says of itself.
+    """
 
     name: str
     parameters: dict[str, JsonValue]
@@ -103,7 +149,18 @@ class FeatureRecord(_Part):
 
 
 class DatasetRecord(_Part):
-    """What was scored: counts and fingerprints, never pixels, paths or identifiers."""
+    """What was scored: counts and fingerprints, never pixels, paths or identifiers.
+
+    Args:
+        name: The data set, with the parameters that make it another set.
+        parameters: Every one, but none that is a path.
+        fingerprint: A hash of the prepared rows.
+        public, public_fingerprint: The public set.
+        shape: Of a row: channels, height and width, or columns.
+        findings: Names of the label columns.
+        shareable: Whether pixels may leave the machine.
+        notes: What a reader should know of the data.
+    """
 
     name: str
     parameters: dict[str, JsonValue]
@@ -130,7 +187,30 @@ class DatasetRecord(_Part):
 
 
 class Record(_Part):
-    """The outcome of one evaluator on one cell (method x data set x preset x seed)."""
+    """The outcome of one evaluator on one cell (method x data set x preset x seed).
+
+    Args:
+        schema: The number of this schema; it rises whenever a field changes its meaning.
+        status: How it ended.
+        reason: Why there are no figures, in words.
+        cell: The folder of the cell, below `cells`.
+        evaluator: The file of the record, without its ending: the kind, and the attack if there is one.
+        kind: What was done to the cell.
+        method, attack: The plug-ins as they ran.
+        dataset: The data; null where they could not be opened.
+        claim: The method's formal guarantee for these data; null where it makes none.
+        threat_model: What Eve knew, in words.
+        preset: The size of the run.
+        seed: Decides the splits and what else is drawn.
+        keys: Keys that the figures are taken over.
+        scores: Figures by metric.
+        details: What evaluator, attack and method say beside the figures.
+        seconds: By stage.
+        hardware: The machine, without its name.
+        versions: Of Python and of the packages that figures depend on.
+        git: The commit, with `-dirty` where files were changed; null outside a checkout.
+        created: When, in UTC.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
 

@@ -53,21 +53,33 @@ def cells(spec: RunSpec) -> list[Cell]:
     return list(dict.fromkeys(Cell(method, choice, spec.device) for choice in spec.choices for method in spec.methods))
 
 
-def evaluators(attacks: Sequence[Chosen[Attack]], metrics: Sequence[str]) -> list[Planned]:
-    """For every kind of evidence that a metric needs, its evaluator: once, or once an attack."""
+def evaluators(attacks: Sequence[Chosen[Attack]], metrics: Sequence[str], more: Sequence[str] = ()) -> list[Planned]:
+    """For every kind of evidence that a metric needs, its evaluator: once, or once an attack.
+
+    `more` are evaluators beside those that are registered.
+    """
     found = []
+    given = set()
     wanted = {name: evidence_type(registry.load("metrics", name)) for name in metrics}
-    for kind in registry.working("evaluators"):
-        cls = cast("type[Evaluator[Any]]", registry.load("evaluators", kind))
+    for written in (*registry.working("evaluators"), *more):
+        cls = cast("type[Evaluator[Any]]", registry.load("evaluators", written))
         asked = tuple(name for name, evidence in wanted.items() if evidence is cls.evidence)
+        given.add(cls.evidence)
         if not asked:
             continue
         if cls.scores is None:
-            found.append(Planned(kind, None, asked))
+            found.append(Planned(written, None, asked))
         else:
             found += [
-                Planned(kind, attack, asked) for attack in dict.fromkeys(attacks) if attack.plugin.scores == cls.scores
+                Planned(written, attack, asked)
+                for attack in dict.fromkeys(attacks)
+                if attack.plugin.scores == cls.scores
             ]
+    if homeless := [name for name, evidence in wanted.items() if evidence not in given]:
+        raise UsageError(
+            f"metric {homeless[0]} takes {wanted[homeless[0]].__name__}, which no evaluator gives: name the evaluator "
+            "with --evaluator FILE.py:CLASS, or register it"
+        )
     if not found:
         raise UsageError(
             f"nothing to measure: the metrics {', '.join(metrics) or '(none)'} need an attack, and none is chosen"
@@ -77,7 +89,7 @@ def evaluators(attacks: Sequence[Chosen[Attack]], metrics: Sequence[str]) -> lis
 
 def work(spec: RunSpec) -> dict[Cell, list[Planned]]:
     """Every cell of a run with its evaluators: those asked for, then the controls of the attacks."""
-    asked = evaluators(spec.attacks, spec.metrics)
+    asked = evaluators(spec.attacks, spec.metrics, spec.evaluators)
     found = dict.fromkeys(cells(spec), asked)
     if not spec.controls:
         return found
@@ -105,7 +117,7 @@ def standing(results: Results, cell: Cell, planned: Planned, data: DatasetRecord
         return Standing("missing", "never ran", None, planned)
     except (RecordError, OSError) as error:
         return Standing("changed", str(error), None, planned)
-    held = {name.removeprefix("metric ") for name in record.inputs if name.startswith("metric ")}
+    held = {name.removeprefix("metric ") for name in record.inputs if name.startswith("metric ") and ".py:" not in name}
     whole = replace(planned, metrics=tuple(sorted({*planned.metrics, *held})))
     if record.status in ("failed", "timed-out"):
         return Standing("failed", f"{record.status} in {record.phase}: {record.reason}", record, whole)
@@ -160,7 +172,7 @@ def write_plan(results: Results, cell: Cell, planned: Sequence[Planned]) -> None
     text = results.plan(cell.folder)
     known = [] if text is None else read_plan(text)[1]
     content = {**cell.values(), "evaluators": [
-        {"kind": each.kind, "attack": None if each.attack is None else str(each.attack), "metrics": list(each.metrics)}
+        {"evaluator": each.written, "attack": each.attack and str(each.attack), "metrics": list(each.metrics)}
         for each in {each.name: each for each in [*known, *planned]}.values()
     ]}  # fmt: skip
     results.keep_plan(cell.folder, yaml.safe_dump(content, sort_keys=True))
@@ -172,7 +184,7 @@ def read_plan(text: str) -> tuple[Cell, list[Planned]]:
     cell = Cell.read(found)
     planned = [
         Planned(
-            each["kind"],
+            each["evaluator"],
             choose("attacks", each["attack"], cell.choice.preset) if each["attack"] else None,
             tuple(each["metrics"]),
         )

@@ -24,6 +24,7 @@ class RunSpec:
         choices: Of data; a cell for each, with each method.
         methods, attacks: Plug-ins.
         metrics: Names.
+        evaluators: Beside those that are registered.
         controls: Also run every attack on the reference methods, without which no attack is certified.
         device: "cpu" or "cuda".
         jobs: Worker processes at a time.
@@ -45,6 +46,10 @@ class RunSpec:
     metrics: tuple[str, ...] = option(
         str, "a metric (default: all that are not on request)", flag="--metric", many="metrics", metavar="NAME",
         group="metrics",
+    )  # fmt: skip
+    evaluators: tuple[str, ...] = option(
+        str, "an evaluator beside those that are registered: FILE.py:CLASS", flag="--evaluator", many="evaluators",
+        metavar="FILE.py:CLASS", group="evaluators",
     )  # fmt: skip
     controls: bool = option(bool, "run the attacks on the reference methods too (default: with all attacks)")
     device: str = option(Literal["auto", "cpu", "cuda"], "auto, cpu or cuda (default: auto)", metavar="DEVICE",

@@ -49,14 +49,19 @@ class Planned:
     """An evaluator as planned for a cell, with a record of its own.
 
     Args:
-        kind: The evaluator's registered name.
+        written: The evaluator, as registered or FILE.py:CLASS.
         attack: What it runs, for evaluators of attacks; None for others.
         metrics: The names of those that are computed from its measurement.
     """
 
-    kind: str
+    written: str
     attack: Chosen[Attack] | None
     metrics: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """The evaluator's own name."""
+        return self._class.name
 
     @property
     def name(self) -> str:
@@ -66,8 +71,12 @@ class Planned:
     @cached_property
     def evaluator(self) -> Evaluator[Any]:
         """The evaluator, with its attack."""
-        cls = cast("type[Any]", registry.load("evaluators", self.kind))
+        cls = cast(Any, self._class)
         return cast("Evaluator[Any]", cls() if self.attack is None else cls(self.attack.plugin))
 
+    @property
+    def _class(self) -> type[Evaluator[Any]]:
+        return cast("type[Evaluator[Any]]", registry.load("evaluators", self.written))
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return Planned, (self.kind, self.attack, self.metrics)
+        return Planned, (self.written, self.attack, self.metrics)

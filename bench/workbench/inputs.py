@@ -19,7 +19,7 @@ from bench.contract.preset import PRESETS
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen
 from bench.plugins.source_hash import modules_hash, plugin_hash, source_hash
-from bench.plugins.spec import parameters
+from bench.plugins.spec import parameters, parse
 from bench.results.records import DatasetRecord, PluginRecord
 from bench.types import Method
 from bench.workbench.cell import Cell, Planned
@@ -90,7 +90,9 @@ def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned) -> dict[str
         record = plugin_record(planned.attack)
         attacking = {"attack": record.name, "attack parameters": record.parameters, "attack code": record.code}
     scored_in = {} if data.scored_in is None else {"scored in": data.scored_in.fingerprint}
-    metrics = {f"metric {name}": source_hash(registry.load("metrics", name)) for name in sorted(planned.metrics)}
+    metrics = {
+        f"metric {parse(name).shown}": source_hash(registry.load("metrics", name)) for name in sorted(planned.metrics)
+    }
     preset = cast(dict[str, JsonValue], json.loads(json.dumps(asdict(PRESETS[cell.choice.preset]))))
     del preset["timeout"]
     return {
@@ -100,7 +102,7 @@ def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned) -> dict[str
         **metrics,
         "preset": preset,
         "evaluator": planned.name,
-        "evaluator code": source_hash(registry.load("evaluators", planned.kind)),
+        "evaluator code": source_hash(registry.load("evaluators", planned.written)),
         "judge code": modules_hash(ROOMS / "runs" / "judge.py"),
     }
 

@@ -11,7 +11,7 @@ from bench.plugins import registry
 from bench.plugins.groups import GROUPS, Group
 from docs.generator.docstrings import read
 from docs.generator.markdown import Prose, join, table
-from docs.generator.page import Page
+from docs.generator.page import Page, relative
 from docs.generator.plugin_pages import add_path, adding
 from docs.generator.repository import CONTRIBUTING, link_to_site
 from docs.generator.types import value, words
@@ -46,6 +46,7 @@ def _page(path: str, title: str, text: str, group: Group | None, targets: Mappin
     prose = Prose(path, targets)
     return Page(path, title, join(
         f"# {title}",
+        f"How to try it, check it and ship it stands in [Contributing]({relative('contributing.md', path)}).",
         prose.linked(link_to_site(text, CONTRIBUTING, path)),
         *([] if group is None else _contract(registry.kind(group), prose)),
     ), MENU)  # fmt: skip

@@ -15,7 +15,7 @@ from bench.plugins.slug import slug
 from docs.generator.docstrings import arguments, read
 from docs.generator.markdown import Prose, join, table
 from docs.generator.page import Page, relative
-from docs.generator.types import default, value, words
+from docs.generator.types import default, fields, value, words
 
 _ELSEWHERE = ("name", "presets")  # shown as the title and as a table of their own
 
@@ -73,8 +73,13 @@ def about(name: str, cls: type) -> str:
 
 def adding(group: Group) -> str:
     """The title of the page that shows how to add a plug-in to the group."""
+    return f"Add {_one(group)}"
+
+
+def _one(group: Group) -> str:
+    """A plug-in of the group with its article."""
     noun = registry.noun(group)
-    return f"Add {'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 def add_path(group: Group) -> str:
@@ -92,11 +97,12 @@ def _page(group: Group, entry: registry.Entry, targets: Mapping[str, str]) -> Pa
     cls = registry.load(group, entry.name)
     doc = read(cls.__doc__)
     module = inspect.getmodule(cls)
-    overview = f"[{registry.noun(group)}]({relative(f'{folder(group)}/index.md', here)})"
-    contract = f"[what a {registry.noun(group)} declares]({relative(add_path(group), here)}#what-to-declare)"
+    article, _, noun = _one(group).partition(" ")
+    overview = f"{article.capitalize()} [{noun}]({relative(f'{folder(group)}/index.md', here)})"
+    contract = f"[what {_one(group)} declares]({relative(add_path(group), here)}#what-to-declare)"
     return Page(here, entry.name, join(
         head,
-        f"A {overview} from {prose.line(entry.origin)}. **{prose.line(doc.summary)}**",
+        f"{overview} from {prose.line(entry.origin)}. **{prose.line(doc.summary)}**",
         prose.block(doc.text),
         table(("declared", "as"), [(f"**{_label(name)}**", prose.line(text)) for name, text in facts(cls).items()]),
         f"In the code: {prose.code(cls.__module__)}, class `{cls.__name__}`. What the declarations mean: {contract}.",
@@ -114,12 +120,12 @@ def _page(group: Group, entry: registry.Entry, targets: Mapping[str, str]) -> Pa
 
 def facts(cls: type) -> dict[str, str]:
     """What a class declares beside its parameters, in words: its own declarations first, then those it inherits."""
-    fields = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+    parameters = {field.name for field in fields(cls)}
     found: dict[str, str] = {}
     for parent in cls.__mro__:
         for name in (*vars(parent).get("__annotations__", {}), *vars(parent)):
             declared = inspect.getattr_static(cls, name, None)
-            if name.startswith("_") or name in (*fields, *_ELSEWHERE) or not _plain(declared):
+            if name.startswith("_") or name in (*parameters, *_ELSEWHERE) or not _plain(declared):
                 continue
             found.setdefault(name, "")
             found |= _shown(name, declared) if not found[name] else {}
@@ -152,14 +158,14 @@ def _label(name: str) -> str:
 
 
 def _parameters(cls: type, prose: Prose) -> str:
-    fields = [field for field in dataclasses.fields(cls) if field.init]
-    if not fields:
+    given = [field for field in fields(cls) if field.init]
+    if not given:
         return "None."
     hints, helps = get_type_hints(cls), arguments(cls)
     return table(("parameter", "type", "default", "what it is"), [
         (f"`{field.name}`", prose.line(words(hints[field.name])), prose.line(_default(cls, field)),
          prose.line(helps.get(field.name, "")))
-        for field in fields
+        for field in given
     ])  # fmt: skip
 
 
@@ -173,7 +179,7 @@ def _sizes(cls: type) -> str:
     """What the presets set, a column a preset; parameters that none of them sets are left out."""
     presets = getattr(cls, "presets", {})
     names = list(dict.fromkeys(name for sizes in presets.values() for name in sizes))
-    usual = {field.name: default(field) for field in dataclasses.fields(cls)}
+    usual = {field.name: default(field) for field in fields(cls)}
     return table(("parameter", *PRESETS), [
         (f"`{name}`", *(value(presets.get(preset, {}).get(name, usual[name])) for preset in PRESETS)) for name in names
     ])  # fmt: skip

@@ -9,6 +9,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from bench.results import records
+from docs.generator.docstrings import Docstring, read
 from docs.generator.markdown import Prose, join, table
 from docs.generator.page import Page
 
@@ -35,18 +36,24 @@ def record_pages(targets: Mapping[str, str]) -> list[Page]:
 
 
 def _part(name: str, schema: Schema, prose: Prose) -> str:
+    doc = read(str(schema.get("description", "")))
     needed = cast("list[str]", schema.get("required", []))
     fields = cast("dict[str, Schema]", schema.get("properties", {}))
     rows = [
         (f"`{field}`", _type(found), "required" if field in needed else f"`{json.dumps(found.get('default'))}`",
-         prose.line(str(found.get("description", ""))))
+         prose.line(_said(field, found, doc)))
         for field, found in fields.items()
     ]  # fmt: skip
     return join(
         f"## {name} {{#{name.lower()}}}",
-        prose.block(str(schema.get("description", ""))),
+        prose.block(f"{doc.summary}\n\n{doc.text}"),
         table(("field", "type", "default", "what it is"), rows),
     )
+
+
+def _said(name: str, field: Schema, doc: Docstring) -> str:
+    """What is said of a field: at the field, or in the docstring of its part."""
+    return str(field.get("description", "")) or doc.arguments.get(name, "")
 
 
 def _type(schema: Schema) -> str:

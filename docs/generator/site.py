@@ -22,7 +22,7 @@ def pages() -> list[Page]:
     written = {page.path: page for page in _written(targets)}
     architecture = written.pop(rooms.INDEX)
     body = [
-        *(written[path] for path in sorted(written) if path.startswith("how-to/")),
+        *(written[path] for path in sorted(written, key=_first_steps_first) if path.startswith("how-to/")),
         *adding.adding_pages(targets),
         *(page for group in GROUPS for page in plugin_pages.group_pages(group, targets)),
         *command_line.command_line_pages(targets),
@@ -36,6 +36,10 @@ def pages() -> list[Page]:
         repository.changelog(),
     ]
     return [_home(body), *body]
+
+
+def _first_steps_first(path: str) -> tuple[bool, str]:
+    return "score" not in path, path
 
 
 def navigation(found: Sequence[Page]) -> Menu:

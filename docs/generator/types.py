@@ -41,6 +41,11 @@ def words(hint: object) -> str:
     return hint.__name__ if isinstance(hint, type) else str(hint)
 
 
+def fields(cls: type) -> tuple[dataclasses.Field[object], ...]:
+    """The fields of a class; none of one that is no dataclass."""
+    return dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
+
+
 def default(field: dataclasses.Field[object]) -> str:
     """The default of a dataclass field in words."""
     if field.default is not dataclasses.MISSING:

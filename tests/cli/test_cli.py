@@ -41,6 +41,15 @@ def test_info_names_parameters_and_paper(name: str, capsys: pytest.CaptureFixtur
     assert "source: " in out
 
 
+def test_list_and_info_say_what_a_metric_means(capsys: pytest.CaptureFixture[str]) -> None:
+    told = ("Top-1", "share", "Privacy by image", "best-scored partner is the right one.", "1/n for n candidates")
+    for arguments in (["list", "metrics"], ["info", "top-1"]):
+        assert main(arguments) == 0
+        out = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        assert [each for each in told if each not in out] == []
+        assert "lower is better" in out or "better: lower" in out
+
+
 def test_info_on_an_unknown_name_gives_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "gueswork"]) == 2
     assert "did you mean 'guesswork'" in capsys.readouterr().err

@@ -29,7 +29,7 @@ def test_metrics_from_outside_stand_behind_those_of_this_project_unless_they_say
         ({"group": ""}, "group must not be empty"),
         ({"meaning": "hits"}, "'Hits' needs a meaning: a sentence that ends with a full stop, got 'hits'"),
         ({"chance": "one in ten."}, "no full stop: 'one in ten.'"),
-        ({"digits": -1}, "digits must be at least 0, or None, got -1"),
+        ({"digits": -1}, "digits must be 0 to 9, or None, got -1"),
     ],
 )
 def test_a_column_that_would_leave_a_page_incomplete_is_refused(change: dict[str, str | int], message: str) -> None:

@@ -48,7 +48,7 @@ def test_a_page_names_source_parameters_and_what_they_are(group: registry.Group,
         cls = registry.load(group, name)
         text = site[f"{group}/{name}.md"]
         rows = [line for line in text.splitlines() if line.startswith("| `")]
-        for field in dataclasses.fields(cls):
+        for field in dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ():
             row = next((line for line in rows if line.startswith(f"| `{field.name}` |")), "")
             said = row.strip(" |").split(" | ")
             assert len(said) == 4, f"{group}/{name}.md has no row for {field.name}"
@@ -101,6 +101,11 @@ def test_presets_and_every_field_of_a_record_are_shown(site: Mapping[str, str]) 
     assert [name for name in schema["properties"] if f"| `{name}` |" not in site["records.md"]] == []
     parts = [name for name, part in schema["$defs"].items() if "properties" in cast("dict[str, object]", part)]
     assert [name for name in parts if name.lower() not in anchors(site["records.md"])] == []
+
+
+def test_every_field_of_a_record_is_explained(site: Mapping[str, str]) -> None:
+    rows = [line.strip("| ").split(" | ") for line in site["records.md"].splitlines() if line.startswith("| `")]
+    assert [row[0] for row in rows if len(row) < 4] == []
 
 
 def test_links_resolve(site: Mapping[str, str], markdown: Mapping[str, str]) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from made.board_records import auc, guesswork, record, score, utility
+from made.board_records import auc, guesswork, metrics, plugin, record, score, utility
 
 from leaderboard.columns import columns
 from leaderboard.entries import against_null, entry, interval, number
@@ -23,6 +23,12 @@ def test_random_scores_never_stand_for_a_method_while_an_attack_has_a_figure() -
     real = record(evaluator="contrastive", scores={"guesswork": guesswork(90)})
     assert entry([chance, real], BY_NAME["guesswork"]).by == "contrastive"
     assert entry([chance], BY_NAME["guesswork"]).by == "chance"
+
+
+def test_a_figure_is_an_attack_s_by_its_record_whatever_evaluator_gave_it() -> None:
+    mine = {"kind": "mine", "metrics": metrics("reid-auc"), "scores": {"reid-auc": auc(0.6)}}
+    assert entry([record(attack=plugin("a", {}), **mine)], BY_NAME["reid-auc"]).attacked
+    assert not entry([record(**mine)], BY_NAME["reid-auc"]).attacked
 
 
 def test_an_attack_that_failed_leaves_a_visible_gap_beside_the_figure() -> None:

@@ -4,11 +4,11 @@ import xml.etree.ElementTree as ElementTree
 
 import matplotlib
 import pytest
-from made.board_records import auc, guesswork, record, score, utility
+from made.board_records import auc, guesswork, metrics, record, score, utility
 
 from bench.results.records import Record
 from leaderboard.board import rows
-from leaderboard.figures import PLANES, plane, points
+from leaderboard.figures import PLANES, alternative, plane, points
 
 
 def pair(method: str, seed: int = 0, **parameters: float) -> list[Record]:
@@ -35,6 +35,17 @@ def test_any_method_name_gives_a_well_formed_picture(name: str) -> None:
     assert svg is not None
     ElementTree.fromstring(svg)
     assert "<script" not in svg
+
+
+def test_axes_are_named_by_the_records_whatever_they_say() -> None:
+    renamed = metrics("reid-auc")["reid-auc"].model_copy(update={"title": "$\\frac{ <script>\n方法"})
+    board = rows([one.model_copy(update={"metrics": {**one.metrics, "reid-auc": renamed}}) for one in pair("a")])
+    svg = plane(board, PLANES[0], ["a"], "light")
+    assert svg is not None
+    ElementTree.fromstring(svg)
+    assert alternative(board, PLANES[0]).startswith(
+        "Utility AUC against $\\frac{ <script> 方法, reversed axis: weakest"
+    )
 
 
 def test_rows_without_both_figures_are_not_drawn() -> None:

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from made.board_records import auc, claim, dataset, guesswork, record, score, utility
+from made.board_records import auc, claim, dataset, guesswork, metric, record, score, utility
 
 from bench.plugins.spec import parse
 from bench.results.records import FeatureRecord, Record, json_schema
@@ -141,9 +141,11 @@ def test_limited_records_are_counted_and_broken_files_named_without_their_folder
 def test_hostile_text_is_escaped_on_every_page(write: Write, tmp_path: Path) -> None:
     more = {"dataset": dataset(f'x"{EVIL}', findings=[EVIL], notes=[EVIL]), "parameters": {EVIL: f"'\"{EVIL}"}}
     noted = auc(0.9).model_copy(update={"note": f'"{EVIL}'})
+    evil = metric(EVIL, meaning=EVIL, group=f'"{EVIL}', chance=EVIL)
+    described = {"reid-auc": evil, EVIL: evil, "utility-auc": evil}
     details = {"threat_model": {EVIL: EVIL}, "details": {EVIL: [EVIL]}, "hardware": {"processor": EVIL}}
     records = [
-        record(EVIL, scores={"reid-auc": noted}, **details, **more),
+        record(EVIL, scores={"reid-auc": noted, EVIL: score(1.0)}, metrics=described, **details, **more),
         record(EVIL, EVIL, status="failed", reason=f'"{EVIL}', phase=EVIL, **more),
         record(EVIL, "utility", {"utility-auc": utility(0.8, **{EVIL: 0.7})}, kind="utility", **more),
     ]
@@ -221,7 +223,7 @@ def test_the_command_names_the_extractor(name: str, field: str, option: str) -> 
     page = render(Intake(made, {}, 0, ()))["index.html"]
     assert "f00d&lt;f00d" in page
     assert "explained variance 0.9" in page
-    assert 'alt="Linear probe AUC against D: distance to the nearest original row' in page
+    assert 'alt="Linear probe AUC against Nearest-neighbour distance, one point a row' in page
 
 
 def test_the_command_repeats_the_row_through_a_shell() -> None:
@@ -231,6 +233,23 @@ def test_the_command_repeats_the_row_through_a_shell() -> None:
         "bench run --method 'dp-simple[scale=20.0]' --dataset 'medmnist[flag=pneumoniamnist]' --preset paper --seed 3"
     )
     assert parse(row.label).parameters == (("scale", "20.0"),)
+
+
+def test_a_metric_from_outside_is_shown_and_explained_in_its_own_words(write: Write, tmp_path: Path) -> None:
+    mine = metric("My figure", meaning="What I measure.", group="My group", digits=1, chance="2", better="higher")
+    other = metric("Their figure", meaning="What they measure.", group="My group", order=1)
+    made = record(scores={"mine": score(3.14159), "other": score(2.0)}, metrics={"mine": mine, "other": other})
+    audited = record(
+        evaluator="audit", kind="audit", scores={"empirical-epsilon": score(1.0, parts={"ceiling": score(2.0)})}
+    )
+    text = build(write(made, audited), tmp_path / "site").read_text(encoding="utf-8")
+    heads = re.findall(r'scope="colgroup" colspan="(\d)">([^<]*)<', text)
+    assert heads == [("3", "Formal privacy"), ("2", "My group")]
+    assert text.index("Their figure") < text.index("My figure")
+    assert "<dd>What I measure. Higher is better for the data owner. Chance gives 2.</dd>" in text
+    assert '<span class="value">3.1</span>' in text
+    page = (tmp_path / "site" / "methods" / "dp-simple.html").read_text(encoding="utf-8")
+    assert '<th scope="row">My figure</th><td class="value">3.1</td>' in page
 
 
 def test_unshared_data_is_marked(write: Write, tmp_path: Path) -> None:

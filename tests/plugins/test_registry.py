@@ -58,6 +58,15 @@ def test_a_broken_plug_in_is_listed_as_broken_and_breaks_nothing_else(points) ->
         registry.load("methods", "needy")
 
 
+def test_an_installed_metric_without_a_column_is_left_out_and_told_why(points) -> None:
+    points(
+        _point("guesswork", "metrics.guesswork:Guesswork", "veil-bench"),
+        _point("bare", "bench.contract.metric:Metric", "other"),
+    )
+    assert registry.working("metrics") == ["guesswork"]
+    assert "Metric carries no column" in str(registry.inspect(registry.entries("metrics")["bare"]).error)
+
+
 def test_this_project_keeps_its_names(points) -> None:
     points(
         _point("identity", "methods.noise:Noise", "another"),

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from bench.plugins import registry
 from bench.plugins import source_hash as module
 from bench.plugins.source_hash import modules_hash, source_hash
 from methods.identity import Identity
 from methods.noise import Noise
 
+ROOT = Path(__file__).parents[2]
 PLUGIN = '''"""A method."""
 
 from methods.probe_maths import double
@@ -36,6 +40,13 @@ def double(value: int) -> int:
 Hash = Callable[[str, str], str]
 
 
+def forget_all() -> None:
+    """What was read of modules that a test writes anew."""
+    importlib.invalidate_caches()
+    for kept in (module.behind, module._meaning, module._tree, module._shown, module._locate):
+        kept.cache_clear()
+
+
 @pytest.fixture
 def hash_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hash]:
     """The hash of a plug-in's text, given the text of a project module that it imports."""
@@ -44,9 +55,7 @@ def hash_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hash]:
     monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
 
     def forget() -> None:
-        importlib.invalidate_caches()
-        modules_hash.cache_clear()
-        module._locate.cache_clear()
+        forget_all()
         sys.modules.pop("methods.probe_maths", None)
 
     def run(plugin: str, maths: str) -> str:
@@ -72,7 +81,7 @@ def test_a_hash_is_sixteen_hex_digits_and_stable() -> None:
     found = source_hash(Identity)
     assert len(found) == 16
     assert int(found, 16) >= 0
-    modules_hash.cache_clear()
+    forget_all()
     assert source_hash(Identity) == found
 
 
@@ -104,8 +113,8 @@ def test_a_change_of_the_code_changes_it(hash_of: Hash) -> None:
     assert hash_of(PLUGIN.replace("double(value)", "double(value) + 1"), MATHS) != hash_of(PLUGIN, MATHS)
 
 
-def test_a_growing_contract_does_not_change_it(hash_of: Hash, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(module, "CONTRACT", tmp_path / "probe_maths.py")
+def test_what_computes_nothing_does_not_change_it(hash_of: Hash, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SILENT", (*module.SILENT, "methods.probe_maths"))
     assert hash_of(PLUGIN, MATHS) == hash_of(PLUGIN, MATHS.replace("value + value", "value * 2"))
 
 
@@ -143,9 +152,7 @@ def package(folder: Path, helper: str, plugin: str) -> Path:
         (folder / "outside_package" / f"{name}.py").write_text(text)
     for name in [name for name in sys.modules if name.partition(".")[0] == "outside_package"]:
         del sys.modules[name]
-    importlib.invalidate_caches()
-    modules_hash.cache_clear()
-    module._locate.cache_clear()
+    forget_all()
     return folder / "outside_package" / "plugin.py"
 
 
@@ -166,3 +173,71 @@ def test_modules_of_others_are_not_followed(tmp_path: Path, monkeypatch: pytest.
     before = modules_hash(package(tmp_path, "", "import outside_module, torch"))
     (tmp_path / "outside_module.py").write_text(MATHS.replace("value + value", "value * 2"))
     assert modules_hash(package(tmp_path, "", "import outside_module, torch")) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('raise ValueError(f"k must be at least 1, got {value}")', 'raise ValueError("k is too small")'),
+        ('stage("double")', 'stage("twice")'),
+        ('report("double", 1, 2)', ""),
+        ('    column = Column("Twice", "Doubles.")\n', '    column = Column("Double", "Doubles more.")\n'),
+        ("        return draw(bench)", "        return draw_better(bench)"),
+        ("        yield 1", "        yield 2"),
+    ],
+)
+def test_what_is_said_and_shown_does_not_change_it(hash_of: Hash, old: str, new: str) -> None:
+    plugin = """
+def run(value):
+    stage("double")
+    report("double", 1, 2)
+    if value < 1:
+        raise ValueError(f"k must be at least 1, got {value}")
+    return value
+
+
+class Mine:
+    column = Column("Twice", "Doubles.")
+
+    def pictures(self, bench):
+        return draw(bench)
+
+    def samples(self):
+        yield 1
+"""
+    assert old in plugin
+    assert hash_of(plugin.replace(old, new), MATHS) == hash_of(plugin, MATHS)
+    assert hash_of(plugin.replace("value < 1", "value < 2"), MATHS) != hash_of(plugin, MATHS)
+
+
+def test_a_face_is_looked_through_to_what_it_shows() -> None:
+    """`bench.types` shows the whole contract: a method has to do with what it takes from there, and no more."""
+    import methods.blur
+    import methods.dp_simple
+
+    names = {path.name for path in module.behind(Path(methods.blur.__file__))}
+    assert "types.py" not in names
+    assert "mechanism.py" not in names
+    assert "mechanism.py" in {path.name for path in module.behind(Path(methods.dp_simple.__file__))}
+
+
+EVALUATORS = [cast("type", registry.load("evaluators", name)) for name in registry.working("evaluators")]
+
+
+@pytest.mark.parametrize("cls", EVALUATORS, ids=lambda cls: cls.name)
+def test_no_record_hangs_on_drawing_messages_progress_registry_specs_records_or_the_store(cls: type) -> None:
+    rooms = {path.relative_to(ROOT).as_posix() for path in module.behind(Path(inspect.getfile(cls)))}
+    quiet = (
+        "bench/pictures",
+        "bench/progress",
+        "bench/plugins",
+        "bench/results",
+        "bench/runs",
+        "bench/cli",
+        "leaderboard",
+    )
+    assert [room for room in rooms if room.startswith(quiet)] == []
+    others = {path.stem for path in (ROOT / "bench" / "evaluators").glob("*.py")} - {"predictions", "__init__"}
+    assert {Path(room).stem for room in rooms if room.startswith("bench/evaluators/")} & others == {
+        Path(inspect.getfile(cls)).stem
+    }

@@ -11,7 +11,10 @@ from bench.plugins import registry
 from bench.plugins.groups import GROUPS, Group
 from bench.plugins.spec import UsageError, did_you_mean, parse
 
-_SHOWN = ("title", "source", "claims", "knowledge", "requires", "unit", "better", "public", "licence", "obtain")
+_SHOWN = (
+    "title", "meaning", "chance", "group", "source", "claims", "knowledge", "requires", "unit", "better", "public",
+    "licence", "obtain",
+)  # fmt: skip
 
 
 def main(options: argparse.Namespace) -> int:
@@ -22,8 +25,9 @@ def main(options: argparse.Namespace) -> int:
         cls = registry.load(group, options.name)
         print(f"{options.name}  ({registry.noun(group)}, from {registry.origin(group, options.name)})")
         print(f"  {summary(cls)}")
+        column = getattr(cls, "column", None)  # metrics have one
         for name in _SHOWN:
-            if value := getattr(cls, name, None):
+            if value := getattr(cls, name, None) or getattr(column, name, None):
                 print(f"  {name}: {value}")
         if "shareable" in vars(cls):
             print(f"  shareable: {'yes' if cls.shareable else 'no: its pixels stay on this machine'}")  # type: ignore[attr-defined]

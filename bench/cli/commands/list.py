@@ -11,6 +11,7 @@ from rich.table import Table
 from bench.plugins import registry
 from bench.plugins.groups import GROUPS, Group
 from bench.runs.display import to_stdout
+from bench.types import Metric
 
 
 def main(options: argparse.Namespace) -> int:
@@ -20,10 +21,19 @@ def main(options: argparse.Namespace) -> int:
         table = Table("name", "what it is", "from", "state", title=group, title_justify="left")
         for name, entry in sorted(registry.entries(group).items()):
             found = registry.inspect(entry)
-            about = "" if found.error else summary(registry.load(group, name))
+            about = "" if found.error else _about(registry.load(group, name))
             table.add_row(name, about, entry.origin, found.error or "ready")
         console.print(table)
     return 0
+
+
+def _about(cls: type) -> str:
+    """What a table says of a plug-in: the first line of its docstring; of a metric, what pages say of it."""
+    if not issubclass(cls, Metric):
+        return summary(cls)
+    chance = f" Chance gives {cls.column.chance}." if cls.column.chance else ""
+    unit = f" ({cls.unit})" if cls.unit else ""
+    return f"{cls.column.title}{unit}, {cls.better} is better; {cls.column.group}\n{cls.column.meaning}{chance}"
 
 
 def summary(cls: type) -> str:

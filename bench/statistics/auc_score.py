@@ -17,7 +17,7 @@ from bench.types import NotApplicable, Score
 DRAWS = 200
 
 
-def mean_auc(evidence: UtilityEvidence) -> Score:
+def auc_score(evidence: UtilityEvidence) -> Score:
     """Mean over findings and keys, each finding as a part; the interval bootstraps test people and keys.
 
     Raises:

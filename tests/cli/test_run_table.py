@@ -1,0 +1,51 @@
+"""The table that `bench run` prints: every metric that was asked for, in its own words, at any width."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from made.board_records import auc, guesswork, metric, metrics, record, score
+from rich.console import Console
+
+from bench.cli.commands import run
+from bench.results.records import Record
+from bench.results.results import Results
+from bench.runs.run import Summary
+from bench.workbench.place import Place
+
+WIDTH = 70
+
+
+def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *records: Record) -> str:
+    text = io.StringIO()
+    monkeypatch.setattr(run, "to_stdout", lambda: Console(file=text, width=WIDTH, highlight=False, markup=False))
+    run._print_table(Summary(records=list(records)), Place(Results(tmp_path), tmp_path, ()))
+    return text.getvalue()
+
+
+def test_every_metric_that_was_asked_for_is_shown_within_the_width(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = {"guesswork": guesswork(2), "reid-auc": auc(0.9), "patient-reid-auc": auc(0.9), "top-1": auc(0.8)}
+    mine = {f"mine-{number}": score(1.0) for number in range(9)}
+    described = {name: metric(f"Figure {name}", digits=2) for name in mine} | metrics(*scores)
+    text = printed(tmp_path, monkeypatch, record(scores={**scores, **mine}, metrics=described))
+    assert [title for title in (one.title for one in described.values()) if title not in text] == []
+    assert "1.00" in text
+    assert max(map(len, text.splitlines())) <= WIDTH
+
+
+def test_metrics_that_apply_to_no_row_are_named_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = record(scores={"guesswork": guesswork(2)}, not_applicable={"patient-guesswork": "no subjects"})
+    text = " ".join(printed(tmp_path, monkeypatch, made).split())
+    assert "Not applicable to any of these (the records say why): Patient guesswork." in text
+
+
+def test_a_place_that_nobody_asked_for_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = record("a", scores={"guesswork": guesswork(2)}, metrics=metrics("guesswork"))
+    other = record("b", scores={"reid-auc": auc(0.9)}, metrics=metrics("reid-auc"))
+    text = printed(tmp_path, monkeypatch, asked, other)
+    assert [len(re.findall(rf"{place}\s*│", text)) for place in ("2.00", "0.900", "not run")] == [1, 1, 2]
