@@ -36,6 +36,8 @@ class Option:
         usual: What a missing value stands for, where that is no field's default.
         confidential: What is written never enters a record, a page or a log.
         draws: It sizes or draws the rows: rows that differ in nothing else come from one collection.
+        covered: What it does to released rows is in their fingerprints or counts, or it does nothing to them. What an
+            option is set to that is not covered is part of every content key.
     """
 
     help: str
@@ -47,6 +49,7 @@ class Option:
     usual: Value = None
     confidential: bool = False
     draws: bool = False
+    covered: bool = False
 
 
 def option(kind: Any, help: str, *, default: Any = MISSING, **rest: Any) -> Any:
