@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import closing
 from pathlib import Path
 
 from bench.progress import report, stage
@@ -29,7 +30,7 @@ def nap(argument: object) -> object:
 def run(tmp_path: Path, *jobs: tuple[str, object, object, bool], workers: int = 2) -> dict[str, Outcome]:
     found = {}
     said: list[tuple[str, str, int, int]] = []
-    with Workers(jobs=workers, memory=MEMORY, notify=lambda *told: said.append(told)) as pool:
+    with closing(Workers(jobs=workers, memory=MEMORY, notify=lambda *told: said.append(told))) as pool:
         for name, work, argument, alone in jobs:
             pool.submit(Job(name, work, argument, 3600, tmp_path / f"{name}.log", alone))  # type: ignore[arg-type]
         while (finished := pool.next()) is not None:
@@ -51,7 +52,7 @@ def test_a_job_alone_starts_when_the_others_are_done(tmp_path: Path) -> None:
 
 
 def test_leaving_the_block_ends_what_runs(tmp_path: Path) -> None:
-    with Workers(jobs=1, memory=MEMORY, notify=lambda *told: None) as pool:
+    with closing(Workers(jobs=1, memory=MEMORY, notify=lambda *told: None)) as pool:
         pool.submit(Job("long", nap, 1000, 2000, tmp_path / "long.log"))
         pool.submit(Job("never", nap, 1000, 2000, tmp_path / "never.log"))
         pool._start()

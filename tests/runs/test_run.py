@@ -211,7 +211,7 @@ def test_failures_are_recorded_and_touch_nothing_else(
     # this run is stopped, and nobody waits.
     hanging = plugins.with_name("hanging")
     clock = SimpleNamespace(perf_counter=lambda: time.perf_counter() + 3600 * hanging.exists())
-    monkeypatch.setattr("bench.execute.time", clock)
+    monkeypatch.setattr("bench.runs.workers.time", clock)
     attacks = [
         argument
         for name in ("Hangs", "Dies", "Grows", "Peeks", "Poisons")
@@ -354,7 +354,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
     arguments = [*SMALL, "--results", str(results), "--method", "identity", "--metric", "reid-auc"]
     arguments += ["--attack", "chance", "--attack", f"{file}:Hangs"]
     home = {name: str(folder / name) for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME")}
-    run = subprocess.Popen([sys.executable, "-m", "bench.cli", "run", *arguments], env={**os.environ, **home})
+    run = subprocess.Popen([sys.executable, "-m", "bench", "run", *arguments], env={**os.environ, **home})
     while not hanging.exists():  # every job has a time limit of its own: a run that never gets there ends
         assert run.poll() is None, "the run ended before it was killed"
         time.sleep(0.05)
