@@ -61,8 +61,9 @@ def test_a_trained_flow_inverts_to_a_ten_thousandth_in_float32_and_has_learned()
     flow, fit = trained()
     images = smooth(64, (1, 16, 16), seed=3)
     assert float((decoded(flow, encoded(flow, images)) - images).abs().max()) < 1e-4
-    # Independent pixels, each normal with its own mean and deviation, need 7.6 bits.
-    assert fit.bits_per_dim < 6.6
+    # Independent pixels, each normal with its own mean and deviation, need 7.6 bits; a flow that was only normalised by
+    # its first batch 6.5. Training takes three quarters of a bit off in any arithmetic.
+    assert fit.bits_per_dim < trained(steps=1)[1].bits_per_dim - 0.5
 
 
 def test_training_in_bfloat16_is_judged_in_float32_and_costs_no_bits():
