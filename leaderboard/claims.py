@@ -19,7 +19,7 @@ class Verdict:
     Args:
         claimed, derived: Bounds on epsilon; infinity where none is finite.
         empirical: The lower bound that the audit has shown; None where there was no audit.
-        ceiling: The most that its trials could have shown; None likewise.
+        ceiling: The most that its trials could have shown; None without an audit.
         trials: Releases of each input behind the bound; 0 without an audit.
     """
 

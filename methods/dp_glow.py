@@ -1,6 +1,7 @@
 """DP-GLOW: Laplace noise on the latent of a Glow that was trained on public images.
 
-Source: the DP-GLOW paper, section 4, and Kingma and Dhariwal (2018) for the network, which is in
+Source: Shibata et al., Local differential privacy image generation using flow-based deep generative models (2022),
+the DP-GLOW paper, section 4, and Kingma and Dhariwal (2018) for the network, which is in
 `bench.nets.glow`. An image is encoded; every latent element is clipped to centre +- alpha / 2 of its public range
 (Eqs. 5, 7, 8), gets Laplace noise of scale range * H * W / epsilon (Eqs. 2-4), is clipped again (Eq. 6) and decoded.
 
@@ -72,7 +73,7 @@ class DPGlow(Method):
     """
 
     name: ClassVar[str] = "dp-glow"
-    source: ClassVar[str] = "DP-GLOW paper, section 4; Kingma and Dhariwal 2018 (Glow)"
+    source: ClassVar[str] = "Shibata et al. 2022 (DP-GLOW), section 4; Kingma and Dhariwal 2018 (Glow)"
     claims: ClassVar[str] = "epsilon-local differential privacy per image (alpha * epsilon as it runs)"
     unlearned: ClassVar[frozenset[str]] = frozenset({"epsilon", "epsilon_per_pixel", "alpha", "variant"})
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {

@@ -40,7 +40,9 @@ class ClassShift(Metric[SetEvidence]):
     name: ClassVar[str] = "class-shift"
     unit: ClassVar[str] = "share of rows"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
-    source: ClassVar[str] = "CVAE paper, section 4.2: class proportions; total variation distance"
+    source: ClassVar[str] = (
+        "Di Salvo et al. 2024 (CVAE paper), section 4.2: class proportions; total variation distance"
+    )
     column: ClassVar[Column] = Column(
         title="Classes shift",
         meaning="How far the proportions of the classes in the release are from those of the original rows: half "

@@ -121,7 +121,7 @@ class MaxDispersion(Metric[SetEvidence]):
     name: ClassVar[str] = "max-dispersion"
     unit: ClassVar[str] = "summed distance"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
-    source: ClassVar[str] = "CVAE paper, section on evaluation; standardised by the original set"
+    source: ClassVar[str] = "Di Salvo et al. 2024 (CVAE paper), section on evaluation; standardised by the original set"
     column: ClassVar[Column] = Column(
         title="Max dispersion",
         meaning="The sum of all distances between released rows, standardised with the statistics of the original "

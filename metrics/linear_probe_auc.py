@@ -17,7 +17,7 @@ class LinearProbeAUC(Metric[LinearProbeEvidence]):
     name: ClassVar[str] = "linear-probe-auc"
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
-    source: ClassVar[str] = "CVAE paper, section 4.2 and figure 2"
+    source: ClassVar[str] = "Di Salvo et al. 2024 (CVAE paper), section 4.2 and figure 2"
     column: ClassVar[Column] = Column(
         title="Linear probe AUC",
         meaning="How well one linear layer, trained on released feature vectors, finds the findings in new "

@@ -28,7 +28,7 @@ class NearestNeighbourDistance(Metric[SetEvidence]):
     name: ClassVar[str] = "nearest-neighbour-distance"
     unit: ClassVar[str] = "distance"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
-    source: ClassVar[str] = "CVAE paper, equation 1: D(A, F); standardised by the original set"
+    source: ClassVar[str] = "Di Salvo et al. 2024 (CVAE paper), equation 1: D(A, F); standardised by the original set"
     column: ClassVar[Column] = Column(
         title="Nearest-neighbour distance",
         meaning="The mean distance from a released row to the nearest original row, standardised in the same way: "

@@ -18,7 +18,9 @@ class NoiseRobustAUC(Metric[LinearProbeEvidence]):
     name: ClassVar[str] = "noise-robust-auc"
     unit: ClassVar[str] = "AUC"
     better: ClassVar[Literal["higher", "lower"]] = "higher"
-    source: ClassVar[str] = "CVAE paper, section 4.3 and table 1; one unit of noise for all methods"
+    source: ClassVar[str] = (
+        "Di Salvo et al. 2024 (CVAE paper), section 4.3 and table 1; one unit of noise for all methods"
+    )
     column: ClassVar[Column] = Column(
         title="AUC under noise",
         meaning="The linear probe's AUC where Gaussian noise of 1, 2 and 3 standard deviations of the original "

@@ -50,7 +50,7 @@ class Mechanism(ABC):
         """(m, d) float64: the noisy codes that released rows show, in units of the code.
 
         Labels of the release, where there are any, have the public findings as columns, NaN where nothing is known:
-        whoever asks brings those of other findings into that form first, by name.
+        the caller brings those of other findings into that form first, by name.
         """
 
     def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:

@@ -1,8 +1,8 @@
 """The anonymity evaluator: among how many raw rows each one hides, in one release and after a second.
 
 Source: k-anonymity (Sweeney 2002) counts the rows that share a released form, for one release. Owners release again,
-though, when people have come and gone; whoever knows that a row is in both releases looks for it among the rows that
-share its form in both (the intersection or composition attack: Ganta, Kasiviswanathan and Smith 2008, "Composition
+though, when people have come and gone; a person who knows that a row is in both releases looks for it among the rows
+that share its form in both (the intersection or composition attack: Ganta, Kasiviswanathan and Smith 2008, "Composition
 attacks and auxiliary information in data privacy").
 
 Released rows that are equal to the last bit share a form. Labels beside them are not looked at, although they tell a

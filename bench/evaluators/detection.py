@@ -4,7 +4,7 @@ Source: the DP-GLOW paper, sections 5 and 7.3. A row is abnormal where any findi
 far as its labels are known (balancing withholds labels, nearly all "no" where findings are rare; of a common one among
 several, a withheld "yes" may count as normal); of exclusive classes one must be called normal.
 
-Released pixels may be in other units than raw ones, far from where a density has learned anything. Whoever reads the
+Released pixels may be in other units than raw ones, far from where a density has learned anything. A reader of the
 release knows the scheme: he releases the public rows under a key of his own, takes the line that gives their released
 pixels (a channel) the mean and standard deviation of the raw ones, and cuts at 0 and 1. Where a release looks like its
 raw images, as with `identity`, that changes nothing.
@@ -47,7 +47,7 @@ class Detection(Evaluator[Workbench]):
     """Abnormal or normal by the densities of raw public images, without a classifier."""
 
     name: ClassVar[str] = "detection"
-    source: ClassVar[str] = "DP-GLOW, sections 5 and 7.3"
+    source: ClassVar[str] = "Shibata et al. 2022 (DP-GLOW), sections 5 and 7.3"
     evidence: ClassVar[type] = DetectionEvidence
 
     def measure(self, bench: Workbench) -> Measurement:

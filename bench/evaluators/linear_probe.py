@@ -45,7 +45,7 @@ class LinearProbes(Evaluator[Workbench]):
     """What one linear layer learns from released vectors, on clean test rows and on noisy ones."""
 
     name: ClassVar[str] = "linear-probe"
-    source: ClassVar[str] = "CVAE paper, sections 4.2 and 4.3"
+    source: ClassVar[str] = "Di Salvo et al. 2024 (CVAE paper), sections 4.2 and 4.3"
     evidence: ClassVar[type] = LinearProbeEvidence
 
     def keys(self, preset: Preset) -> int:

@@ -99,7 +99,7 @@ class Membership(Evaluator[Workbench]):
 def mixed(private: Dataset, others: Dataset, seed: int, *, natural: Tensor | None = None) -> tuple[Dataset, Tensor]:
     """Members and others as one data set in random order, and which of its rows are members, (n + t,) bool on the CPU.
 
-    `natural` are the members' labels before a surplus was withheld; then the others' are withheld likewise
+    `natural` are the members' labels before a surplus was withheld; then the others' are withheld in the same way
     (`withheld_alike`). None where none was withheld.
     """
     if natural is not None and private.labels is not None and others.labels is not None:

@@ -97,7 +97,7 @@ class Probes(Evaluator[Workbench]):
     """Whether a release still shows a mark that its raw image carried."""
 
     name: ClassVar[str] = "probes"
-    source: ClassVar[str] = "DP-GLOW, section 7.2"
+    source: ClassVar[str] = "Shibata et al. 2022 (DP-GLOW), section 7.2"
     evidence: ClassVar[type] = ProbeEvidence
 
     def measure(self, bench: Workbench) -> Measurement:

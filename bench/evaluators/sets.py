@@ -23,7 +23,7 @@ class Sets(Evaluator[Workbench]):
     """How varied the released rows are, how near the raw ones, and in which proportions of classes."""
 
     name: ClassVar[str] = "sets"
-    source: ClassVar[str] = "CVAE paper, section 4.1"
+    source: ClassVar[str] = "Di Salvo et al. 2024 (CVAE paper), section 4.1"
     evidence: ClassVar[type] = SetEvidence
 
     def measure(self, bench: Workbench) -> Measurement:

@@ -20,7 +20,7 @@ class Tables(Evaluator[Workbench]):
     """The columns of a table before and after its release."""
 
     name: ClassVar[str] = "tables"
-    source: ClassVar[str] = "CADP, section 6"
+    source: ClassVar[str] = "Tölle et al. 2022 (CADP), figure 6"
     evidence: ClassVar[type] = TableEvidence
 
     def measure(self, bench: Workbench) -> Measurement:

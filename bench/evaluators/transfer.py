@@ -43,7 +43,7 @@ class Transfer(Evaluator[Workbench]):
     """Whether what is learned from a release holds for original images, and the other way round."""
 
     name: ClassVar[str] = "transfer"
-    source: ClassVar[str] = "CADP, figure 4"
+    source: ClassVar[str] = "Tölle et al. 2022 (CADP), figure 4"
     evidence: ClassVar[type] = TransferEvidence
 
     def measure(self, bench: Workbench) -> Measurement:

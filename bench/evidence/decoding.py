@@ -13,7 +13,7 @@ class DecodingEvidence:
 
     Args:
         raw: (n, c, h, w) float32 in [0, 1].
-        decoded: Likewise, row by row.
+        decoded: The same shape and range, row by row.
         mean: (c, h, w), the mean of the images that the decoder was trained on: what it would say knowing nothing.
         subjects: (n,) int64 or None.
         seed: For the bootstrap.

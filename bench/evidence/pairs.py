@@ -20,8 +20,8 @@ class PairLevel:
         counts: By key, then by data sample.
         links: (p, 2) int64 of the first key's whole release: raw row, released row.
         whole: By key, on the whole grid, the true links of people who can be exchanged; empty where nobody counted it.
-        permuted: By key, then by set: likewise with people exchanged at random (`bench.pairs.people.exchanged_links`
-            gives both). What chance gives where a person's images score alike: scores that are drawn independently are
+        permuted: By key, then by set: the same counts with people exchanged at random
+            (`bench.pairs.people.exchanged_links` gives both). What chance gives where a person's images score alike: scores that are drawn independently are
             no null for them. Where there are none, that null is the one used.
         full: By key, on the whole grid, all true links; empty where nobody counted them.
     """

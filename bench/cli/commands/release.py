@@ -205,7 +205,7 @@ def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) ->
         print("Careful: these data may not be shared; the folder can be read by you alone until you open it")
     if made.key:
         print(f"Keep secret {key_out}")
-        print("  Whoever has it may undo the release, or make more of it; you may need it to encode queries")
+        print("  A person who has it may undo the release, or make more of it; you may need it to encode queries")
     else:
         print("No key file: this method has no secret")
 

@@ -66,7 +66,7 @@ class Phantom(Source):
     seed: int = 0
 
     hospital: ClassVar[Hospital]
-    source: ClassVar[str] = "Veil Bench, bench/data/phantom.py"
+    source: ClassVar[str] = "Veil Bench, bench/data/synthetic/phantom.py"
     shareable: ClassVar[bool] = True
     licence: ClassVar[str] = "generated, public domain (CC0)"
     obtain: ClassVar[str] = "drawn on the spot; nothing to obtain"

@@ -126,7 +126,7 @@ class Person:
 
 
 def draw_person(hospital: Hospital, seed: int, number: int) -> Person:
-    """Person `number` of a hospital: the same for the same seed, whoever else is drawn."""
+    """Person `number` of a hospital: the same for the same seed, whichever other people are drawn."""
     rng = np.random.default_rng(derive(seed, hospital.name, "person", number))
 
     def normal(mean: float, spread: float) -> float:
