@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 LOGGER = logging.getLogger("bench.progress")
 
@@ -32,3 +33,16 @@ class Forwarder(logging.Handler):
             self._send(str(args[0]), args[1], args[2])
         else:
             self._send(record.getMessage(), 0, 0)
+
+
+@contextmanager
+def told(send: Callable[[str, int, int], None]) -> Iterator[None]:
+    """What is said within the block goes to `send`, as with `Forwarder`."""
+    handler, level = Forwarder(send), LOGGER.level
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(level)

@@ -35,3 +35,10 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def attacks_take_one_thread(request: pytest.FixtureRequest) -> None:
+    """Networks and matrices of attack tests are small."""
+    if "attacks" in request.path.parts:
+        request.getfixturevalue("one_thread")

@@ -14,7 +14,7 @@ def test_every_file_that_is_no_code_is_installed() -> None:
     packages = [pattern.removesuffix("*") for pattern in setup["packages"]["find"]["include"]]
     files = [path for name in packages for path in (ROOT / name).rglob("*") if path.is_file()]
     named = {path for name, patterns in data.items() for pattern in patterns for path in (ROOT / name).glob(pattern)}
-    assert {path for path in files if path.suffix not in (".py", ".pyc")} == named
+    assert {path for path in files if path.suffix != ".py" and path.parent.name != "__pycache__"} == named
 
 
 def test_every_folder_of_code_is_a_package() -> None:

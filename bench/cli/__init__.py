@@ -231,7 +231,3 @@ def _share(text: str) -> float:
     if not value < 1:
         raise argparse.ArgumentTypeError(f"expected a number between 0 and 1, got {text!r}")
     return value
-
-
-if __name__ == "__main__":
-    sys.exit(main())

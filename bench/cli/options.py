@@ -21,7 +21,7 @@ from bench.cli import SUITES
 from bench.data.roots import resolve
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
-from bench.plugins.option import given_flags, options
+from bench.plugins.option import expected, given_flags, options
 from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, parse, text
 from bench.results.results import Results
 from bench.runs.run_spec import RunSpec, Written
@@ -83,7 +83,7 @@ def run_spec(parsed: argparse.Namespace) -> RunSpec:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"option {where}: {first['msg']}, got {first['input']!r}") from error
+        raise UsageError(f"option {where}: {expected(first)}") from error
     choices = _choices(told)
     first_choice, preset = choices[0], choices[0].preset
     attacks = told.get("attacks", "all")

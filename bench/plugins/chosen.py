@@ -24,12 +24,14 @@ class Chosen(Generic[P]):
         spec: Parameters sorted, those at their defaults left out.
         preset: It is sized for.
         plugin: What was built.
+        written: The spec as the user wrote it.
     """
 
     group: Group
     spec: PluginSpec
     preset: str
     plugin: P = field(compare=False, repr=False)
+    written: PluginSpec = field(compare=False, repr=False)
 
     def __str__(self) -> str:
         return str(self.spec)
@@ -92,5 +94,6 @@ def choose(group: Group, written: str | PluginSpec, preset: str) -> Chosen[Any]:
     Raises:
         UsageError: As `registry.build`.
     """
-    spec = registry.canonical(group, parse(written) if isinstance(written, str) else written, preset)
-    return Chosen(group, spec, preset, registry.build(group, spec, preset))
+    given = parse(written) if isinstance(written, str) else written
+    spec = registry.canonical(group, given, preset)
+    return Chosen(group, spec, preset, registry.build(group, spec, preset), given)

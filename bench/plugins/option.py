@@ -36,6 +36,8 @@ class Option:
         usual: What a missing value stands for, where that is no field's default.
         confidential: What is written never enters a record, a page or a log.
         draws: It sizes or draws the rows: rows that differ in nothing else come from one collection.
+        covered: What it does to released rows is in their fingerprints or counts, or it does nothing to them. What an
+            option is set to that is not covered is part of every content key.
     """
 
     help: str
@@ -47,6 +49,7 @@ class Option:
     usual: Value = None
     confidential: bool = False
     draws: bool = False
+    covered: bool = False
 
 
 def option(kind: Any, help: str, *, default: Any = MISSING, **rest: Any) -> Any:
@@ -90,7 +93,12 @@ def _read(kind: Any, text: str) -> object:
     try:
         return TypeAdapter(kind).validate_python(text, strict=False)
     except ValidationError as error:
-        raise argparse.ArgumentTypeError(f"{error.errors()[0]['msg']}, got {text!r}") from error
+        raise argparse.ArgumentTypeError(expected(error.errors()[0])) from error
+
+
+def expected(error: Mapping[str, Any]) -> str:
+    """What pydantic says of a value, in the words of this project: expected ..., got ..."""
+    return f"{error['msg']}, got {error['input']!r}".replace("Input should be", "expected")
 
 
 def given_flags(parsed: argparse.Namespace, cls: type) -> dict[str, object]:

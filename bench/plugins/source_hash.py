@@ -27,7 +27,7 @@ SILENT = (
     "bench.workbench.cell", "bench.workbench.choice", "bench.workbench.inputs", "bench.workbench.machine",
     "bench.workbench.place",
     # How rows are prepared and read: their fingerprints are in every key.
-    "bench.data.prepare", "bench.data.prepared", "bench.features.space", "bench.workbench.open_data",
+    "bench.data.prepare", "bench.data.prepared", "bench.features.space",
 )  # fmt: skip
 SAID = frozenset({"stage", "report"})  # what they are given is shown while a job runs, and nowhere else
 UNJUDGED = frozenset({"pictures", "samples"})  # methods of an evaluator that no figure comes from
@@ -168,7 +168,8 @@ class _Meaning(ast.NodeTransformer):
         return cast(ast.AST, _Wordless().visit(node))
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        node.body = [each for each in node.body if not _is_shown(each)]
+        judged = any(isinstance(each, ast.AnnAssign) and ast.unparse(each.target) == "evidence" for each in node.body)
+        node.body = [each for each in node.body if not _is_shown(each, evaluator=judged)]
         return self.generic_visit(node)
 
 
@@ -182,9 +183,9 @@ class _Wordless(ast.NodeTransformer):
         return ast.Constant("")
 
 
-def _is_shown(statement: ast.stmt) -> bool:
+def _is_shown(statement: ast.stmt, *, evaluator: bool) -> bool:
     """Whether it says how something is shown: an evaluator's pictures, a metric's `column = Column(...)`."""
     if isinstance(statement, ast.FunctionDef):
-        return statement.name in UNJUDGED
+        return evaluator and statement.name in UNJUDGED
     value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
     return isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] == "Column"

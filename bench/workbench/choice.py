@@ -40,31 +40,36 @@ class Choice:
     """
 
     dataset: Chosen[Source] = option(
-        str, "a data set (default: synth-cxr)", metavar="NAME", many="datasets", group="datasets", usual="synth-cxr"
-    )
+        str, "a data set (default: synth-cxr)", metavar="NAME", many="datasets", group="datasets", usual="synth-cxr",
+        covered=True,
+    )  # fmt: skip
     public: Chosen[Source] | None = option(
-        str, "public data set in place of the one the data set names", default=None, metavar="NAME", group="datasets"
+        str, "public data set in place of the one the data set names", default=None, metavar="NAME", group="datasets",
+        covered=True,
+    )  # fmt: skip
+    size: int | None = option(Count, "side images are resized to", default=None, metavar="PIXELS", covered=True)
+    skip_corrupt: bool = option(
+        bool, "leave unreadable images out and count them in the record", default=False, covered=True
     )
-    size: int | None = option(Count, "side images are resized to", default=None, metavar="PIXELS")
-    skip_corrupt: bool = option(bool, "leave unreadable images out and count them in the record", default=False)
     preset: str = option(
-        str, f"how large a run is: {', '.join(PRESETS)} (default: quick)", default="quick", metavar="NAME", draws=True
-    )
+        str, f"how large a run is: {', '.join(PRESETS)} (default: quick)", default="quick", metavar="NAME", draws=True,
+        covered=True,
+    )  # fmt: skip
     seed: int = option(int, "a seed; one cell each (default: 0)", default=0, metavar="N", many="seeds", draws=True)
     limit: int | None = option(
         Count, "at most so many private images; kept off leaderboards", default=None, metavar="N", draws=True
     )
     features: Chosen[Extractor] | None = option(
         str, "turn images into vectors first: pixels, eigenspace, public-cnn, timm:MODEL", default=None,
-        metavar="NAME", group="features",
+        metavar="NAME", group="features", covered=True,
     )  # fmt: skip
     scored_in: Chosen[Extractor] | None = option(
         str, "methods get images; linear probes and figures on sets read them so", default=None, metavar="NAME",
-        group="features",
+        group="features", covered=True,
     )  # fmt: skip
     weights: str | None = option(
         str, "weights of the extractor, as safetensors or a state dict", default=None, metavar="FILE",
-        confidential=True,
+        confidential=True, covered=True,
     )  # fmt: skip
     balance: bool | None = option(
         bool, "withhold surplus labels, as Syfer does (default: not with --features)", default=None
@@ -141,6 +146,13 @@ class Choice:
     def shown(self) -> dict[str, Value]:
         """Every option as a record shows it; a word in capitals stands for what is confidential."""
         return {name: _plain(getattr(self, name), lambda chosen: chosen.shown) for name in options(type(self))}
+
+    def keyed(self) -> dict[str, Value]:
+        """The options that content keys hold, for nothing else in a key says what they did to the rows."""
+        told = {
+            name: _plain(getattr(self, name), str) for name, known in options(type(self)).items() if not known.covered
+        }
+        return {**told, "balance": self.balanced}
 
     def identity(self) -> dict[str, Value]:
         """What tells it from other choices, wherever the files of an extractor lie; defaults are left out."""

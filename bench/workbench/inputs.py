@@ -58,10 +58,8 @@ def fit_inputs(cell: Cell, data: DatasetRecord) -> dict[str, JsonValue]:
 
 def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str, JsonValue]:
     features = {} if data.features is None else {"features": data.features.fingerprint}
-    balanced = {} if cell.choice.balanced else {"balanced": False}
     return {
         **features,
-        **balanced,
         "protocol": PROTOCOL,
         "method": method.name,
         "method parameters": cast(dict[str, JsonValue], parameters(method)),
@@ -69,9 +67,8 @@ def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str,
         "data": data.fingerprint,
         "public data": data.public_fingerprint,
         "rows": cast(dict[str, JsonValue], data.rows),
-        "splits code": modules_hash(ROOMS / "data" / "scorable.py"),  # and what it imports: the splits
-        "seed": cell.choice.seed,
-        "limit": cell.choice.limit,
+        "splits code": modules_hash(ROOMS / "workbench" / "open_data.py"),
+        "choice": cast(dict[str, JsonValue], cell.choice.keyed()),
         "device": cell.device,
         "torch": version("torch"),
     }

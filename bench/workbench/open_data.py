@@ -14,7 +14,7 @@ from bench.data.scorable import scorable
 from bench.data.splits import Splits, split
 from bench.features.space import Space, digest, open_space, read_splits
 from bench.plugins.chosen import choose
-from bench.plugins.spec import parameters
+from bench.plugins.spec import parameters, parse
 from bench.progress import report, stage
 from bench.results.records import DatasetRecord
 from bench.seeds import derive
@@ -33,9 +33,12 @@ def open_data(
     preset = PRESETS[choice.preset]
     source = choice.dataset.plugin
     private = _prepared(source, choice, place, workers)
-    chosen = choice.public or choose("datasets", source.public, choice.preset)
-    own = chosen.name == source.name and chosen.spec.argument is None
-    public = None if own else _prepared(chosen.plugin, choice, place, workers)
+    beside = parse(source.public) if choice.public is None else choice.public.spec
+    if beside.name == source.name and beside.argument is None:  # some of its own people are set aside
+        public = None
+    else:
+        chosen = choice.public or choose("datasets", beside, choice.preset)
+        public = _prepared(chosen.plugin, choice, place, workers)
     if public is not None and public.samples.shape[1:] != private.samples.shape[1:]:
         raise DataError(
             f"{private.name} has rows of shape {private.samples.shape[1:]}, its public set {public.name} of shape "

@@ -32,7 +32,7 @@ def test_the_references_are_one_method_of_either_role() -> None:
 def test_all_attacks_come_with_their_controls() -> None:
     found = spec("--attacks", "all")
     assert set(spec()) == set(found) == {"dp-simple", "identity", "noise"}
-    assert all(name.startswith("attack-") for method in ("identity", "noise") for name in found[method])
+    assert all(name.startswith("reidentification-") for method in ("identity", "noise") for name in found[method])
     assert set(spec("--no-controls")) == {"dp-simple"}
 
 

@@ -217,4 +217,4 @@ def test_data_that_may_not_be_shared_are_released_for_the_owner_s_eyes(tmp_path,
 
 def test_one_release_is_of_one_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert release(tmp_path, "--method", "blur", "--method", "mosaic") == 2
-    assert "got 1 data sets, 2 methods, 1 seeds" in capsys.readouterr().err
+    assert "got 2 methods, 1 choices of data set and seed" in capsys.readouterr().err

@@ -99,14 +99,11 @@ def test_identity_shows_what_raw_images_show_and_noise_shows_nothing(tmp_path: P
     assert len(list((tmp_path / "results" / "artefacts" / "detectors").glob("*/manifest.json"))) == len(MARKS)
 
 
-def test_a_picture_is_drawn_only_of_what_may_be_shared(tmp_path: Path) -> None:
+def test_a_picture_shows_the_marks_before_and_after(tmp_path: Path) -> None:
     bench = workbench("identity", tmp_path)
     bench = replace(bench, public=bench.public.take(torch.arange(40)), private=bench.private.take(torch.arange(40)))
-    closed = replace(bench, record=bench.record.model_copy(update={"shareable": False}))
-    found = Probes().measure(bench)
-    assert found.picture is not None
-    assert found.picture.startswith(b"\x89PNG")
-    assert Probes().measure(closed).picture is None
+    (picture,) = Probes().pictures(bench, Probes().measure(bench)).values()
+    assert picture.png.startswith(b"\x89PNG")
 
 
 def test_tables_and_rows_without_an_original_are_not_applicable(tmp_path: Path) -> None:

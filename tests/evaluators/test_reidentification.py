@@ -325,7 +325,7 @@ def test_few_guesses_among_few_rows_do_not_hide_a_task_that_was_broken() -> None
     lucky = Score(60.0, None, None, 30, null=30.0, p=0.0001)
     score = judge(cast(Any, Given()), cast(Any, {"small": small, "large": large, "lucky": lucky}))
     assert (score.value, score.p) == (40.0, pytest.approx(0.0003))
-    assert score.note.startswith("worst of 3 tasks: large")
+    assert score.note.startswith("worst of 3 findings: large")
 
 
 def test_the_level_of_people_is_held_against_exchanged_people(bench: Callable[..., Workbench]) -> None:

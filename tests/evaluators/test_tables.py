@@ -48,4 +48,4 @@ def test_images_have_no_columns_and_the_record_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_each_metric_is_taken_by_the_tables_evaluator(metric: str) -> None:
-    assert [found.kind for found in evaluators((), (metric,), "smoke")] == ["tables"]
+    assert [found.kind for found in evaluators((), (metric,))] == ["tables"]

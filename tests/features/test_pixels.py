@@ -16,7 +16,7 @@ def test_a_vector_is_the_image_row_by_row() -> None:
 
 
 def test_tables_are_refused() -> None:
-    with pytest.raises(NotApplicable, match="the rows of a table are vectors already"):
+    with pytest.raises(NotApplicable, match="the rows of made are vectors already"):
         Pixels().fit(table(), 0)
 
 

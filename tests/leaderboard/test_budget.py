@@ -10,10 +10,10 @@ from leaderboard.board import rows
 from leaderboard.budget import budget_plot, curves
 
 
-def point(method: str, epsilon: float | None, value: float, **fixed: str) -> Record:
+def point(method: str, epsilon: float | None, value: float, *, seed: int = 0, **fixed: str) -> Record:
     return record(
         method, "utility", {"utility-auc": utility(value)}, kind="utility", claim=claim(epsilon),
-        parameters={"epsilon": epsilon, **fixed},
+        parameters={"epsilon": epsilon, **fixed}, seed=seed,
     )  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def test_one_budget_measured_twice_has_two_points() -> None:
 
 def test_curves_of_two_seeds_are_told_apart() -> None:
     found = [
-        point("cadp", epsilon, 0.7).model_copy(update={"seed": seed, "cell": f"{epsilon} {seed}"})
+        point("cadp", epsilon, 0.7, seed=seed).model_copy(update={"cell": f"{epsilon} {seed}"})
         for epsilon in (1.0, 2.0) for seed in (0, 1)
     ]  # fmt: skip
     assert [curve.label for curve in curves(rows(found), "utility-auc")[0]] == ["cadp seed 0", "cadp seed 1"]

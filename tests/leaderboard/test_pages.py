@@ -5,17 +5,19 @@ import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
-from made.board_records import auc, claim, dataset, guesswork, metric, record, score, utility
+from made.board_records import auc, claim, dataset, guesswork, metric, plugin, record, score, utility
 
-from bench.plugins.spec import parse
+from bench.plugins.option import options
 from bench.results.records import FeatureRecord, Record, json_schema
 from bench.results.results import Results
+from bench.workbench.choice import Choice
 from leaderboard.board import rows
 from leaderboard.pages import Intake, build, command, render
 
-Write = Callable[..., Path]
+Write = Callable[..., Results]
 EVIL = "<script>alert(1)</script>"
 
 
@@ -45,7 +47,7 @@ def some() -> list[Record]:
 def site(write_once: Write) -> Path:
     """The pages of some records, for tests that only read them."""
     results = write_once(*some())
-    return build(Results(results), results.with_name("site")).parent
+    return build(results, results.root.with_name("site")).parent
 
 
 def files(site: Path) -> dict[str, bytes]:
@@ -76,9 +78,7 @@ def parsed(page: Path) -> Links:
 
 def test_the_same_records_give_the_same_bytes(write: Write, tmp_path: Path) -> None:
     results = write(*some())
-    assert files(build(Results(results), tmp_path / "a").parent) == files(
-        build(Results(results), tmp_path / "b").parent
-    )
+    assert files(build(results, tmp_path / "a").parent) == files(build(results, tmp_path / "b").parent)
 
 
 def test_every_link_leads_to_a_file_or_an_anchor_of_the_site(site: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_figure_at_chance_is_marked(write: Write, tmp_path: Path) -> None:
 
 def test_a_rung_without_guesswork_is_shown_by_its_state(write: Write, tmp_path: Path) -> None:
     results = write(record("identity", scores={"reid-auc": auc(0.9)}), record("identity", "slow", status="timed-out"))
-    text = build(Results(results), tmp_path / "site").read_text(encoding="utf-8")
+    text = build(results, tmp_path / "site").read_text(encoding="utf-8")
     reach = text[text.index('id="reach"') : text.index('id="how-to-read"')]
     assert "dented" in reach
     assert "failed" in reach
@@ -128,10 +128,10 @@ def test_no_method_is_called_private(site: Path) -> None:
 
 def test_limited_records_are_counted_and_broken_files_named_without_their_folder(write: Write, tmp_path: Path) -> None:
     results = write(*some(), record("limited-one", limit=5))
-    broken = results / "cells" / "synth-cxr" / "secret-folder" / "torn.json"
+    broken = results.root / "cells" / "synth-cxr" / "secret-folder" / "torn.json"
     broken.parent.mkdir()
     broken.write_text("{")
-    text = build(Results(results), tmp_path / "site").read_text(encoding="utf-8")
+    text = build(results, tmp_path / "site").read_text(encoding="utf-8")
     assert "<strong>1 record</strong> made with <code>--limit</code>" in text
     assert "<code>torn.json</code>" in text
     assert "limited-one" not in text
@@ -167,12 +167,12 @@ def test_no_method_name_writes_outside_the_site(write: Write, tmp_path: Path, na
 
 def test_a_rebuild_removes_its_own_stale_pages_and_nothing_else(write: Write, tmp_path: Path) -> None:
     results = write(*some())
-    site = build(Results(results), tmp_path / "site").parent
+    site = build(results, tmp_path / "site").parent
     (site / "CNAME").write_text("example.org")
-    for path in (results / "cells").rglob("*.json"):
+    for path in (results.root / "cells").rglob("*.json"):
         if "syfer" in path.read_text():
             path.unlink()
-    build(Results(results), site)
+    build(results, site)
     assert not (site / "methods" / "syfer.html").exists()
     assert (site / "methods" / "noise.html").exists()
     assert (site / "CNAME").exists()
@@ -195,12 +195,12 @@ def test_the_downloads_stand_beside_the_index(site: Path) -> None:
 
 def test_an_empty_results_folder_gives_a_page_that_says_so(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
-    assert "No results yet" in build(tmp_path / "results", tmp_path / "site").read_text(encoding="utf-8")
+    assert "No results yet" in build(Results(tmp_path / "results"), tmp_path / "site").read_text(encoding="utf-8")
 
 
 def test_a_missing_results_folder_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(NotADirectoryError, match=r"expected a results folder.*bench run"):
-        build(tmp_path / "nowhere", tmp_path / "site")
+        build(Results(tmp_path / "nowhere"), tmp_path / "site")
 
 
 @pytest.mark.parametrize(
@@ -212,14 +212,15 @@ def test_the_command_names_the_extractor(name: str, field: str, option: str) -> 
         name="eigenspace", parameters={"components": 64}, source="s", code="c", origin="veil-bench", stamp="",
         dimensions=64, fingerprint="f00d<f00d", notes={"explained variance": 0.9},
     )  # fmt: skip
-    data = dataset(name, **{field: reader}, balanced=field != "features")
+    data = dataset(name, **{field: reader})
+    told: dict[str, Any] = {"dataset": data, field: "eigenspace", "cell": "d/one"}
     distance = {"nearest-neighbour-distance": score(4.0, 3.9, 4.1, better="higher")}
     made = (
-        record("cvae", "linear-probe", {"linear-probe-auc": utility(0.9)}, dataset=data, kind="linear-probe"),
-        record("cvae", "sets", distance, dataset=data, kind="sets"),
+        record("cvae", "linear-probe", {"linear-probe-auc": utility(0.9)}, kind="linear-probe", **told),
+        record("cvae", "sets", distance, kind="sets", **told),
     )
     (row,) = rows(made)
-    assert command(row) == f"bench run --method cvae --dataset d {option} eigenspace --preset quick --seed 0"
+    assert f" {option} eigenspace " in command(row)
     page = render(Intake(made, {}, 0, ()))["index.html"]
     assert "f00d&lt;f00d" in page
     assert "explained variance 0.9" in page
@@ -227,12 +228,18 @@ def test_the_command_names_the_extractor(name: str, field: str, option: str) -> 
 
 
 def test_the_command_repeats_the_row_through_a_shell() -> None:
-    data = dataset("medmnist", parameters={"flag": "pneumoniamnist"})
-    row = rows([record(parameters={"scale": 20.0}, dataset=data, preset="paper", seed=3)])[0]
+    """Public set, size and what was left out, attacks and metrics: a row of other choices prints another command."""
+    written = plugin("dp-simple", {"scale": 20.0}).model_copy(update={"written": "dp-simple[scale=20.0]"})
+    chosen = {"dataset": "medmnist:pneumoniamnist", "public": "nih", "size": 32, "skip_corrupt": True, "balance": False}
+    chosen = {**dict.fromkeys(options(Choice)), **chosen, "preset": "paper", "seed": 3}
+    told = {"method": written, "choice": chosen, "cell": "m/one"}
+    made = [record(scores={"reid-auc": auc(0.9)}), record(evaluator="utility", kind="utility")]
+    (row,) = rows([one.model_copy(update=told) for one in made])
     assert command(row) == (
-        "bench run --method 'dp-simple[scale=20.0]' --dataset 'medmnist[flag=pneumoniamnist]' --preset paper --seed 3"
+        "bench run --method 'dp-simple[scale=20.0]' --dataset medmnist:pneumoniamnist --public nih --size 32 "
+        "--skip-corrupt --preset paper --seed 3 --no-balance --attack contrastive --metric guesswork "
+        "--metric patient-guesswork --metric patient-reid-auc --metric reid-auc --metric top-1 --metric utility-auc"
     )
-    assert parse(row.label).parameters == (("scale", "20.0"),)
 
 
 def test_a_metric_from_outside_is_shown_and_explained_in_its_own_words(write: Write, tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_a_control_that_failed_elsewhere_does_not_hide_one_that_ran() -> None:
 
 def test_limited_runs_are_no_steps_on_the_ladder() -> None:
     small = record("identity", scores=pairs(1, 1.0, 0.0), limit=20)
-    row = rows([small.model_copy(update={"limit": None})], pool=[small])[0]
+    row = rows([record("identity", scores=pairs(1, 1.0, 0.0), cell=small.cell)], pool=[small])[0]
     assert {rung.state for rung in row.panel.members[0].rungs} == {"not measured"}
 
 

@@ -198,6 +198,7 @@ def run(value):
 
 class Mine:
     column = Column("Twice", "Doubles.")
+    evidence: type = int
 
     def pictures(self, bench):
         return draw(bench)

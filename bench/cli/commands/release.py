@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import logging
 import os
 import secrets
 import shutil
@@ -40,7 +39,7 @@ from safetensors.torch import save
 from bench.cli.options import place, run_spec
 from bench.contract.seal import ContractError, check, seal
 from bench.plugins.spec import UsageError
-from bench.progress import LOGGER, Forwarder, stage
+from bench.progress import stage, told
 from bench.results.records import claim_record
 from bench.runs.plan import cells
 from bench.types import NotApplicable, Release, State
@@ -216,14 +215,7 @@ def _progress() -> Iterator[None]:
     """What is said within the block is shown on standard error."""
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("open", total=None)
-        handler = Forwarder(
+        with told(
             lambda name, done, total: progress.update(task, description=name, completed=done, total=total or None)
-        )
-        level = LOGGER.level
-        LOGGER.addHandler(handler)
-        LOGGER.setLevel(logging.INFO)
-        try:
+        ):
             yield
-        finally:
-            LOGGER.removeHandler(handler)
-            LOGGER.setLevel(level)

@@ -58,7 +58,7 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
 
 def _print_table(summary: Summary, where: Place) -> None:
     # The board refuses limited runs; the person who asked for one still wants to see it.
-    shown = [record.model_copy(update={"limit": None}) for record in summary.records]
+    shown = [record.model_copy(update={"choice": {**record.choice, "limit": None}}) for record in summary.records]
     pool = [found for _, found in where.results.records() if isinstance(found, Record)]
     board = rows(shown, {record.cell: record.cell.partition("/")[0] for record in shown}, pool)
     # Panels speak of every attack that is on record; controls that ran now change those of other cells too.

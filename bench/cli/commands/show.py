@@ -7,7 +7,6 @@ Schemes come from the store that `bench run` fills, or are fitted and left there
 from __future__ import annotations
 
 import argparse
-import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from bench.pictures.scatter import Cloud, scatter_sheet
 from bench.pictures.sheets import Rows, Strip, findings_of, image_sheet, table_sheet
 from bench.pictures.strips import stands
 from bench.plugins.spec import PluginSpec, UsageError, parse
-from bench.progress import LOGGER, Forwarder
+from bench.progress import told
 from bench.runs.backend import Outcome
 from bench.runs.display import Display
 from bench.runs.plan import cells
@@ -47,7 +46,7 @@ def main(options: argparse.Namespace) -> int:
         raise UsageError(f"--out must be a .png file in a folder that is there, got {out}")
     if len(spec.choices) != 1:
         raise UsageError(f"one picture shows one data set and one seed: got {len(spec.choices)} choices of both")
-    chosen = [(_title(method.spec), cells(replace(spec, methods=(method,)))[0]) for method in spec.methods]
+    chosen = [(_title(method.written), cells(replace(spec, methods=(method,)))[0]) for method in spec.methods]
     with Display() as display:
         display.expect(len(chosen))
         shown = []
@@ -174,13 +173,7 @@ def spread(data: Dataset, count: int | None) -> Tensor:
 @contextmanager
 def _progress(display: Display, name: str) -> Iterator[None]:
     """What is said within the block becomes the display's job of that name."""
-    handler = Forwarder(lambda stage, done, total: display.progress(name, stage, done, total))
-    start, level = time.perf_counter(), LOGGER.level
-    LOGGER.addHandler(handler)
-    LOGGER.setLevel(logging.INFO)
-    try:
+    start = time.perf_counter()
+    with told(lambda stage, done, total: display.progress(name, stage, done, total)):
         yield
-    finally:
-        LOGGER.removeHandler(handler)
-        LOGGER.setLevel(level)
     display.finished(name, Outcome("ok", None, None, None, time.perf_counter() - start))
