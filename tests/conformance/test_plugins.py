@@ -21,7 +21,6 @@ GIVEN = {
     # The contract says nothing about how many rows there are or how well something was learned.
     **{name: f"{name}[images=24]" for name in ("synth-cxr", "synth-nih", "synth-mimic")},
     **{name: f"{name}[epochs=2]" for name in ("cvae", "over-fitted-cvae")},
-    "public-cnn": "public-cnn[width=2]",
 }
 
 BAD = '''

@@ -11,7 +11,8 @@ from bench.features.public_cnn import PublicCNN
 from bench.seeds import generator
 from bench.types import Dataset, NotApplicable
 
-SMALL = PublicCNN(width=4, epochs=6, batch=8, learning_rate=0.01)
+# Not narrower: float32 convolutions of 2 or 4 channels by oneDNN's AVX2 kernels have been seen to corrupt memory.
+SMALL = PublicCNN(width=8, epochs=6, batch=8, learning_rate=0.01)
 
 
 def striped(rows: int, seed: int) -> Dataset:
@@ -29,7 +30,7 @@ def nearer_their_own_mean(embedding: Embedding, public: Dataset, fresh: Dataset)
     """How many fresh images lie nearer the mean public vector of their own label than that of the other."""
     with torch.no_grad():
         learned, seen = embedding.embed(public.samples), embedding.embed(fresh.samples)
-    assert seen.shape == (len(fresh), 32)
+    assert seen.shape == (len(fresh), 64)
     means = torch.stack([learned[public.labels[:, 0] == value].mean(dim=0) for value in (0, 1)])
     return int((torch.cdist(seen, means).argmin(dim=1) == fresh.labels[:, 0].long()).sum())
 
@@ -56,7 +57,7 @@ def test_training_leaves_the_global_random_numbers_alone() -> None:
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    PublicCNN(width=4, epochs=1, batch=8).fit(images(), 0)
+    replace(SMALL, epochs=1).fit(images(), 0)
     assert torch.equal(torch.rand(1), expected)
 
 
