@@ -21,8 +21,8 @@ class PairLevel:
         links: (p, 2) int64 of the first key's whole release: raw row, released row.
         whole: By key, on the whole grid, the true links of people who can be exchanged; empty where nobody counted it.
         permuted: By key, then by set: the same counts with people exchanged at random
-            (`bench.pairs.people.exchanged_links` gives both). What chance gives where a person's images score alike: scores that are drawn independently are
-            no null for them. Where there are none, that null is the one used.
+            (`bench.pairs.people.exchanged_links` gives both). What chance gives where a person's images score alike:
+            scores that are drawn independently are no null for them. Where there are none, that null is the one used.
         full: By key, on the whole grid, all true links; empty where nobody counted them.
     """
 
