@@ -6,6 +6,7 @@ Every evaluator sees the same sealed releases. Attacks are handed Eve's view; li
 from __future__ import annotations
 
 import math
+import re
 import time
 import traceback
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from typing import cast
 import torch
 from pydantic import JsonValue
 
+from bench.contract.seal import ContractError
 from bench.plugins import registry
 from bench.progress import stage
 from bench.results.records import ClaimRecord, DatasetRecord, ScoreRecord, claim_record, score_record
@@ -121,7 +123,7 @@ def evaluate_task(argument: object) -> Evaluation:
     if bench.record.shareable:
         stage("draw")
         try:
-            pictures = evaluator.pictures(bench, found)
+            pictures = _checked(evaluator.pictures(bench, found))
         except Exception:  # a picture that fails takes no figure with it; the log says why
             traceback.print_exc()
     seconds = {"open": opened, **found.seconds, "total": time.perf_counter() - start}
@@ -129,6 +131,16 @@ def evaluate_task(argument: object) -> Evaluation:
         scores, without, broken, found.threat_model, _printable(found.details), seconds, hardware(bench.device),
         pictures,
     )  # fmt: skip
+
+
+def _checked(pictures: Mapping[str, Picture]) -> Mapping[str, Picture]:
+    """The same. Raises ContractError for a name that is no part of a file's name, or for what is no PNG."""
+    for name, picture in pictures.items():
+        if re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name) is None:
+            raise ContractError(f"the name of a picture must be of a-z, 0-9 and single hyphens, got {name!r}")
+        if not picture.png.startswith(b"\x89PNG"):
+            raise ContractError(f"picture {name} must be a PNG, got {picture.png[:8]!r}")
+    return pictures
 
 
 def _printable(notes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
