@@ -57,7 +57,11 @@ class Chosen(Generic[P]):
     @property
     def shown(self) -> str:
         """As a record shows it, and a command repeats it: PARAMETER in capitals stands for what is confidential."""
-        return self._without({name: name.upper() for name in self._confidential}).shown
+        return self.shown_but()
+
+    def shown_but(self, *left_out: str) -> str:
+        """The same without some confidential parameters, which another option gives."""
+        return self._without({name: name.upper() for name in self._confidential - {*left_out}}).shown
 
     @property
     def _confidential(self) -> frozenset[str]:

@@ -15,7 +15,17 @@ from types import ModuleType
 from typing import get_type_hints
 
 from bench.plugins.groups import Group
-from bench.plugins.spec import PluginSpec, UsageError, construct, did_you_mean, holds_plugin, parameters, parse, text
+from bench.plugins.spec import (
+    PluginSpec,
+    UsageError,
+    construct,
+    did_you_mean,
+    holds_plugin,
+    is_required,
+    parameters,
+    parse,
+    text,
+)
 from bench.types import Attack, Evaluator, Extractor, Method, Metric, Parameter, Source, column_of
 
 KINDS: Mapping[Group, tuple[type, str]] = {
@@ -95,6 +105,8 @@ def inspect(entry: Entry) -> Entry:
         found = _import(entry.target)
         if entry.group == "metrics":
             column_of(found)  # without one no record could say what the figure is
+        if (name := getattr(found, "name", entry.name)) != entry.name:
+            raise ValueError(f"it is registered as {entry.name!r}, and its class calls itself {name!r}")
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]
         reason = f"needs the package {missing!r}, which is not installed"
@@ -110,13 +122,37 @@ def working(group: Group) -> list[str]:
     return [name for name, entry in entries(group).items() if inspect(entry).error is None]
 
 
+def _placed(group: Group, spec: PluginSpec) -> PluginSpec:
+    """The same with its files by their full path, for plans are read again from other folders."""
+    cls = load(group, spec.name)
+    hidden, first = confidential(cls), first_parameter(cls)
+    parameters = tuple(
+        (name, _full(value) if name in hidden and isinstance(value, str) else value) for name, value in spec.parameters
+    )
+    argument = _full(spec.argument) if spec.argument is not None and first in hidden else spec.argument
+    return dataclasses.replace(spec, name=placed_name(spec.name), argument=argument, parameters=parameters)
+
+
+def placed_name(name: str) -> str:
+    """A plug-in's name, a file by its full path."""
+    path, colon, cls = name.rpartition(":")
+    return f"{Path(path).expanduser().resolve()}:{cls}" if ".py:" in name and colon else name
+
+
+def _full(path: str) -> str:
+    """The full path of what is there; anything else as written (a data set may lie under a data root)."""
+    found = Path(path).expanduser()
+    return str(found.resolve()) if found.exists() else path
+
+
 def canonical(group: Group, spec: PluginSpec, preset: str) -> PluginSpec:
     """The same plug-in written in one way only: parameters sorted, those at their defaults left out.
 
     Raises:
         UsageError: As `build`.
     """
-    usual = parameters(build(group, PluginSpec(spec.name, spec.argument), preset)) if spec.parameters else {}
+    spec = _placed(group, spec)
+    usual, asked = (_usual(group, spec, preset) if spec.parameters else {}), dict(spec.parameters)
     chosen = parameters(build(group, spec, preset))
     inner = _inner(load(group, spec.name))
     written = {name: str(canonical(inner[name], parse(str(value)), preset)) for name, value in spec.parameters
@@ -124,9 +160,16 @@ def canonical(group: Group, spec: PluginSpec, preset: str) -> PluginSpec:
     given = tuple(
         (name, written.get(name, text(value)))
         for name, value in sorted(chosen.items())
-        if value != usual.get(name, value)
+        if (value != usual[name] if name in usual else name in asked)
     )
     return PluginSpec(spec.name, spec.argument, given)
+
+
+def _usual(group: Group, spec: PluginSpec, preset: str) -> Mapping[str, Parameter]:
+    """The parameters of a plug-in that was given its argument alone; nothing where it needs more than that."""
+    cls, given = load(group, spec.name), {name for name, _ in spec.parameters}
+    needed = {field.name for field in dataclasses.fields(cls) if field.init and is_required(field)}
+    return {} if given & needed else parameters(build(group, PluginSpec(spec.name, spec.argument), preset))
 
 
 def build(group: Group, spec: PluginSpec, preset: str) -> object:

@@ -136,7 +136,7 @@ def construct(
             values[key] = nested(hints[key], str(value))
         else:
             values[key] = _convert(value, hints[key], f"{spec.name}[{key}]") if key in given else value
-    required = [field.name for field in dataclasses.fields(cls) if field.init and _required(field)]
+    required = [field.name for field in dataclasses.fields(cls) if field.init and is_required(field)]
     if missing := [name for name in required if name not in values]:
         first = f"; write {spec.name}:{missing[0].upper()}" if missing[0] == names[0] else ""
         raise UsageError(f"{spec.name} needs {', '.join(missing)}{first}")
@@ -146,7 +146,8 @@ def construct(
         raise UsageError(f"{spec}: {error}") from error
 
 
-def _required(field: dataclasses.Field[object]) -> bool:
+def is_required(field: dataclasses.Field[object]) -> bool:
+    """Whether a field has no default."""
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 

@@ -21,6 +21,7 @@ class Job:
         timeout: Seconds before it is stopped.
         log: File that takes what the worker prints.
         alone: Run it while nothing else runs (timings).
+        number: Tells the jobs of a run apart, whatever they are called.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Job:
     timeout: float
     log: Path
     alone: bool = False
+    number: int = 0
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
@@ -11,7 +12,7 @@ from pydantic import JsonValue
 
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
-from bench.plugins.spec import UsageError
+from bench.plugins.spec import UsageError, parse
 from bench.results.records import DatasetRecord, Record, RecordError
 from bench.results.results import Results
 from bench.results.store import content_key
@@ -21,12 +22,12 @@ from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
 from bench.workbench.inputs import is_code, record_inputs
 
-Condition = Literal["done", "stale", "changed", "failed", "missing"]
+Condition = Literal["done", "stale", "changed", "unreadable", "failed", "missing"]
 RUNS: Mapping[Overwrite, frozenset[Condition]] = {
     "never": frozenset({"missing"}),
-    "failed": frozenset({"missing", "failed", "changed"}),
-    "stale": frozenset({"missing", "failed", "changed", "stale"}),
-    "always": frozenset({"missing", "failed", "changed", "stale", "done"}),
+    "failed": frozenset({"missing", "failed", "changed", "unreadable"}),
+    "stale": frozenset({"missing", "failed", "changed", "unreadable", "stale"}),
+    "always": frozenset({"missing", "failed", "changed", "unreadable", "stale", "done"}),
 }
 
 
@@ -36,7 +37,7 @@ class Standing:
 
     Args:
         state: "stale" where earlier code computed the record that is there; "changed" where it speaks of other data,
-            sizes, versions or metrics.
+            sizes, versions or metrics; "unreadable" where what is there is no record of this schema.
         reason: In words.
         record: What is there; None where nothing is, or nothing that can be read.
         planned: What to run: with the metrics that its record already holds beside those asked for.
@@ -88,9 +89,14 @@ def evaluators(attacks: Sequence[Chosen[Attack]], metrics: Sequence[str], more: 
 
 
 def work(spec: RunSpec) -> dict[Cell, list[Planned]]:
-    """Every cell of a run with its evaluators: those asked for, then the controls of the attacks."""
+    """Every cell of a run with its evaluators: those asked for, then the controls of the attacks.
+
+    Raises:
+        UsageError: Nothing to measure, or two plug-ins whose records would have one name.
+    """
     asked = evaluators(spec.attacks, spec.metrics, spec.evaluators)
     found = dict.fromkeys(cells(spec), asked)
+    _check_apart(list(found), asked)
     if not spec.controls:
         return found
     for kind in dict.fromkeys(planned.kind for planned in asked):
@@ -99,6 +105,16 @@ def work(spec: RunSpec) -> dict[Cell, list[Planned]]:
             for cell in cells(replace(spec, methods=controls(roles, spec.preset))):
                 found[cell] = list(dict.fromkeys([*found.get(cell, []), *attacking]))
     return found
+
+
+def _check_apart(found: Sequence[Cell], asked: Sequence[Planned]) -> None:
+    """Raise UsageError where two cells, or two evaluators of a cell, would write the same records."""
+    for what, names in (("methods", [cell.folder for cell in found]), ("evaluators", [each.name for each in asked])):
+        if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+            raise UsageError(f"two {what} would write the records {twice[0]}: rename one of them, or run it by itself")
+    for each in asked:
+        if re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", each.kind) is None:
+            raise UsageError(f"an evaluator's name must be of a-z, 0-9 and single hyphens, got {each.kind!r}")
 
 
 def controls(roles: tuple[Role, Role], preset: str) -> tuple[Chosen[Method], ...]:
@@ -116,8 +132,15 @@ def standing(results: Results, cell: Cell, planned: Planned, data: DatasetRecord
     except FileNotFoundError:
         return Standing("missing", "never ran", None, planned)
     except (RecordError, OSError) as error:
-        return Standing("changed", str(error), None, planned)
-    held = {name.removeprefix("metric ") for name in record.inputs if name.startswith("metric ") and ".py:" not in name}
+        return Standing("unreadable", str(error), None, planned)
+    # What a file's metric was measured by is known where it is asked for, and only there.
+    asked = {f"metric {parse(name).shown}" for name in planned.metrics}
+    held_inputs = {
+        name: value
+        for name, value in record.inputs.items()
+        if name in asked or not (name.startswith("metric ") and ".py:" in name)
+    }
+    held = {name.removeprefix("metric ") for name in held_inputs if name.startswith("metric ") and ".py:" not in name}
     whole = replace(planned, metrics=tuple(sorted({*planned.metrics, *held})))
     if record.status in ("failed", "timed-out"):
         return Standing("failed", f"{record.status} in {record.phase}: {record.reason}", record, whole)
@@ -128,11 +151,11 @@ def standing(results: Results, cell: Cell, planned: Planned, data: DatasetRecord
         inputs = record_inputs(cell, data, whole)
     except UsageError:  # a metric of an earlier run is no longer installed
         whole, inputs = planned, record_inputs(cell, data, planned)
-    if record.key == content_key(inputs):
+    if content_key(held_inputs) == content_key(inputs):
         return Standing(
             "done", record.status if record.status == "ok" else f"not applicable: {record.reason}", record, whole
         )
-    changes = _differences(record.inputs, inputs)
+    changes = _differences(held_inputs, inputs)
     state: Condition = "stale" if changes and all(only_code for _, only_code in changes) else "changed"
     reason = "changed since: " + ("; ".join(text for text, _ in changes) or "how content keys are made")
     return Standing(state, reason, record, whole)
@@ -170,24 +193,31 @@ def data_key(choice: Choice) -> str:
 def write_plan(results: Results, cell: Cell, planned: Sequence[Planned]) -> None:
     """Note what a cell consists of, adding to what was planned before."""
     text = results.plan(cell.folder)
-    known = [] if text is None else read_plan(text)[1]
-    content = {**cell.values(), "evaluators": [
-        {"evaluator": each.written, "attack": each.attack and str(each.attack), "metrics": list(each.metrics)}
-        for each in {each.name: each for each in [*known, *planned]}.values()
-    ]}  # fmt: skip
+    known = {} if text is None else {each["name"]: each for each in yaml.safe_load(text)["evaluators"]}
+    for each in planned:
+        attack = None if each.attack is None else str(each.attack)
+        known[each.name] = {"name": each.name, "evaluator": each.written, "attack": attack, "metrics": [*each.metrics]}
+    content = {**cell.values(), "evaluators": [*known.values()]}
     results.keep_plan(cell.folder, yaml.safe_dump(content, sort_keys=True))
 
 
-def read_plan(text: str) -> tuple[Cell, list[Planned]]:
-    """The cell and evaluators that `write_plan` noted."""
+def read_plan(text: str) -> tuple[Cell, dict[str, Planned | UsageError]]:
+    """The cell that `write_plan` noted, and its evaluators by name: one that cannot be had any more as the reason.
+
+    Raises:
+        UsageError: The cell's own method or data cannot be had any more.
+    """
     found = yaml.safe_load(text)
     cell = Cell.read(found)
-    planned = [
-        Planned(
-            each["evaluator"],
-            choose("attacks", each["attack"], cell.choice.preset) if each["attack"] else None,
-            tuple(each["metrics"]),
-        )
-        for each in found["evaluators"]
-    ]
+    planned: dict[str, Planned | UsageError] = {}
+    for each in found["evaluators"]:
+        try:
+            attack = choose("attacks", each["attack"], cell.choice.preset) if each["attack"] else None
+            made = Planned(each["evaluator"], attack, tuple(each["metrics"]))
+            registry.load("evaluators", made.written)
+            for metric in made.metrics:
+                registry.load("metrics", metric)
+            planned[each["name"]] = made
+        except UsageError as error:
+            planned[each["name"]] = error
     return cell, planned

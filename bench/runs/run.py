@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -18,7 +20,7 @@ from bench.results.records import DatasetRecord, MetricRecord, Record, metric_re
 from bench.results.store import content_key
 from bench.runs.backend import Backend, Job, Outcome
 from bench.runs.display import Display
-from bench.runs.plan import Standing, data_key, standing, to_run, work, write_plan
+from bench.runs.plan import Condition, Standing, data_key, standing, to_run, work, write_plan
 from bench.runs.run_spec import RunSpec
 from bench.runs.tasks import (
     NOTHING,
@@ -47,12 +49,12 @@ DATA_SECONDS = 24 * 3600.0  # decoding starts afresh after a stop, so a large se
 class Summary:
     """What a run came to: all records of its cells, and how many were computed now.
 
-    `stale` counts those that earlier code computed and that were kept; `unopened` names data that did not open.
+    `kept` counts by their condition those that were not computed now; `unopened` names data that did not open.
     """
 
     records: list[Record] = field(default_factory=list)
     computed: int = 0
-    stale: int = 0
+    kept: Counter[Condition] = field(default_factory=Counter)
     unopened: list[str] = field(default_factory=list)
 
     @property
@@ -74,7 +76,7 @@ def execute(spec: RunSpec, place: Place, display: Display, backend: Backend) -> 
     while (finished := backend.next()) is not None:
         job, outcome = finished
         display.finished(job.name, outcome)
-        scheduler.follow.pop(job.name)(outcome)
+        scheduler.follow.pop(job.number)(outcome)
     return scheduler.summary
 
 
@@ -86,8 +88,9 @@ class _Scheduler:
         self.results = place.results
         self.planned = work(spec)
         self.summary = Summary()
-        self.follow: dict[str, Callable[[Outcome], None]] = {}
+        self.follow: dict[int, Callable[[Outcome], None]] = {}
         self.waiting: dict[Cell, int] = {}
+        self.numbers = itertools.count()
         for evaluator in {each for planned in self.planned.values() for each in planned}:
             described(evaluator.metrics)  # a metric that no record could describe shows before any work
 
@@ -176,7 +179,7 @@ class _Scheduler:
         if found.record is not None:
             self.display.cached(f"{_title(cell)} {found.planned.name}")
             self.summary.records.append(found.record)
-            self.summary.stale += found.state == "stale"
+        self.summary.kept[found.state] += 1
 
     def _write(
         self, cell: Cell, data: DatasetRecord | None, planned: Planned, fitted: Fitted | None, outcome: Outcome
@@ -221,7 +224,8 @@ class _Scheduler:
         self.summary.computed += 1
 
     def _submit(self, job: Job, follow: Callable[[Outcome], None]) -> None:
-        self.follow[job.name] = follow
+        job = replace(job, number=next(self.numbers))
+        self.follow[job.number] = follow
         self.backend.submit(job)
 
     def _timeout(self) -> float:

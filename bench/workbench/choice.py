@@ -145,7 +145,9 @@ class Choice:
 
     def shown(self) -> dict[str, Value]:
         """Every option as a record shows it; a word in capitals stands for what is confidential."""
-        return {name: _plain(getattr(self, name), lambda chosen: chosen.shown) for name in options(type(self))}
+        return {
+            name: _plain(getattr(self, name), lambda made: made.shown_but("weights")) for name in options(type(self))
+        }
 
     def keyed(self) -> dict[str, Value]:
         """The options that content keys hold, for nothing else in a key says what they did to the rows."""

@@ -78,8 +78,7 @@ def test_a_record_gives_back_the_command_for_every_option(name: str, folder: Pat
     assert getattr(made, name) != getattr(choice(preset="quick", dataset="digits"), name)
     # Paths are no part of a record: whoever repeats the command fills them in.
     told = [word.replace("WEIGHTS", str(folder / "w.safetensors")) for word in words(Choice, made.shown())]
-    told = [word.replace("reader.py", f"{folder}/reader.py").replace(f"[weights={folder}/w.safetensors]", "")
-            for word in told]  # fmt: skip
+    told = [word.replace("reader.py", f"{folder}/reader.py") for word in told]
     assert asked(*told) == made
     assert shlex.split(shlex.join(told)) == told
 
@@ -105,11 +104,19 @@ def test_every_option_makes_a_folder_of_its_own(name: str, folder: Path) -> None
     assert one.folder != other.folder
 
 
+@pytest.mark.parametrize("option", ["features", "scored-in"])
+def test_weights_named_in_the_extractor_are_repeated_by_their_own_option(option: str, folder: Path) -> None:
+    made = asked(f"--{option}", f"{folder}/reader.py:Reader[weights={folder}/w.safetensors]")
+    told = words(Choice, made.shown())
+    assert told[told.index("--weights") + 1] == "WEIGHTS"
+    assert not any("weights=" in word for word in told)
+
+
 def test_no_path_enters_a_record_or_a_folder(folder: Path) -> None:
     made = asked(*written("weights", folder))
     shown = str(made.shown())
     assert str(folder) not in shown
-    assert "reader.py:Reader[weights=WEIGHTS]" in shown
+    assert (made.shown()["features"], made.shown()["weights"]) == ("reader.py:Reader", made.weights)
     images = asked("--dataset", f"folder:{folder}")
     assert images.shown()["dataset"] == "folder:PATH"
     cell = Cell.read({"method": "identity", "device": "cpu", **images.values()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from rich.console import Console
@@ -17,7 +17,7 @@ from bench.pairs.sweep import engine
 from bench.plugins.spec import text
 from bench.results.records import Record
 from bench.runs.display import Display, to_stdout
-from bench.runs.plan import data_key, standing, to_run, work
+from bench.runs.plan import Condition, data_key, standing, to_run, work
 from bench.runs.run import Summary, run
 from bench.runs.run_spec import RunSpec
 from bench.types import Parameter
@@ -29,6 +29,11 @@ from leaderboard.pages import build, used
 from leaderboard.panel import dumps
 
 FEW = 3
+KEPT: Mapping[Condition, str] = {
+    "stale": "were computed by earlier code and stay; --overwrite stale computes them again",
+    "changed": "speak of other data, sizes, versions or metrics and stay, as --overwrite never asks",
+    "unreadable": "cannot be read and stay, as --overwrite never asks: `bench status` says why",
+}
 
 
 def main(options: argparse.Namespace) -> int:
@@ -157,11 +162,12 @@ def _conclude(summary: Summary, where: Place, seconds: float) -> int:
         f"{summary.computed} computed, {len(summary.records) - summary.computed} already there, "
         f"{len(failures)} failed; {seconds:.0f} s"
     )
-    if summary.stale:
-        print(f"{summary.stale} were computed by earlier code and stay; --overwrite stale computes them again")
+    for condition, said in KEPT.items():
+        if summary.kept[condition]:
+            print(f"{summary.kept[condition]} {said}")
     for record in failures:
         print(_failure(record, where), file=sys.stderr)
-    return 2 if summary.unopened else 1 if failures else 0
+    return 2 if summary.unopened else 1 if failures or summary.kept["unreadable"] else 0
 
 
 def _failure(record: Record, where: Place) -> str:

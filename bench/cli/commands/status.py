@@ -10,9 +10,11 @@ from rich.table import Table
 
 from bench.cli.options import place
 from bench.plugins.spec import UsageError
+from bench.results.records import DatasetRecord
 from bench.results.results import Results
 from bench.runs.display import to_stdout
 from bench.runs.plan import data_key, read_plan, standing
+from bench.workbench.cell import Cell, Planned
 
 
 def main(options: argparse.Namespace) -> int:
@@ -37,7 +39,15 @@ def _lines(folder: str, results: Results) -> list[tuple[str, str, str]]:
     try:
         cell, planned = read_plan(results.plan(folder) or "")
         data = results.data(data_key(cell.choice))
-        found = [(each.name, standing(results, cell, each, data)) for each in planned]
+        found = [
+            (name, "unknown", str(each)) if isinstance(each, UsageError) else _line(results, cell, each, data)
+            for name, each in planned.items()
+        ]
     except (UsageError, yaml.YAMLError, KeyError, TypeError) as error:
         return [("all", "unknown", f"the plan cannot be read any more: {error}")]
-    return [(name, each.state, each.reason) for name, each in found]
+    return found
+
+
+def _line(results: Results, cell: Cell, planned: Planned, data: DatasetRecord | None) -> tuple[str, str, str]:
+    found = standing(results, cell, planned, data)
+    return planned.name, found.state, found.reason
