@@ -141,12 +141,13 @@ def command(row: Row) -> str:
     Words in capitals stand for paths, which no record holds.
     """
     attacks = dict.fromkeys(record.attack.written for record in row.records if record.attack is not None)
-    metrics = dict.fromkeys(name for record in row.records for name in record.metrics)
-    told = ["--method", row.records[0].method.written, *words(Choice, row.choice)]
+    metrics = dict.fromkeys(metric.written for record in row.records for metric in record.metrics.values())
+    files = dict.fromkeys(record.measured_by for record in row.records if ".py:" in record.measured_by)
+    told = ["--method", row.records[0].method.written, *words(Choice, row.choice), "--device", row.records[0].device]
     told += [word for attack in (attacks or ["none"]) for word in ("--attack", attack)]
+    told += [word for evaluator in files for word in ("--evaluator", evaluator)]
     told += [word for metric in metrics for word in ("--metric", metric)]
-    device = row.records[0].device
-    return shlex.join(["bench", "run", *told, *(["--device", device] if device != "cpu" else [])])
+    return shlex.join(["bench", "run", *told])
 
 
 def _environment() -> Environment:

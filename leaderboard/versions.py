@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from bench.results.records import Record
+from bench.results.records import PluginRecord, Record
 from bench.workbench.inputs import is_code
 
 
@@ -29,10 +29,16 @@ def by_earlier_code(records: Iterable[Record]) -> frozenset[tuple[str, str]]:
 def _codes(record: Record) -> Iterator[tuple[tuple[str, str], str]]:
     """What has code behind a record, by kind and name, with its hash."""
     of = {
-        "method code": record.method.name,
-        "attack code": "" if record.attack is None else record.attack.name,
+        "method code": _plugin(record.method),
+        "attack code": "" if record.attack is None else _plugin(record.attack),
         "evaluator code": record.kind,
     }
     for name, value in record.inputs.items():
         if is_code(name) and isinstance(value, str):
             yield (name, of.get(name, "")), value
+
+
+def _plugin(found: PluginRecord) -> str:
+    """What tells plug-ins apart that have code of their own: a plug-in within another brings its code with it."""
+    nested = any(isinstance(value, str) and "[" in value for value in found.parameters.values())
+    return f"{found.origin} {found.written if nested else found.name}"

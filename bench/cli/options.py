@@ -95,8 +95,8 @@ def run_spec(parsed: argparse.Namespace) -> RunSpec:
         choices=choices,
         methods=tuple(dict.fromkeys(choose("methods", spec, preset) for spec in _specs(told["methods"]))),
         attacks=_attacks(attacks, preset, on_features=first_choice.features is not None),
-        metrics=_metrics(told.get("metrics"), in_feature_space=first_choice.extractor is not None),
-        evaluators=tuple(dict.fromkeys(told.get("evaluators", ()))),
+        metrics=_metrics(told.get("metrics"), preset, in_feature_space=first_choice.extractor is not None),
+        evaluators=tuple(dict.fromkeys(registry.placed_name(name) for name in told.get("evaluators", ()))),
         controls=told.get("controls", attacks == "all"),
         device=device,
         jobs=jobs,
@@ -165,7 +165,8 @@ def _attacks(given: Sequence[Written] | Words, preset: str, *, on_features: bool
     return tuple(choose("attacks", spec, preset) for spec in _specs(given))
 
 
-def _metrics(given: Sequence[str] | None, *, in_feature_space: bool) -> tuple[str, ...]:
+def _metrics(given: Sequence[str] | None, preset: str, *, in_feature_space: bool) -> tuple[str, ...]:
+    """The metrics as registered, or by file. Raises UsageError where two of them have one name."""
     if given is None:
         known = {
             name: cast("type[Metric[object]]", registry.load("metrics", name)) for name in registry.working("metrics")
@@ -173,6 +174,8 @@ def _metrics(given: Sequence[str] | None, *, in_feature_space: bool) -> tuple[st
         return tuple(
             name for name, cls in known.items() if not cls.on_request or (cls.for_features and in_feature_space)
         )
-    for name in given:
-        registry.build("metrics", parse(name), "quick")
-    return tuple(dict.fromkeys(given))
+    chosen = {str(made): made.plugin.name for made in (choose("metrics", name, preset) for name in given)}
+    names = list(chosen.values())
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UsageError(f"two metrics are called {twice[0]}: a record could hold the figure of one alone")
+    return tuple(chosen)

@@ -45,8 +45,8 @@ class Picture:
 class Evaluator(Plugin, Generic[W]):
     """What is measured on a cell: a frozen dataclass whose `measure` gives evidence of one kind.
 
-    `evidence` is that kind: every metric that takes it is computed from the measurement. Its own `picture` methods and
-    what they draw with are no part of a record's key.
+    `evidence` is that kind: every metric that takes it is computed from the measurement. Its own `pictures`
+    and `bench.pictures`, which draws them, are no part of a record's key.
     `scores` says that it runs once for every attack that scores pairs, or membership: such an evaluator has one field,
     `attack`. `controls` are the reference methods that its attacks are held against: what an attack must find, and
     where it must find nothing. `alone` asks for a machine on which nothing else runs.

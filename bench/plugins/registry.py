@@ -169,6 +169,7 @@ def _usual(group: Group, spec: PluginSpec, preset: str) -> Mapping[str, Paramete
     """The parameters of a plug-in that was given its argument alone; nothing where it needs more than that."""
     cls, given = load(group, spec.name), {name for name, _ in spec.parameters}
     needed = {field.name for field in dataclasses.fields(cls) if field.init and is_required(field)}
+    needed -= getattr(cls, "presets", {}).get(preset, {}).keys()
     return {} if given & needed else parameters(build(group, PluginSpec(spec.name, spec.argument), preset))
 
 

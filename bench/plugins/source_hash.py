@@ -64,13 +64,16 @@ def behind(start: Path) -> frozenset[Path]:
         seen.add(path)
         package = _package(path)
         own = PROJECT | {package.partition(".")[0]} if package else PROJECT
-        waiting += [
-            found
-            for module, name in _imports(_tree(path), package)
-            if module.partition(".")[0] in own
-            for found in _modules(module, name)
-        ]
+        for module, name in _imports(_tree(path), package):
+            followed = module.partition(".")[0] in own or (not package and _beside(module, path))
+            waiting += _modules(module, name) if followed else []
     return frozenset(seen)
+
+
+def _beside(module: str, path: Path) -> bool:
+    """Whether a module lies in the folder of a file that is part of no package."""
+    found = _locate(module.partition(".")[0])
+    return found is not None and found.resolve().is_relative_to(path.resolve().parent)
 
 
 def _modules(module: str, name: str | None) -> list[Path]:
@@ -150,17 +153,35 @@ def _locate(name: str) -> Path | None:
 
 @cache
 def _meaning(path: Path) -> str:
-    tree = _Meaning().visit(ast.parse(path.read_text(encoding="utf-8")))
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    said = {name for module, name in _imports(tree, _package(path)) if module == "bench.progress" and name in SAID}
+    return hashlib.sha256(_dump(_Meaning(said).visit(tree)).encode()).hexdigest()
+
+
+def _dump(node: object) -> str:
+    """A syntax tree as text that does not hang on the version of Python: what is empty is left out."""
+    if isinstance(node, list):
+        return f"[{','.join(map(_dump, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = [(name, value) for name, value in ast.iter_fields(node) if value not in (None, [])]
+    return f"{type(node).__name__}({','.join(f'{name}={_dump(value)}' for name, value in fields)})"
 
 
 class _Meaning(ast.NodeTransformer):
-    """Takes out of a module what no figure depends on: strings that stand alone, texts of errors and of progress."""
+    """Takes out of a module what no figure depends on: strings that stand alone, texts of errors and of progress.
+
+    `said` are the names by which the module says where it is (`bench.progress`).
+    """
+
+    def __init__(self, said: set[str]) -> None:
+        self._said = said
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             return None
-        if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name) and node.value.func.id in SAID:
+        called = node.value.func if isinstance(node.value, ast.Call) else None
+        if isinstance(called, ast.Name) and called.id in self._said:
             return None
         return self.generic_visit(node)
 

@@ -65,6 +65,7 @@ class MetricRecord(_Part):
         unit: What the figure counts.
     """
 
+    written: str = Field(description="the metric as the command line takes it; of a file its name alone")
     title: str
     meaning: str
     group: str = Field(description="the header above its column")
@@ -220,7 +221,8 @@ class Record(_Part):
     reason: str | None = None
     cell: str
     evaluator: str
-    kind: str = Field(description="the evaluator's registered name")
+    kind: str = Field(description="the evaluator's own name")
+    measured_by: str = Field(description="the evaluator as the command line takes it; of a file its name alone")
     method: PluginRecord
     attack: PluginRecord | None = None
     dataset: DatasetRecord | None = None
@@ -268,15 +270,15 @@ class Record(_Part):
         return self
 
 
-def metric_record(cls: type) -> MetricRecord:
-    """A metric class in record form.
+def metric_record(cls: type, written: str) -> MetricRecord:
+    """A metric class in record form, as it was written.
 
     Raises:
         TypeError: It carries no column.
         ValueError: Its direction is none.
     """
     column, metric = column_of(cls), cast("type[Metric[object]]", cls)
-    return MetricRecord(**asdict(column), better=metric.better, unit=metric.unit)
+    return MetricRecord(written=written, **asdict(column), better=metric.better, unit=metric.unit)
 
 
 def score_record(score: Score, *, better: Literal["higher", "lower"], unit: str) -> ScoreRecord:

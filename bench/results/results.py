@@ -45,21 +45,26 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """As in `Shelf`."""
-        return (self.root / name).read_bytes()
+        return self._path(name).read_bytes()
 
     def write(self, name: str, content: bytes) -> None:
         """As in `Shelf`."""
         if name.startswith(PRIVATE):
             (self.root / PRIVATE).mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_atomically(self.root / name, content)
+        write_atomically(self._path(name), content)
 
     def remove(self, name: str) -> None:
         """As in `Shelf`."""
-        (self.root / name).unlink(missing_ok=True)
+        self._path(name).unlink(missing_ok=True)
 
     def names(self, pattern: str) -> Iterator[str]:
         """As in `Shelf`."""
         return (path.relative_to(self.root).as_posix() for path in sorted(self.root.glob(pattern)))
+
+    def _path(self, name: str) -> Path:
+        if name.startswith("/") or ".." in name.split("/"):
+            raise ValueError(f"a name must lie inside the results folder, got {name!r}")
+        return self.root / name
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import cast
 
 from bench.contract.preset import PRESETS
 from bench.plugins import registry
-from bench.plugins.spec import UsageError
+from bench.plugins.spec import UsageError, parse
 from bench.results.records import DatasetRecord, MetricRecord, Record, metric_record
 from bench.results.store import content_key
 from bench.runs.backend import Backend, Job, Outcome
@@ -197,6 +197,7 @@ class _Scheduler:
             cell=cell.folder,
             evaluator=planned.name,
             kind=planned.kind,
+            measured_by=parse(planned.written).shown,
             method=plugin_record(cell.method),
             attack=None if planned.attack is None else plugin_record(planned.attack),
             dataset=data,
@@ -242,7 +243,7 @@ def described(metrics: Iterable[str]) -> dict[str, MetricRecord]:
     for name in metrics:
         cls = registry.load("metrics", name)
         try:
-            found[cast("type[Metric[object]]", cls).name] = metric_record(cls)
+            found[cast("type[Metric[object]]", cls).name] = metric_record(cls, parse(name).shown)
         except (TypeError, ValueError) as error:
             raise UsageError(f"metric {name}: {error}") from error
     return found

@@ -5,6 +5,7 @@ Every evaluator sees the same sealed releases. Attacks are handed Eve's view; li
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import time
@@ -21,7 +22,7 @@ from bench.plugins import registry
 from bench.progress import stage
 from bench.results.records import ClaimRecord, DatasetRecord, ScoreRecord, claim_record, score_record
 from bench.runs.judge import judge
-from bench.types import Metric, NotApplicable, Picture
+from bench.types import Evaluator, Measurement, Metric, NotApplicable, Picture
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
 from bench.workbench.machine import hardware
@@ -108,7 +109,7 @@ def evaluate_task(argument: object) -> Evaluation:
     opened = time.perf_counter() - start
     metrics = [cast("Metric[object]", registry.load("metrics", name)()) for name in task.planned.metrics]
     evaluator = task.planned.evaluator
-    found = evaluator.measure(bench)
+    found = _sound(evaluator, evaluator.measure(bench))
     stage("judge")
     scores, without, broken = {}, {}, {}
     for metric in metrics:
@@ -131,6 +132,24 @@ def evaluate_task(argument: object) -> Evaluation:
         scores, without, broken, found.threat_model, _printable(found.details), seconds, hardware(bench.device),
         pictures,
     )  # fmt: skip
+
+
+def _sound(evaluator: Evaluator[Workbench], found: Measurement) -> Measurement:
+    """The measurement. Raises ContractError where it is none, or where a record could not hold it."""
+    if not isinstance(found, Measurement):
+        raise ContractError(f"{evaluator.name} must give a Measurement, got {type(found).__name__}")
+    wrong = [type(part).__name__ for part in found.evidence.values() if not isinstance(part, evaluator.evidence)]
+    if wrong or not found.evidence:
+        raise ContractError(
+            f"{evaluator.name} must give evidence of the type {evaluator.evidence.__name__}, "
+            f"got {wrong[0] if wrong else 'none'}"
+        )
+    for what in ("details", "seconds", "threat_model"):
+        try:
+            json.dumps(dict(getattr(found, what)))
+        except (TypeError, ValueError) as error:
+            raise ContractError(f"{evaluator.name} must give {what} that are plain JSON: {error}") from error
+    return found
 
 
 def _checked(pictures: Mapping[str, Picture]) -> Mapping[str, Picture]:

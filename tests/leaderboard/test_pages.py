@@ -237,7 +237,7 @@ def test_the_command_repeats_the_row_through_a_shell() -> None:
     (row,) = rows([one.model_copy(update=told) for one in made])
     assert command(row) == (
         "bench run --method 'dp-simple[scale=20.0]' --dataset medmnist:pneumoniamnist --public nih --size 32 "
-        "--skip-corrupt --preset paper --seed 3 --no-balance --attack contrastive --metric guesswork "
+        "--skip-corrupt --preset paper --seed 3 --no-balance --device cpu --attack contrastive --metric guesswork "
         "--metric patient-guesswork --metric patient-reid-auc --metric reid-auc --metric top-1 --metric utility-auc"
     )
 

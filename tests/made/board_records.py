@@ -30,13 +30,15 @@ ASKED = {
 
 def metric(title: str, **more: Any) -> MetricRecord:
     usual = {"meaning": "", "group": "Utility", "digits": None, "chance": "", "order": 50, "better": "lower"}
-    return MetricRecord(title=title, unit="", **(usual | more))
+    return MetricRecord(written=title, title=title, unit="", **(usual | more))
 
 
 def metrics(*names: str) -> dict[str, MetricRecord]:
     """What records say of metrics: of this project's as they are, of others what a test needs."""
     ours = registry.entries("metrics")
-    return {name: metric_record(registry.load("metrics", name)) if name in ours else metric(name) for name in names}
+    return {
+        name: metric_record(registry.load("metrics", name), name) if name in ours else metric(name) for name in names
+    }
 
 
 def score(
@@ -114,7 +116,7 @@ def record(
     data = more.get("dataset", dataset())
     asked = {*ASKED.get(kind, ()), *(scores or {}), *more.get("not_applicable", {})}
     usual: dict[str, Any] = {
-        "status": "ok", "evaluator": evaluator, "kind": kind, "method": plugin(method, parameters),
+        "status": "ok", "evaluator": evaluator, "kind": kind, "measured_by": kind, "method": plugin(method, parameters),
         "cell": cell or f"{method}-{sorted(parameters.items())}-{preset}-{seed}-{data and data.fingerprint}",
         "attack": plugin(evaluator, {}) if kind == "reidentification" else None, "dataset": data, "choice": chosen,
         "device": "cpu",

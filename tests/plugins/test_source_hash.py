@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import sys
@@ -14,6 +15,7 @@ import pytest
 from bench.plugins import registry
 from bench.plugins import source_hash as module
 from bench.plugins.source_hash import modules_hash, source_hash
+from bench.workbench import inputs
 from methods.identity import Identity
 from methods.noise import Noise
 
@@ -188,6 +190,8 @@ def test_modules_of_others_are_not_followed(tmp_path: Path, monkeypatch: pytest.
 )
 def test_what_is_said_and_shown_does_not_change_it(hash_of: Hash, old: str, new: str) -> None:
     plugin = """
+from bench.progress import report, stage
+
 def run(value):
     stage("double")
     report("double", 1, 2)
@@ -242,3 +246,36 @@ def test_no_record_hangs_on_drawing_messages_progress_registry_specs_records_or_
     assert {Path(room).stem for room in rooms if room.startswith("bench/evaluators/")} & others == {
         Path(inspect.getfile(cls)).stem
     }
+
+
+def test_a_function_of_ones_own_called_stage_counts(hash_of: Hash) -> None:
+    own = "def stage(rows):\n    rows.mul_(2)\n\n\ndef run(rows):\n    stage(rows)\n    return rows\n"
+    assert hash_of(own, MATHS) != hash_of(own.replace("    stage(rows)\n", ""), MATHS)
+
+
+def test_methods_called_samples_count_outside_evaluators(hash_of: Hash) -> None:
+    own = "class Key:\n    def samples(self):\n        return 1\n"
+    assert hash_of(own, MATHS) != hash_of(own.replace("return 1", "return 2"), MATHS)
+
+
+def test_a_file_beside_a_plugin_in_a_file_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "plugin.py").write_text("from beside_it import double\n")
+    found = []
+    for text in (MATHS, MATHS.replace("value + value", "value * 2")):
+        (tmp_path / "beside_it.py").write_text(text)
+        forget_all()
+        found.append(modules_hash(tmp_path / "plugin.py"))
+    forget_all()
+    assert found[0] != found[1]
+
+
+CONTRACT = "6598e400a904f16e"
+
+
+def test_what_the_contract_computes_changes_with_the_protocol() -> None:
+    """Its modules are silent, for they grow. Where a figure can come out otherwise, raise PROTOCOL; then renew this."""
+    paths = [ROOT / "bench" / "contract" / f"{name.rpartition('.')[2]}.py" for name in module.SILENT
+             if name.startswith("bench.contract.") and not name.endswith((".preset", ".evaluator"))]  # fmt: skip
+    bodies = "".join(sorted(module._meaning(path) for path in paths))
+    assert (inputs.PROTOCOL, hashlib.sha256(bodies.encode()).hexdigest()[:16]) == (1, CONTRACT)

@@ -45,7 +45,7 @@ def test_a_wrong_field_is_named(change: dict[str, object], message: str) -> None
 def test_what_a_metric_says_of_itself_survives_writing_and_reading() -> None:
     column = column_of(Guesswork)
     told = loads(dumps(record(scores={"guesswork": guesswork(2)})), "x.json").metrics["guesswork"]
-    assert told == metric_record(Guesswork)
+    assert told == metric_record(Guesswork, "guesswork")
     assert (told.title, told.meaning, told.digits, told.chance) == (
         column.title, column.meaning, column.digits, column.chance,
     )  # fmt: skip
@@ -63,7 +63,7 @@ def test_a_figure_that_no_metric_describes_is_refused(field: str) -> None:
 
 def test_a_metric_without_a_column_has_no_record() -> None:
     with pytest.raises(TypeError, match=r"str carries no column.*add `column: ClassVar\[Column\]"):
-        metric_record(str)
+        metric_record(str, "str")
 
 
 def test_a_score_that_is_not_finite_never_becomes_a_record() -> None:

@@ -8,6 +8,7 @@ import pytest
 from made.cells import records_of
 
 from bench.cli import main
+from bench.plugins import registry
 
 MINE = '''
 import zlib
@@ -68,6 +69,7 @@ def test_its_metric_and_its_picture_reach_the_page_escaped(tmp_path: Path, capsy
     page = (tmp_path / "results" / "site" / "methods" / "identity.html").read_text()
     assert "Bars &amp; &lt;b&gt;bytes&lt;/b&gt;" in page
     assert "Size &lt;kept&gt;" in page
+    assert "--evaluator mine.py:Size --metric mine.py:SizeKept" in page
     # Where the file lies may name a person.
     for path in (tmp_path / "results").rglob("*"):
         if path.is_file() and "artefacts" not in path.parts:
@@ -94,3 +96,83 @@ def test_a_metric_whose_evidence_nobody_gives_is_refused_by_name(
     asked = ["--method", "identity", "--dataset", "digits", "--metric", f"{tmp_path}/mine.py:SizeKept"]
     assert main(["run", *asked, "--attack", "none", "--results", str(tmp_path / "r")]) == 2
     assert "takes SizeEvidence, which no evaluator gives" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (
+            'Measurement({"": SizeEvidence(*sizes)}, {}',
+            'Measurement({"": 3}, {}',
+            "evidence of the type SizeEvidence, got int",
+        ),
+        (
+            'Measurement({"": SizeEvidence(*sizes)}, {}',
+            "Measurement({}, {}",
+            "evidence of the type SizeEvidence, got none",
+        ),
+        (
+            'Measurement({"": SizeEvidence(*sizes)}, {}',
+            'Measurement({"": SizeEvidence(*sizes)}, {"a": released}',
+            "plain JSON",
+        ),
+        (
+            'return Measurement({"": SizeEvidence(*sizes)}, {}, {}, {})',
+            "return None",
+            "must give a Measurement, got NoneType",
+        ),
+    ],
+)
+def test_what_no_record_could_hold_is_said_by_name(tmp_path: Path, old: str, new: str, reason: str) -> None:
+    assert old in MINE
+    path = tmp_path / "mine.py"
+    path.write_text(MINE.replace("PICTURES", "{}").replace(old, new))
+    asked = ["--method", "identity", "--dataset", "digits", "--preset", "smoke", "--attack", "none", "--jobs", "1"]
+    plugins = ["--evaluator", f"{path}:Size", "--metric", f"{path}:SizeKept", "--no-site", "--device", "cpu"]
+    assert main(["run", *asked, *plugins, "--results", str(tmp_path / "r")]) == 1
+    (record,) = records_of(tmp_path / "r")
+    assert record.status == "failed"
+    assert reason in str(record.reason)
+
+
+@pytest.mark.parametrize("name", ["../../up", "a--b", "A", "x[y]", ""])
+def test_an_evaluator_whose_name_could_leave_the_folder_is_refused(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text(MINE.replace("PICTURES", "{}").replace('= "size"', f'= "{name}"'))
+    plugins = ["--evaluator", f"{tmp_path}/mine.py:Size", "--metric", f"{tmp_path}/mine.py:SizeKept"]
+    asked = ["run", "--method", "identity", "--dataset", "digits", "--attack", "none", "--results", str(tmp_path / "r")]
+    assert main([*asked, *plugins]) == 2
+    assert "an evaluator's name must be" in capsys.readouterr().err
+
+
+def test_two_plugins_of_one_name_are_refused_before_any_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = MINE.replace("PICTURES", "{}")
+    (tmp_path / "mine.py").write_text(text)
+    (tmp_path / "again.py").write_text(text.replace("size-kept", "throughput").replace('= "size"', '= "throughput"'))
+    asked = ["run", "--method", "identity", "--dataset", "digits", "--attack", "none", "--results", str(tmp_path / "r")]
+    same = ["--metric", f"{tmp_path}/again.py:SizeKept", "--metric", "throughput"]
+    assert main([*asked, "--evaluator", f"{tmp_path}/again.py:Size", *same]) == 2
+    assert "two metrics are called throughput" in capsys.readouterr().err
+    both = ["--evaluator", f"{tmp_path}/again.py:Size", "--metric", f"{tmp_path}/again.py:SizeKept"]
+    (tmp_path / "again.py").write_text(text.replace('= "size"', '= "throughput"'))
+    registry._module.cache_clear()
+    registry._from_file.cache_clear()
+    assert main([*asked, *both, "--metric", "throughput"]) == 2
+    assert "two evaluators would write the records throughput" in capsys.readouterr().err
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_plan_with_a_file_that_is_gone_keeps_the_rest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, GOOD, "--no-site") == 0
+    (tmp_path / "home of mine" / "mine.py").unlink()
+    registry._module.cache_clear()
+    registry._from_file.cache_clear()
+    asked = ["--method", "identity", "--dataset", "digits", "--preset", "smoke", "--attack", "none", "--jobs", "1"]
+    more = ["--metric", "throughput", "--no-site", "--device", "cpu", "--results", str(tmp_path / "results")]
+    assert main(["run", *asked, *more]) == 0
+    capsys.readouterr()
+    assert main(["status", "--results", str(tmp_path / "results")]) == 1
+    assert "1 done, 1 unknown" in capsys.readouterr().out
