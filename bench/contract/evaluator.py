@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +14,10 @@ from pydantic import JsonValue
 from bench.contract.method import Role
 from bench.contract.plugin import Plugin
 from bench.contract.preset import Preset
+from bench.contract.seal import ContractError
 
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+"""What evaluators and pictures may be called: a part of a file's name."""
 W = TypeVar("W", contravariant=True)  # the laid-out cell: `bench.workbench.workbench.Workbench`
 
 
@@ -73,3 +78,31 @@ class Evaluator(Plugin, Generic[W]):
     def samples(cls) -> Iterator[object]:
         """Small pieces of its evidence, on which `bench check` tries metrics that take it. Default: none."""
         yield from ()
+
+
+def check_measurement(evaluator: Evaluator[W], found: object) -> Measurement:
+    """The measurement of an evaluator. Raises ContractError where it is none, or where a record could not hold it."""
+    if not isinstance(found, Measurement):
+        raise ContractError(f"{evaluator.name} must give a Measurement, got {type(found).__name__}")
+    wrong = [type(part).__name__ for part in found.evidence.values() if not isinstance(part, evaluator.evidence)]
+    if wrong or not found.evidence:
+        raise ContractError(
+            f"{evaluator.name} must give evidence of the type {evaluator.evidence.__name__}, "
+            f"got {wrong[0] if wrong else 'none'}"
+        )
+    for what in ("details", "seconds", "threat_model"):
+        try:
+            json.dumps(dict(getattr(found, what)))
+        except (TypeError, ValueError) as error:
+            raise ContractError(f"{evaluator.name} must give {what} that are plain JSON: {error}") from error
+    return found
+
+
+def check_pictures(pictures: Mapping[str, Picture]) -> Mapping[str, Picture]:
+    """The pictures. Raises ContractError for a name that is no part of a file's name, or for what is no PNG."""
+    for name, picture in pictures.items():
+        if NAME.fullmatch(name) is None:
+            raise ContractError(f"the name of a picture must be of a-z, 0-9 and single hyphens, got {name!r}")
+        if not picture.png.startswith(b"\x89PNG"):
+            raise ContractError(f"picture {name} must be a PNG, got {picture.png[:8]!r}")
+    return pictures

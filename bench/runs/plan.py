@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
@@ -10,6 +9,7 @@ from typing import Any, Literal, cast
 import yaml
 from pydantic import JsonValue
 
+from bench.contract.evaluator import NAME
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.spec import UsageError, parse
@@ -113,7 +113,7 @@ def _check_apart(found: Sequence[Cell], asked: Sequence[Planned]) -> None:
         if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
             raise UsageError(f"two {what} would write the records {twice[0]}: rename one of them, or run it by itself")
     for each in asked:
-        if re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", each.kind) is None:
+        if NAME.fullmatch(each.kind) is None:
             raise UsageError(f"an evaluator's name must be of a-z, 0-9 and single hyphens, got {each.kind!r}")
 
 

@@ -5,9 +5,7 @@ Every evaluator sees the same sealed releases. Attacks are handed Eve's view; li
 
 from __future__ import annotations
 
-import json
 import math
-import re
 import time
 import traceback
 from collections.abc import Mapping
@@ -17,12 +15,12 @@ from typing import cast
 import torch
 from pydantic import JsonValue
 
-from bench.contract.seal import ContractError
+from bench.contract.evaluator import check_measurement, check_pictures
 from bench.plugins import registry
 from bench.progress import stage
 from bench.results.records import ClaimRecord, DatasetRecord, ScoreRecord, claim_record, score_record
 from bench.runs.judge import judge
-from bench.types import Evaluator, Measurement, Metric, NotApplicable, Picture
+from bench.types import Metric, NotApplicable, Picture
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
 from bench.workbench.machine import hardware
@@ -109,7 +107,7 @@ def evaluate_task(argument: object) -> Evaluation:
     opened = time.perf_counter() - start
     metrics = [cast("Metric[object]", registry.load("metrics", name)()) for name in task.planned.metrics]
     evaluator = task.planned.evaluator
-    found = _sound(evaluator, evaluator.measure(bench))
+    found = check_measurement(evaluator, evaluator.measure(bench))
     stage("judge")
     scores, without, broken = {}, {}, {}
     for metric in metrics:
@@ -124,7 +122,7 @@ def evaluate_task(argument: object) -> Evaluation:
     if bench.record.shareable:
         stage("draw")
         try:
-            pictures = _checked(evaluator.pictures(bench, found))
+            pictures = check_pictures(evaluator.pictures(bench, found))
         except Exception:  # a picture that fails takes no figure with it; the log says why
             traceback.print_exc()
     seconds = {"open": opened, **found.seconds, "total": time.perf_counter() - start}
@@ -132,34 +130,6 @@ def evaluate_task(argument: object) -> Evaluation:
         scores, without, broken, found.threat_model, _printable(found.details), seconds, hardware(bench.device),
         pictures,
     )  # fmt: skip
-
-
-def _sound(evaluator: Evaluator[Workbench], found: Measurement) -> Measurement:
-    """The measurement. Raises ContractError where it is none, or where a record could not hold it."""
-    if not isinstance(found, Measurement):
-        raise ContractError(f"{evaluator.name} must give a Measurement, got {type(found).__name__}")
-    wrong = [type(part).__name__ for part in found.evidence.values() if not isinstance(part, evaluator.evidence)]
-    if wrong or not found.evidence:
-        raise ContractError(
-            f"{evaluator.name} must give evidence of the type {evaluator.evidence.__name__}, "
-            f"got {wrong[0] if wrong else 'none'}"
-        )
-    for what in ("details", "seconds", "threat_model"):
-        try:
-            json.dumps(dict(getattr(found, what)))
-        except (TypeError, ValueError) as error:
-            raise ContractError(f"{evaluator.name} must give {what} that are plain JSON: {error}") from error
-    return found
-
-
-def _checked(pictures: Mapping[str, Picture]) -> Mapping[str, Picture]:
-    """The same. Raises ContractError for a name that is no part of a file's name, or for what is no PNG."""
-    for name, picture in pictures.items():
-        if re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name) is None:
-            raise ContractError(f"the name of a picture must be of a-z, 0-9 and single hyphens, got {name!r}")
-        if not picture.png.startswith(b"\x89PNG"):
-            raise ContractError(f"picture {name} must be a PNG, got {picture.png[:8]!r}")
-    return pictures
 
 
 def _printable(notes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
