@@ -6,12 +6,13 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Mapping
-from typing import get_args, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from bench.contract.preset import PRESETS
 from bench.plugins import registry
 from bench.plugins.groups import Group
 from bench.plugins.slug import slug
+from bench.types import Evaluator, Metric, evidence_type
 from docs.generator.docstrings import arguments, read
 from docs.generator.markdown import Prose, join, table
 from docs.generator.page import Page, relative
@@ -129,10 +130,18 @@ def facts(cls: type) -> dict[str, str]:
                 continue
             found.setdefault(name, "")
             found |= _shown(name, declared) if not found[name] else {}
-    for base in getattr(cls, "__orig_bases__", ()):
-        if kinds := [_text(part) for part in get_args(base) if isinstance(part, type)]:
-            found["evidence"] = ", ".join(kinds)
+    if issubclass(cls, Metric):
+        found["evidence"] = _text(evidence_type(cls))
+    elif issubclass(cls, Evaluator):
+        taking = [name for name in registry.working("metrics") if _takes(name, cls.evidence)]
+        found["metrics"] = ", ".join(taking) or "none that comes with the project"
+        made = cls() if cls.scores is None else cast(Any, cls)(None)
+        found["keys"] = ", ".join(f"{made.keys(preset)} at {name}" for name, preset in PRESETS.items())
     return {name: text for name, text in found.items() if text}
+
+
+def _takes(metric: str, evidence: type) -> bool:
+    return evidence_type(registry.load("metrics", metric)) is evidence
 
 
 def _plain(declared: object) -> bool:
