@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import cast
 
 import pytest
 import torch
-from made.cells import cell as made_cell
+from made.cells import laid_out
+from made.keyed import Keyed, KeyedScheme
 from torch import Tensor
 
 from bench.bob import linear_layer as linear_probe
-from bench.contract.preset import PRESETS
 from bench.evaluators.linear_probe import NOISE, SEEDS, LinearProbes
 from bench.evidence import LinearProbeEvidence
-from bench.results.records import DatasetRecord
-from bench.results.store import Store
 from bench.statistics.roc import auc
-from bench.types import Dataset, Generator, Key, Method, NotApplicable, Release, Scheme, State, paired
+from bench.types import Dataset, Generator, Key, NotApplicable, Release, State, paired
 from bench.workbench.workbench import Workbench
 
 N = 200
@@ -89,36 +87,14 @@ class Drawn(Generator):
         return {"nothing": torch.zeros(1)}
 
 
-KEYS = {key.__name__: key for key in (PlainKey, NarrowKey, CodedKey, DrawingKey, SilentKey)}
-
-
-@dataclass(frozen=True)
-class Made(Method):
-    """Hands out keys of one kind."""
-
-    name: ClassVar[str] = "made"
-    source: ClassVar[str] = "nowhere"
-    key: str = "PlainKey"
-
-    def fit(self, public: Dataset, seed: int) -> Scheme:
-        return MadeScheme(self.key)
-
-    def load(self, state: State) -> Scheme:
-        return MadeScheme(self.key)
-
-
-@dataclass(frozen=True)
-class MadeScheme(Scheme):
-    key: str
-
-    def sample_key(self, seed: int) -> Key:
-        return KEYS[self.key]()
-
-    def load_key(self, state: State) -> Key:
-        return KEYS[self.key]()
-
+class DrawingScheme(KeyedScheme):
     def load_generator(self, state: State) -> Generator:
         return Drawn()
+
+
+class Made(Keyed):
+    keys = (PlainKey, NarrowKey, CodedKey, DrawingKey, SilentKey)
+    scheme = DrawingScheme
 
 
 @pytest.fixture(autouse=True)
@@ -131,19 +107,8 @@ def few_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def bench(tmp_path: Path) -> Workbench:
     ASKED.clear()
-    record = DatasetRecord(
-        name="made", parameters={}, fingerprint="f", public="made", public_fingerprint="f", rows={"private": N},
-        subjects={}, shape=[3], findings=["finding"], shareable=True, skipped=0, notes=[],
-    )  # fmt: skip
-    parts = (part(seed) for seed in range(1, 5))
-    return Workbench(
-        made_cell(),
-        PRESETS["smoke"],
-        Made(),
-        *parts,
-        record,
-        Store(tmp_path / "store"),
-    )
+    parts = {name: part(seed) for seed, name in enumerate(("public", "private", "control", "test"), 1)}
+    return laid_out(tmp_path, Made("PlainKey"), parts)
 
 
 def probed(bench: Workbench, key: str) -> dict[float, list[float]]:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, cast
 
 import pytest
 import torch
-from made.cells import cell as made_cell
+from made.cells import laid_out
 from scipy.stats import binom, mannwhitneyu
 from torch import Tensor
 
@@ -20,8 +20,6 @@ from bench.contract.seal import ContractError
 from bench.data.splits import balance
 from bench.evaluators.membership import Membership, mixed, withheld_alike
 from bench.evidence import MembershipEvidence
-from bench.results.records import DatasetRecord
-from bench.results.store import Store
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Release, View
 from bench.workbench.workbench import Workbench
 from methods.constant import Constant
@@ -83,15 +81,8 @@ def bench(tmp_path: Path) -> Callable[..., Workbench]:
                 labels = balance(labels, number, exclusive=exclusive)
             return Dataset("made", samples, labels, 1000 * number + torch.arange(n) // 2, names, exclusive, True)
 
-        record = DatasetRecord(
-            name="made", parameters={}, fingerprint="f", public="made", public_fingerprint="f", rows=SIZES,
-            subjects={}, shape=[6], findings=list(names), shareable=True, skipped=0, notes=[],
-        )  # fmt: skip
         parts = {name: part(name, number) for number, name in enumerate(SIZES)}
-        return Workbench(
-            cell=made_cell(), preset=PRESETS["smoke"], method=Identity(), record=record,
-            store=Store(tmp_path / "store"), finding=None, space=None, natural=natural.get("private"), **parts,
-        )  # fmt: skip
+        return laid_out(tmp_path, Identity(), parts, natural=natural.get("private"))
 
     return make
 

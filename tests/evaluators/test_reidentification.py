@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, cast
 
 import pytest
 import torch
-from made.cells import cell as made_cell
+from made.cells import laid_out
 from torch import Tensor
 
 from bench.contract.mechanism import Mechanism
@@ -20,8 +20,6 @@ from bench.evaluators.reidentification import Reidentification
 from bench.evidence import PairEvidence
 from bench.pairs.cosine import CosineScores
 from bench.pairs.sweep import engine
-from bench.results.records import DatasetRecord
-from bench.results.store import Store
 from bench.runs.judge import judge
 from bench.statistics.chance import RARE
 from bench.types import (
@@ -163,14 +161,8 @@ def bench(tmp_path: Path) -> Callable[..., Workbench]:
             samples = torch.rand(n, 1, 4, 4, generator=torch.Generator().manual_seed(seed))
             return Dataset("made", samples, labels, torch.arange(n) // 2, names, exclusive, True)
 
-        record = DatasetRecord(
-            name="made", parameters={}, fingerprint="f", public="made", public_fingerprint="f", rows={"private": n},
-            subjects={}, shape=[1, 4, 4], findings=list(names), shareable=True, skipped=0, notes=[],
-        )  # fmt: skip
-        cell = made_cell(preset=preset)
-        return Workbench(
-            cell, PRESETS[preset], Mixes(), part(1), part(2), part(3), part(4), record, Store(tmp_path / "store")
-        )
+        parts = {name: part(seed) for seed, name in enumerate(("public", "private", "control", "test"), 1)}
+        return laid_out(tmp_path, Mixes(), parts, preset)
 
     return make
 

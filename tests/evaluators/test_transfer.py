@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, cast
 
 import pytest
 import torch
-from made.cells import cell as made_cell
+from made.cells import laid_out
+from made.keyed import Keyed
 from torch import Tensor
 
-from bench.contract.preset import PRESETS
 from bench.evaluators.learning_curve import LearningCurve
 from bench.evaluators.transfer import Transfer
 from bench.evaluators.utility import Utility
-from bench.results.records import DatasetRecord
 from bench.results.store import Store
 from bench.statistics.roc import auc
-from bench.types import Classifier, Dataset, Evaluator, Key, Method, NotApplicable, Release, Scheme, State, paired
+from bench.types import Classifier, Dataset, Evaluator, Key, NotApplicable, Release, State, paired
 from bench.workbench.workbench import Workbench
 
 N, D = 60, 1  # a single column: any step in the right direction orders the rows as well as can be
@@ -86,40 +85,14 @@ class PublishingKey(UnlinkedKey):
         return lambda rows: rows[:, :1]
 
 
-KEYS = {key.__name__: key for key in (MirrorKey, DoubledKey, UnlinkedKey, OnceKey, PublishingKey)}
+class Made(Keyed):
+    keys = (MirrorKey, DoubledKey, UnlinkedKey, OnceKey, PublishingKey)
 
 
-@dataclass(frozen=True)
-class Made(Method):
-    """Hands out keys of one kind."""
-
-    name: ClassVar[str] = "made"
-    source: ClassVar[str] = "nowhere"
-    key: str = "MirrorKey"
-
-    def fit(self, public: Dataset, seed: int) -> Scheme:
-        return MadeScheme(self.key)
-
-    def load(self, state: State) -> Scheme:
-        return MadeScheme(self.key)
-
-
-@dataclass(frozen=True)
 class MadeWithLabels(Made):
     """Declares that its released rows depend on labels."""
 
     uses_labels: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class MadeScheme(Scheme):
-    key: str
-
-    def sample_key(self, seed: int) -> Key:
-        return KEYS[self.key]()
-
-    def load_key(self, state: State) -> Key:
-        return KEYS[self.key]()
 
 
 def part(seed: int) -> Dataset:
@@ -133,24 +106,13 @@ def part(seed: int) -> Dataset:
 @pytest.fixture
 def bench(tmp_path: Path) -> Workbench:
     SEEN.clear()
-    record = DatasetRecord(
-        name="made", parameters={}, fingerprint="f", public="made", public_fingerprint="f", rows={"private": N},
-        subjects={}, shape=[D], findings=["finding"], shareable=True, skipped=0, notes=[],
-    )  # fmt: skip
-    parts = (part(seed) for seed in range(1, 5))
-    return Workbench(
-        made_cell(),
-        PRESETS["smoke"],
-        Made(),
-        *parts,
-        record,
-        Store(tmp_path / "store"),
-    )
+    parts = {name: part(seed) for seed, name in enumerate(("public", "private", "control", "test"), 1)}
+    return laid_out(tmp_path, Made("MirrorKey"), parts)
 
 
 def routes(bench: Workbench, key: str) -> tuple[dict[str, float], dict[str, str]]:
     """The AUC of every route taken, and why others were not."""
-    found = Transfer().measure(replace(bench, method=replace(cast(Made, bench.method), key=key)))
+    found = Transfer().measure(replace(bench, method=Made(key)))
     taken = found.evidence[""].by_route
     left_out = cast("dict[str, str]", found.details.get("left out", {}))
     return {name: auc(part.scores[0][:, 0], part.labels[:, 0]) for name, part in taken.items()}, left_out
@@ -164,11 +126,18 @@ def test_predictions_are_decoded_and_released_rows_keep_the_labels_of_their_raw_
     assert not left_out
 
 
+def with_labels(bench: Workbench) -> Workbench:
+    """The same cell, its method declaring that it uses labels, with a store of its own."""
+    return replace(bench, method=MadeWithLabels("MirrorKey"), store=Store(bench.store.root / "with labels"))
+
+
 def test_only_methods_that_declare_it_see_the_labels_of_released_test_rows(bench: Workbench) -> None:
     routes(bench, "MirrorKey")
     assert [labels is None for labels in SEEN] == [False, True, True]
     SEEN.clear()
-    found = Transfer().measure(replace(bench, method=MadeWithLabels(), store=Store(bench.store.root / "other")))
+    found = Transfer().measure(
+        replace(bench, method=MadeWithLabels("MirrorKey"), store=Store(bench.store.root / "other"))
+    )
     assert not any(labels is None for labels in SEEN)
     assert "depend on their true labels" in str(found.details["note"])
 
@@ -176,7 +145,9 @@ def test_only_methods_that_declare_it_see_the_labels_of_released_test_rows(bench
 @pytest.mark.parametrize("evaluator", [Utility(), LearningCurve()])
 def test_utility_of_rows_made_with_their_labels_says_so(bench: Workbench, evaluator: Evaluator[Workbench]) -> None:
     assert "note" not in evaluator.measure(bench).details
-    found = evaluator.measure(replace(bench, method=MadeWithLabels(), store=Store(bench.store.root / "other")))
+    found = evaluator.measure(
+        replace(bench, method=MadeWithLabels("MirrorKey"), store=Store(bench.store.root / "other"))
+    )
     assert "depend on their true labels" in str(found.details["note"])
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from torch import Tensor
+
+from bench.contract.preset import PRESETS
 from bench.plugins.chosen import choose
 from bench.plugins.option import Value
 from bench.results.records import Record
 from bench.results.results import Results
+from bench.results.store import Store
+from bench.types import Dataset, Method
 from bench.workbench.cell import Cell
 from bench.workbench.choice import Choice
 from bench.workbench.place import Place
 from bench.workbench.workbench import Workbench
+from made.board_records import dataset as dataset_record
 
 
 def choice(dataset: str = "digits", **more: Value) -> Choice:
@@ -33,6 +40,22 @@ def place(folder: Path, results: str = "results") -> Place:
 def opened(folder: Path, method: str = "identity", dataset: str = "digits", **more: Value) -> Workbench:
     """A cell laid out for work."""
     return Workbench.open(cell(method, dataset, **more), place(folder))
+
+
+def laid_out(
+    folder: Path, method: Method, parts: Mapping[str, Dataset], preset: str = "smoke", natural: Tensor | None = None
+) -> Workbench:
+    """A cell of a test's own parts, by their names; their record names the findings and the shape of the private."""
+    private = parts["private"]
+    record = dataset_record(
+        "made", public="made", rows={name: len(part) for name, part in parts.items()}, subjects={},
+        shape=list(private.samples.shape[1:]), findings=list(private.findings),
+    )  # fmt: skip
+    return Workbench(
+        cell=cell(preset=preset), preset=PRESETS[preset], method=method, record=record,
+        public=parts["public"], private=private, control=parts["control"], test=parts["test"],
+        store=Store(folder / "store"), natural=natural,
+    )  # fmt: skip
 
 
 def records_of(folder: Path) -> list[Record]:
