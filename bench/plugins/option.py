@@ -62,6 +62,11 @@ def options(cls: type) -> Mapping[str, Option]:
     return {field.name: field.metadata[KEY] for field in dataclasses.fields(cls) if KEY in field.metadata}
 
 
+def defaults(cls: type) -> Mapping[str, Any]:
+    """The default of every field of a dataclass by name; MISSING where it has none."""
+    return {field.name: field.default for field in dataclasses.fields(cls)}
+
+
 def flag_of(name: str, known: Option) -> str:
     """The flag of an option: --skip-corrupt for `skip_corrupt`."""
     return known.flag or "--" + name.replace("_", "-")
@@ -125,10 +130,10 @@ def words(cls: type, values: Mapping[str, Value]) -> list[str]:
     ['--size', '64', '--skip-corrupt', '--no-balance']
     """
     found: list[str] = []
+    usual = defaults(cls)
     for name, known in options(cls).items():
         value, flag = values.get(name), flag_of(name, known)
-        usual = next(field.default for field in dataclasses.fields(cls) if field.name == name)
-        if value is None or (known.kind is bool and value == usual):
+        if value is None or (known.kind is bool and value == usual[name]):
             continue
         if known.kind is bool:
             found.append(flag if value else flag.replace("--", "--no-", 1))

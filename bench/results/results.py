@@ -98,8 +98,10 @@ class Results:
         for name in self._kept.names("cells/*/*/*.json"):
             try:
                 yield name, self._record(name)
-            except (RecordError, OSError, UnicodeDecodeError) as error:
-                yield name, error if isinstance(error, RecordError) else RecordError(f"{name}: {error}")
+            except RecordError as error:
+                yield name, error
+            except OSError as error:
+                yield name, RecordError(f"{name}: {error}")
 
     def record(self, cell: str, evaluator: str) -> Record:
         """One record. Raises FileNotFoundError where there is none, RecordError where it cannot be read."""

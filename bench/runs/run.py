@@ -163,8 +163,9 @@ class _Scheduler:
     def _evaluated(self, cell: Cell, data: DatasetRecord, planned: Planned, fitted: Fitted, outcome: Outcome) -> None:
         self._write(cell, data, planned, fitted, outcome)
         self.waiting[cell] -= 1
-        failed = {record.cell for record in self.summary.failures}
-        if self.waiting[cell] == 0 and cell.folder not in failed and not self.spec.keep_releases:
+        if self.waiting[cell] or self.spec.keep_releases:
+            return
+        if not any(record.cell == cell.folder for record in self.summary.failures):
             keys = max(each.evaluator.keys(PRESETS[cell.choice.preset]) for each in self.planned[cell])
             drop_releases(cell, data, self.results.store, keys)
 

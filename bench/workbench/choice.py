@@ -7,12 +7,12 @@ an option that changes data, add a field here and read it where it counts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from bench.contract.preset import PRESETS
-from bench.plugins.option import Count, Value, option, options
+from bench.plugins.option import Count, Value, defaults, option, options
 
 if TYPE_CHECKING:  # the command line is laid out from this module, before anything heavy is imported
     from bench.plugins.chosen import Chosen
@@ -160,7 +160,7 @@ class Choice:
         """What tells it from other choices, wherever the files of an extractor lie; defaults are left out."""
         whole = {**self.values(), **{name: _plain(getattr(self, name), lambda chosen: chosen.placeless)
                                      for name in ("features", "scored_in")}}  # fmt: skip
-        usual = {field.name: field.default for field in fields(self)}
+        usual = defaults(type(self))
         return {name: value for name, value in whole.items() if value != usual[name]}
 
 

@@ -6,7 +6,6 @@ nor is how rows were prepared and read, for their fingerprints say what came of 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from dataclasses import asdict, replace
 from importlib.metadata import version
@@ -18,6 +17,7 @@ from pydantic import JsonValue
 from bench.contract.preset import PRESETS
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen
+from bench.plugins.option import defaults
 from bench.plugins.source_hash import modules_hash, plugin_hash, source_hash
 from bench.plugins.spec import parameters, parse
 from bench.results.records import DatasetRecord, PluginRecord
@@ -47,7 +47,7 @@ def plugin_record(chosen: Chosen[Any]) -> PluginRecord:
 
 def to_fit(method: Method) -> Method:
     """The method that is fitted: parameters that fit does not read stand at their defaults."""
-    stands = {field.name: field.default for field in dataclasses.fields(cast("DataclassInstance", method))}
+    stands = defaults(type(method))
     return cast(Method, replace(cast("DataclassInstance", method), **{name: stands[name] for name in method.unlearned}))
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 
 import bench.cli
 from bench.data import roots
-from bench.plugins.option import Option, flag_of
+from bench.plugins.option import Option, defaults, flag_of
 from bench.plugins.option import options as known_options
 from bench.runs.run_spec import RunSpec
 from bench.workbench.choice import Choice
@@ -46,7 +46,7 @@ def configuration_page(targets: Mapping[str, str]) -> Page:
 def run_keys() -> Iterator[tuple[str, str, str, str, str]]:
     """Every key of a run's configuration file: name, flag, type, default in words, and what it is."""
     for cls in (Choice, RunSpec):
-        usual = {field.name: field.default for field in fields(cls)}
+        usual = defaults(cls)
         for name, known in known_options(cls).items():
             kind = f"list of {words(known.kind)}" if known.many else words(known.kind)
             yield known.many or name, flag_of(name, known), kind, _usual(known, usual[name]), known.help
