@@ -1,0 +1,11 @@
+"""Secret random numbers: streams of a cipher under 256-bit secrets, the same bits on every machine.
+
+What is trained on public data keeps plain seeds (`bench.seeds`). Everything that must not be guessed (keys, noise,
+mixtures, the order of released rows) comes from here.
+"""
+
+from bench.randomness.grid import Grid
+from bench.randomness.secret import SECRET_BYTES, Secret
+from bench.randomness.stream import Stream
+
+__all__ = ["SECRET_BYTES", "Grid", "Secret", "Stream"]

@@ -1,0 +1,72 @@
+"""A grid that noise is drawn on, fixed before the data are seen.
+
+Floating-point noise has holes (Mironov 2012): of the numbers near a released one, some can be reached from one raw row
+and not from another, which voids any bound. On a grid both raw row and noise are whole multiples of one step, so that
+every released number can be reached from every row, with the probabilities that the claim counts with.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, Self
+
+from torch import Tensor
+
+from bench.randomness.stream import Stream
+
+FINE = 16  # steps of a scale: 2^16, so that the grid costs the noise nothing that can be measured
+HELD = 24  # bits of a float32: whole multiples of a step up to 2^24 are exact
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Whole multiples of a power of two, up to 2^24 of them, so that float32 holds each exactly.
+
+    Args:
+        step: A power of two.
+    """
+
+    step: float
+
+    def __post_init__(self) -> None:
+        if not (self.step > 0 and math.isfinite(self.step) and math.frexp(self.step)[0] == 0.5):
+            raise ValueError(f"the step of a grid must be a power of two, got {self.step}")
+
+    @classmethod
+    def for_noise(cls, scale: float, reach: float) -> Self:
+        """The grid for noise of that scale on numbers up to `reach` in size; both are public.
+
+        The step is a 65,536th of the scale or less, but no finer than lets numbers of 64 times the reach plus 128
+        scales be held exactly: noise is stopped there, with a probability below exp(-127).
+        """
+        finest = (64 * reach + 128 * scale) / (1 << HELD)
+        return cls(2.0 ** math.floor(math.log2(max(scale / (1 << FINE), finest))))
+
+    @property
+    def most(self) -> int:
+        """The largest multiple."""
+        return 1 << HELD
+
+    def places(self, values: Tensor, *, rounding: Literal["nearest", "to zero"] = "nearest") -> Tensor:
+        """int64: the multiple of the step at each number; "to zero" never makes a vector longer."""
+        exact = values.double() / self.step  # a power of two: no rounding here
+        rounded = exact.round() if rounding == "nearest" else exact.trunc()
+        return rounded.clamp(-self.most, self.most).long()
+
+    def values(self, places: Tensor) -> Tensor:
+        """float32: the numbers at multiples of the step, exactly; those beyond the last one stand at it."""
+        return (places.clamp(-self.most, self.most).double() * self.step).float()
+
+    def laplace(self, stream: Stream, scale: float, shape: tuple[int, ...]) -> Tensor:
+        """int64 of that shape: discrete Laplace noise of that scale (in units of the values), in steps."""
+        return stream.laplace_integers(self.steps(scale), *shape)
+
+    def gaussian(self, stream: Stream, sigma: float, shape: tuple[int, ...]) -> Tensor:
+        """int64 of that shape: discrete Gaussian noise of that standard deviation, in steps."""
+        return stream.gaussian_integers(self.steps(sigma), *shape)
+
+    def steps(self, length: float) -> Fraction:
+        """A length in steps, exactly."""
+        return Fraction(length) / Fraction(self.step)
