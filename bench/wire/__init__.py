@@ -1,0 +1,1 @@
+"""What crosses between processes that do not trust one another: length-capped JSON, and tensors in files."""

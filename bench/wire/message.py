@@ -1,0 +1,144 @@
+"""A message: a JSON object of bounded depth and length. Reading it runs no code of whoever wrote it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Literal, NoReturn, cast
+
+from pydantic import JsonValue
+
+Message = Mapping[str, JsonValue]
+Reason = Literal[
+    "too-long", "not-utf8", "not-json", "not-an-object", "too-deep", "too-many-values", "not-finite", "surrogate"
+]
+MOST_DEEP = 32
+MOST_VALUES = 1_000_000  # what a value takes in memory does not follow from the bytes that spell it
+MOST_DIGITS = 40  # of an integer: numbers that no record needs cost quadratic time to read
+
+
+class WireError(Exception):
+    """What came, or was to be sent, is no message; `reason` names why, and the text never quotes what came."""
+
+    def __init__(self, reason: Reason, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+def encode(message: Message, cap: int) -> bytes:
+    """The message as UTF-8 JSON. Raises WireError where it is none, or where it would take more than `cap` bytes."""
+    _check(message)
+    try:
+        content = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        raise _surrogate() from None
+    if len(content) > cap:
+        raise WireError("too-long", f"a message must take at most {cap} bytes, got {len(content)}")
+    return content
+
+
+def decode(content: bytes) -> dict[str, JsonValue]:
+    """The message that these bytes spell. Raises WireError for anything else."""
+    # Strings may hold these signs too: the count is of at most so many values, and costs no more than a look.
+    if sum(content.count(sign) for sign in (b",", b"[", b"{")) >= MOST_VALUES:
+        raise _too_many()
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise WireError("not-utf8", "a message must be UTF-8") from None
+    try:
+        found = json.loads(text, parse_constant=_constant, parse_int=_integer, object_pairs_hook=_object)
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError:
+        raise WireError("not-json", "a message must be JSON with every name of an object given once") from None
+    _check(found)
+    return cast("dict[str, JsonValue]", found)
+
+
+def _check(message: object) -> None:
+    """Raise WireError for what a message may not hold; a loop in it counts as too deep."""
+    if not isinstance(message, dict):
+        raise WireError("not-an-object", f"a message must be an object, got {_kind(message)}")
+    values = 0
+    level: list[object] = [message]
+    for _ in range(MOST_DEEP):
+        below: list[object] = []
+        for value in level:
+            parts = _parts(value)
+            values += 1 + len(parts)
+            if values > MOST_VALUES:
+                raise _too_many()
+            below += parts
+        if not below:
+            return
+        level = below
+    raise _too_deep()
+
+
+def _parts(value: object) -> list[object]:
+    """What lies within a value, names included."""
+    if isinstance(value, dict):
+        if not all(isinstance(name, str) for name in value):
+            raise WireError("not-json", "the names of an object must be text")
+        return [*value, *value.values()]
+    if isinstance(value, list):
+        return value
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise _surrogate() from None
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise _not_finite()
+    elif isinstance(value, int):
+        if abs(value) >= 10**MOST_DIGITS:
+            raise _too_large()
+    elif value is not None:
+        raise WireError("not-json", f"a message must be plain JSON, got {_kind(value)}")
+    return []
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is given twice")
+    return found
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise _too_large()
+    return int(digits)
+
+
+def _constant(name: str) -> NoReturn:
+    raise _not_finite()
+
+
+def _kind(value: object) -> str:
+    """The kind of a value; of a class that is none of Python's own its name, which is anybody's text, is not said."""
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else "an object of another class"
+
+
+def _surrogate() -> WireError:
+    return WireError("surrogate", "text in a message must be Unicode: half a surrogate pair is no character")
+
+
+def _not_finite() -> WireError:
+    return WireError("not-finite", "numbers in a message must be finite")
+
+
+def _too_large() -> WireError:
+    return WireError("not-json", f"integers in a message must have at most {MOST_DIGITS} digits")
+
+
+def _too_deep() -> WireError:
+    return WireError("too-deep", f"a message must be at most {MOST_DEEP} levels deep")
+
+
+def _too_many() -> WireError:
+    return WireError("too-many-values", f"a message must hold at most {MOST_VALUES} values")
