@@ -14,7 +14,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench.contract.metric import GROUPS
 from bench.plugins.option import words
-from bench.results.records import Record, json_schema
+from bench.results.atomic_file import write_atomically
+from bench.results.records import Record, RecordError, json_schema
 from bench.results.results import Results
 from bench.workbench.choice import Choice
 from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, rows, telling
@@ -42,7 +43,7 @@ class Intake:
         records: The accepted ones.
         folders: Cell to data-set name.
         limited: How many records were made with --limit.
-        broken: The names of files that are no records.
+        broken: The names of files that are refused: no records, altered, forged, or not signed as they should be.
         pictures: PNG files beside records of data that may be shared, by cell, record and name.
     """
 
@@ -54,7 +55,7 @@ class Intake:
 
 
 def intake(results: Results) -> Intake:
-    """Read every record of `results`; broken files are named (never by folder), limited ones counted."""
+    """Read every record of `results`; refused files are named (never by folder), limited ones counted."""
     accepted, folders, limited, broken, pictures = [], {}, 0, [], {}
     for name, found in results.records():
         if not isinstance(found, Record):
@@ -66,7 +67,12 @@ def intake(results: Results) -> Intake:
             folders[found.cell] = found.cell.partition("/")[0]
             if found.dataset is not None and found.dataset.shareable:
                 for picture in found.pictures:
-                    if (png := results.picture(found, picture)) is not None:
+                    try:
+                        png = results.picture(found, picture)
+                    except RecordError:
+                        broken.append(f"{found.evaluator}--{picture}.png")
+                        continue
+                    if png is not None:
                         pictures[found.cell, found.evaluator, picture] = png
     return Intake(tuple(accepted), folders, limited, tuple(sorted(broken)), pictures)
 
@@ -84,9 +90,7 @@ def build(results: Results, site: Path) -> Path:
     pages = render(intake(results))
     _sweep(site, keep=pages)
     for name, content in pages.items():
-        target = site / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content if isinstance(content, bytes) else content.encode())
+        write_atomically(site / name, content if isinstance(content, bytes) else content.encode())
     return site / "index.html"
 
 

@@ -36,6 +36,9 @@ VERBS = {
     "data": "list, describe, prepare or verify data sets",
     "reach": "show how far up the ladder of breakable encoders each attack gets",
     "leaderboard": "build the pages from the records, or serve them",
+    "verify": "read a results folder whole, and name every file that is not what was written",
+    "keygen": "make a key pair to sign records with",
+    "clean": "list what can be made again, with sizes, and remove it with --yes",
 }
 
 
@@ -87,6 +90,13 @@ def parser() -> argparse.ArgumentParser:
     made["reach"].add_argument("--write", type=Path, metavar="FILE", help="also write what was measured to a JSON file")
     _data(made["data"])
     _leaderboard(made["leaderboard"])
+    _place(made["verify"])
+    _trusted(made["verify"])
+    made["keygen"].add_argument("file", type=Path, metavar="FILE", help="the private key; the public one is FILE.pub")
+    _place(made["clean"])
+    only = "artefacts of the results folder, or the cache of prepared data and features (default: both)"
+    made["clean"].add_argument("--only", choices=("artefacts", "cache"), help=only)
+    made["clean"].add_argument("--yes", action="store_true", help="remove it; without, nothing is touched")
     return top
 
 
@@ -100,6 +110,11 @@ class _Version(argparse.Action):
 
 def _place(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--results", type=Path, metavar="DIR", help="folder of the records (default: results)")
+
+
+def _trusted(parser: argparse._ActionsContainer) -> None:
+    told = "read only records signed by this key (repeatable; default: unsigned ones too)"
+    parser.add_argument("--trusted", type=Path, action="append", metavar="FILE.pub", help=told)
 
 
 def _sources(parser: argparse._ActionsContainer) -> None:
@@ -181,6 +196,7 @@ def _how(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--dry-run", action="store_true", help="print the cells and how they stand, and stop")
     _place(how)
     how.add_argument("--site", type=Path, metavar="DIR", help="folder of the pages (default: RESULTS/site)")
+    how.add_argument("--sign", type=Path, metavar="FILE", help="sign new records with this key (see `bench keygen`)")
     how.add_argument("--no-site", action="store_true", help="write records only")
 
 
@@ -205,6 +221,7 @@ def _leaderboard(parser: argparse.ArgumentParser) -> None:
     for name, text in (("build", "write the pages"), ("serve", "write the pages and show them on this machine")):
         verb = verbs.add_parser(name, help=text)
         _place(verb)
+        _trusted(verb)
         verb.add_argument("--site", type=Path, metavar="DIR", help="folder of the pages (default: RESULTS/site)")
         if name == "serve":
             verb.add_argument("--port", type=_positive, default=8000)

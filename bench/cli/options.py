@@ -24,6 +24,7 @@ from bench.plugins.chosen import Chosen, choose
 from bench.plugins.option import expected, given_flags, options
 from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, parse, text
 from bench.results.results import Results
+from bench.results.signing_key import read_public
 from bench.runs.run_spec import RunSpec, Written
 from bench.types import Attack, Metric
 from bench.workbench.choice import Choice
@@ -51,7 +52,9 @@ def place(options: argparse.Namespace) -> Place:
     cache = Path(platformdirs.user_cache_dir("veil-bench")) / "data"
     roots = resolve(getattr(options, "data_root", None) or ())
     results = Path(getattr(options, "results", None) or "results")
-    return Place(Results(results.resolve()), cache, roots)
+    named = getattr(options, "trusted", None)
+    trusted = frozenset(read_public(path) for path in named) if named else None
+    return Place(Results(results.resolve(), trusted=trusted), cache, roots)
 
 
 def site(options: argparse.Namespace) -> Path:

@@ -26,6 +26,7 @@ from bench.contract.source import DataError, Scan, Source
 from bench.data.prepared import SCHEMA, DamagedError, Prepared, codes, connect, load, save, verify
 from bench.data.sample_array import Report, drop, fill
 from bench.plugins.source_hash import source_hash
+from bench.results import cache_tag
 from bench.validation import at_least
 
 __all__ = ["Prepared", "Report", "prepare", "verify"]
@@ -163,6 +164,7 @@ def _check(source: Source, scan: Scan, size: int | None) -> None:
 def _building(folder: Path, *, private: bool) -> Iterator[Path]:
     """A fresh folder that becomes `folder` if the block ends well and vanishes if it does not."""
     folder.parent.mkdir(parents=True, exist_ok=True)
+    cache_tag.tag(folder.parent)
     _sweep(folder)
     building = Path(tempfile.mkdtemp(prefix=_prefix(folder, os.getpid()), dir=folder.parent))  # mode 0700
     try:

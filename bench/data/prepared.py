@@ -18,6 +18,9 @@ from bench.data.decode import DIGEST_BYTES, digest
 from bench.types import Dataset
 
 SCHEMA = 1
+ARRAYS = ("samples", "labels", "subjects", "groups", "digests")
+FILES = {"meta.json", *(f"{name}.npy" for name in ARRAYS)}
+"""What the folder of a prepared data set holds."""
 
 
 class DamagedError(DataError):

@@ -19,6 +19,9 @@ import torch
 from filelock import FileLock
 from torch import Tensor
 
+from bench.results import cache_tag
+
+VECTORS = {"vectors.npy", "done.npy"}
 Read = Callable[[Tensor], Iterator[Tensor]]  # images (n, c, h, w) to their vectors (b, d), batch by batch in order
 
 
@@ -42,6 +45,7 @@ class VectorCache:
             read: Gives what is missing.
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        cache_tag.tag(self.folder.parent)
         with FileLock(self.folder.with_suffix(".lock")):
             stored = self._open()
             missing = np.arange(len(rows)) if stored is None else np.flatnonzero(~stored[1][rows])

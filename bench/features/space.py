@@ -24,8 +24,9 @@ from bench.plugins.slug import slug
 from bench.plugins.source_hash import plugin_hash
 from bench.plugins.spec import parameters, parse
 from bench.progress import stage
+from bench.results.content_key import content_key
 from bench.results.records import FeatureRecord
-from bench.results.store import Artefact, Store, content_key
+from bench.results.store import Artefact, Store
 from bench.types import Dataset, NotApplicable, State
 
 SCHEMA = 1  # of what is kept of a fitted extractor

@@ -1,70 +1,34 @@
 """Everything that a run leaves behind, in one place: records, pictures, plans, opened data, verdicts, artefacts, logs.
 
-Where a thing lies is known here alone. `Shelf` is what keeps it: a folder, and in a file of its own any other place.
+Where a thing lies is known here alone, and what is read is what was written, or is refused by name. `Shelf` is what
+keeps it: a folder, and in a file of its own any other place.
 """
 
 from __future__ import annotations
 
+import hashlib
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Protocol
+from pathlib import Path, PurePosixPath
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from bench.plugins.slug import slug
-from bench.results.records import DatasetRecord, Record, RecordError, dumps, loads
-from bench.results.store import Store, write_atomically
+from bench.results import attested, store
+from bench.results.attested import AlteredError
+from bench.results.records import DatasetRecord, NewerRecordError, Record, RecordError, dumps, loads, proved
+from bench.results.shelf import PRIVATE, Folder, Shelf
+from bench.results.signing_key import SigningKey
+from bench.results.store import Store
 
-PRIVATE = "artefacts/"  # what may hold paths or private rows, for the owner's eyes alone
 PLANS = f"{PRIVATE}plans/"
+RECORDS, DATA, PANELS = "cells/*/*/*.json", "data/", "panels/"
 
 
-class Shelf(Protocol):
-    """Keeps content by name; a name is a relative path with slashes."""
-
-    def read(self, name: str) -> bytes:
-        """The content. Raises FileNotFoundError."""
-
-    def write(self, name: str, content: bytes) -> None:
-        """Put content there in one step: a reader, or a crash, sees the old content or the new."""
-
-    def remove(self, name: str) -> None:
-        """Remove it, if it is there."""
-
-    def names(self, pattern: str) -> Iterator[str]:
-        """The names that match a pattern such as `cells/*/*/*.json`, in order."""
-
-
-@dataclass(frozen=True)
-class Folder:
-    """A shelf on this machine."""
-
-    root: Path
-
-    def read(self, name: str) -> bytes:
-        """As in `Shelf`."""
-        return self._path(name).read_bytes()
-
-    def write(self, name: str, content: bytes) -> None:
-        """As in `Shelf`."""
-        if name.startswith(PRIVATE):
-            (self.root / PRIVATE).mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_atomically(self._path(name), content)
-
-    def remove(self, name: str) -> None:
-        """As in `Shelf`."""
-        self._path(name).unlink(missing_ok=True)
-
-    def names(self, pattern: str) -> Iterator[str]:
-        """As in `Shelf`."""
-        return (path.relative_to(self.root).as_posix() for path in sorted(self.root.glob(pattern)))
-
-    def _path(self, name: str) -> Path:
-        if name.startswith("/") or ".." in name.split("/"):
-            raise ValueError(f"a name must lie inside the results folder, got {name!r}")
-        return self.root / name
+class AlteredWarning(UserWarning):
+    """Something beside the records is not what was written; it is done without, or made again."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +38,12 @@ class Results:
     Args:
         root: On this machine: artefacts and logs always lie here.
         shelf: Keeps everything else; None stands for the same folder.
+        trusted: Public keys: records that none of them signed are refused. None reads unsigned records too.
     """
 
     root: Path
     shelf: Shelf | None = None
+    trusted: frozenset[str] | None = None
 
     @cached_property
     def _kept(self) -> Shelf:
@@ -94,8 +60,8 @@ class Results:
         return Path(self.root, "cells" if folders else "logs", *folders, f"{slug(name)}.log")
 
     def records(self) -> Iterator[tuple[str, Record | RecordError]]:
-        """Every record with its name, in order; a broken file gives its error instead of stopping the rest."""
-        for name in self._kept.names("cells/*/*/*.json"):
+        """Every record with its name, in order; one that is refused gives its error instead of stopping the rest."""
+        for name in self._kept.names(RECORDS):
             try:
                 yield name, self._record(name)
             except RecordError as error:
@@ -104,59 +70,153 @@ class Results:
                 yield name, RecordError(f"{name}: {error}")
 
     def record(self, cell: str, evaluator: str) -> Record:
-        """One record. Raises FileNotFoundError where there is none, RecordError where it cannot be read."""
+        """One record. Raises FileNotFoundError where there is none, RecordError where it is refused."""
         return self._record(f"cells/{cell}/{evaluator}.json")
 
     def _record(self, name: str) -> Record:
+        where = str(self.root / name)
         try:
-            return loads(self._kept.read(name).decode(), str(self.root / name))
+            found = loads(self._kept.read(name).decode(), where, self.trusted)
         except UnicodeDecodeError as error:
-            raise RecordError(f"{self.root / name}: {error}") from error
+            raise RecordError(f"{where}: {error}") from error
+        if (said := f"{_stem(found)}.json") != name:
+            raise RecordError(f"{where}: it says that it is {said}: it is forged, or was moved")
+        return found
 
-    def keep(self, record: Record, pictures: dict[str, bytes]) -> None:
-        """Write a record, and the pictures that it names beside it; earlier ones go."""
-        stem = f"cells/{record.cell}/{record.evaluator}"
-        for old in self._kept.names(f"{stem}--*.png"):
-            self._kept.remove(old)
-        for name, png in pictures.items():
-            self._kept.write(f"{stem}--{name}.png", png)
-        self._kept.write(f"{stem}.json", dumps(record).encode())
+    def keep(self, record: Record, pictures: dict[str, bytes], signer: SigningKey | None = None) -> Record:
+        """Write a record, and the pictures that it names beside it; earlier ones go.
+
+        A picture's file is named after its content, so that a crash on the way leaves the earlier record whole.
+
+        Returns:
+            The record as it was written, with its digest and, by `signer`, its signature.
+
+        Raises:
+            NewerRecordError: A record of a later schema is there, and stays.
+        """
+        name, kept = f"{_stem(record)}.json", proved(record, signer)
+        try:
+            self._record(name)
+        except NewerRecordError:
+            raise
+        except (RecordError, OSError):  # what is there is no record that could be lost
+            pass
+        for picture, png in pictures.items():
+            self._kept.write(_picture(record, picture), png)
+        self._kept.write(name, dumps(kept).encode())
+        named = {_picture(record, picture) for picture in pictures}
+        for old in self._kept.names(f"{_stem(record)}--*.png"):
+            if old not in named:
+                self._kept.remove(old)
+        return kept
 
     def picture(self, record: Record, name: str) -> bytes | None:
-        """A picture of a record; None where it is gone."""
+        """A picture of a record; None where it is gone. Raises RecordError where it was altered."""
         try:
-            return self._kept.read(f"cells/{record.cell}/{record.evaluator}--{name}.png")
+            png = self._kept.read(_picture(record, name))
         except FileNotFoundError:
             return None
+        if hashlib.sha256(png).hexdigest() != record.pictures[name].sha256:
+            raise RecordError(f"{self.root / _picture(record, name)}: it is not the picture that the record speaks of")
+        return png
 
     def keep_plan(self, cell: str, text: str) -> None:
         """Note what a cell consists of; paths may be in it."""
-        if self.plan(cell) != text:
-            self._kept.write(f"{PLANS}{cell}.yaml", text.encode())
+        content = attested.stamped(text, f"plan {cell}")
+        try:
+            same = self._kept.read(f"{PLANS}{cell}.yaml") == content
+        except FileNotFoundError:
+            same = False
+        if not same:
+            self._kept.write(f"{PLANS}{cell}.yaml", content)
 
     def plan(self, cell: str) -> str | None:
-        """What was noted of a cell; None where nothing was."""
+        """What was noted of a cell; None where nothing was. Raises RecordError where it was altered."""
         try:
-            return self._kept.read(f"{PLANS}{cell}.yaml").decode()
+            return attested.unstamped(self._kept.read(f"{PLANS}{cell}.yaml"), f"plan {cell}")
         except FileNotFoundError:
             return None
+        except (AlteredError, UnicodeDecodeError) as error:
+            raise RecordError(f"{self.root / PLANS / cell}.yaml: {error}") from error
 
     def plans(self) -> Iterator[str]:
         """The folders of the cells that were planned."""
-        for name in self._kept.names(f"{PLANS}*/*.yaml"):
-            yield name.removeprefix(PLANS).removesuffix(".yaml")
+        return self._below(PLANS, "*/*", "yaml")
 
     def keep_data(self, key: str, data: DatasetRecord) -> None:
         """Keep what a choice of data came to, so that a dry run knows it without opening the data."""
-        self._kept.write(f"data/{key}.json", data.model_dump_json().encode())
+        self._keep_json(f"{DATA}{key}.json", data.model_dump(mode="json"))
 
     def data(self, key: str) -> DatasetRecord | None:
-        """What a choice of data came to when it was last opened, or None."""
+        """What a choice of data came to when it was last opened, or None; of a file that was altered with a warning."""
         try:
-            return DatasetRecord.model_validate_json(self._kept.read(f"data/{key}.json"))
-        except (OSError, ValidationError):
+            return DatasetRecord.model_validate(self._read_json(f"{DATA}{key}.json"))
+        except (FileNotFoundError, ValidationError):  # never opened, or by an earlier version
+            return None
+        except (OSError, RecordError) as error:
+            warnings.warn(f"{error}; the data are opened again", AlteredWarning, stacklevel=2)
             return None
 
     def keep_panel(self, cell: str, text: str) -> None:
-        """Keep the verdict on the attacks of a cell."""
-        self._kept.write(f"panels/{cell}.json", text.encode())
+        """Keep the verdict on the attacks of a cell: a JSON object."""
+        self._keep_json(f"{PANELS}{cell}.json", attested.parsed(text.encode()))
+
+    def panel(self, cell: str) -> dict[str, JsonValue]:
+        """The verdict on the attacks of a cell. Raises FileNotFoundError, or RecordError where it was altered."""
+        return self._read_json(f"{PANELS}{cell}.json")
+
+    def refused(self) -> Iterator[tuple[str, str]]:
+        """Every record and picture that is not what was written, and why."""
+        for name, record in self.records():
+            if isinstance(record, RecordError):
+                yield name, str(record)
+                continue
+            for picture in record.pictures:
+                try:
+                    if self.picture(record, picture) is None:
+                        yield _picture(record, picture), "the picture is gone"
+                except (RecordError, OSError) as error:
+                    yield _picture(record, picture), str(error)
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Every record, picture, plan, choice of data, verdict and artefact that is not what was written, and why."""
+        yield from self.refused()
+        for cell in self.plans():
+            try:
+                self.plan(cell)
+            except (RecordError, OSError) as error:
+                yield f"{PLANS}{cell}.yaml", str(error)
+        for key in self._below(DATA, "*", "json"):
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always", AlteredWarning)
+                self.data(key)
+            yield from ((f"{DATA}{key}.json", str(warning.message)) for warning in said)
+        for cell in self._below(PANELS, "*/*", "json"):
+            try:
+                self.panel(cell)
+            except (RecordError, OSError) as error:
+                yield f"{PANELS}{cell}.json", str(error)
+        for folder in sorted(self.root.glob(f"{PRIVATE}*/{'[0-9a-f]' * 32}")):
+            if (reason := store.problem(folder)) is not None:
+                yield folder.relative_to(self.root).as_posix(), reason
+
+    def _below(self, folder: str, pattern: str, ending: str) -> Iterator[str]:
+        for name in self._kept.names(f"{folder}{pattern}.{ending}"):
+            yield PurePosixPath(name).relative_to(folder).with_suffix("").as_posix()
+
+    def _keep_json(self, name: str, content: dict[str, JsonValue]) -> None:
+        self._kept.write(name, attested.written(attested.attest(content, name)))
+
+    def _read_json(self, name: str) -> dict[str, JsonValue]:
+        try:
+            return attested.read(self._kept.read(name), name)
+        except AlteredError as error:
+            raise RecordError(f"{self.root / name}: {error}") from error
+
+
+def _stem(record: Record) -> str:
+    return f"cells/{record.cell}/{record.evaluator}"
+
+
+def _picture(record: Record, name: str) -> str:
+    return f"{_stem(record)}--{name}-{record.pictures[name].sha256[:12]}.png"

@@ -1,23 +1,34 @@
-"""Artefacts by the hash of everything they depend on: written atomically, checked on reading, made once."""
+"""Artefacts by the hash of everything they depend on: written atomically, checked on reading, made once.
+
+A folder proves that it is what its name says: its manifest carries a digest over every byte of it, the kind and the
+inputs that the folder is named after, and the hash of the tensors beside it.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from filelock import FileLock
 from pydantic import JsonValue
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-Inputs = Mapping[str, JsonValue]
+from bench.results import attested, cache_tag
+from bench.results.atomic_file import make_folder, sync, write_atomically
+from bench.results.attested import AlteredError
+from bench.results.content_key import Inputs, content_key
+
+__all__ = ["Artefact", "CorruptArtefactWarning", "Inputs", "Store"]
+
+KIND = "artefact"
+MANIFEST, DATA = "manifest.json", "data.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,33 +40,7 @@ class Artefact:
 
 
 class CorruptArtefactWarning(UserWarning):
-    """A stored artefact does not match its checksum; it is made again."""
-
-
-def content_key(inputs: Inputs) -> str:
-    """32 hex digits for a set of inputs, independent of their order.
-
-    >>> content_key({"a": 1, "b": 2}) == content_key({"b": 2, "a": 1})
-    True
-    """
-    text = json.dumps(inputs, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Put `content` at `path` so that a reader, or a crash, sees either the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    """A stored artefact is not what was written under its key; it is made again."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +55,10 @@ class Store:
         A lock a key keeps two processes from making the same thing; a killed process releases it.
         """
         key = content_key(inputs)
-        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(self.root, mode=0o700)
         folder = self.root / kind / key
-        folder.parent.mkdir(exist_ok=True)
+        make_folder(folder.parent)
+        cache_tag.tag(folder.parent)
         with FileLock(folder.with_suffix(".lock")):
             found = _read(folder)
             if found is None:
@@ -81,8 +67,8 @@ class Store:
         return found
 
     def has(self, kind: str, inputs: Inputs) -> bool:
-        """Whether the artefact is there (its checksum is looked at when it is read)."""
-        return (self.root / kind / content_key(inputs) / "manifest.json").is_file()
+        """Whether the artefact is there (whether it is intact shows when it is read)."""
+        return (self.root / kind / content_key(inputs) / MANIFEST).is_file()
 
     def drop(self, kind: str, inputs: Inputs) -> None:
         """Remove an artefact that is no longer needed."""
@@ -98,34 +84,61 @@ def _write(folder: Path, artefact: Artefact, inputs: Inputs) -> None:
         shutil.rmtree(left, ignore_errors=True)
     temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=prefix))
     try:
-        data = temporary / "data.safetensors"
+        data = temporary / DATA
         # Views and expanded tensors share memory, which safetensors refuses: every tensor gets its own.
         owned = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in artefact.tensors.items()}
         save_file(owned, data)
-        manifest = {"inputs": dict(inputs), "notes": dict(artefact.notes), "sha256": _checksum(data)}
-        (temporary / "manifest.json").write_text(json.dumps(manifest, sort_keys=True, indent=2), encoding="utf-8")
+        sync(data)
+        manifest: dict[str, JsonValue] = {
+            "kind": folder.parent.name,
+            "inputs": dict(inputs),
+            "notes": dict(artefact.notes),
+            "sha256": _checksum(data),
+        }
+        write_atomically(temporary / MANIFEST, attested.written(attested.attest(manifest, KIND)))
         shutil.rmtree(folder, ignore_errors=True)
         temporary.replace(folder)
+        sync(folder.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def problem(folder: Path) -> str | None:
+    """What keeps the folder of an artefact from being what its name says, in words; None where nothing does."""
+    try:
+        _manifest(folder)
+    except (OSError, AlteredError) as error:
+        return str(error)
+    return None
 
 
 def _read(folder: Path) -> Artefact | None:
     if not folder.exists():
         return None
     try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        if manifest["sha256"] == _checksum(folder / "data.safetensors"):
-            return Artefact(load_file(folder / "data.safetensors"), manifest["notes"])
-        reason = "its checksum does not match"
-    except (OSError, ValueError, KeyError) as error:
+        manifest = _manifest(folder)
+        return Artefact(load_file(folder / DATA), cast("Mapping[str, JsonValue]", manifest["notes"]))
+    except (OSError, AlteredError) as error:
         reason = str(error)
     warnings.warn(
         f"artefact {folder.name} is corrupt ({reason}) and is made again", CorruptArtefactWarning, stacklevel=3
     )
     shutil.rmtree(folder, ignore_errors=True)
     return None
+
+
+def _manifest(folder: Path) -> Mapping[str, JsonValue]:
+    """The manifest, once it and the tensors beside it have been checked. Raises AlteredError or OSError."""
+    manifest = attested.read((folder / MANIFEST).read_bytes(), KIND)
+    inputs = manifest.get("inputs")
+    if not isinstance(inputs, dict) or not isinstance(manifest.get("notes"), dict):
+        raise AlteredError("its manifest must hold inputs and notes")
+    if (key := content_key(inputs)) != folder.name or manifest.get("kind") != folder.parent.name:
+        raise AlteredError(f"it is {manifest.get('kind')}/{key}, put in the place of another")
+    if manifest.get("sha256") != _checksum(folder / DATA):
+        raise AlteredError("its checksum does not match: the tensors were altered")
+    return manifest
 
 
 def _checksum(path: Path) -> str:

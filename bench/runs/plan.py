@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
@@ -13,16 +14,17 @@ from bench.contract.evaluator import NAME
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.spec import UsageError, parse
-from bench.results.records import DatasetRecord, Record, RecordError
-from bench.results.results import Results
-from bench.results.store import content_key
+from bench.results.content_key import content_key
+from bench.results.identity import METRIC
+from bench.results.records import DatasetRecord, NewerRecordError, Record, RecordError
+from bench.results.results import AlteredWarning, Results
 from bench.runs.run_spec import Overwrite, RunSpec
 from bench.types import Attack, Evaluator, Method, Role, evidence_type
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
 from bench.workbench.inputs import is_code, record_inputs
 
-Condition = Literal["done", "stale", "changed", "unreadable", "failed", "missing"]
+Condition = Literal["done", "stale", "changed", "unreadable", "newer", "failed", "missing"]
 RUNS: Mapping[Overwrite, frozenset[Condition]] = {
     "never": frozenset({"missing"}),
     "failed": frozenset({"missing", "failed", "changed", "unreadable"}),
@@ -37,7 +39,8 @@ class Standing:
 
     Args:
         state: "stale" where earlier code computed the record that is there; "changed" where it speaks of other data,
-            sizes, versions or metrics; "unreadable" where what is there is no record of this schema.
+            sizes, versions or metrics; "unreadable" where what is there is no record of this schema, or was altered;
+            "newer" where it is of a later schema, which is never run over.
         reason: In words.
         record: What is there; None where nothing is, or nothing that can be read.
         planned: What to run: with the metrics that its record already holds beside those asked for.
@@ -131,16 +134,18 @@ def standing(results: Results, cell: Cell, planned: Planned, data: DatasetRecord
         record = results.record(cell.folder, planned.name)
     except FileNotFoundError:
         return Standing("missing", "never ran", None, planned)
+    except NewerRecordError as error:
+        return Standing("newer", str(error), None, planned)
     except (RecordError, OSError) as error:
         return Standing("unreadable", str(error), None, planned)
     # What a file's metric was measured by is known where it is asked for, and only there.
-    asked = {f"metric {parse(name).shown}" for name in planned.metrics}
+    asked = {f"{METRIC}{parse(name).shown}" for name in planned.metrics}
     held_inputs = {
         name: value
         for name, value in record.inputs.items()
-        if name in asked or not (name.startswith("metric ") and ".py:" in name)
+        if name in asked or not (name.startswith(METRIC) and ".py:" in name)
     }
-    held = {name.removeprefix("metric ") for name in held_inputs if name.startswith("metric ") and ".py:" not in name}
+    held = {name.removeprefix(METRIC) for name in held_inputs if name.startswith(METRIC) and ".py:" not in name}
     whole = replace(planned, metrics=tuple(sorted({*planned.metrics, *held})))
     if record.status in ("failed", "timed-out"):
         return Standing("failed", f"{record.status} in {record.phase}: {record.reason}", record, whole)
@@ -192,7 +197,11 @@ def data_key(choice: Choice) -> str:
 
 def write_plan(results: Results, cell: Cell, planned: Sequence[Planned]) -> None:
     """Note what a cell consists of, adding to what was planned before."""
-    text = results.plan(cell.folder)
+    try:
+        text = results.plan(cell.folder)
+    except RecordError as error:
+        warnings.warn(f"{error}; it is written anew, with what is asked for now", AlteredWarning, stacklevel=2)
+        text = None
     known = {} if text is None else {each["name"]: each for each in yaml.safe_load(text)["evaluators"]}
     for each in planned:
         attack = None if each.attack is None else str(each.attack)

@@ -16,8 +16,16 @@ from typing import cast
 from bench.contract.preset import PRESETS
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
-from bench.results.records import DatasetRecord, MetricRecord, Record, metric_record
-from bench.results.store import content_key
+from bench.results.content_key import content_key
+from bench.results.records import (
+    DatasetRecord,
+    MetricRecord,
+    NewerRecordError,
+    Record,
+    metric_record,
+    picture_record,
+)
+from bench.results.signing_key import SigningKey
 from bench.runs.backend import Backend, Job, Outcome
 from bench.runs.display import Display
 from bench.runs.plan import Condition, Standing, data_key, standing, to_run, work, write_plan
@@ -63,15 +71,17 @@ class Summary:
         return [record for record in self.records if record.status in ("failed", "timed-out")]
 
 
-def run(spec: RunSpec, place: Place, display: Display) -> Summary:
-    """Do what is missing of `spec`, and return the records of all of it."""
+def run(spec: RunSpec, place: Place, display: Display, signer: SigningKey | None = None) -> Summary:
+    """Do what is missing of `spec`, and return the records of all of it; new ones are signed by `signer`."""
     with closing(Workers(jobs=spec.jobs, memory=spec.memory, notify=display.progress)) as workers:
-        return execute(spec, place, display, workers)
+        return execute(spec, place, display, workers, signer)
 
 
-def execute(spec: RunSpec, place: Place, display: Display, backend: Backend) -> Summary:
+def execute(
+    spec: RunSpec, place: Place, display: Display, backend: Backend, signer: SigningKey | None = None
+) -> Summary:
     """As `run`, on any back end."""
-    scheduler = _Scheduler(spec, place, display, backend)
+    scheduler = _Scheduler(spec, place, display, backend, signer)
     scheduler.start()
     while (finished := backend.next()) is not None:
         job, outcome = finished
@@ -83,8 +93,11 @@ def execute(spec: RunSpec, place: Place, display: Display, backend: Backend) -> 
 class _Scheduler:
     """Submits a job as soon as what it needs is there. `follow` says what to do with each job's outcome."""
 
-    def __init__(self, spec: RunSpec, place: Place, display: Display, backend: Backend) -> None:
+    def __init__(
+        self, spec: RunSpec, place: Place, display: Display, backend: Backend, signer: SigningKey | None
+    ) -> None:
         self.spec, self.place, self.display, self.backend = spec, place, display, backend
+        self.signer = signer  # never part of a task: workers run plug-ins
         self.results = place.results
         self.planned = work(spec)
         self.summary = Summary()
@@ -212,7 +225,9 @@ class _Scheduler:
             scores=dict(result.scores),
             not_applicable=dict(result.not_applicable),
             details=dict(result.details),
-            pictures={name: picture.caption for name, picture in sorted(result.pictures.items())},
+            pictures={
+                name: picture_record(picture.png, picture.caption) for name, picture in sorted(result.pictures.items())
+            },
             seconds={**result.seconds, "wall": outcome.seconds},
             hardware={**result.hardware, "jobs": 1 if evaluator.alone else self.spec.jobs},
             versions=versions(),
@@ -221,9 +236,14 @@ class _Scheduler:
             inputs=inputs,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
-        self.results.keep(record, {name: picture.png for name, picture in result.pictures.items()})
-        self.summary.records.append(record)
-        self.summary.computed += 1
+        pictures = {name: picture.png for name, picture in result.pictures.items()}
+        try:
+            self.summary.records.append(self.results.keep(record, pictures, self.signer))
+        except NewerRecordError as error:  # another version has written it in the meantime
+            self.display.message(str(error))
+            self.summary.kept["newer"] += 1
+        else:
+            self.summary.computed += 1
 
     def _submit(self, job: Job, follow: Callable[[Outcome], None]) -> None:
         job = replace(job, number=next(self.numbers))

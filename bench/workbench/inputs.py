@@ -20,6 +20,7 @@ from bench.plugins.chosen import Chosen
 from bench.plugins.option import defaults
 from bench.plugins.source_hash import modules_hash, plugin_hash, source_hash
 from bench.plugins.spec import parameters, parse
+from bench.results.identity import CHOICE, METRIC, data_inputs, plugin_inputs, reader_inputs
 from bench.results.records import DatasetRecord, PluginRecord
 from bench.types import Method
 from bench.workbench.cell import Cell, Planned
@@ -57,18 +58,13 @@ def fit_inputs(cell: Cell, data: DatasetRecord) -> dict[str, JsonValue]:
 
 
 def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str, JsonValue]:
-    features = {} if data.features is None else {"features": data.features.fingerprint}
+    told = cast(dict[str, JsonValue], parameters(method))
     return {
-        **features,
+        **plugin_inputs("method", name=method.name, parameters=told, code=plugin_hash(method)),
+        **data_inputs(data),
         "protocol": PROTOCOL,
-        "method": method.name,
-        "method parameters": cast(dict[str, JsonValue], parameters(method)),
-        "method code": plugin_hash(method),
-        "data": data.fingerprint,
-        "public data": data.public_fingerprint,
-        "rows": cast(dict[str, JsonValue], data.rows),
         "splits code": modules_hash(ROOMS / "workbench" / "open_data.py"),
-        "choice": cast(dict[str, JsonValue], cell.choice.keyed()),
+        CHOICE: cast(dict[str, JsonValue], cell.choice.keyed()),
         "device": cell.device,
         "torch": version("torch"),
     }
@@ -85,17 +81,16 @@ def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned) -> dict[str
     attacking: dict[str, JsonValue] = {}
     if planned.attack is not None:
         record = plugin_record(planned.attack)
-        attacking = {"attack": record.name, "attack parameters": record.parameters, "attack code": record.code}
-    scored_in = {} if data.scored_in is None else {"scored in": data.scored_in.fingerprint}
+        attacking = plugin_inputs("attack", name=record.name, parameters=record.parameters, code=record.code)
     metrics = {
-        f"metric {parse(name).shown}": source_hash(registry.load("metrics", name)) for name in sorted(planned.metrics)
+        f"{METRIC}{parse(name).shown}": source_hash(registry.load("metrics", name)) for name in sorted(planned.metrics)
     }
     preset = cast(dict[str, JsonValue], json.loads(json.dumps(asdict(PRESETS[cell.choice.preset]))))
     del preset["timeout"]
     return {
         **_method_inputs(cell, data, cell.method.plugin),
         **attacking,
-        **scored_in,
+        **reader_inputs(data),
         **metrics,
         "preset": preset,
         "evaluator": planned.name,
@@ -106,4 +101,4 @@ def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned) -> dict[str
 
 def is_code(name: str) -> bool:
     """Whether an input is a hash of code, or a value."""
-    return name.endswith("code") or name.startswith("metric ")
+    return name.endswith("code") or name.startswith(METRIC)

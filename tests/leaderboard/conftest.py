@@ -4,18 +4,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from made.board_records import keyed
 
-from bench.results.records import Record, dumps
+from bench.plugins.slug import slug
+from bench.results.records import Record
 from bench.results.results import Results
 
 
 def save(folder: Path, *records: Record, dataset: str = "synth-cxr") -> Results:
     """Write records into a results folder below `folder`, as the harness does."""
-    for number, one in enumerate(records):
-        place = folder / "results" / "cells" / dataset / f"cell{number:03d}"
-        place.mkdir(parents=True, exist_ok=True)
-        (place / "evaluator.json").write_text(dumps(one), encoding="utf-8")
-    return Results(folder / "results")
+    results = Results(folder / "results")
+    for one in records:
+        results.keep(keyed(one, cell=f"{dataset}/{slug(one.cell)}"), {})
+    return results
 
 
 @pytest.fixture

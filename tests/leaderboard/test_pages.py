@@ -11,7 +11,7 @@ import pytest
 from made.board_records import auc, claim, dataset, guesswork, metric, plugin, record, score, utility
 
 from bench.plugins.option import options
-from bench.results.records import FeatureRecord, Record, json_schema
+from bench.results.records import FeatureRecord, Record, json_schema, picture_record
 from bench.results.results import Results
 from bench.workbench.choice import Choice
 from leaderboard.board import rows
@@ -146,7 +146,7 @@ def test_hostile_text_is_escaped_on_every_page(write: Write, tmp_path: Path) -> 
     details = {"threat_model": {EVIL: EVIL}, "details": {EVIL: [EVIL]}, "hardware": {"processor": EVIL}}
     records = [
         record(EVIL, scores={"reid-auc": noted, EVIL: score(1.0)}, metrics=described, **details, **more),
-        record(EVIL, EVIL, status="failed", reason=f'"{EVIL}', phase=EVIL, **more),
+        record(EVIL, "<script>", status="failed", reason=f'"{EVIL}', phase=EVIL, **more),
         record(EVIL, "utility", {"utility-auc": utility(0.8, **{EVIL: 0.7})}, kind="utility", **more),
     ]
     site = build(write(*records), tmp_path / "site").parent
@@ -279,7 +279,11 @@ def test_attacks_are_named_without_the_prefix_of_their_evaluator(write: Write, t
 @pytest.mark.parametrize("shareable", [True, False])
 @pytest.mark.parametrize("kind", ["sets", "mine"])
 def test_a_picture_is_shown_of_data_that_may_be_shared_only(tmp_path: Path, shareable: bool, kind: str) -> None:
-    told = {"pictures": {"plot": "What it shows"}, "dataset": dataset(shareable=shareable), "cell": "synth-cxr/one"}
+    told = {
+        "pictures": {"plot": picture_record(b"a picture", "What it shows")},
+        "dataset": dataset(shareable=shareable),
+        "cell": "synth-cxr/one",
+    }
     results = Results(tmp_path)
     results.keep(record("identity", kind, kind=kind, **told), {"plot": b"a picture"})
     build(results, tmp_path / "site")

@@ -7,7 +7,6 @@ import pytest
 from made.board_records import guesswork, plugin, record, score
 
 from bench.cli.commands.run import _print_table
-from bench.results import records
 from bench.results.records import PluginRecord, Record
 from bench.results.results import Results
 from bench.runs.run import Summary
@@ -142,9 +141,7 @@ def test_limited_runs_are_no_steps_on_the_ladder() -> None:
 def test_panels_on_disk_speak_of_every_attack_on_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     both = [record("syfer", name, pairs(guesses, 0.9, 0.0), cell="d/c") for name, guesses in (("a", 1), ("b", 90))]
     for each in both:
-        target = tmp_path / "cells" / "d" / "c" / f"{each.evaluator}.json"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(records.dumps(each))
+        Results(tmp_path).keep(each, {})
     _print_table(Summary(records=both[1:]), Place(Results(tmp_path), tmp_path, ()))
     assert set(json.loads((tmp_path / "panels" / "d" / "c.json").read_text())["attacks"]) == {"a", "b"}
     assert "broken by a all the same" in " ".join(capsys.readouterr().out.split())

@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from made.board_records import dataset, guesswork, plugin, record, score
+from made.board_records import dataset, guesswork, keyed, plugin, record, score
 
 from bench.cli import main
-from bench.results.records import Record, dumps
+from bench.results.records import Record
+from bench.results.results import Results
 from leaderboard import reach as module
 from leaderboard.entries import beats_chance
 from leaderboard.reach import reach, rungs, state, step, steps
@@ -82,10 +83,13 @@ def test_failures_on_a_rung_are_no_breaks() -> None:
     assert state(failed) == "failed"
 
 
+def kept(folder: Path, found: Record, **more: str) -> None:
+    """Keep a record of the ladder as the harness does."""
+    Results(folder).keep(keyed(found, cell="synth-cxr/identity", **more), {})
+
+
 def test_the_command_prints_the_ladder_and_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "cells" / "synth-cxr" / "identity"
-    folder.mkdir(parents=True)
-    (folder / "reidentification-contrastive.json").write_text(dumps(made(1, 0.0)))
+    kept(tmp_path, made(1, 0.0))
     target = tmp_path / "reach.json"
     assert main(["reach", "--results", str(tmp_path), "--write", str(target)]) == 0
     printed = capsys.readouterr().out
@@ -100,20 +104,16 @@ def test_the_command_shows_no_rung_of_other_data(
 ) -> None:
     layers = record("random-layers", scores=IDENTITY, parameters={"depth": 1, "patch_size": 16})
     monkeypatch.setattr(module, "shipped", lambda: tuple(steps([layers])))
-    folder = tmp_path / "cells" / "nih" / "identity"
-    folder.mkdir(parents=True)
-    (folder / "reidentification-contrastive.json").write_text(dumps(made(1, 0.0, dataset=dataset("nih"))))
+    kept(tmp_path, made(1, 0.0, dataset=dataset("nih")))
     assert main(["reach", "--results", str(tmp_path)]) == 0
     nih, synth = capsys.readouterr().out.split("synth-cxr, preset")
     assert nih.count("broken") == synth.count("broken") == 1
 
 
 def test_the_command_tells_attacks_of_one_name_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "cells" / "synth-cxr" / "identity"
-    folder.mkdir(parents=True)
     for base in ("leverage", "relational"):
         attack = plugin("surrogate", {"base": base, "rounds": 8})
-        (folder / f"reidentification-{base}.json").write_text(dumps(made(1, 0.0, attack=attack)))
+        kept(tmp_path, made(1, 0.0, attack=attack), evaluator=f"reidentification-{base}")
     assert main(["reach", "--results", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "base=leverage" in printed

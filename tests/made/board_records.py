@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from bench.plugins import registry
 from bench.plugins.option import options
+from bench.results.content_key import content_key
+from bench.results.identity import CHOICE, METRIC, told
 from bench.results.records import (
     ClaimRecord,
     DatasetRecord,
@@ -18,7 +20,7 @@ from bench.results.records import (
 )
 from bench.workbench.choice import Choice
 
-CHOICE = frozenset(options(Choice)) - {"dataset"}
+OPTIONS = frozenset(options(Choice)) - {"dataset"}
 WHEN = "2025-01-02T03:04:05Z"
 ASKED = {
     "reidentification": ("guesswork", "patient-guesswork", "reid-auc", "patient-reid-auc", "top-1"),
@@ -110,8 +112,8 @@ def record(
     **more: Any,
 ) -> Record:
     parameters = dict(parameters or {})
-    chosen = {"dataset": "synth-cxr", **dict.fromkeys(CHOICE), "preset": "quick", "seed": 0, "skip_corrupt": False}
-    chosen |= {name: more.pop(name) for name in CHOICE if name in more}
+    chosen = {"dataset": "synth-cxr", **dict.fromkeys(OPTIONS), "preset": "quick", "seed": 0, "skip_corrupt": False}
+    chosen |= {name: more.pop(name) for name in OPTIONS if name in more}
     preset, seed = chosen["preset"], chosen["seed"]
     data = more.get("dataset", dataset())
     asked = {*ASKED.get(kind, ()), *(scores or {}), *more.get("not_applicable", {})}
@@ -120,9 +122,19 @@ def record(
         "cell": cell or f"{method}-{sorted(parameters.items())}-{preset}-{seed}-{data and data.fingerprint}",
         "attack": plugin(evaluator, {}) if kind == "reidentification" else None, "dataset": data, "choice": chosen,
         "device": "cpu",
-        "keys": 2, "metrics": metrics(*sorted(asked)), "scores": dict(scores or {}), "key": "k", "inputs": {},
+        "keys": 2, "metrics": metrics(*sorted(asked)), "scores": dict(scores or {}), "key": "", "inputs": {},
         "created": WHEN, "git": "abc",
         "hardware": {"device": "cpu", "processor": "Test CPU"}, "versions": {"torch": "2.11"}, "seconds": {"fit": 1.5},
         "threat_model": {"key": "no"} if kind == "reidentification" else {},
     }  # fmt: skip
-    return Record(**(usual | more))
+    return keyed(Record(**(usual | more))) if not {"inputs", "key"} & more.keys() else Record(**(usual | more))
+
+
+def keyed(made: Record, **more: Any) -> Record:
+    """The record, changed, with the inputs and the key that go with what it says, as the harness would write it."""
+    changed = made.model_copy(update=more)
+    inputs: dict[str, Any] = {}
+    if changed.dataset is not None:
+        codes = {f"{METRIC}{metric.written}": "c0de" for metric in changed.metrics.values()}
+        inputs = {**told(changed), **codes, CHOICE: dict(changed.choice)}
+    return changed.model_copy(update={"inputs": inputs, "key": content_key(inputs)})

@@ -9,7 +9,7 @@ from pathlib import Path
 from made.board_records import record
 from made.cells import cell
 
-from bench.results.records import Record
+from bench.results.records import Record, picture_record
 from bench.results.results import Results
 from bench.runs.plan import Planned, read_plan, write_plan
 from leaderboard.pages import build
@@ -41,21 +41,27 @@ def both(folder: Path) -> list[Results]:
 
 
 def test_a_record_comes_back_with_its_pictures_from_any_shelf(tmp_path: Path) -> None:
-    made = record("identity", "sets", kind="sets", cell="digits/one", pictures={"release": "What it shows"})
+    shown = {"release": picture_record(b"png", "What it shows")}
     for results in both(tmp_path):
-        results.keep(made, {"release": b"png"})
+        made = results.keep(
+            record("identity", "sets", kind="sets", cell="digits/one", pictures=shown), {"release": b"png"}
+        )
         assert results.record("digits/one", "sets") == made
         assert [found for _, found in results.records()] == [made]
         assert results.picture(made, "release") == b"png"
 
 
 def test_pictures_of_an_earlier_record_go_and_those_of_another_stay(tmp_path: Path) -> None:
-    one = record("identity", "sets", kind="sets", cell="digits/one", pictures={"plane": ""})
-    other = record("identity", "sets-more", kind="sets", cell="digits/one", pictures={"plane": ""})
+    def drawn(evaluator: str, png: bytes) -> Record:
+        told = {"kind": "sets", "cell": "digits/one", "pictures": {"plane": picture_record(png, "")}}
+        return record("identity", evaluator, **told)
+
+    one, other = drawn("sets", b"old"), drawn("sets-more", b"other")
     for results in both(tmp_path):
         results.keep(one, {"plane": b"old"})
         results.keep(other, {"plane": b"other"})
-        results.keep(one, {})
+        newer = results.keep(drawn("sets", b"new"), {"plane": b"new"})
+        assert results.picture(newer, "plane") == b"new"
         assert results.picture(one, "plane") is None
         assert results.picture(other, "plane") == b"other"
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench.results.store import Artefact, CorruptArtefactWarning, Store, content_key, write_atomically
+from bench.results.atomic_file import write_atomically
+from bench.results.content_key import content_key
+from bench.results.store import Artefact, CorruptArtefactWarning, Store
 
 INPUTS = {"method": "x", "seed": 1}
 

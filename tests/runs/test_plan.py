@@ -67,7 +67,7 @@ def test_a_file_that_is_no_record_is_not_overwritten_by_never(tmp_path: Path) ->
     results = place(tmp_path).results
     path = results.root / "cells" / cell().folder / "throughput.json"
     path.parent.mkdir(parents=True)
-    path.write_text('{"schema": 99}')
+    path.write_text('{"schema": 1}')
     found = standing(results, cell(), PLANNED, None)
     assert found.state == "unreadable"
     assert "schema" in found.reason

@@ -8,8 +8,8 @@ from rich.table import Table
 
 from bench.cli.options import place
 from bench.plugins.spec import UsageError
+from bench.results.atomic_file import write_atomically
 from bench.results.records import Record
-from bench.results.store import write_atomically
 from bench.runs.display import to_stdout
 from leaderboard import reach as ladder
 from leaderboard.entries import interval, number

@@ -16,6 +16,7 @@ from bench.cli.options import place, run_spec, site
 from bench.pairs.sweep import engine
 from bench.plugins.spec import text
 from bench.results.records import Record
+from bench.results.signing_key import SigningKey
 from bench.runs.display import Display, to_stdout
 from bench.runs.plan import Condition, data_key, standing, to_run, work
 from bench.runs.run import Summary, run
@@ -33,6 +34,7 @@ KEPT: Mapping[Condition, str] = {
     "stale": "were computed by earlier code and stay; --overwrite stale computes them again",
     "changed": "speak of other data, sizes, versions or metrics and stay, as --overwrite never asks",
     "unreadable": "cannot be read and stay, as --overwrite never asks: `bench status` says why",
+    "newer": "were written by a later version and stay, whatever --overwrite says: read them with that version",
 }
 
 
@@ -46,6 +48,7 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
     spec, where = run_spec(options), place(options)
     if options.dry_run:
         return _dry_run(spec, where)
+    signer = SigningKey.read(options.sign) if options.sign else None
     start = time.perf_counter()
     with Display() as display:
         device = "CUDA device" if spec.device == "cuda" else "CPU"
@@ -54,7 +57,7 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
         )
         if engine() == "torch":
             display.message("pair scores are counted by torch, which is slower: numba is not installed")
-        summary = run(spec, where, display)
+        summary = run(spec, where, display, signer)
     show(spec, summary, where)
     if not options.no_site and any(record.limit is None for record in summary.records):
         print(f"Page:    {build(where.results, site(options)).as_uri()}")
@@ -167,7 +170,7 @@ def _conclude(summary: Summary, where: Place, seconds: float) -> int:
             print(f"{summary.kept[condition]} {said}")
     for record in failures:
         print(_failure(record, where), file=sys.stderr)
-    return 2 if summary.unopened else 1 if failures or summary.kept["unreadable"] else 0
+    return 2 if summary.unopened else 1 if failures or summary.kept["unreadable"] or summary.kept["newer"] else 0
 
 
 def _failure(record: Record, where: Place) -> str:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from bench.cli.options import place
 from bench.plugins.spec import UsageError
-from bench.results.records import DatasetRecord
+from bench.results.records import DatasetRecord, RecordError
 from bench.results.results import Results
 from bench.runs.display import to_stdout
 from bench.runs.plan import data_key, read_plan, standing
@@ -43,7 +43,7 @@ def _lines(folder: str, results: Results) -> list[tuple[str, str, str]]:
             (name, "unknown", str(each)) if isinstance(each, UsageError) else _line(results, cell, each, data)
             for name, each in planned.items()
         ]
-    except (UsageError, yaml.YAMLError, KeyError, TypeError) as error:
+    except (UsageError, RecordError, yaml.YAMLError, KeyError, TypeError) as error:
         return [("all", "unknown", f"the plan cannot be read any more: {error}")]
     return found
 

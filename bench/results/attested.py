@@ -1,0 +1,118 @@
+"""JSON that proves itself: a digest over every byte of it and, where its writer holds a signing key, a signature.
+
+The digest tells an accident (a failing disk, an editor, half a copy) from what was written. It does not stop a forger,
+who computes another. A signature does, for readers who know whose public key to expect: without that, whoever altered a
+file may as well have signed it anew, or taken the signature away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import cast
+
+from pydantic import JsonValue
+
+from bench.results.signing_key import SigningKey, verifies
+
+DIGEST, SIGNATURE = "digest", "signature"
+STAMP = "# digest: "
+Content = Mapping[str, JsonValue]
+
+
+class AlteredError(Exception):
+    """Content is not what was written; the text says what does not match, and names no file."""
+
+
+def attest(content: Content, kind: str, signer: SigningKey | None = None) -> dict[str, JsonValue]:
+    """The content with `digest`, and `signature` where there is a signer, in place of any that it came with.
+
+    `kind` says what it is, and may hold its name: the digest or signature of one thing never stands for another.
+    """
+    bare = {name: value for name, value in content.items() if name not in (DIGEST, SIGNATURE)}
+    if signer is not None:
+        bare[SIGNATURE] = {"public_key": signer.public, "value": signer.sign(_message(bare, kind))}
+    return {**bare, DIGEST: hashlib.sha256(_message(bare, kind)).hexdigest()}
+
+
+def written(content: Content) -> bytes:
+    """The one way to write it down: sorted keys, two spaces, a final newline."""
+    return (json.dumps(content, indent=2, sort_keys=True) + "\n").encode()
+
+
+def parsed(text: bytes) -> dict[str, JsonValue]:
+    """The JSON object in `text`, not yet checked.
+
+    Raises:
+        AlteredError: It is none.
+    """
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise AlteredError(f"it is no JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise AlteredError(f"it must hold a JSON object, got {type(content).__name__}")
+    return content
+
+
+def check(content: Content, text: bytes, kind: str) -> None:
+    """Compare with what was written, byte by byte.
+
+    Args:
+        content: As `parsed` read it.
+        text: What it was read from.
+        kind: As it was attested.
+
+    Raises:
+        AlteredError: It carries no digest or another one, it is written in another way, or its signature is wrong.
+    """
+    stated, signature = content.get(DIGEST), content.get(SIGNATURE)
+    if not isinstance(stated, str):
+        raise AlteredError("it carries no digest")
+    try:
+        covered = {name: value for name, value in content.items() if name != DIGEST}
+        found, same = hashlib.sha256(_message(covered, kind)).hexdigest(), written(content) == text
+    except (ValueError, RecursionError) as error:
+        raise AlteredError(f"it is no JSON that was written here: {error}") from error
+    if found != stated:
+        raise AlteredError(
+            f"it was altered or moved since it was written: its digest is {found[:16]}, and it states {stated[:16]}"
+        )
+    if not same:
+        raise AlteredError("it was altered since it was written: spaces, escapes or the order of its keys changed")
+    if signature is not None:
+        parts = cast("Mapping[str, object]", signature) if isinstance(signature, dict) else {}
+        bare = {name: value for name, value in covered.items() if name != SIGNATURE}
+        if not verifies(str(parts.get("public_key")), str(parts.get("value")), _message(bare, kind)):
+            raise AlteredError("its signature does not verify: it was altered after it was signed, or never signed so")
+
+
+def read(text: bytes, kind: str) -> dict[str, JsonValue]:
+    """The content of an attested file, without digest and signature. Raises AlteredError."""
+    content = parsed(text)
+    check(content, text, kind)
+    return {name: value for name, value in content.items() if name not in (DIGEST, SIGNATURE)}
+
+
+def stamped(text: str, kind: str) -> bytes:
+    """Text of another form (YAML) below a comment with its digest."""
+    return f"{STAMP}{_text_digest(text.encode(), kind)}\n{text}".encode()
+
+
+def unstamped(content: bytes, kind: str) -> str:
+    """The text below a digest. Raises AlteredError where it is not what was written."""
+    first, _, rest = content.partition(b"\n")
+    if not first.startswith(STAMP.encode()):
+        raise AlteredError("it carries no digest")
+    if first != f"{STAMP}{_text_digest(rest, kind)}".encode():
+        raise AlteredError("it was altered or moved since it was written: its digest does not match")
+    return rest.decode()
+
+
+def _text_digest(text: bytes, kind: str) -> str:
+    return hashlib.sha256(f"veil-bench {kind}\n".encode() + text).hexdigest()
+
+
+def _message(content: Content, kind: str) -> bytes:
+    return f"veil-bench {kind}\n".encode() + written(content)

@@ -1,0 +1,41 @@
+"""A formal privacy claim in record form."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from bench.results.part import Part
+from bench.types import PrivacyClaim
+
+
+class ClaimRecord(Part):
+    """A formal privacy claim: the stated bound, and the one derived here; null where no finite bound holds.
+
+    Args:
+        unit: What one neighbouring change alters.
+        epsilon: The bound that the method's authors state.
+        derived: The bound that follows from the mechanism as it runs here.
+        delta: The failure probability of both.
+        assumptions: What must be true for the claim to hold.
+        basis: Where the claim comes from, and how the derived bound follows.
+    """
+
+    unit: Literal["image", "pixel", "record"]
+    epsilon: float | None
+    derived: float | None
+    delta: float
+    assumptions: str
+    basis: str
+
+
+def claim_record(claim: PrivacyClaim | None) -> ClaimRecord | None:
+    """A PrivacyClaim in record form."""
+    if claim is None:
+        return None
+    bounds = claim.epsilon, claim.epsilon if claim.derived is None else claim.derived
+    epsilon, derived = (bound if math.isfinite(bound) else None for bound in bounds)
+    return ClaimRecord(
+        unit=claim.unit, epsilon=epsilon, derived=derived, delta=claim.delta, assumptions=claim.assumptions,
+        basis=claim.basis,
+    )  # fmt: skip

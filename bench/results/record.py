@@ -1,0 +1,132 @@
+"""A record: the outcome of one evaluator on one cell. `SCHEMA` rises whenever a field changes its meaning."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal, Self
+
+from pydantic import ConfigDict, Field, JsonValue, model_validator
+
+from bench.results.claim_record import ClaimRecord
+from bench.results.dataset_record import DatasetRecord
+from bench.results.metric_record import MetricRecord
+from bench.results.part import Part
+from bench.results.plugin_record import PluginRecord
+from bench.results.score_record import ScoreRecord
+
+SCHEMA = 3
+Status = Literal["ok", "not-applicable", "failed", "timed-out"]
+
+
+class PictureRecord(Part):
+    """A picture beside a record.
+
+    Args:
+        caption: What it shows.
+        sha256: The hash of the PNG file, 64 hex digits.
+    """
+
+    caption: str
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+
+
+class SignatureRecord(Part):
+    """A signature over all of a record but its digest: whoever holds the key says that this is what came out.
+
+    Args:
+        public_key: The signer's Ed25519 public key, 64 hex digits.
+        value: The signature, 128 hex digits.
+    """
+
+    public_key: str
+    value: str
+
+
+class Record(Part):
+    """The outcome of one evaluator on one cell (method x data set x preset x seed).
+
+    Args:
+        schema: The number of this schema; it rises whenever a field changes its meaning.
+        status: How it ended.
+        reason: Why there are no figures, in words.
+        cell: The folder of the cell, below `cells`.
+        evaluator: The file of the record, without its ending: the kind, and the attack if there is one.
+        kind: What was done to the cell.
+        method, attack: The plug-ins as they ran.
+        dataset: The data; null where they could not be opened.
+        claim: The method's formal guarantee for these data; null where it makes none.
+        threat_model: What Eve knew, in words.
+        preset: The size of the run.
+        seed: Decides the splits and what else is drawn.
+        keys: Keys that the figures are taken over.
+        scores: Figures by metric.
+        details: What evaluator, attack and method say beside the figures.
+        seconds: By stage.
+        hardware: The machine, without its name.
+        versions: Of Python and of the packages that figures depend on.
+        git: The commit, with `-dirty` where files were changed; null outside a checkout.
+        created: When, in UTC.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
+
+    schema_version: Literal[3] = Field(default=3, alias="schema")
+    status: Status
+    phase: str | None = Field(default=None, description="where it stopped: fit, release, attack, score, ...")
+    reason: str | None = None
+    cell: str
+    evaluator: str
+    kind: str = Field(description="the evaluator's own name")
+    measured_by: str = Field(description="the evaluator as the command line takes it; of a file its name alone")
+    method: PluginRecord
+    attack: PluginRecord | None = None
+    dataset: DatasetRecord | None = None
+    claim: ClaimRecord | None = None
+    scheme: dict[str, JsonValue] = Field(default={}, description="what the fitted method says of itself")
+    threat_model: dict[str, str] = Field(default={})
+    choice: dict[str, str | int | bool | None] = Field(
+        description="every option that decides which rows are scored; capitals stand for what is confidential"
+    )
+    device: str = Field(description="cpu or cuda")
+    keys: int = Field(description="under how many keys releases were looked at")
+    pictures: dict[str, PictureRecord] = Field(default={}, description="pictures beside the record, by name")
+    metrics: dict[str, MetricRecord] = Field(default={}, description="all that it was asked for, with a figure or not")
+    scores: dict[str, ScoreRecord] = Field(default={})
+    not_applicable: dict[str, str] = Field(default={}, description="metrics without a figure, and why")
+    details: dict[str, JsonValue] = Field(default={})
+    seconds: dict[str, float] = Field(default={})
+    hardware: dict[str, JsonValue] = Field(default={})
+    versions: dict[str, str] = Field(default={})
+    git: str | None = None
+    key: str = Field(description="content address of everything the result depends on")
+    inputs: dict[str, JsonValue] = Field(description="what the key was made from; `bench status` compares it")
+    created: str
+    signature: SignatureRecord | None = Field(default=None, description="of its maker's, where a key was given")
+    digest: str | None = Field(default=None, description="SHA-256 over everything else in the file")
+
+    @property
+    def preset(self) -> str:
+        """How large the run was."""
+        return str(self.choice["preset"])
+
+    @property
+    def seed(self) -> int:
+        """Of splits and training."""
+        return int(self.choice["seed"] or 0)
+
+    @property
+    def limit(self) -> int | None:
+        """Set by --limit: such records never enter a leaderboard."""
+        found = self.choice.get("limit")
+        return None if found is None else int(found)
+
+    @model_validator(mode="after")
+    def _figures_are_described(self) -> Self:
+        if unknown := sorted({*self.scores, *self.not_applicable} - self.metrics.keys()):
+            raise ValueError(f"metrics must describe every figure, and say nothing of {', '.join(unknown)}")
+        return self
+
+
+def picture_record(png: bytes, caption: str) -> PictureRecord:
+    """A picture in record form."""
+    return PictureRecord(caption=caption, sha256=hashlib.sha256(png).hexdigest())

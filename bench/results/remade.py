@@ -1,0 +1,67 @@
+"""Folders that are made again when they are missing, and hold nothing but what was made there."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from bench.results import cache_tag
+from bench.results.store import DATA, MANIFEST
+
+ARTEFACT = re.compile(r"[0-9a-f]{32}|\.new-[0-9a-f]{32}-.+")
+
+
+@dataclass(frozen=True)
+class Remade:
+    """A folder that may go.
+
+    Args:
+        path: The folder.
+        size: Bytes in it.
+        lock: Held by whoever makes or reads it; None where nobody needs to.
+    """
+
+    path: Path
+    size: int
+    lock: Path | None = None
+
+    def remove(self) -> bool:
+        """Remove it; False where somebody is making or reading it."""
+        if self.lock is None:
+            shutil.rmtree(self.path)
+            return True
+        try:
+            with FileLock(self.lock, timeout=0):
+                shutil.rmtree(self.path)
+        except Timeout:
+            return False
+        return True
+
+
+def of_store(root: Path) -> Iterator[Remade]:
+    """The artefacts of a `bench.results.store.Store`, of every kind that carries our mark."""
+    for kind in _folders(root):
+        if cache_tag.tagged(kind):
+            for path in _folders(kind):
+                if ARTEFACT.fullmatch(path.name) and (found := only(path, {MANIFEST, DATA})):
+                    name = path.name.removeprefix(".new-")[:32]
+                    yield Remade(path, found.size, kind / f"{name}.lock")
+
+
+def only(path: Path, names: set[str]) -> Remade | None:
+    """The folder, if it holds plain files of these names and nothing else; None where something is not ours."""
+    files = list(path.iterdir())
+    if any(each.is_symlink() or not each.is_file() or each.name not in names for each in files):
+        return None
+    return Remade(path, sum(each.stat().st_size for each in files))
+
+
+def _folders(root: Path) -> list[Path]:
+    if root.is_symlink() or not root.is_dir():
+        return []
+    return sorted(each for each in root.iterdir() if each.is_dir() and not each.is_symlink())
