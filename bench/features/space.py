@@ -125,9 +125,6 @@ def open_space(
 
     store, wanted = Store(cache / "features"), {**own, "public": dict(rows), "seed": seed}
     found = store.ensure("extractors", wanted, fit)
-    if not {"dimensions", "notes"} <= found.notes.keys():  # kept by an earlier version
-        store.drop("extractors", wanted)
-        found = store.ensure("extractors", wanted, fit)
     inputs = {**own, "state": digest([found.tensors[name] for name in sorted(found.tensors)])}
     shown = parse(chosen.placeless).shown
     return Space(

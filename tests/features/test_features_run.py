@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib.metadata import version
 from pathlib import Path
 
@@ -105,16 +104,6 @@ def test_stored_vectors_serve_the_next_opening_and_learned_spaces_follow_the_see
     vectors = tmp_path / "cache" / "features"
     assert len(list(vectors.glob("vectors/eigenspace-*/vectors.npy"))) == 2
     assert vectors.stat().st_mode & 0o077 == 0
-
-
-def test_what_an_earlier_version_kept_of_an_extractor_is_learned_again(tmp_path: Path) -> None:
-    first = opened(tmp_path, features="eigenspace")
-    (manifest,) = (tmp_path / "cache/features/extractors").glob("*/manifest.json")
-    kept = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps({**kept, "notes": {"explained variance": 0.9}}))
-    again = opened(tmp_path, features="eigenspace")
-    assert again.record == first.record
-    assert json.loads(manifest.read_text())["notes"].keys() == kept["notes"].keys()
 
 
 def test_weights_are_read_once_whatever_is_read_through_them(tmp_path: Path, monkeypatch) -> None:
