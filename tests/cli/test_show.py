@@ -106,7 +106,7 @@ def test_what_was_fitted_is_left_for_a_run_and_what_was_released_is_not(tmp_path
     assert schemes(tmp_path) == fitted
     assert {path.stat().st_ino for path in (tmp_path / "r").glob("artefacts/releases/*/data.safetensors")} == kept
     # The record of sets has a picture of the same release beside it.
-    assert len(list((tmp_path / "r").glob("cells/*/*/sets--release.png"))) == 1
+    assert len(list((tmp_path / "r").glob("cells/*/*/sets--release-*.png"))) == 1
 
 
 def test_a_table_is_drawn_column_by_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,8 @@ def run(folder: Path, pictures: str, *more: str) -> int:
 def test_its_metric_and_its_picture_reach_the_page_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, GOOD) == 0
     (record,) = records_of(tmp_path / "results")
-    assert (record.kind, record.evaluator, record.pictures) == ("size", "size", {"bars": "Bars & <b>bytes</b>"})
+    captions = {name: picture.caption for name, picture in record.pictures.items()}
+    assert (record.kind, record.evaluator, captions) == ("size", "size", {"bars": "Bars & <b>bytes</b>"})
     assert abs(record.scores["size-kept"].value - 1) < 0.1  # the same rows in another order
     assert "Size <kept>" in capsys.readouterr().out
     page = (tmp_path / "results" / "site" / "methods" / "identity.html").read_text()
