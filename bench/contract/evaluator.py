@@ -13,11 +13,14 @@ from pydantic import JsonValue
 
 from bench.contract.method import Role
 from bench.contract.plugin import Plugin
+from bench.contract.png import check_png
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 """What evaluators and pictures may be called: a part of a file's name."""
+MOST_PICTURES = 32
+MOST_NAME = 100
 W = TypeVar("W", contravariant=True)  # the laid-out cell: `bench.workbench.workbench.Workbench`
 
 
@@ -99,10 +102,16 @@ def check_measurement(evaluator: Evaluator[W], found: object) -> Measurement:
 
 
 def check_pictures(pictures: Mapping[str, Picture]) -> Mapping[str, Picture]:
-    """The pictures. Raises ContractError for a name that is no part of a file's name, or for what is no PNG."""
+    """The pictures. Raises ContractError for a name that is no part of a file's name, for no PNG, or for too many."""
+    if len(pictures) > MOST_PICTURES:
+        raise ContractError(f"at most {MOST_PICTURES} pictures may stand beside a record, got {len(pictures)}")
     for name, picture in pictures.items():
-        if NAME.fullmatch(name) is None:
-            raise ContractError(f"the name of a picture must be of a-z, 0-9 and single hyphens, got {name!r}")
-        if not picture.png.startswith(b"\x89PNG"):
-            raise ContractError(f"picture {name} must be a PNG, got {picture.png[:8]!r}")
+        if NAME.fullmatch(name) is None or len(name) > MOST_NAME:
+            raise ContractError(
+                f"the name of a picture must be of a-z, 0-9 and single hyphens, got {name[:MOST_NAME]!r}"
+            )
+        try:
+            check_png(picture.png)
+        except ValueError as error:
+            raise ContractError(f"picture {name} {error}") from None
     return pictures

@@ -100,7 +100,7 @@ def open_space(
     """
     extractor = chosen.plugin
     device = public.samples.device
-    stage(f"fit {extractor.name}")
+    stage(f"features {extractor.name}")
     own: dict[str, JsonValue] = {
         "schema": SCHEMA,
         "extractor": extractor.name,

@@ -12,6 +12,7 @@ from bench.results.dataset_record import DatasetRecord
 from bench.results.metric_record import MetricRecord
 from bench.results.part import Part
 from bench.results.plugin_record import PluginRecord
+from bench.results.reason import Code
 from bench.results.score_record import ScoreRecord
 
 SCHEMA = 3
@@ -73,6 +74,7 @@ class Record(Part):
     schema_version: Literal[3] = Field(default=3, alias="schema")
     status: Status
     phase: str | None = Field(default=None, description="where it stopped: fit, release, attack, score, ...")
+    code: Code | None = Field(default=None, description="why there are no figures, from a fixed list")
     reason: str | None = None
     cell: str
     evaluator: str

@@ -55,9 +55,15 @@ class Results:
         return Store(self.root / PRIVATE)
 
     def log(self, *names: str) -> Path:
-        """The file that takes what a worker prints: of a cell (its folder and a record's name), or of anything else."""
+        """The file that takes what a worker prints: of a cell (its folder and a record's name), or of anything else.
+
+        Plug-ins print what they like, private rows too: logs lie among what only its owner can read.
+        """
         *folders, name = names
-        return Path(self.root, "cells" if folders else "logs", *folders, f"{slug(name)}.log")
+        private = self.root / PRIVATE
+        private.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private.chmod(0o700)  # a folder that was copied, say
+        return Path(private, "logs", *folders, f"{slug(name)}.log")
 
     def records(self) -> Iterator[tuple[str, Record | RecordError]]:
         """Every record with its name, in order; one that is refused gives its error instead of stopping the rest."""

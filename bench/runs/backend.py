@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from bench.results.reason import Code, Phase
 from bench.results.records import Status
 
 
@@ -16,31 +17,39 @@ class Job:
 
     Args:
         name: For display.
-        work: Module-level function of no arguments but `argument`; result and argument travel between processes.
+        work: Module-level function of no arguments but `argument`, which is pickled on its way.
         argument: What it is called with.
+        answer: The type of its result, which comes back as JSON and is checked: a pydantic model, or another type that
+            it checks.
         timeout: Seconds before it is stopped.
         log: File that takes what the worker prints.
         alone: Run it while nothing else runs (timings).
+        restricted: Its data may not be shared: of an outcome and of stages nothing is said but codes from fixed lists.
+        heard: Exceptions whose text is said all the same: those of the data set, which knows what may be said.
         number: Tells the jobs of a run apart, whatever they are called.
     """
 
     name: str
     work: Callable[[object], object]
     argument: object
+    answer: type[object]
     timeout: float
     log: Path
     alone: bool = False
+    restricted: bool = False
+    heard: tuple[type[Exception], ...] = ()
     number: int = 0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job: `value` if ok, else the reason and the stage it was in."""
+    """What became of a job: `value` if ok, else why there is none, as a code and in words, and the phase it was in."""
 
     status: Status
     value: object
+    code: Code | None
     reason: str | None
-    phase: str | None
+    phase: Phase | None
     seconds: float
 
 

@@ -17,9 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.runs.backend import Outcome
+from bench.wire.text import line, plain
 
 _SAY_SECONDS = 15.0
 _BAR_WIDTH = 20
+_STAGE, _MESSAGE = 80, 8000  # characters
 _WORDS = {"ok": "done", "not-applicable": "not applicable", "failed": "FAILED", "timed-out": "TIMED OUT"}
 
 
@@ -67,7 +69,7 @@ class Display:
 
     def progress(self, name: str, stage: str, done: int, total: int) -> None:
         """A worker says where it is."""
-        now = self._clock()
+        now, stage = self._clock(), line(stage, _STAGE)
         started = self._rows[name].started if name in self._rows else now
         self._rows = {**self._rows, name: _Row(started, stage, done, total)}  # the refreshing thread reads whole ones
         if self._live is None and total and now - self._said > _SAY_SECONDS:
@@ -80,12 +82,12 @@ class Display:
         self._worked += 1
         self._said = self._finished = self._clock()
         self._rows = {other: row for other, row in self._rows.items() if other != name}
-        line = f"{_WORDS[outcome.status]:>14}  {name}  {outcome.seconds:.1f} s"
+        text = f"{_WORDS[outcome.status]:>14}  {name}  {outcome.seconds:.1f} s"
         if outcome.status != "ok":
             where = f" in {outcome.phase}" if outcome.phase and outcome.status != "not-applicable" else ""
-            line += f"{where}: {next(iter((outcome.reason or '').splitlines()), '')}"
+            text += f"{where}: {line(outcome.reason or '')}"
         left = self._left()
-        self.message(f"{line}  [{left}]" if left and self._live is None else line)
+        self.message(f"{text}  [{left}]" if left and self._live is None else text)
 
     def cached(self, name: str) -> None:
         """A result was already there."""
@@ -99,7 +101,7 @@ class Display:
         """Show a line, above the bars if there are any."""
         if self._live is not None and self._live.is_started:
             self._live.refresh()  # without it the bars below the line would be those of the last refresh
-        self.console.print(text, markup=False, soft_wrap=True)
+        self.console.print(plain(text, _MESSAGE), markup=False, soft_wrap=True)
 
     def _left(self) -> str:
         """How many of all jobs are done and how long the rest may take, if anything is left and known."""

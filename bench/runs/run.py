@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import cast
+from typing import Literal, cast
 
 from bench.contract.preset import PRESETS
+from bench.contract.source import DataError
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
 from bench.results.content_key import content_key
@@ -22,20 +22,20 @@ from bench.results.records import (
     MetricRecord,
     NewerRecordError,
     Record,
+    ScoreRecord,
     metric_record,
     picture_record,
 )
 from bench.results.signing_key import SigningKey
+from bench.runs.answers import Evaluation, Fitted
 from bench.runs.backend import Backend, Job, Outcome
 from bench.runs.display import Display
 from bench.runs.plan import Condition, Standing, data_key, standing, to_run, work, write_plan
+from bench.runs.restricted import restricted, restricted_data, restricted_fit
 from bench.runs.run_spec import RunSpec
 from bench.runs.tasks import (
-    NOTHING,
     EvaluateTask,
-    Evaluation,
     FitTask,
-    Fitted,
     OpenTask,
     evaluate_task,
     fit_task,
@@ -43,6 +43,7 @@ from bench.runs.tasks import (
 )
 from bench.runs.workers import Workers
 from bench.types import Metric
+from bench.wire.text import scrub
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
 from bench.workbench.inputs import plugin_record, record_inputs
@@ -118,15 +119,24 @@ class _Scheduler:
             name = f"{choice.dataset} seed {choice.seed}"
             log = self.results.log(f"data-{choice.dataset.name}")
             workers = max(1, (os.cpu_count() or 1) // self.spec.jobs)
-            task = OpenTask(choice, self.place, self.spec.device, workers)
-            self._submit(Job(f"data {name}", open_task, task, DATA_SECONDS, log), partial(self._opened, choice, part))
+            job = Job(
+                name=f"data {name}",
+                work=open_task,
+                argument=OpenTask(choice, self.place, self.spec.device, workers),
+                answer=DatasetRecord,
+                timeout=DATA_SECONDS,
+                log=log,
+                restricted=not choice.dataset.plugin.shareable,
+                heard=(DataError, UsageError),
+            )
+            self._submit(job, partial(self._opened, choice, part))
 
     def _opened(self, choice: Choice, part: Sequence[Cell], outcome: Outcome) -> None:
         if outcome.status != "ok":
             if "\n" in (outcome.reason or ""):  # the first line is already shown
                 self.display.message(f"{choice.dataset}: {outcome.reason}")
             short = "the data could not be opened; the terminal says why"
-            failed = Outcome(outcome.status, None, short, "data", outcome.seconds)
+            failed = Outcome(outcome.status, None, outcome.code, short, "data", outcome.seconds)
             for cell in part:
                 # Results that are there stay there: a disk that is not mounted must not cost a day's work.
                 stand = [standing(self.results, cell, each, None) for each in self.planned[cell]]
@@ -140,6 +150,8 @@ class _Scheduler:
             self.summary.unopened.append(str(choice.dataset))
             return
         data = cast(DatasetRecord, outcome.value)
+        if not data.shareable:
+            data = restricted_data(data)
         self.results.keep_data(data_key(choice), data)
         for cell in part:
             missing = []
@@ -153,7 +165,15 @@ class _Scheduler:
                 self.display.skip(1)
                 continue
             log = self.results.log(cell.folder, "fit")
-            job = Job(f"{_title(cell)} fit", fit_task, FitTask(cell, self.place), self._timeout(), log)
+            job = Job(
+                name=f"{_title(cell)} fit",
+                work=fit_task,
+                argument=FitTask(cell, self.place),
+                answer=Fitted,
+                timeout=self._timeout(),
+                log=log,
+                restricted=not data.shareable,
+            )
             self._submit(job, partial(self._fitted, cell, data, missing))
 
     def _fitted(self, cell: Cell, data: DatasetRecord, missing: Sequence[Planned], outcome: Outcome) -> None:
@@ -161,15 +181,19 @@ class _Scheduler:
             self._give_up(cell, data, missing, outcome)
             return
         fitted = cast(Fitted, outcome.value)
+        if not data.shareable:
+            fitted = restricted_fit(fitted)
         self.waiting[cell] = len(missing)
         for planned in missing:
             job = Job(
                 name=f"{_title(cell)} {planned.name}",
                 work=evaluate_task,
                 argument=EvaluateTask(cell, self.place, planned),
+                answer=Evaluation,
                 timeout=self._timeout(),
                 log=self.results.log(cell.folder, planned.name),
                 alone=planned.evaluator.alone,
+                restricted=not data.shareable,
             )
             self._submit(job, partial(self._evaluated, cell, data, planned, fitted))
 
@@ -199,15 +223,22 @@ class _Scheduler:
         self, cell: Cell, data: DatasetRecord | None, planned: Planned, fitted: Fitted | None, outcome: Outcome
     ) -> None:
         inputs = {} if data is None else record_inputs(cell, data, planned)
-        result = outcome.value if isinstance(outcome.value, Evaluation) else NOTHING
+        result = outcome.value if isinstance(outcome.value, Evaluation) else Evaluation()
+        metrics = described(planned.metrics)
+        if not {*result.scores, *result.not_applicable, *result.broken} <= metrics.keys():
+            said = "the worker process spoke of metrics that were not asked for"
+            result, outcome = Evaluation(), replace(outcome, status="failed", code="protocol", reason=said)
+        elif data is not None and not data.shareable:
+            result = restricted(result, data, cell.device)
         if result.broken:
             reason = "; ".join(f"{name}: {text}" for name, text in result.broken.items())
-            outcome = replace(outcome, status="failed", phase="judge", reason=reason)
+            outcome = replace(outcome, status="failed", code="metric", phase="judge", reason=reason)
         evaluator = planned.evaluator
         record = Record(
             status=outcome.status,
             phase=outcome.phase,
-            reason=_public_reason(outcome, data),
+            code=outcome.code,
+            reason=None if outcome.reason is None else scrub(outcome.reason),
             cell=cell.folder,
             evaluator=planned.name,
             kind=planned.kind,
@@ -221,8 +252,10 @@ class _Scheduler:
             choice=cell.choice.shown(),
             device=cell.device,
             keys=evaluator.keys(PRESETS[cell.choice.preset]),
-            metrics=described(planned.metrics),
-            scores=dict(result.scores),
+            metrics=metrics,
+            scores={
+                name: directed(score, metrics[name].better, metrics[name].unit) for name, score in result.scores.items()
+            },
             not_applicable=dict(result.not_applicable),
             details=dict(result.details),
             pictures={
@@ -270,23 +303,10 @@ def described(metrics: Iterable[str]) -> dict[str, MetricRecord]:
     return found
 
 
-def _public_reason(outcome: Outcome, data: DatasetRecord | None) -> str | None:
-    """The reason as a record may show it: no paths, and of an error on data under a use agreement only its kind."""
-    if outcome.reason is None:
-        return None
-    if outcome.status == "failed" and data is not None and not data.shareable:
-        return f"{outcome.reason.partition(':')[0]} (the rest is in the log: these data may not be shared)"
-    return scrub(outcome.reason)
-
-
-def scrub(text: str) -> str:
-    """`text` without paths, which have no place in a record.
-
-    >>> scrub("cannot read '/home/me/My Images/x.png': truncated, see files/p10/p10000032/y.jpg")
-    'cannot read <path>: truncated, see <path>'
-    """
-    quoted = re.sub(r"(['\"])[^'\"]*[/\\][^'\"]*\1", "<path>", text)
-    return re.sub(r"(?<![\w<])(?:[A-Za-z]:\\|/)[^\s:'\"]+|[^\s:'\"<]+/[^\s:'\"]+/[^\s:'\"]+", "<path>", quoted)
+def directed(score: ScoreRecord, better: Literal["higher", "lower"], unit: str) -> ScoreRecord:
+    """The figure with the direction and unit that its metric declares, whatever came with it."""
+    parts = {name: directed(part, better, unit) for name, part in score.parts.items()}
+    return score.model_copy(update={"better": better, "unit": unit, "parts": parts})
 
 
 def _title(cell: Cell) -> str:

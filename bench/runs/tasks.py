@@ -5,7 +5,7 @@ Every evaluator sees the same sealed releases. Attacks are handed Eve's view; li
 
 from __future__ import annotations
 
-import math
+import json
 import time
 import traceback
 from collections.abc import Mapping
@@ -16,46 +16,20 @@ import torch
 from pydantic import JsonValue
 
 from bench.contract.evaluator import check_measurement, check_pictures
+from bench.contract.seal import ContractError
 from bench.plugins import registry
 from bench.progress import stage
-from bench.results.records import ClaimRecord, DatasetRecord, ScoreRecord, claim_record, score_record
+from bench.results.records import DatasetRecord, claim_record, score_record
+from bench.runs.answers import Drawn, Evaluation, Fitted
 from bench.runs.judge import judge
-from bench.types import Metric, NotApplicable, Picture
+from bench.types import Metric, NotApplicable
+from bench.wire.text import named, said
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
 from bench.workbench.machine import hardware
 from bench.workbench.open_data import open_data
 from bench.workbench.place import Place
 from bench.workbench.workbench import Workbench
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What an evaluator found; fields as in `bench.results.records.Record`.
-
-    `broken` holds the metrics that failed, and how; `pictures` PNGs to stand beside the record.
-    """
-
-    scores: Mapping[str, ScoreRecord]
-    not_applicable: Mapping[str, str]
-    broken: Mapping[str, str]
-    threat_model: Mapping[str, str]
-    details: Mapping[str, JsonValue]
-    seconds: Mapping[str, float]
-    hardware: Mapping[str, JsonValue]
-    pictures: Mapping[str, Picture]
-
-
-NOTHING = Evaluation({}, {}, {}, {}, {}, {}, {}, {})
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What fitting a cell's method gave: its claim, what it says of itself, and seconds."""
-
-    claim: ClaimRecord | None
-    notes: Mapping[str, JsonValue]
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -88,6 +62,7 @@ class EvaluateTask:
 def open_task(argument: object) -> DatasetRecord:
     """Do an `OpenTask` and describe the data."""
     task = cast(OpenTask, argument)
+    stage("data")
     return open_data(task.choice, task.place, torch.device(task.device), workers=task.workers)[1]
 
 
@@ -96,7 +71,8 @@ def fit_task(argument: object) -> Fitted:
     task = cast(FitTask, argument)
     start = time.perf_counter()
     scheme = Workbench.open(task.cell, task.place).scheme()
-    return Fitted(claim_record(scheme.claim()), _printable(scheme.notes()), time.perf_counter() - start)
+    claim, notes = claim_record(scheme.claim()), _printable(scheme.notes())
+    return Fitted(claim=claim, notes=notes, seconds=time.perf_counter() - start)
 
 
 def evaluate_task(argument: object) -> Evaluation:
@@ -114,32 +90,38 @@ def evaluate_task(argument: object) -> Evaluation:
         try:
             scores[metric.name] = score_record(judge(metric, found.evidence), better=metric.better, unit=metric.unit)
         except NotApplicable as reason:
-            without[metric.name] = str(reason)
+            without[metric.name] = said(reason)
         except Exception as error:  # one metric that fails takes neither the attack nor the other metrics with it
             traceback.print_exc()
-            broken[metric.name] = f"{type(error).__name__}: {error}"
-    pictures: Mapping[str, Picture] = {}
+            broken[metric.name] = named(error)
+    pictures: Mapping[str, Drawn] = {}
     if bench.record.shareable:
         stage("draw")
         try:
-            pictures = check_pictures(evaluator.pictures(bench, found))
+            pictures = {
+                name: Drawn(caption=picture.caption, png=picture.png)
+                for name, picture in check_pictures(evaluator.pictures(bench, found)).items()
+            }
         except Exception:  # a picture that fails takes no figure with it; the log says why
             traceback.print_exc()
     seconds = {"open": opened, **found.seconds, "total": time.perf_counter() - start}
     return Evaluation(
-        scores, without, broken, found.threat_model, _printable(found.details), seconds, hardware(bench.device),
-        pictures,
+        scores=scores, not_applicable=without, broken=broken, threat_model=dict(found.threat_model),
+        details=_printable(found.details), seconds=seconds, hardware=hardware(bench.device), pictures=dict(pictures),
     )  # fmt: skip
 
 
 def _printable(notes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The same with numbers that are not finite as text: records hold none, and one note must not cost a record."""
+    """The same with numbers that are not finite as text: records hold none, and one note must not cost a record.
 
-    def plain(value: JsonValue) -> JsonValue:
-        if isinstance(value, dict):
-            return {name: plain(inner) for name, inner in value.items()}
-        if isinstance(value, list):
-            return [plain(inner) for inner in value]
-        return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    Raises:
+        ContractError: They are no JSON.
+    """
+    try:
+        text = json.dumps(dict(notes))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ContractError(f"notes must be plain JSON by name: {error}") from None
+    return cast("dict[str, JsonValue]", json.loads(text, parse_constant=lambda name: _WORDS[name]))
 
-    return {name: plain(value) for name, value in notes.items()}
+
+_WORDS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}

@@ -3,43 +3,48 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import multiprocessing
 import os
 import signal
-import sys
-import threading
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
 import psutil
+from pydantic import TypeAdapter, ValidationError
 
-from bench import shadowing
-from bench.contract.seal import ContractError
-from bench.contract.source import DataError
-from bench.plugins.spec import UsageError
-from bench.progress import LOGGER, Forwarder
+from bench.results.reason import Code, Phase, phase_of, withheld
+from bench.runs.answers import MESSAGE_CAP, Answer, Progress, allowed
 from bench.runs.backend import Job, Outcome
-from bench.shadowing import ShadowedError
-from bench.types import NotApplicable
+from bench.runs.process_tree import below, end_below, memory
+from bench.runs.supervisor import supervise
+from bench.wire.channel import Reader
+from bench.wire.message import WireError
 from bench.workbench.machine import cores
 
 _POLL_SECONDS = 0.2
 _LINGER_SECONDS = 5.0
+_ENDING_LOOKS = 50
+_LAST_LOOKS = 32  # at what a pipe may still hold
 
 
 @dataclass(eq=False)
 class _Running:
     job: Job
     process: BaseProcess
+    tree: psutil.Process | None
     pipe: Connection
+    reader: Reader
     started: float
-    phase: str = "start"
+    phase: Phase = "start"
+    said: int = 0
+    outcome: Outcome | None = None
+    answered: float = 0.0
+    silent: bool = False
+    seen: set[psutil.Process] = field(default_factory=set)
 
 
 class Workers:
@@ -47,7 +52,7 @@ class Workers:
 
     Args:
         jobs: How many run at a time.
-        memory: Bytes a worker may hold before it is stopped.
+        memory: Bytes a worker, with what it started, may hold before it is stopped.
         notify: Called with (job name, stage, done, total) as workers report.
     """
 
@@ -58,7 +63,7 @@ class Workers:
         if "forkserver" in methods:
             # Or else the server looks for modules in the working folder first: a bench.py there would end every worker.
             os.environ.setdefault("PYTHONSAFEPATH", "1")
-            self._context.set_forkserver_preload(["bench.runs.tasks"])
+            self._context.set_forkserver_preload(["bench.runs.tasks", "bench.runs.supervisor"])
         self._waiting: deque[Job] = deque()
         self._running: list[_Running] = []
 
@@ -66,7 +71,7 @@ class Workers:
         """Stop what is running, and start nothing more."""
         self._waiting.clear()
         for running in self._running:
-            _kill(running.process)
+            _kill(running)
         self._running.clear()
 
     def submit(self, job: Job) -> None:
@@ -77,7 +82,8 @@ class Workers:
         """The next finished job, or None when nothing is queued or running."""
         while self._waiting or self._running:
             self._start()
-            wait([running.pipe for running in self._running], timeout=_POLL_SECONDS)
+            ends = [end for running in self._running for end in _ends(running)]
+            wait(ends, timeout=_POLL_SECONDS)
             for running in self._running:
                 outcome = self._look(running)
                 if outcome is not None:
@@ -97,107 +103,113 @@ class Workers:
                 job = self._waiting[0]
             self._waiting.remove(job)
             threads = max(1, cores() // (1 if job.alone else self._jobs))
-            ours, theirs = self._context.Pipe()
-            process = self._context.Process(target=_work, args=(job, theirs, threads))  # type: ignore[attr-defined]
+            ours, theirs = self._context.Pipe(duplex=False)
+            process = self._context.Process(target=supervise, args=(job, theirs, threads))  # type: ignore[attr-defined]
             process.start()
             theirs.close()
-            self._running.append(_Running(job, process, ours, time.perf_counter()))
+            reader = Reader(ours.fileno(), MESSAGE_CAP)
+            self._running.append(_Running(job, process, _process(process.pid), ours, reader, time.perf_counter()))
 
     def _look(self, running: _Running) -> Outcome | None:
-        seconds = time.perf_counter() - running.started
-        try:
-            while running.pipe.poll():
-                kind, *rest = running.pipe.recv()
-                if kind == "progress":
-                    stage, done, total = rest
-                    running.phase = running.phase if total else stage
-                    self._notify(running.job.name, stage, done, total)
-                else:
-                    value, reason = rest
-                    _end(running.process)
-                    return Outcome(kind, value, reason, None if kind == "ok" else running.phase, seconds)
-        except (EOFError, ConnectionResetError):
-            _end(running.process)
-            code = running.process.exitcode
-            cause = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
-            hint = " (out of memory?)" if code == -signal.SIGKILL else ""
-            return Outcome("failed", None, f"the worker process died: {cause}{hint}", running.phase, seconds)
+        """The outcome once it is known and no process of the job is left; waits for neither."""
+        now = time.perf_counter()
+        seconds = now - running.started
+        ended = not running.process.is_alive()
+        for _ in range(_LAST_LOOKS if ended else 1):
+            if running.outcome is None and not running.silent:
+                running.outcome = self._hear(running, seconds)
+                running.answered = now
+        if ended:
+            _kill(running)  # what had left the tree before
+            return running.outcome or _died(running, seconds)
+        if running.outcome is not None:
+            if now - running.answered > _LINGER_SECONDS or running.outcome.status != "ok":
+                _kill(running)
+            return running.outcome if not running.process.is_alive() else None
         if seconds > running.job.timeout:
-            _kill(running.process)
-            return Outcome("timed-out", None, f"stopped after {running.job.timeout:g} s", running.phase, seconds)
-        held = _resident(running.process.pid)
+            running.outcome = _without(running, "timed-out", f"stopped after {running.job.timeout:g} s", seconds)
+            return None
+        tree = [] if running.tree is None else below(running.tree)
+        running.seen = {process for process in running.seen if process.is_running()}.union(tree)
+        held = memory(tree[0], tree[1:]) if tree else 0
         if held > self._memory:
-            _kill(running.process)
-            reason = f"stopped at {held / 2**30:.1f} GiB of memory: the limit is {self._memory / 2**30:.1f} GiB"
-            return Outcome("failed", None, reason, running.phase, seconds)
+            text = f"stopped at {held / 2**30:.1f} GiB of memory: the limit is {self._memory / 2**30:.1f} GiB"
+            running.outcome = _without(running, "out-of-memory", text, seconds)
         return None
 
+    def _hear(self, running: _Running, seconds: float) -> Outcome | None:
+        """What the worker says now: its outcome, if it is told, or if what it says makes no sense."""
+        try:
+            for message in running.reader.messages():
+                if message.get("kind") == "answer":
+                    return _outcome(running, Answer.model_validate(message), seconds)
+                self._pass_on(running, Progress.model_validate(message))
+                running.said += 1
+                if running.said > allowed(seconds):
+                    return _without(running, "protocol", "it says where it is more often than a run can hear", seconds)
+        except WireError as error:
+            return _without(running, "protocol", f"the worker process sent what is no message: {error}", seconds)
+        except ValidationError:
+            return _without(running, "protocol", "the worker process sent what is no answer", seconds)
+        except EOFError:
+            running.silent = True
+        return None
 
-def _resident(pid: int | None) -> int:
+    def _pass_on(self, running: _Running, told: Progress) -> None:
+        if not told.total:
+            running.phase = phase_of(told.stage, running.phase)
+        shown = running.phase if running.job.restricted else told.stage
+        self._notify(running.job.name, shown, told.done, told.total)
+
+
+def _ends(running: _Running) -> list[Connection | int]:
+    """What to wait for: the process's end, and until it has answered what it says."""
+    heard = running.outcome is not None or running.silent
+    return [running.process.sentinel] if heard else [running.process.sentinel, running.pipe]
+
+
+def _outcome(running: _Running, answer: Answer, seconds: float) -> Outcome:
+    job = running.job
+    running.phase = answer.phase or running.phase
+    if answer.code is None:
+        value = TypeAdapter(job.answer).validate_python(answer.value)
+        return Outcome("ok", value, None, None, None, seconds)
+    return _without(running, answer.code, answer.reason or withheld(answer.code), seconds)
+
+
+def _died(running: _Running, seconds: float) -> Outcome:
+    code = running.process.exitcode
+    cause = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+    hint = " (out of memory?)" if code == -signal.SIGKILL else ""
+    return _without(running, "died", f"the worker process died: {cause}{hint}", seconds)
+
+
+def _without(running: _Running, code: Code, text: str, seconds: float) -> Outcome:
+    """The outcome of a job that gave nothing; of data that may not be shared the text stays unsaid."""
+    job = running.job
+    said = text if not job.restricted or (code in ("data", "usage") and job.heard) else withheld(code)
+    statuses = {"not-applicable": "not-applicable", "timed-out": "timed-out"}
+    return Outcome(statuses.get(code, "failed"), None, code, said, running.phase, seconds)  # type: ignore[arg-type]
+
+
+def _kill(running: _Running) -> None:
+    """Stop a worker and whatever it started; its supervisor takes leave of them, and ends by itself."""
+    if running.tree is None:  # it was gone as soon as it was there
+        return
+    end_below(running.tree, running.seen)
+    for _ in range(_ENDING_LOOKS):
+        if not running.process.is_alive():
+            break
+        with contextlib.suppress(psutil.Error):
+            running.tree.resume()  # whoever stopped it
+        running.process.join(timeout=_LINGER_SECONDS / _ENDING_LOOKS)
+        end_below(running.tree)  # it may have been about to start its worker
+    running.process.kill()
+    running.process.join()
+
+
+def _process(pid: int | None) -> psutil.Process | None:
     try:
-        return int(psutil.Process(pid).memory_info().rss)
+        return psutil.Process(pid)
     except psutil.Error:
-        return 0
-
-
-def _kill(process: BaseProcess) -> None:
-    """Stop a worker and whatever it started."""
-    _end_children(process.pid)
-    process.kill()
-    process.join()
-
-
-def _end_children(pid: int | None) -> None:
-    with contextlib.suppress(psutil.Error):
-        for child in psutil.Process(pid).children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                child.kill()
-
-
-def _end(process: BaseProcess) -> None:
-    """Wait for a worker that has answered; stop it if something of it lingers."""
-    process.join(timeout=_LINGER_SECONDS)
-    if process.is_alive():
-        _kill(process)
-
-
-def _work(job: Job, pipe: Connection, threads: int) -> None:
-    """In the worker: do the job and send what became of it."""
-    import torch
-
-    job.log.parent.mkdir(parents=True, exist_ok=True)
-    log = os.open(job.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(log, stream.fileno())
-    os.close(log)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_die_with_run, daemon=True).start()
-    torch.set_num_threads(threads)
-    LOGGER.setLevel(logging.INFO)
-    LOGGER.propagate = False
-    LOGGER.addHandler(Forwarder(lambda stage, done, total: pipe.send(("progress", stage, done, total))))
-    try:
-        shadowing.guard()
-        pipe.send(("ok", job.work(job.argument), None))
-    except NotApplicable as reason:
-        pipe.send(("not-applicable", None, str(reason)))
-    except MemoryError as error:
-        pipe.send(("failed", None, f"out of memory: {error}"))
-    except (ContractError, DataError, UsageError) as error:  # ours: the text is complete
-        pipe.send(("failed", None, str(error)))
-    except ShadowedError as error:
-        print(error, file=sys.stderr)
-        names = ", ".join(error.names)
-        pipe.send(("failed", None, f"other modules than Veil Bench's answer to {names}: the log says where they lie"))
-    except Exception as error:  # whatever an adapter raises becomes its own outcome
-        traceback.print_exc()
-        pipe.send(("failed", None, f"{type(error).__name__}: {error}"))
-
-
-def _die_with_run() -> None:
-    """End this worker and what it started once the run is gone. (Its parent by pid is the fork server.)"""
-    run = multiprocessing.parent_process()
-    if run is not None:
-        run.join()
-        _end_children(os.getpid())
-        os._exit(1)
+        return None

@@ -11,7 +11,7 @@ from rich.console import Console
 from bench.runs.display import Display
 from bench.runs.workers import Outcome
 
-OK = Outcome("ok", None, None, None, 4.0)
+OK = Outcome("ok", None, None, None, None, 4.0)
 SHOW_CURSOR = "\x1b[?25h"
 
 
@@ -58,7 +58,7 @@ def test_without_a_terminal_there_are_lines_and_no_control_codes(clock: Clock) -
         display.cached("digits | noise sets")
         display.skip(1)
         clock.now = 6.0
-        display.finished("digits | noise utility", Outcome("ok", None, None, None, 2.0))
+        display.finished("digits | noise utility", Outcome("ok", None, None, None, None, 2.0))
     assert file.getvalue().splitlines() == [
         "          done  digits | noise fit  4.0 s  [1/3, about 8 s left]",
         " already there  digits | noise sets",
@@ -69,10 +69,10 @@ def test_without_a_terminal_there_are_lines_and_no_control_codes(clock: Clock) -
 def test_outcomes_other_than_done_give_stage_and_first_line_of_the_reason(clock: Clock) -> None:
     display, file = plain(clock)
     with display:
-        display.finished("a", Outcome("failed", None, "ValueError: no\nmore", "attack", 1.0))
-        display.finished("b", Outcome("timed-out", None, "stopped after 8 s", "fit", 8.0))
-        display.finished("c", Outcome("not-applicable", None, "guesswork needs links", "start", 0.1))
-        display.finished("d", Outcome("failed", None, "", "score", 0.1))
+        display.finished("a", Outcome("failed", None, "error", "ValueError: no\nmore", "attack", 1.0))
+        display.finished("b", Outcome("timed-out", None, "timed-out", "stopped after 8 s", "fit", 8.0))
+        display.finished("c", Outcome("not-applicable", None, "not-applicable", "guesswork needs links", "start", 0.1))
+        display.finished("d", Outcome("failed", None, "error", "", "score", 0.1))
     assert file.getvalue().splitlines() == [
         "        FAILED  a  1.0 s in attack: ValueError: no",
         "     TIMED OUT  b  8.0 s in fit: stopped after 8 s",

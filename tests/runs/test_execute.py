@@ -1,15 +1,35 @@
+"""Workers: whatever a job does, and whatever it writes into the pipe, comes to one outcome, and no process is left."""
+
 from __future__ import annotations
 
+import ctypes
+import os
 import signal
+import subprocess
+import sys
+import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import psutil
+import pytest
+
+from bench.contract.seal import ContractError
+from bench.contract.source import DataError
 from bench.progress import report, stage
-from bench.runs.workers import Job, Outcome, Workers
+from bench.runs import supervisor
+from bench.runs.answers import MESSAGE_CAP
+from bench.runs.backend import Job, Outcome
+from bench.runs.workers import Workers
 from bench.types import NotApplicable
+from bench.wire.channel import send
 
 MEMORY = 8 * 2**30
+SECRET = "p10000032"
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="daemons are found by Linux alone")
 
 
 def answer(argument: object) -> object:
@@ -27,35 +47,346 @@ def nap(argument: object) -> object:
     return time.time()
 
 
-def run(tmp_path: Path, *jobs: tuple[str, object, object, bool], workers: int = 2) -> dict[str, Outcome]:
-    found = {}
-    said: list[tuple[str, str, int, int]] = []
-    with closing(Workers(jobs=workers, memory=MEMORY, notify=lambda *told: said.append(told))) as pool:
-        for name, work, argument, alone in jobs:
-            pool.submit(Job(name, work, argument, 3600, tmp_path / f"{name}.log", alone))  # type: ignore[arg-type]
+@dataclass
+class Ran:
+    """What became of jobs, by name, and what was said of stages."""
+
+    found: dict[str, Outcome] = field(default_factory=dict)
+    said: list[tuple[str, str, int, int]] = field(default_factory=list)
+
+
+def run(*jobs: Job, workers: int = 2, memory: int = MEMORY) -> Ran:
+    ran = Ran()
+    with closing(Workers(jobs=workers, memory=memory, notify=lambda *told: ran.said.append(told))) as pool:
+        for job in jobs:
+            pool.submit(job)
         while (finished := pool.next()) is not None:
-            found[finished[0].name] = finished[1]
-    found["said"] = said  # type: ignore[assignment]
-    return found
+            assert finished[0].name not in ran.found, "a second outcome"
+            ran.found[finished[0].name] = finished[1]
+    return ran
 
 
-def test_values_progress_and_reasons_come_back(tmp_path: Path) -> None:
-    found = run(tmp_path, ("a", answer, {"x": 1}, False), ("b", refuse, None, False))
-    assert (found["a"].status, found["a"].value) == ("ok", {"x": 1})
-    assert (found["b"].status, found["b"].reason) == ("not-applicable", "makes no sense")
-    assert ("a", "think", 1, 2) in found["said"]  # type: ignore[operator]
+@pytest.fixture
+def job(tmp_path: Path) -> Callable[..., Job]:
+    def made(work: Callable[[object], object], argument: object = None, answer: type = dict, **more: object) -> Job:
+        name = str(more.pop("name", work.__name__))
+        first = Job(name, work, argument, answer, 3600, tmp_path / "logs" / f"{name}.log")
+        return replace(first, **more)  # type: ignore[arg-type]
+
+    return made
 
 
-def test_a_job_alone_starts_when_the_others_are_done(tmp_path: Path) -> None:
-    found = run(tmp_path, ("alone", nap, 0, True), ("a", nap, 0.5, False), ("b", nap, 0.5, False))
+def test_values_progress_and_reasons_come_back(job: Callable[..., Job]) -> None:
+    ran = run(job(answer, {"x": 1}), job(refuse))
+    assert (ran.found["answer"].status, ran.found["answer"].value) == ("ok", {"x": 1})
+    refused = ran.found["refuse"]
+    assert (refused.status, refused.code, refused.reason) == ("not-applicable", "not-applicable", "makes no sense")
+    assert ("answer", "think", 1, 2) in ran.said
+
+
+def test_a_job_alone_starts_when_the_others_are_done(job: Callable[..., Job]) -> None:
+    jobs = [job(nap, 0, float, name="alone", alone=True), *(job(nap, 0.5, float, name=name) for name in "ab")]
+    found = run(*jobs).found
     assert float(str(found["alone"].value)) >= max(float(str(found[name].value)) for name in "ab")
 
 
-def test_leaving_the_block_ends_what_runs(tmp_path: Path) -> None:
+def test_leaving_the_block_ends_what_runs(job: Callable[..., Job]) -> None:
     with closing(Workers(jobs=1, memory=MEMORY, notify=lambda *told: None)) as pool:
-        pool.submit(Job("long", nap, 1000, 2000, tmp_path / "long.log"))
-        pool.submit(Job("never", nap, 1000, 2000, tmp_path / "never.log"))
+        pool.submit(job(nap, 1000, name="long"))
+        pool.submit(job(nap, 1000, name="never"))
         pool._start()
         (running,) = pool._running
         assert running.process.is_alive()
     assert running.process.exitcode == -signal.SIGKILL  # and not 0, as after its thousand seconds
+
+
+def pipe() -> int:
+    """The descriptor over which this worker answers: a plug-in finds it as easily."""
+    outer = sys._getframe(1)
+    while "answers" not in outer.f_locals:
+        assert outer.f_back is not None
+        outer = outer.f_back
+    return int(outer.f_locals["answers"].fileno())
+
+
+def framed(content: bytes) -> bytes:
+    return len(content).to_bytes(4, "big") + content
+
+
+def half(argument: object) -> object:
+    os.write(pipe(), framed(b'{"kind":"answer"}')[:9])
+    time.sleep(1000)
+    return {}
+
+
+def half_and_gone(argument: object) -> object:
+    os.write(pipe(), framed(b'{"kind":"answer"}')[:9])
+    os._exit(0)
+
+
+def gigabyte(argument: object) -> object:
+    os.write(pipe(), (1 << 30).to_bytes(4, "big"))
+    time.sleep(1000)
+    return {}
+
+
+def garbage(argument: object) -> object:
+    os.write(pipe(), b"\x80\x05garbage" * 100)
+    time.sleep(1000)
+    return {}
+
+
+def flood(argument: object) -> object:
+    while True:
+        os.write(pipe(), framed(b'{"kind":"progress","stage":"x","done":1,"total":2}') * 100)
+
+
+def stages(argument: object) -> object:
+    for number in range(20_000):
+        stage(f"step {number}")
+        report("count", number, 20_000)
+    return {}
+
+
+def other_kind(argument: object) -> object:
+    send(pipe(), {"kind": "surprise"}, MESSAGE_CAP)
+    time.sleep(1000)
+    return {}
+
+
+def wrong_value(argument: object) -> object:
+    send(pipe(), {"kind": "answer", "status": "ok", "value": [1]}, MESSAGE_CAP)
+    time.sleep(1000)
+    return {}
+
+
+def twice(argument: object) -> object:
+    for number in (1, 2):
+        message = {
+            "kind": "answer",
+            "status": "ok",
+            "value": {"x": number},
+            "code": None,
+            "reason": None,
+            "phase": None,
+        }
+        send(pipe(), message, MESSAGE_CAP)  # type: ignore[arg-type]
+    return {"x": 3}
+
+
+def goes_on(argument: object) -> object:
+    threading.Thread(target=time.sleep, args=(1000,)).start()  # which Python waits for at the end
+    return {"x": 1}
+
+
+def never_ends(argument: object) -> object:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(1000)
+    return {}
+
+
+def unsendable(argument: object) -> object:
+    return {"x": "y" * (MESSAGE_CAP + 1)}
+
+
+def another_type(argument: object) -> object:
+    return object()
+
+
+def ends(argument: object) -> object:
+    os._exit(int(str(argument)))
+
+
+def exits(argument: object) -> object:
+    raise SystemExit(0)
+
+
+def faults(argument: object) -> object:
+    ctypes.string_at(0)
+    return {}
+
+
+def kills_its_parent(argument: object) -> object:
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(1000)
+    return {}
+
+
+def stops_its_parent(argument: object) -> object:
+    os.kill(os.getppid(), signal.SIGSTOP)
+    time.sleep(1000)
+    return {}
+
+
+def no_text(argument: object) -> object:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    raise MuteError
+
+
+def long_text(argument: object) -> object:
+    raise ValueError("/a" * 25_000_000)
+
+
+def odd_text(argument: object) -> object:
+    raise type("\x1b[31mRed", (ValueError,), {})("\x1b[2J\ud800\x07" * 10)
+
+
+MODES = {
+    half: ("timed-out", "stopped after"),
+    half_and_gone: ("died", "exit code 0"),
+    gigabyte: ("protocol", "at most"),
+    garbage: ("protocol", "at most"),
+    flood: ("protocol", "more often"),
+    other_kind: ("protocol", "no answer"),
+    wrong_value: ("protocol", "no answer"),
+    never_ends: ("timed-out", "stopped after"),
+    unsendable: ("contract", "cannot be sent"),
+    another_type: ("contract", ""),
+    exits: ("error", "SystemExit"),
+    faults: ("died", "SIGSEGV"),
+    kills_its_parent: ("died", "SIGKILL"),
+    stops_its_parent: ("timed-out", "stopped after"),
+    no_text: ("error", "cannot say why"),
+    long_text: ("error", "ValueError"),
+    odd_text: ("error", "Red"),
+}
+
+
+def test_every_way_to_break_a_job_is_one_bounded_outcome(job: Callable[..., Job]) -> None:
+    late = {"timed-out": 3.0}
+    jobs = [job(work, timeout=late.get(code, 3600)) for work, (code, _) in MODES.items()]
+    found = run(*jobs, job(answer, {"x": 1}), workers=4).found
+    assert len(found) == len(MODES) + 1
+    assert found["answer"].value == {"x": 1}
+    for work, (code, text) in MODES.items():
+        outcome = found[work.__name__]
+        assert (outcome.code, outcome.value) == (code, None), work
+        assert text in str(outcome.reason), work
+        assert str(outcome.reason).isprintable(), work
+        assert len(str(outcome.reason)) <= 2000, work
+    assert left() == []
+
+
+def left() -> list[psutil.Process]:
+    """What of this process's jobs still runs below its fork server, which stays."""
+    servers = [child for child in psutil.Process().children() if "forkserver" in " ".join(child.cmdline())]
+    found = [process for server in servers for process in server.children(recursive=True)]
+    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_job_that_says_too_much_is_heard_in_part(job: Callable[..., Job]) -> None:
+    ran = run(job(stages))
+    assert ran.found["stages"].status == "ok"
+    assert 0 < len(ran.said) < 20_000
+
+
+def test_what_is_answered_first_counts(job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.runs.workers._LINGER_SECONDS", 0.5)
+    found = run(job(twice), job(goes_on)).found
+    assert (found["twice"].status, found["twice"].value) == ("ok", {"x": 1})
+    assert (found["goes_on"].status, found["goes_on"].value) == ("ok", {"x": 1})
+    assert left() == []
+
+
+def daemonises(argument: object) -> object:
+    """Leaves three processes behind: a child, a daemon, and a daemon that holds the pipe and ignores signals."""
+    folder = Path(str(argument))
+    subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    for name in ("one", "two"):
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                (folder / name).write_text(str(os.getpid()))
+                time.sleep(1000)
+            os._exit(0)
+    while not all((folder / name).exists() and (folder / name).read_text() for name in ("one", "two")):
+        time.sleep(0.01)
+    if (folder / "dies").exists():
+        os._exit(7)
+    return {}
+
+
+@LINUX
+@pytest.mark.parametrize("dies", [False, True])
+def test_daemons_end_with_their_job(job: Callable[..., Job], tmp_path: Path, dies: bool) -> None:
+    if dies:
+        (tmp_path / "dies").touch()
+    (outcome,) = run(job(daemonises, str(tmp_path))).found.values()
+    assert (outcome.status, outcome.code) == (("failed", "died") if dies else ("ok", None))
+    for name in ("one", "two"):
+        pid = int((tmp_path / name).read_text())
+        assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    assert left() == []
+
+
+def eats_in_a_child(argument: object) -> object:
+    if os.fork() == 0:
+        held = []
+        while True:
+            held.append(b"\1" * 10_000_000)
+    time.sleep(1000)
+    return {}
+
+
+@LINUX
+def test_what_a_child_holds_counts(job: Callable[..., Job]) -> None:
+    (outcome,) = run(job(eats_in_a_child), memory=2 * 2**30).found.values()
+    assert (outcome.code, outcome.status) == ("out-of-memory", "failed")
+    assert left() == []
+
+
+def prints(argument: object) -> object:
+    chunk = b"x" * 2**20
+    for _ in range(1024):
+        os.write(1, chunk)
+    print("the last line", file=sys.stderr)
+    return {}
+
+
+def test_a_gigabyte_of_print_is_cut_and_said(job: Callable[..., Job]) -> None:
+    asked = job(prints)
+    assert run(asked).found["prints"].status == "ok"
+    log = asked.log.read_bytes()
+    assert supervisor.LOG_BYTES < len(log) < supervisor.LOG_BYTES + 100
+    assert log.endswith(b"bytes]\n")
+    assert asked.log.stat().st_mode & 0o777 == 0o600
+    assert asked.log.parent.stat().st_mode & 0o777 == 0o700
+
+
+def secret_stage(argument: object) -> object:
+    stage("attack")
+    stage(f"looking at {SECRET}")
+    report(f"looking at {SECRET}", 1, 2)
+    print(SECRET)
+    raise type(SECRET, (ValueError,), {})(SECRET)
+
+
+def secret_reason(argument: object) -> object:
+    raise NotApplicable(SECRET)
+
+
+def secret_contract(argument: object) -> object:
+    raise ContractError(SECRET)
+
+
+def data_error(argument: object) -> object:
+    raise DataError("put the images there")
+
+
+def test_of_data_that_may_not_be_shared_only_codes_are_said(job: Callable[..., Job]) -> None:
+    jobs = [job(work, restricted=True) for work in (secret_stage, secret_reason, secret_contract, data_error)]
+    ran = run(*jobs, job(data_error, name="heard", restricted=True, heard=(DataError,)))
+    assert SECRET not in repr(ran)
+    assert {name: outcome.code for name, outcome in ran.found.items()} == {
+        "secret_stage": "error", "secret_reason": "not-applicable", "secret_contract": "contract",
+        "data_error": "data", "heard": "data",
+    }  # fmt: skip
+    assert ran.found["secret_stage"].phase == "attack"
+    assert ran.found["heard"].reason == "put the images there"
+    assert "put" not in str(ran.found["data_error"].reason)
+    for each in jobs[:3]:
+        assert SECRET in each.log.read_text(), "the owner's log says it all"

@@ -13,8 +13,14 @@ from bench.plugins import registry
 MINE = '''
 import zlib
 from dataclasses import dataclass
+from io import BytesIO
 from typing import ClassVar, Literal
+from PIL import Image
 from bench.types import Column, Evaluator, Measurement, Metric, Picture, Score
+
+made = BytesIO()
+Image.new("L", (2, 2)).save(made, "PNG")
+PNG = made.getvalue()
 
 @dataclass(frozen=True)
 class SizeEvidence:
@@ -48,7 +54,7 @@ class SizeKept(Metric[SizeEvidence]):
     def __call__(self, evidence):
         return Score(evidence.released / evidence.raw, None, None, 1, note="no interval: counted whole")
 '''
-GOOD = '{"bars": Picture("Bars & <b>bytes</b>", b"\\x89PNG and more")}'
+GOOD = '{"bars": Picture("Bars & <b>bytes</b>", PNG)}'
 
 
 def run(folder: Path, pictures: str, *more: str) -> int:
@@ -81,8 +87,12 @@ def test_its_metric_and_its_picture_reach_the_page_escaped(tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize(
-    "pictures", ['{"../../x": Picture("", b"\\x89PNG")}', '{"x": Picture("", b"GIF89a")}', '{"A b": 1}', "1 / 0"]
-)
+    "pictures",
+    [
+        '{"../../x": Picture("", PNG)}', '{"x": Picture("", b"GIF89a")}', '{"x": Picture("", PNG + PNG)}',
+        '{"A b": 1}', "1 / 0",
+    ],
+)  # fmt: skip
 def test_a_picture_that_cannot_be_kept_costs_no_figure_and_writes_nowhere(tmp_path: Path, pictures: str) -> None:
     assert run(tmp_path, pictures, "--no-site") == 0
     (record,) = records_of(tmp_path / "results")

@@ -20,7 +20,6 @@ from PIL import Image
 from bench.cli import main
 from bench.results.records import Record
 from bench.results.results import Results
-from bench.runs.run import scrub
 
 PLUGINS = '''
 import os, time
@@ -387,10 +386,6 @@ def test_a_record_holds_no_path_of_this_machine(tmp_path: Path) -> None:
         assert str(Path.cwd()) not in text
         assert str(tmp_path) not in text
         json.loads(text)
-
-
-def test_scrubbing_keeps_the_sentence() -> None:
-    assert scrub("cannot read '/a/b c.png': 3/4 done") == "cannot read <path>: 3/4 done"
 
 
 def test_lost_data_keep_the_results_that_are_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,8 +73,12 @@ def _add(table: Table, cell: Cell, record: Record, confidence: float) -> bool:
     found = verdict(claim, score)
     rest = f"\n({number(score.value, None)} – {'∞' if score.high is None else number(score.high, None)})"
     told = record.details
-    test = f"{told['inputs']}\n{told['statistic']} {told['direction']} the threshold\n{told['hits']} hits, "
-    test += f"{told['false_alarms']} false alarms of {told['trials']}"
+    test = (
+        ""
+        if not told
+        else f"{told['inputs']}\n{told['statistic']} {told['direction']} the threshold\n{told['hits']} hits, "
+    )
+    test += "" if not told else f"{told['false_alarms']} false alarms of {told['trials']}"
     table.add_row(
         label, epsilon_text(claim.epsilon), epsilon_text(claim.derived), number(score.value, None) + rest,
         number(score.parts["ceiling"].value, None), found.sentence, test,
@@ -87,6 +91,8 @@ def _at(record: Record, confidence: float) -> ScoreRecord:
     claim, told = record.claim, record.details
     if claim is None:
         raise ValueError(f"{record.cell} has no claim to audit")
+    if not told:  # of data that may not be shared a record holds figures alone, at the confidence they were taken at
+        return record.scores[METRIC]
     trials, hits, false_alarms = (_count(told, name) for name in ("trials", "hits", "false_alarms"))
     bounds = (math.inf if bound is None else bound for bound in (claim.epsilon, claim.derived))
     stated = PrivacyClaim(claim.unit, next(bounds), claim.delta, claim.assumptions, claim.basis, next(bounds))

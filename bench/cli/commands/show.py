@@ -176,4 +176,4 @@ def _progress(display: Display, name: str) -> Iterator[None]:
     start = time.perf_counter()
     with told(lambda stage, done, total: display.progress(name, stage, done, total)):
         yield
-    display.finished(name, Outcome("ok", None, None, None, time.perf_counter() - start))
+    display.finished(name, Outcome("ok", None, None, None, None, time.perf_counter() - start))

@@ -1,0 +1,53 @@
+"""Why a job gave no result, from a fixed list, and where it stood, from another: what may be said of any data.
+
+Free text (of an exception, a plug-in, a stage) may hold what it was raised over. A record of data that may not be
+shared takes a code and a phase from here, and its terminal shows no more; the text is in the log, which only its owner
+can read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+Code = Literal[
+    "not-applicable", "contract", "data", "usage", "shadowed", "out-of-memory", "timed-out", "died", "protocol",
+    "metric", "error",
+]  # fmt: skip
+SAID: Mapping[Code, str] = {
+    "not-applicable": "makes no sense here",
+    "contract": "a plug-in broke the contract",
+    "data": "the data could not be used",
+    "usage": "was asked for what cannot be done",
+    "shadowed": "other modules answer to the names of Veil Bench",
+    "out-of-memory": "took more memory than it may",
+    "timed-out": "took longer than it may",
+    "died": "the worker process died",
+    "protocol": "the worker process sent what is no answer",
+    "metric": "a metric failed",
+    "error": "an exception was raised",
+}
+Phase = Literal[
+    "start", "data", "prepare", "split", "fetch", "features", "fit", "release", "release again", "time releases",
+    "query", "attack", "score", "train decoder", "decode", "train densities", "detect", "utility", "predict",
+    "linear probe", "choose a test", "count its calls", "judge", "draw", "other",
+]  # fmt: skip
+PHASES: frozenset[str] = frozenset(get_args(Phase))
+
+
+def phase_of(stage: str, before: Phase) -> Phase:
+    """The phase that a stage belongs to: the longest that it begins with, else the one that it came from.
+
+    >>> phase_of("release dp-simple", "start"), phase_of("pixels of patient 7", "attack")
+    ('release', 'attack')
+    """
+    words = stage[:200].split(" ")
+    for count in range(min(3, len(words)), 0, -1):
+        if (found := " ".join(words[:count])) in PHASES:
+            return found  # type: ignore[return-value]
+    return before
+
+
+def withheld(code: Code) -> str:
+    """What is said of data that may not be shared."""
+    return f"{code}: {SAID[code]}; the log says more (these data may not be shared)"

@@ -1,0 +1,137 @@
+"""What a worker may tell the run: JSON, checked field by field on arrival, every text and number bounded.
+
+Nothing that a worker sends is unpickled: plug-ins share its process, and could send what runs code here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    StringConstraints,
+    model_validator,
+)
+
+from bench.contract.evaluator import MOST_NAME, MOST_PICTURES, NAME
+from bench.contract.png import check_png
+from bench.results.part import Part
+from bench.results.reason import Code, Phase
+from bench.results.records import ClaimRecord, ScoreRecord
+from bench.wire.text import Name, Text, plain, plain_json
+
+MESSAGE_CAP = 64 * 2**20
+MOST_ENTRIES = 2000
+MOST_STEPS = 2**53
+
+
+def allowed(seconds: float) -> float:
+    """How many messages a worker may send in so many seconds: one that sends more keeps the run from other work."""
+    return 1000 + 100 * seconds
+
+
+def _decoded(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return base64.b64decode(value, validate=True)
+    except binascii.Error:
+        raise ValueError("must be base64") from None
+
+
+def _encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _png(content: bytes) -> bytes:
+    check_png(content)
+    return content
+
+
+def _score(score: ScoreRecord) -> ScoreRecord:
+    parts = {plain(name, 200): _score(part) for name, part in score.parts.items()}
+    if len(parts) > MOST_ENTRIES:
+        raise ValueError(f"a figure must have at most {MOST_ENTRIES} parts, got {len(parts)}")
+    return score.model_copy(update={"note": plain(score.note), "unit": plain(score.unit, 200), "parts": parts})
+
+
+def _claim(claim: ClaimRecord) -> ClaimRecord:
+    return claim.model_copy(update={name: plain(getattr(claim, name)) for name in ("assumptions", "basis")})
+
+
+Png = Annotated[
+    bytes, BeforeValidator(_decoded), AfterValidator(_png), PlainSerializer(_encoded, when_used="json")
+]  # fmt: skip
+PictureName = Annotated[str, StringConstraints(pattern=f"^(?:{NAME.pattern})$", max_length=MOST_NAME)]
+Scored = Annotated[ScoreRecord, AfterValidator(_score)]
+Notes = Annotated[dict[str, JsonValue], AfterValidator(plain_json)]
+
+
+class _Told(Part):
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+
+class Drawn(_Told):
+    """A picture to stand beside a record."""
+
+    caption: Text
+    png: Png
+
+
+class Fitted(_Told):
+    """What fitting a cell's method gave: its claim, what it says of itself, and seconds."""
+
+    claim: Annotated[ClaimRecord, AfterValidator(_claim)] | None
+    notes: Notes
+    seconds: float
+
+
+class Evaluation(_Told):
+    """What an evaluator found; fields as in `bench.results.records.Record`.
+
+    `broken` holds the metrics that failed, and how; `pictures` PNGs to stand beside the record.
+    """
+
+    scores: dict[Name, Scored] = Field(default={}, max_length=MOST_ENTRIES)
+    not_applicable: dict[Name, Text] = Field(default={}, max_length=MOST_ENTRIES)
+    broken: dict[Name, Text] = Field(default={}, max_length=MOST_ENTRIES)
+    threat_model: dict[Name, Text] = Field(default={}, max_length=MOST_ENTRIES)
+    details: Notes = {}
+    seconds: dict[Name, float] = Field(default={}, max_length=MOST_ENTRIES)
+    hardware: Notes = {}
+    pictures: dict[PictureName, Drawn] = Field(default={}, max_length=MOST_PICTURES)
+
+
+class Progress(_Told):
+    """Where a worker is: a new stage where `total` is 0, else so many steps of one."""
+
+    kind: Literal["progress"] = "progress"
+    stage: Name
+    done: int = Field(ge=-MOST_STEPS, le=MOST_STEPS)
+    total: int = Field(ge=-MOST_STEPS, le=MOST_STEPS)
+
+
+class Answer(_Told):
+    """What became of a job: its value if `status` is ok, else why there is none."""
+
+    kind: Literal["answer"] = "answer"
+    status: Literal["ok", "not-applicable", "failed"]
+    value: JsonValue = None
+    code: Code | None = None
+    reason: Text | None = None
+    phase: Phase | None = None
+
+    @model_validator(mode="after")
+    def _says_why(self) -> Self:
+        if (self.status == "ok") != (self.code is None) or (self.status == "not-applicable") != (
+            self.code == "not-applicable"
+        ):
+            raise ValueError("code must say why there is no value, and status must agree")
+        return self

@@ -1,0 +1,64 @@
+"""What a record takes of data that may not be shared: figures and bounds, and nothing else that a plug-in says.
+
+What a plug-in calls things, and every word and number of its own, may hold what it has seen: pixels, paths and
+identifiers have left in notes, in the names of stages and of exceptions, and in the text that says why something makes
+no sense. The figures themselves stay, each with its interval: they are what the record is for.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from bench.results.reason import withheld
+from bench.results.records import ClaimRecord, DatasetRecord, FeatureRecord, ScoreRecord
+from bench.runs.answers import Evaluation, Fitted
+from bench.workbench.machine import hardware
+
+UNSAID = "not said: these data may not be shared"
+PARTS = frozenset({
+    "ceiling", "all rows", "raw image", "two releases", "varying columns", "primary constituent", "1 %",
+})  # fmt: skip
+SECONDS = ("open", "total")
+
+
+def restricted(found: Evaluation, data: DatasetRecord, device: str) -> Evaluation:
+    """The evaluation without what plug-ins say; the machine is described by this process, which runs none of them."""
+    names = PARTS.union(data.findings)
+    threads = found.hardware.get("threads")
+    machine = hardware(torch.device(device)) | ({"threads": threads} if isinstance(threads, int) else {})
+    return Evaluation(
+        scores={name: _figure(score, names) for name, score in found.scores.items()},
+        not_applicable=dict.fromkeys(found.not_applicable, withheld("not-applicable")),
+        broken=dict.fromkeys(found.broken, withheld("metric")),
+        seconds={name: round(found.seconds[name], 3) for name in SECONDS if name in found.seconds},
+        hardware=machine,
+    )
+
+
+def restricted_fit(fitted: Fitted) -> Fitted:
+    """A method's bounds without its words."""
+    claim = fitted.claim
+    if claim is not None:
+        bounds = claim.unit, claim.epsilon, claim.derived, claim.delta
+        claim = ClaimRecord(
+            unit=bounds[0], epsilon=bounds[1], derived=bounds[2], delta=bounds[3], assumptions=UNSAID, basis=UNSAID
+        )
+    return Fitted(claim=claim, notes={}, seconds=fitted.seconds)
+
+
+def restricted_data(data: DatasetRecord) -> DatasetRecord:
+    """What was scored, without what extractors say of themselves."""
+
+    def quiet(reader: FeatureRecord | None) -> FeatureRecord | None:
+        return None if reader is None else reader.model_copy(update={"notes": {}})
+
+    return data.model_copy(update={"features": quiet(data.features), "scored_in": quiet(data.scored_in)})
+
+
+def _figure(score: ScoreRecord, names: frozenset[str]) -> ScoreRecord:
+    """A figure whose parts are called by the data's findings, by words from a fixed list, or by their place."""
+    parts = {
+        name if name in names else f"part {place}": _figure(part, names)
+        for place, (name, part) in enumerate(score.parts.items(), start=1)
+    }
+    return score.model_copy(update={"note": UNSAID, "parts": parts})

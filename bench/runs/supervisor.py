@@ -1,0 +1,118 @@
+"""Above every worker stands a process that runs nobody's code: it keeps the log, and leaves no process behind."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+import psutil
+
+from bench.runs.backend import Job
+from bench.runs.process_tree import adopt_orphans, below, end_below
+from bench.runs.worker import work
+
+LOG_BYTES = 8 * 2**20
+_POLL_SECONDS = 0.05
+_CHUNK = 1 << 16
+
+
+def supervise(job: Job, answers: Connection, threads: int) -> None:
+    """Do a job in a child process; end with all that it started, the way it ended, and when the run does."""
+    adopt_orphans()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tree, log = psutil.Process(), _Log(job.log)
+    printed, printer = multiprocessing.Pipe(duplex=False)
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    worker = context.Process(target=work, args=(job, answers, printer, threads))  # type: ignore[attr-defined]
+    worker.start()
+    pid = worker.pid
+    assert pid is not None
+    printer.close()
+    answers.close()
+    run = multiprocessing.parent_process()
+    sentinels = [] if run is None else [run.sentinel]
+    os.set_blocking(printed.fileno(), False)
+    status: int | None = None
+    heard: list[object] = [printed]
+    while status is None:
+        ready = wait([*heard, *sentinels], timeout=_POLL_SECONDS)  # type: ignore[list-item]
+        if sentinels and sentinels[0] in ready:  # the run is gone
+            end_below(tree)
+            os._exit(1)
+        if printed in ready and not log.take(printed.fileno()):
+            heard = []
+        status = _reap(pid)
+    while below(tree):
+        end_below(tree)
+        _reap(pid)
+    while log.take(printed.fileno()):
+        pass
+    log.close()
+    _end_as(status)
+
+
+def _reap(worker: int) -> int | None:
+    """Take leave of every child that has ended; the wait status of the worker if it is among them."""
+    status = None
+    while True:
+        try:
+            pid, found = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return status
+        if not pid:
+            return status
+        if pid == worker:
+            status = found
+
+
+def _end_as(status: int) -> None:
+    """End as the worker did: with its exit code, or by its signal."""
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        os._exit(code)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {-code})
+    os.kill(os.getpid(), -code)
+    os._exit(128 - code)  # of a signal that ends nobody
+
+
+class _Log:
+    """What a worker prints, in a file for its owner alone; after `LOG_BYTES` it says so and takes no more."""
+
+    def __init__(self, path: Path) -> None:
+        before = os.umask(0o077)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._file = os.open(path, flags, 0o600)
+        finally:
+            os.umask(before)
+        os.fchmod(self._file, 0o600)
+        if os.fstat(self._file).st_size >= LOG_BYTES:  # of earlier runs
+            os.ftruncate(self._file, 0)
+        self._left = LOG_BYTES - os.fstat(self._file).st_size
+
+    def take(self, printed: int) -> bool:
+        """Take what is there to be read; whether there may be more."""
+        try:
+            found = os.read(printed, _CHUNK)
+        except BlockingIOError:
+            return False
+        if self._left > 0:
+            kept = found[: self._left]
+            self._left -= len(kept)
+            if self._left == 0:
+                kept += f"\n[cut here: a log takes at most {LOG_BYTES} bytes]\n".encode()
+            with contextlib.suppress(OSError):  # a full disk costs the log, and not the figures
+                os.write(self._file, kept)
+        return bool(found)
+
+    def close(self) -> None:
+        os.close(self._file)

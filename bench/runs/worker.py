@@ -1,0 +1,126 @@
+"""In a worker process: do a job, say where it is, and send what became of it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+import traceback
+from multiprocessing.connection import Connection
+from typing import cast
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from bench import shadowing
+from bench.contract.seal import ContractError
+from bench.contract.source import DataError
+from bench.plugins.spec import UsageError
+from bench.progress import LOGGER, Forwarder
+from bench.results.reason import Code, Phase, phase_of
+from bench.runs.answers import MESSAGE_CAP, MOST_STEPS, Answer, Progress, allowed
+from bench.runs.backend import Job
+from bench.runs.process_tree import die_with_parent
+from bench.shadowing import ShadowedError
+from bench.types import NotApplicable
+from bench.wire.channel import send
+from bench.wire.message import WireError
+from bench.wire.text import named, said
+
+SAY_SECONDS = 0.1
+_SHARE = 0.9  # of what the run lets a worker say: its clock started earlier, and may run slower
+
+
+def work(job: Job, answers: Connection, printer: Connection, threads: int) -> None:
+    """Do the job; what is printed goes to `printer`, where it stands and the answer to `answers`."""
+    import torch
+
+    die_with_parent()
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(printer.fileno(), stream.fileno())
+    printer.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(threads)
+    teller = _Teller(answers.fileno())
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.propagate = False
+    LOGGER.addHandler(Forwarder(teller.progress))
+    answer = _answer(job)
+    try:
+        teller.send(answer.model_copy(update={"phase": teller.phase}))
+    except WireError as error:
+        reason = f"what the job gave cannot be sent: {error}"
+        teller.send(Answer(status="failed", code="contract", reason=reason, phase=teller.phase))
+
+
+class _Teller:
+    """Sends messages; of steps that follow one another closely it skips some, so that no run has to read them all."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._began = self._at = time.monotonic()
+        self._sent, self._last = 0, ("", False)
+        self.phase: Phase = "start"
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if not total:
+            self.phase = phase_of(stage, self.phase)
+        last = (stage, bool(total))
+        often = last == self._last and now - self._at < SAY_SECONDS
+        if often or self._sent >= _SHARE * allowed(now - self._began):
+            return
+        self._at, self._last = now, last
+        self._sent += 1
+        done, total = (min(max(0, count), MOST_STEPS) for count in (done, total))
+        self.send(Progress(stage=stage, done=done, total=total))
+
+    def send(self, message: Progress | Answer) -> None:
+        content = cast("dict[str, JsonValue]", message.model_dump(mode="json"))
+        send(self._descriptor, content, MESSAGE_CAP)
+
+
+def _answer(job: Job) -> Answer:
+    """What becomes of the job, whatever its plug-ins raise."""
+    try:
+        shadowing.guard()
+        value = TypeAdapter(job.answer).dump_python(job.work(job.argument), mode="json", warnings="error")
+        return Answer(status="ok", value=value)
+    except ShadowedError as error:
+        print(error, file=sys.stderr)
+        names = ", ".join(error.names)
+        text = f"other modules than Veil Bench's answer to {names}: the log says where they lie"
+        return Answer(status="failed", code="shadowed", reason=text)
+    except BaseException as error:
+        _print(error)
+        code = next((code for kind, code in _CODES if isinstance(error, kind)), _OTHER)
+        reason = None if job.restricted and not isinstance(error, job.heard) else _text(error, code)
+        return Answer(status="not-applicable" if code == "not-applicable" else "failed", code=code, reason=reason)
+
+
+_OTHER: Code = "error"
+_CODES: tuple[tuple[type[Exception], Code], ...] = (
+    (NotApplicable, "not-applicable"),
+    (MemoryError, "out-of-memory"),
+    (ContractError, "contract"),
+    (ValidationError, "contract"),
+    (PydanticSerializationError, "contract"),
+    (DataError, "data"),
+    (UsageError, "usage"),
+)
+
+
+def _text(error: BaseException, code: Code) -> str:
+    """What an exception says; ours say it in full."""
+    if code == "out-of-memory":
+        return f"out of memory: {said(error)}"
+    return named(error) if code == "error" else said(error)
+
+
+def _print(error: BaseException) -> None:
+    try:
+        traceback.print_exception(error)
+    except Exception:
+        print("an exception that cannot be printed", file=sys.stderr)

@@ -1,0 +1,117 @@
+"""Text from outside made fit for a record and for a terminal: bounded, printable, without paths."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Annotated
+
+from pydantic import BeforeValidator, JsonValue
+
+MOST = 2000
+MOST_NAME = 200
+MOST_VALUES = 20_000
+MOST_TEXT = 500_000
+
+_CODES = re.compile(r"\x1b\[[0-?]{0,40}[ -/]{0,8}[@-~]|\x1b\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)|\x1b.?")
+_WHITE = str.maketrans(dict.fromkeys("\t\r\x0b\x0c\x85\u2028\u2029", " "))
+_DRIVE = re.compile(r"(?<![\w<])[A-Za-z]:\\[^\s:'\"]*+")
+_QUOTED = re.compile(r"(['\"])(?=[^'\"/\\]*+[/\\])[^'\"]*+\1")
+_OPEN_QUOTE = re.compile(r"['\"][^'\"]*+\Z")
+_WORD = re.compile(r"[^\s:'\"]++")
+_ROOT = re.compile(r"(?<![\w<])/.")
+
+
+def plain(text: str, most: int = MOST) -> str:
+    r"""At most `most` characters of `text`, without escape codes, control characters and halves of surrogate pairs.
+
+    >>> plain("done\x1b[31m \ud800\x07", 40)
+    'done ??'
+    >>> plain("abcdefgh", 4)
+    'abc…'
+    """
+    cut = text[: most + 1]
+    cut = _CODES.sub("", cut).translate(_WHITE)
+    # Of the kinds "C" are what moves the cursor, what turns the direction of reading, and what is no character at all.
+    kept = "".join(mark if mark == "\n" or unicodedata.category(mark)[0] != "C" else "?" for mark in cut)
+    return kept if len(text) <= most else f"{kept[: most - 1]}…"
+
+
+def line(text: str, most: int = MOST) -> str:
+    """The first line of it that says anything, made plain."""
+    return next((each for each in plain(text, most).splitlines() if each.strip()), "")
+
+
+def scrub(text: str, most: int = MOST) -> str:
+    """`text` made plain, without paths, which have no place in a record. Its time grows with `most` alone.
+
+    >>> scrub("cannot read '/home/me/My Images/x.png': truncated, see files/p10/p10000032/y.jpg")
+    'cannot read <path>: truncated, see <path>'
+    """
+    found = plain(text, most)
+    found = _QUOTED.sub("<path>", found)
+    if len(text) > most:
+        found = _OPEN_QUOTE.sub(lambda rest: "<path>…" if re.search(r"[/\\]", rest[0]) else rest[0], found)
+    return _WORD.sub(lambda word: _without_path(word[0]), _DRIVE.sub("<path>", found))[:most]
+
+
+def _without_path(word: str) -> str:
+    if word.count("/") > 1:
+        return "<path>"
+    found = _ROOT.search(word)
+    return word if found is None else f"{word[: found.start()]}<path>"
+
+
+def plain_json(value: JsonValue) -> JsonValue:
+    """The same with every text in it, names too, made plain.
+
+    Raises:
+        ValueError: It holds more than `MOST_VALUES` values, or more than `MOST_TEXT` characters in all.
+    """
+    values, marks = 0, 0
+
+    def said(text: str, most: int) -> str:
+        nonlocal marks
+        short = plain(text, most)
+        marks += len(short)
+        return short
+
+    def made(value: JsonValue) -> JsonValue:
+        nonlocal values
+        values += 1
+        if values > MOST_VALUES or marks > MOST_TEXT:
+            raise ValueError(f"notes and details must hold at most {MOST_VALUES} values and {MOST_TEXT} characters")
+        if isinstance(value, str):
+            return said(value, MOST)
+        if isinstance(value, dict):
+            return {said(name, MOST_NAME): made(inner) for name, inner in value.items()}
+        return [made(inner) for inner in value] if isinstance(value, list) else value
+
+    return made(value)
+
+
+def said(error: BaseException) -> str:
+    """What an exception says of itself, made plain; a class of somebody else's may fail at that, too."""
+    try:
+        return plain(str(error))
+    except Exception:
+        return "it cannot say why"
+
+
+def named(error: BaseException) -> str:
+    """The same after the name of its class."""
+    return plain(f"{plain(type(error).__name__, MOST_NAME)}: {said(error)}")
+
+
+def _plain_text(value: object) -> object:
+    return plain(value) if isinstance(value, str) else value
+
+
+def _plain_name(value: object) -> object:
+    return plain(value, MOST_NAME) if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_plain_text)]
+"""A sentence or more, made plain on validation."""
+Name = Annotated[str, BeforeValidator(_plain_name)]
+"""A name, made plain on validation."""
