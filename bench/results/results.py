@@ -17,6 +17,7 @@ from pydantic import JsonValue, ValidationError
 
 from bench.plugins.slug import slug
 from bench.results import attested, store
+from bench.results.atomic_file import make_folder
 from bench.results.attested import AlteredError
 from bench.results.records import DatasetRecord, NewerRecordError, Record, RecordError, dumps, loads, proved
 from bench.results.shelf import PRIVATE, Folder, Shelf
@@ -61,7 +62,7 @@ class Results:
         """
         *folders, name = names
         private = self.root / PRIVATE
-        private.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(private, mode=0o700)
         private.chmod(0o700)  # a folder that was copied, say
         return Path(private, "logs", *folders, f"{slug(name)}.log")
 

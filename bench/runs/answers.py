@@ -103,9 +103,9 @@ class Evaluation(_Told):
     not_applicable: dict[Name, Text] = Field(default={}, max_length=MOST_ENTRIES)
     broken: dict[Name, Text] = Field(default={}, max_length=MOST_ENTRIES)
     threat_model: dict[Name, Text] = Field(default={}, max_length=MOST_ENTRIES)
-    details: Notes = {}
+    details: Notes = Field(default={})
     seconds: dict[Name, float] = Field(default={}, max_length=MOST_ENTRIES)
-    hardware: Notes = {}
+    hardware: Notes = Field(default={})
     pictures: dict[PictureName, Drawn] = Field(default={}, max_length=MOST_PICTURES)
 
 
