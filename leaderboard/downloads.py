@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 
-from bench.results.records import SCHEMA, Record, ScoreRecord
+from bench.results.records import SCHEMA, Record, ScoreRecord, content_of
 from leaderboard.board import device
 from leaderboard.entries import reason
 
@@ -35,8 +35,8 @@ def results_csv(records: Iterable[Record]) -> str:
 
 
 def results_json(records: Iterable[Record]) -> str:
-    """Every record as it is, in one list, with sorted keys."""
-    content = {"schema": SCHEMA, "records": [record.model_dump(mode="json", by_alias=True) for record in records]}
+    """Every record as its file holds it, with digest and signature, in one list, with sorted keys."""
+    content = {"schema": SCHEMA, "records": [content_of(record) for record in records]}
     return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 

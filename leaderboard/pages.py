@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -9,12 +10,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
 from pathlib import Path
+from typing import cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from pydantic import JsonValue
 
 from bench.contract.metric import GROUPS
 from bench.plugins.option import words
+from bench.results import attested
 from bench.results.atomic_file import write_atomically
+from bench.results.attested import AlteredError
 from bench.results.records import Record, RecordError, json_schema
 from bench.results.results import Results
 from bench.workbench.choice import Choice
@@ -90,7 +95,7 @@ def build(results: Results, site: Path) -> Path:
     pages = render(intake(results))
     _sweep(site, keep=pages)
     for name, content in pages.items():
-        write_atomically(site / name, content if isinstance(content, bytes) else content.encode())
+        write_atomically(site / name, _bytes(content))
     return site / "index.html"
 
 
@@ -135,8 +140,35 @@ def render(taken: Intake) -> dict[str, str | bytes]:
     files["results.csv"] = results_csv(record for row in board for record in row.records)
     files["results.json"] = results_json(record for row in board for record in row.records)
     files["record.schema.json"] = json.dumps(json_schema(), indent=2, sort_keys=True) + "\n"
-    files[MANIFEST] = json.dumps(sorted([*files, MANIFEST]), indent=1) + "\n"
+    hashes: dict[str, JsonValue] = {name: _hash(_bytes(content)) for name, content in files.items()}
+    files[MANIFEST] = attested.written(attested.attest({"files": hashes}, MANIFEST))
     return files
+
+
+def altered(site: Path) -> list[tuple[str, str]]:
+    """Which files of a built site are not what was written, and why; none where there is no site."""
+    try:
+        manifest = attested.read((site / MANIFEST).read_bytes(), MANIFEST)
+    except FileNotFoundError:
+        return []
+    except (OSError, AlteredError) as error:
+        return [(MANIFEST, f"{error}; `bench leaderboard build` writes the pages anew")]
+    found = []
+    for name, stated in cast("dict[str, str]", manifest["files"]).items():
+        try:
+            if _hash((site / name).read_bytes()) != stated:
+                found.append((name, "it was altered since it was written"))
+        except OSError as error:
+            found.append((name, str(error)))
+    return found
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _bytes(content: str | bytes) -> bytes:
+    return content if isinstance(content, bytes) else content.encode()
 
 
 def command(row: Row) -> str:
@@ -245,11 +277,11 @@ def _pictures(
 def _sweep(site: Path, keep: Mapping[str, str | bytes]) -> None:
     """Remove what an earlier build listed in its manifest and this one does not make."""
     try:
-        old = json.loads((site / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        old = attested.read((site / MANIFEST).read_bytes(), MANIFEST)["files"]
+    except (OSError, AlteredError, KeyError):  # no build, or nobody's word on what a build wrote
         return
     root = site.resolve()
-    for name in old if isinstance(old, list) else []:
+    for name in old if isinstance(old, dict) else []:
         target = (root / str(name)).resolve()
         if name not in keep and target.is_relative_to(root) and target.is_file():
             target.unlink()

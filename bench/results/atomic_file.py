@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from pathlib import Path
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     """Put `content` at `path` so that a reader, or a crash, sees either the old file or the new one.
 
-    The file and the folders that name it are on disk when this returns.
+    The file and the folders that name it are on disk when this returns. The user's umask narrows `mode`.
     """
     make_folder(path.parent)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}")
+    write_new(temporary, content, mode=mode)
+    try:
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync(path.parent)
+
+
+def write_new(path: Path, content: bytes, *, mode: int) -> None:
+    """A new file, whole and on disk when this returns. Raises FileExistsError where there is one."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        path.unlink()
         raise
     sync(path.parent)
 

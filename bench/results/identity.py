@@ -15,6 +15,7 @@ CHOICE = "choice"
 NAMES = frozenset(
     [f"{role}{part}" for role in ("method", "attack") for part in ("", " parameters", " code")]
     + ["features", "data", "public data", "rows", "scored in", "evaluator", "device"]
+    + ["kind", "preset name", "data set", "public data set"]
 )
 
 
@@ -37,6 +38,11 @@ def reader_inputs(data: DatasetRecord) -> dict[str, JsonValue]:
     return {} if data.scored_in is None else {"scored in": data.scored_in.fingerprint}
 
 
+def shown_inputs(*, kind: str, preset: str, data: DatasetRecord) -> dict[str, JsonValue]:
+    """What inputs hold of the names that tables show, which a hash of sizes or pixels would not give away."""
+    return {"kind": kind, "preset name": preset, "data set": data.name, "public data set": data.public}
+
+
 def told(record: Record) -> dict[str, JsonValue]:
     """What the inputs of a record must hold under `NAMES`, by what the record says of itself; nothing without data."""
     if (data := record.dataset) is None:
@@ -46,7 +52,8 @@ def told(record: Record) -> dict[str, JsonValue]:
     if attack is not None:
         plugins |= plugin_inputs("attack", name=attack.name, parameters=attack.parameters, code=attack.code)
     own: dict[str, JsonValue] = {"evaluator": record.evaluator, "device": record.device}
-    return {**plugins, **data_inputs(data), **reader_inputs(data), **own}
+    shown = shown_inputs(kind=record.kind, preset=record.preset, data=data)
+    return {**plugins, **data_inputs(data), **reader_inputs(data), **shown, **own}
 
 
 def disagreement(record: Record) -> str | None:

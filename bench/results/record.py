@@ -122,6 +122,10 @@ class Record(Part):
         found = self.choice.get("limit")
         return None if found is None else int(found)
 
+    def signed_by(self, *public: str) -> bool:
+        """Whether one of these public keys made the signature (which is checked where the record is read)."""
+        return self.signature is not None and self.signature.public_key in public
+
     @model_validator(mode="after")
     def _figures_are_described(self) -> Self:
         if unknown := sorted({*self.scores, *self.not_applicable} - self.metrics.keys()):

@@ -26,8 +26,8 @@ from bench.results.signing_key import SigningKey
 
 __all__ = [
     "SCHEMA", "ClaimRecord", "DatasetRecord", "FeatureRecord", "MetricRecord", "NewerRecordError", "PictureRecord",
-    "PluginRecord", "Record", "RecordError", "ScoreRecord", "Status", "claim_record", "dumps", "json_schema", "loads",
-    "metric_record", "picture_record", "proved", "score_record",
+    "PluginRecord", "Record", "RecordError", "ScoreRecord", "Status", "claim_record", "content_of", "dumps",
+    "json_schema", "loads", "metric_record", "picture_record", "proved", "score_record",
 ]  # fmt: skip
 
 KIND = "record"
@@ -43,12 +43,12 @@ class NewerRecordError(RecordError):
 
 def proved(record: Record, signer: SigningKey | None = None) -> Record:
     """The record with its digest and, by `signer`, its signature."""
-    return Record.model_validate(attested.attest(_content(record), KIND, signer))
+    return Record.model_validate(attested.attest(content_of(record), KIND, signer))
 
 
 def dumps(record: Record) -> str:
     """The text of a record's file; a record without a digest gets one."""
-    return attested.written(_content(record if record.digest else proved(record))).decode()
+    return attested.written(content_of(record if record.digest else proved(record))).decode()
 
 
 def loads(text: str, where: str, trusted: AbstractSet[str] | None = None) -> Record:
@@ -80,22 +80,22 @@ def loads(text: str, where: str, trusted: AbstractSet[str] | None = None) -> Rec
         raise RecordError(f"{where}: its key must be the hash of its inputs, {made}, got {record.key}: it is forged")
     if said := disagreement(record):
         raise RecordError(f"{where}: {said}: it is forged")
-    if trusted is not None and (record.signature is None or record.signature.public_key not in trusted):
+    if trusted is not None and not record.signed_by(*trusted):
         by = "nobody" if record.signature is None else f"the key {record.signature.public_key[:16]}"
         raise RecordError(f"{where}: it is signed by {by}, and only records signed by a trusted key are read")
     return record
 
 
-def json_schema() -> Mapping[str, JsonValue]:
-    """The JSON Schema of a record file."""
-    return Record.model_json_schema(by_alias=True)
-
-
-def _content(record: Record) -> dict[str, JsonValue]:
-    """What its file holds: an unsigned record has no line for a signature."""
+def content_of(record: Record) -> dict[str, JsonValue]:
+    """What a record's file holds: an unsigned record has no line for a signature."""
     unsigned = {"signature"} if record.signature is None else None
     content: dict[str, JsonValue] = record.model_dump(mode="json", by_alias=True, exclude=unsigned)
     return content
+
+
+def json_schema() -> Mapping[str, JsonValue]:
+    """The JSON Schema of a record file."""
+    return Record.model_json_schema(by_alias=True)
 
 
 def _check_schema(found: object, where: str) -> None:

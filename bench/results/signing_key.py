@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.plugins.spec import UsageError
+from bench.results.atomic_file import write_new
 
 if TYPE_CHECKING:  # what signs is loaded by those who sign or read signatures, and by nobody else
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -65,9 +66,9 @@ def make_pair(path: Path) -> tuple[SigningKey, Path]:
     if there := [each for each in (path, public) if each.exists() or each.is_symlink()]:
         raise UsageError(f"{there[0]} is there already, and a key is never overwritten: name another file")
     key = SigningKey(Ed25519PrivateKey.generate())
-    _write_new(path, key.secret.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), 0o600)
+    write_new(path, key.secret.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), mode=0o600)
     pem = key.secret.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    _write_new(public, pem, 0o644)
+    write_new(public, pem, mode=0o644)
     return key, public
 
 
@@ -96,11 +97,3 @@ def verifies(public: str, signature: str, message: bytes) -> bool:
     except (ValueError, InvalidSignature):
         return False
     return True
-
-
-def _write_new(path: Path, content: bytes, mode: int) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

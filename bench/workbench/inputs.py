@@ -20,7 +20,7 @@ from bench.plugins.chosen import Chosen
 from bench.plugins.option import defaults
 from bench.plugins.source_hash import modules_hash, plugin_hash, source_hash
 from bench.plugins.spec import parameters, parse
-from bench.results.identity import CHOICE, METRIC, data_inputs, plugin_inputs, reader_inputs
+from bench.results.identity import CHOICE, METRIC, data_inputs, plugin_inputs, reader_inputs, shown_inputs
 from bench.results.records import DatasetRecord, PluginRecord
 from bench.types import Method
 from bench.workbench.cell import Cell, Planned
@@ -91,6 +91,7 @@ def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned) -> dict[str
         **_method_inputs(cell, data, cell.method.plugin),
         **attacking,
         **reader_inputs(data),
+        **shown_inputs(kind=planned.kind, preset=cell.choice.preset, data=data),
         **metrics,
         "preset": preset,
         "evaluator": planned.name,

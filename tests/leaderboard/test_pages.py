@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -11,11 +12,12 @@ import pytest
 from made.board_records import auc, claim, dataset, guesswork, metric, plugin, record, score, utility
 
 from bench.plugins.option import options
+from bench.results import attested
 from bench.results.records import FeatureRecord, Record, json_schema, picture_record
 from bench.results.results import Results
 from bench.workbench.choice import Choice
 from leaderboard.board import rows
-from leaderboard.pages import Intake, build, command, render
+from leaderboard.pages import Intake, altered, build, command, render
 
 Write = Callable[..., Results]
 EVIL = "<script>alert(1)</script>"
@@ -182,9 +184,27 @@ def test_a_forged_manifest_removes_nothing_outside_the_site(write: Write, tmp_pa
     (tmp_path / "precious").write_text("x")
     site = tmp_path / "site"
     site.mkdir()
-    (site / "files.json").write_text(json.dumps(["../precious", 3, None]))
+    forged = attested.attest({"files": {"../precious": "", str(tmp_path / "precious"): ""}}, "files.json")
+    (site / "files.json").write_bytes(attested.written(forged))
     build(write(*some()), site)
     assert (tmp_path / "precious").exists()
+
+
+def test_every_flipped_bit_of_a_page_is_noticed(write: Write, tmp_path: Path) -> None:
+    site, chance = build(write(record("identity")), tmp_path / "site").parent, random.Random(0)
+    pages = [path for path in site.rglob("*") if path.is_file()]
+    assert altered(site) == []
+    for path in pages:
+        content = path.read_bytes()
+        for place in (0, len(content) - 1, chance.randrange(len(content))):
+            flipped = bytearray(content)
+            flipped[place] ^= 1 << chance.randrange(8)
+            path.write_bytes(flipped)
+            assert [name for name, _ in altered(site)] == [path.relative_to(site).as_posix()]
+        path.unlink()
+        if path.name != "files.json":
+            assert [name for name, _ in altered(site)] == [path.relative_to(site).as_posix()]
+        path.write_bytes(content)
 
 
 def test_the_downloads_stand_beside_the_index(site: Path) -> None:

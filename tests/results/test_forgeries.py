@@ -18,6 +18,7 @@ from bench.results.records import NewerRecordError, Record, RecordError, dumps, 
 from bench.results.results import Results
 from bench.results.signing_key import SigningKey, make_pair, read_public
 from bench.runs.plan import RUNS, Planned, standing, to_run
+from leaderboard.pages import build
 
 NAME = "cells/d/c/contrastive.json"
 
@@ -74,6 +75,10 @@ def test_a_forger_who_alters_nothing_is_believed(tmp_path: Path) -> None:
         (("dataset", "rows", "private"), 30000, "give rows as"),
         (("dataset",), None, "no data that they could come from"),
         (("device",), "cuda", "give device as"),
+        (("kind",), "utility", "give kind as"),
+        (("choice", "preset"), "paper", "give preset name as"),
+        (("dataset", "name"), "mimic", "give data set as"),
+        (("dataset", "public"), "nih", "give public data set as"),
         (("choice", "limit"), 5, "differ in limit"),
         (("choice", "seed"), 1, "differ in seed"),
         (("cell",), "d/other", "it says that it is cells/d/other/contrastive.json"),
@@ -148,6 +153,11 @@ def test_a_run_says_what_is_newer_and_does_the_rest(tmp_path: Path, capsys: pyte
     assert [found.signature and found.signature.public_key for found in rest.values()] == [key.public]
     path.unlink()
     assert list(Results(tmp_path, trusted=frozenset({read_public(public)})).problems()) == []
+    hers = make_pair(tmp_path / "hers")[0]
+    assert main([*words, "--sign", str(tmp_path / "hers"), "--overwrite", "never"]) == 0
+    assert "1 are not signed by this key and stay" in capsys.readouterr().out
+    signers = {found.signature.public_key for _, found in Results(tmp_path).records()}  # type: ignore[union-attr]
+    assert signers == {key.public, hers.public}
 
 
 def test_signed_records_are_read_and_altered_ones_refused(tmp_path: Path) -> None:
@@ -253,6 +263,14 @@ def test_the_leaderboard_names_what_it_refuses_and_shows_the_rest(
     page = (results.root / "site" / "index.html").read_text()
     assert "dp-simple" in page
     assert "mosaic" not in page
+
+
+def test_what_the_pages_offer_for_download_proves_itself_too(tmp_path: Path) -> None:
+    results = Results(tmp_path / "r")
+    kept = results.keep(made(), {}, make_pair(tmp_path / "key")[0])
+    build(results, tmp_path / "site")
+    (offered,) = json.loads((tmp_path / "site" / "results.json").read_text())["records"]
+    assert loads(attested.written(offered).decode(), "results.json") == kept
 
 
 def test_restricted_data_are_no_exception(tmp_path: Path) -> None:

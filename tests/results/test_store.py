@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -62,6 +63,32 @@ def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         store.ensure("schemes", INPUTS, fail)
     assert not store.has("schemes", INPUTS)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="which file was synced is read from /proc")
+def test_what_is_written_is_on_disk_and_so_are_the_names_that_lead_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = []
+    monkeypatch.setattr("os.fsync", lambda handle: synced.append(Path(f"/proc/self/fd/{handle}").readlink()))
+    write_atomically(tmp_path / "pages" / "deep" / "index.html", b"x")
+    assert [path.name for path in synced if path.name.startswith(".index.html.")]
+    assert {tmp_path, tmp_path / "pages", tmp_path / "pages" / "deep"} <= {*synced}
+    synced.clear()
+    Store(tmp_path / "s").ensure("schemes", INPUTS, lambda: _make([]))
+    assert [path.name for path in synced].count("data.safetensors") == 1
+    assert [path.name for path in synced if path.name.startswith(".manifest.json.")]
+    assert synced[-1] == tmp_path / "s" / "schemes"  # after the folder got its name
+    assert {tmp_path, tmp_path / "s"} <= {*synced}
+
+
+def test_a_umask_narrows_who_may_read(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        write_atomically(tmp_path / "a", b"x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
 
 
 def test_only_its_owner_can_enter_the_store(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import secrets
 import shutil
 import tempfile
@@ -40,6 +39,7 @@ from bench.cli.options import place, run_spec
 from bench.contract.seal import ContractError, check, seal
 from bench.plugins.spec import UsageError
 from bench.progress import stage, told
+from bench.results.atomic_file import sync, write_new
 from bench.results.records import claim_record
 from bench.runs.plan import cells
 from bench.types import NotApplicable, Release, State
@@ -144,15 +144,16 @@ def _write(made: Publication, out: Path, key_out: Path, *, shared: bool) -> None
         for name, tensors in made.files.items():
             content = _packed(tensors)
             hashes[name] = hashlib.sha256(content).hexdigest()
-            _put(building / name, content, mode=0o644)
+            write_new(building / name, content, mode=0o644)
         text = json.dumps({**made.about, "sha256": hashes}, indent=1, sort_keys=True, allow_nan=False)
-        _put(building / "release.json", f"{text}\n".encode(), mode=0o644)
+        write_new(building / "release.json", f"{text}\n".encode(), mode=0o644)
         if shared:
             building.chmod(0o755)
         if made.key:
-            _put(key_out, _packed(made.key), mode=0o600)
+            write_new(key_out, _packed(made.key), mode=0o600)
             keyed = True
         building.replace(out)
+        sync(out.parent)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         if keyed:
@@ -164,19 +165,6 @@ def _packed(tensors: State) -> bytes:
     # Views and expanded tensors share memory, which safetensors refuses: every tensor gets its own.
     packed: bytes = save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()})
     return packed
-
-
-def _put(path: Path, content: bytes, *, mode: int) -> None:
-    """A new file, whole and on disk when this returns; FileExistsError where there is one."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        path.unlink()
-        raise
 
 
 def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) -> None:

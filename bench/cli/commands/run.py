@@ -59,6 +59,9 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
             display.message("pair scores are counted by torch, which is slower: numba is not installed")
         summary = run(spec, where, display, signer)
     show(spec, summary, where)
+    others = [] if signer is None else [found for found in summary.records if not found.signed_by(signer.public)]
+    if others:
+        print(f"{len(others)} are not signed by this key and stay; --overwrite always computes them again")
     if not options.no_site and any(record.limit is None for record in summary.records):
         print(f"Page:    {build(where.results, site(options)).as_uri()}")
     return _conclude(summary, where, time.perf_counter() - start)

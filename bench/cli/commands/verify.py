@@ -7,6 +7,7 @@ import sys
 
 from bench.cli.options import place
 from bench.plugins.spec import UsageError
+from leaderboard.pages import altered
 
 
 def main(options: argparse.Namespace) -> int:
@@ -14,7 +15,7 @@ def main(options: argparse.Namespace) -> int:
     results = place(options).results
     if not results.root.is_dir():
         raise UsageError(f"expected a results folder, got {results.root}; `bench run` makes one")
-    problems = list(results.problems())
+    problems = [*results.problems(), *((f"site/{name}", reason) for name, reason in altered(results.root / "site"))]
     for name, reason in problems:
         print(f"{name}: {reason.removeprefix(f'{results.root / name}: ')}", file=sys.stderr)
     known = "" if results.trusted is not None else "; who wrote them is not asked: name public keys with --trusted"
