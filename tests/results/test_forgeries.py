@@ -191,7 +191,7 @@ def test_whose_signature_it_must_be_is_the_readers_word(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "signature",
-    [{}, [], "x", {"public_key": "00", "value": "00"}, {"public_key": "0" * 64, "value": "0" * 128}, {"value": None}],
+    [{}, [], "x", {"public_key": "00", "value": "00"}, {"public_key": "f" * 64, "value": "0" * 128}, {"value": None}],
 )
 def test_what_is_no_signature_is_refused(signature: object) -> None:
     bare = {**content(), "signature": signature}
