@@ -20,7 +20,7 @@ from bench.runs.run_spec import RunSpec
 from bench.workbench.choice import Choice
 
 SIZES = ("preset", "limit")
-FILES = ("size", "skip_corrupt")
+FILES = ("size", "skip_corrupt", "max_pixels")
 SUITES = Path(__file__).parents[1] / "suites"
 CHOICE = frozenset(options(Choice)) - {*SIZES, *FILES}
 

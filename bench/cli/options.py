@@ -14,11 +14,11 @@ from typing import Annotated, Any, Literal, cast
 
 import platformdirs
 import psutil
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from bench.cli import SUITES
 from bench.data.roots import resolve
+from bench.data.yaml_text import YamlError, read_yaml
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.option import expected, given_flags, options
@@ -135,8 +135,8 @@ def _suite(name: str) -> Path:
 
 def _read(path: Path, known: type[BaseModel]) -> Mapping[str, object]:
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, yaml.YAMLError) as error:
+        found = read_yaml(path) or {}
+    except (OSError, YamlError) as error:
         raise UsageError(f"cannot read {path}: {error}") from error
     if not isinstance(found, dict):
         raise UsageError(f"{path} must hold a mapping of options, got {type(found).__name__}")

@@ -21,13 +21,16 @@ class Scan:
 
     Args:
         labels: (n, k) float32: 1 yes, 0 no, NaN unknown.
-        subjects: n person identifiers as the data set writes them ("" where unknown), or None where it has none.
-            They stay on this machine.
+        subjects: n person identifiers as the data set writes them ("" where unknown), or None where it has none;
+            `bench.data.people` says which are one. They stay on this machine.
         findings: The k label names.
         exclusive: True when each row has exactly one of the k classes.
         paths: n image files to decode, or None when `samples` is given.
         samples: (n, c, h, w) uint8 images or (n, d) float32 table, for data sets that fit in memory; else None.
         channels: 1 grey or 3 colour: what decoded files become.
+        bits: How many bits of a grey value count in files of more than eight (8 to 16); None: as the files state.
+        folder: The folder that all paths should lie in, for a note on links; it enters no record. None where there is
+            none.
         version: Version or split of the source as found, for the record.
         notes: What a reader should know (rows left out and why), for the record; no raw identifiers, no paths.
         name: How the record calls it, where parameters matter (`medmnist:pneumoniamnist@28`); "": the source's name.
@@ -42,6 +45,8 @@ class Scan:
     paths: Sequence[Path] | None = None
     samples: np.ndarray | None = None
     channels: int = 1
+    bits: int | None = None
+    folder: Path | None = None
     version: str = ""
     notes: tuple[str, ...] = ()
     name: str = ""

@@ -4,35 +4,43 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from bench.contract.source import DataError
-from bench.data.decode import impostor
+from bench.data.impostor import impostor
+from bench.data.spelling import spelling
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
-def read_table(path: Path, columns: Sequence[str], *, rest: bool = False, obtain: str = "") -> pd.DataFrame:
+def read_table(
+    path: Path, columns: Sequence[str], *, optional: Sequence[str] = (), rest: bool = False, obtain: str = ""
+) -> pd.DataFrame:
     """The table with every cell as text, blanks as "", indexed by line number (the header is line 1).
 
     Args:
         path: A .csv or .csv.gz file with a header.
         columns: Columns that must be there.
+        optional: Columns that may be there.
         rest: Keep the other columns too.
         obtain: Where to get the right file, for messages.
 
     Raises:
-        DataError: If the file is not such a table, a column is missing or a row has too few or too many cells.
+        DataError: If the file is not such a table, a column is missing, or spelled otherwise, or a row has too few or
+            too many cells, or control characters.
     """
-    wrong = impostor(path)
-    if wrong:
-        raise DataError(f"{path}: expected a CSV table, found {wrong}. {obtain}".rstrip())
     try:
-        header, lines, cells = _read(path, columns, rest=rest)
+        if wrong := impostor(path):
+            raise DataError(f"{path}: expected a CSV table, found {wrong}. {obtain}".rstrip())
+        header, lines, cells = _read(path, (*columns, *optional), rest=rest, obtain=obtain)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path}: not a readable CSV table: {error}. {obtain}".rstrip()) from error
+    _check_header(path, header, (*columns, *optional), obtain)
     missing = [column for column in columns if column not in header]
     if missing or len(set(header)) != len(header):
         raise DataError(
@@ -42,14 +50,16 @@ def read_table(path: Path, columns: Sequence[str], *, rest: bool = False, obtain
     return pd.DataFrame(cells, index=pd.Index(lines, name="line", dtype="int64"), dtype=str)
 
 
-def _read(path: Path, columns: Sequence[str], *, rest: bool) -> tuple[list[str], list[int], dict[str, list[str]]]:
+def _read(
+    path: Path, columns: Sequence[str], *, rest: bool, obtain: str
+) -> tuple[list[str], list[int], dict[str, list[str]]]:
     """Header, line of each row, and the kept columns; blank lines are passed over."""
     with (
         gzip.open(path, "rt", encoding="utf-8-sig", newline="")
         if path.suffix == ".gz"
         else path.open(encoding="utf-8-sig", newline="")
     ) as file:
-        rows = csv.reader(file)
+        rows = csv.reader(_printable(path, file, obtain), strict=True)
         header = [name.strip() for name in next(rows, [])]
         kept = [number for number, name in enumerate(header) if rest or name in columns]
         lines: list[int] = []
@@ -66,3 +76,20 @@ def _read(path: Path, columns: Sequence[str], *, rest: bool) -> tuple[list[str],
             for column, number in zip(cells, kept, strict=True):
                 column.append(row[number])
     return header, lines, {header[number]: column for column, number in zip(cells, kept, strict=True)}
+
+
+def _printable(path: Path, lines: Iterable[str], obtain: str) -> Iterator[str]:
+    """The lines, as long as they hold text that a person could have typed."""
+    for number, line in enumerate(lines, start=1):
+        if odd := _CONTROL.search(line):
+            raise DataError(f"{path}: line {number} holds the control character {odd[0]!r}. Mend it. {obtain}".rstrip())
+        yield line
+
+
+def _check_header(path: Path, header: Sequence[str], expected: Sequence[str], obtain: str) -> None:
+    """Raise DataError where a column is all but one that is expected: it would be read as something else."""
+    meant = {spelling(column): column for column in expected}
+    for name in header:
+        column = meant.get(spelling(name), name)
+        if column != name:
+            raise DataError(f"{path}: expected the column {column}, found {name!r}: write it so. {obtain}".rstrip())

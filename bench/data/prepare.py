@@ -14,6 +14,7 @@ import shutil
 import socket
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -23,14 +24,20 @@ import numpy as np
 import psutil
 
 from bench.contract.source import DataError, Scan, Source
-from bench.data.prepared import SCHEMA, DamagedError, Prepared, codes, connect, load, save, verify
+from bench.data.decode import Decoded, Failure
+from bench.data.people import people
+from bench.data.picture import PIXELS
+from bench.data.prepared import SCHEMA, DamagedError, Prepared, connect, load, save, verify
 from bench.data.sample_array import Report, drop, fill
+from bench.data.scan_check import check_scan
+from bench.data.tree import links_note
 from bench.plugins.source_hash import source_hash
 from bench.results import cache_tag
-from bench.validation import at_least
+from bench.validation import at_least, within
 
 __all__ = ["Prepared", "Report", "prepare", "verify"]
 
+SIDE = 8192  # most pixels that images are resized to, a side
 _LISTED = 20
 
 
@@ -42,6 +49,7 @@ def prepare(
     size: int | None = None,
     workers: int = 0,
     skip_corrupt: bool = False,
+    max_pixels: int | None = None,
     report: Report | None = None,
 ) -> Prepared:
     """The data set of `source`, from the cache or freshly prepared.
@@ -53,6 +61,7 @@ def prepare(
         size: Side in pixels that images are resized to; None stands for the source's own default.
         workers: Decoding processes; 0 decodes in this process.
         skip_corrupt: Leave out images that cannot be decoded, and count them, instead of refusing.
+        max_pixels: Most pixels of an image file; None stands for 100 million.
         report: Called with (rows done, rows in all) as decoding goes on.
 
     Raises:
@@ -60,10 +69,12 @@ def prepare(
         ValueError: If size or workers is out of range, or the plug-in's scan contradicts itself.
     """
     size = source.default_size if size is None else size
-    if size is not None and size < 1:
-        raise ValueError(f"size must be at least 1 pixel, got {size}")
+    if size is not None:
+        within(1, SIDE, size=size)
     at_least(0, workers=workers)
-    folder = cache / f"{source.name}-{_key(source, roots, size)}"
+    at_least(1, max_pixels=max_pixels)
+    pixels = PIXELS if max_pixels is None else max_pixels
+    folder = cache / f"{source.name}-{_key(source, roots, size, pixels)}"
     found = _cached(folder)
     if found is not None:
         if found.skipped and not skip_corrupt:
@@ -73,10 +84,11 @@ def prepare(
             )
         return found
     scan = source.scan(roots, size)
-    _check(source, scan, size)
+    check_scan(source, scan, size)
     shareable = source.shareable if scan.shareable is None else scan.shareable
     with _building(folder, private=not shareable) as building:
-        digests, failures = fill(building / "samples.npy", scan, size, workers, report)
+        filled = fill(building / "samples.npy", scan, size, workers, report, pixels=pixels)
+        failures = {failure.row: failure for failure in filled.failures}
         if failures:
             listing = folder.with_name(f"{folder.name}-corrupt.txt")
             _list_corrupt(scan, failures, listing)
@@ -84,8 +96,8 @@ def prepare(
                 raise DataError(_corrupt_text(source.name, scan, failures, listing, shareable=shareable))
             drop(building / "samples.npy", set(failures))
         kept = np.array([row for row in range(len(scan.labels)) if row not in failures], dtype=np.int64)
-        subjects = None if scan.subjects is None else codes([scan.subjects[row] for row in kept])
-        pixels = np.load(building / "samples.npy", mmap_mode="r")
+        known = people(None if scan.subjects is None else [scan.subjects[row] for row in kept])
+        samples = np.load(building / "samples.npy", mmap_mode="r")
         save(
             building,
             meta={
@@ -94,16 +106,16 @@ def prepare(
                 "findings": list(scan.findings),
                 "exclusive": scan.exclusive,
                 "shareable": shareable,
-                "size": int(pixels.shape[-1]) if pixels.ndim == 4 else None,
+                "size": int(samples.shape[-1]) if samples.ndim == 4 else None,
                 "skipped": len(failures),
                 "version": scan.version,
-                "notes": list(scan.notes),
+                "notes": [*scan.notes, *known.notes, *_read_notes(scan, filled, len(kept))],
                 "parameters": _parameters(source),
             },
             labels=scan.labels[kept],
-            subjects=subjects,
-            groups=connect(subjects, digests[kept]),
-            digests=digests[kept],
+            subjects=known.numbers,
+            groups=connect(known.numbers, filled.digests[kept]),
+            digests=filled.digests[kept],
         )
     return load(folder)
 
@@ -114,11 +126,10 @@ def _parameters(source: Source) -> dict[str, object]:
     return {field.name: getattr(source, field.name) for field in fields(source) if field.init}
 
 
-def _key(source: Source, roots: Sequence[Path], size: int | None) -> str:
+def _key(source: Source, roots: Sequence[Path], size: int | None, pixels: int) -> str:
     """16 hex digits over everything that the prepared content depends on."""
-    text = json.dumps(
-        [SCHEMA, source.name, _parameters(source), size, source_hash(type(source)), source.stamp(roots)], sort_keys=True
-    )
+    content = [SCHEMA, source.name, _parameters(source), size, pixels, source_hash(type(source)), source.stamp(roots)]
+    text = json.dumps(content, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -134,30 +145,14 @@ def _cached(folder: Path) -> Prepared | None:
         return None
 
 
-def _check(source: Source, scan: Scan, size: int | None) -> None:
-    """Raise ValueError where a plug-in's scan contradicts itself, DataError where it is empty."""
-    n, k = scan.labels.shape
-    if not n:
-        raise DataError(f"{source.name}: no row was found. {source.obtain}")
-    parts = {"labels": scan.labels, "subjects": scan.subjects, "paths": scan.paths, "samples": scan.samples}
-    rows = {part: len(values) for part, values in parts.items() if values is not None}
-    if len(set(rows.values())) != 1 or (scan.paths is None) == (scan.samples is None):
-        raise ValueError(f"{source.name}: expected {n} paths or samples (one of them) and subjects, got rows {rows}")
-    if scan.labels.dtype != np.float32 or k != len(scan.findings):
-        raise ValueError(
-            f"{source.name}: labels must be float32 with {len(scan.findings)} columns, got {k} of {scan.labels.dtype}"
-        )
-    if not (np.isnan(scan.labels) | (scan.labels == 0) | (scan.labels == 1)).all():
-        raise ValueError(f"{source.name}: labels must be 0, 1 or NaN")
-    if scan.exclusive and not (scan.labels.sum(axis=1) == 1).all():
-        raise ValueError(f"{source.name}: exclusive labels must have exactly one 1 in each row")
-    if scan.paths is not None and (size is None or scan.channels not in (1, 3)):
-        raise ValueError(f"{source.name}: image files need a size and 1 or 3 channels, got {size} and {scan.channels}")
-    if scan.samples is not None and f"{scan.samples.ndim} {scan.samples.dtype}" not in ("4 uint8", "2 float32"):
-        raise ValueError(
-            f"{source.name}: samples must be (n, c, h, w) uint8 or (n, d) float32, got "
-            f"{scan.samples.shape} {scan.samples.dtype}"
-        )
+def _read_notes(scan: Scan, filled: Decoded, n: int) -> Iterator[str]:
+    """What was done to image files on reading, and how often."""
+    for note, count in sorted(filled.notes.items()):
+        yield f"{count} of {n} images: {note}"
+    if scan.bits is not None and 0 < filled.used < scan.bits:
+        yield f"no value needs more than {filled.used} of the {scan.bits} bits that were stated"
+    if scan.paths is not None:
+        yield from links_note(scan.paths, scan.folder)
 
 
 @contextmanager
@@ -194,20 +189,24 @@ def _sweep(folder: Path) -> None:
             shutil.rmtree(left, ignore_errors=True)
 
 
-def _corrupt_text(name: str, scan: Scan, failures: Mapping[int, str], listing: Path, *, shareable: bool) -> str:
+def _corrupt_text(name: str, scan: Scan, failures: Mapping[int, Failure], listing: Path, *, shareable: bool) -> str:
     """The message about corrupt images; file names only of shareable data, since messages may enter records."""
     n = len(scan.labels)
-    shown = list(failures.items())[:_LISTED] if shareable else []
-    lines = "".join(f"\n  {scan.paths[row] if scan.paths else row}: {reason}" for row, reason in shown)
-    more = f"\n  and {len(failures) - len(shown)} more" if shown and len(failures) > len(shown) else ""
+    if shareable:
+        shown = [f"{scan.paths[row] if scan.paths else row}: {each.reason}" for row, each in failures.items()]
+    else:
+        counts = Counter(each.reason if each.refused else "damaged" for each in failures.values())
+        shown = [f"{count}: {reason}" for reason, count in counts.most_common()]
+    lines = "".join(f"\n  {line}" for line in shown[:_LISTED])
+    more = f"\n  and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
     return (
-        f"{name}: {len(failures)} of {n} images cannot be decoded{':' if shown else '.'}{lines}{more}\n"
+        f"{name}: {len(failures)} of {n} images cannot be decoded:{lines}{more}\n"
         f"{listing} lists them all. Fetch them again, or leave them out with --skip-corrupt "
         f"(the record will count them)."
     )
 
 
-def _list_corrupt(scan: Scan, failures: Mapping[int, str], listing: Path) -> None:
-    lines = [f"{scan.paths[row] if scan.paths else row}\t{reason}\n" for row, reason in failures.items()]
+def _list_corrupt(scan: Scan, failures: Mapping[int, Failure], listing: Path) -> None:
+    lines = [f"{scan.paths[row] if scan.paths else row}\t{each.reason}\n" for row, each in failures.items()]
     listing.touch(mode=0o600)
-    listing.write_text("".join(lines), encoding="utf-8")
+    listing.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +15,10 @@ from scipy.sparse.csgraph import connected_components
 
 from bench.contract.source import DataError
 from bench.data.decode import DIGEST_BYTES, digest
+from bench.data.people import codes
 from bench.types import Dataset
 
-SCHEMA = 1
+SCHEMA = 2
 ARRAYS = ("samples", "labels", "subjects", "groups", "digests")
 FILES = {"meta.json", *(f"{name}.npy" for name in ARRAYS)}
 """What the folder of a prepared data set holds."""
@@ -85,17 +86,6 @@ class Prepared:
         )
 
 
-def codes(subjects: Sequence[str]) -> np.ndarray:
-    """(n,) int64: people numbered in order of appearance; each "" (unknown) is a person of its own.
-
-    >>> codes(["b", "a", "", "b", ""]).tolist()
-    [0, 1, 2, 0, 3]
-    """
-    numbers: dict[str | int, int] = {}
-    keys = (subject or row for row, subject in enumerate(subjects))
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
-
-
 def connect(subjects: np.ndarray | None, digests: np.ndarray) -> np.ndarray:
     """(n,) int64 group numbers: rows of one person, or of identical content, directly or through others, share one.
 
@@ -104,7 +94,7 @@ def connect(subjects: np.ndarray | None, digests: np.ndarray) -> np.ndarray:
         digests: (n, 16) uint8.
     """
     n = len(digests)
-    contents = codes([row.tobytes().hex() for row in digests])
+    contents = codes([row.tobytes() for row in digests])
     links = [contents] if subjects is None else [contents, np.unique(subjects, return_inverse=True)[1]]
     nodes, offset = [], n
     for link in links:
@@ -113,7 +103,7 @@ def connect(subjects: np.ndarray | None, digests: np.ndarray) -> np.ndarray:
     rows = np.tile(np.arange(n), len(links))
     graph = coo_array((np.ones(len(rows), dtype=np.int8), (rows, np.concatenate(nodes))), shape=(offset, offset))
     _, component = connected_components(graph, directed=False)
-    return codes([str(number) for number in component[:n]])
+    return codes(component[:n].tolist())
 
 
 def digest_rows(samples: np.ndarray) -> np.ndarray:

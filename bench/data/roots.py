@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import platformdirs
-import yaml
 
 from bench.contract.source import DataError
+from bench.data.yaml_text import YamlError, read_yaml
 
 VARIABLE = "BENCH_DATA"
 
@@ -37,7 +37,7 @@ def resolve(
     named = [str(value) for value in values]
     named += [part for part in environment.get(VARIABLE, "").split(os.pathsep) if part]
     named += _configured(config_path() if config is None else config)
-    return tuple(dict.fromkeys(Path(part).expanduser().resolve() for part in named))
+    return tuple(dict.fromkeys(Path(os.path.realpath(Path(part).expanduser())) for part in named))
 
 
 def locate(roots: Sequence[Path], *, name: str, folders: Sequence[str], markers: Sequence[str], obtain: str) -> Path:
@@ -56,7 +56,7 @@ def locate(roots: Sequence[Path], *, name: str, folders: Sequence[str], markers:
     tried = [root / folder for root in roots for folder in ("", name, *folders)]
     for place in tried:
         if any((place / marker).exists() for marker in markers):
-            return place.resolve()
+            return Path(os.path.realpath(place))
     looked = "\n".join(f"  {place}{'' if place.is_dir() else '  (no such folder)'}" for place in dict.fromkeys(tried))
     raise DataError(
         f"{name}: expected {' or '.join(markers)} in one of\n{looked or '  (no data root is set)'}\n"
@@ -85,18 +85,18 @@ def stamp_folder(folder: Path, *, sizes: bool = False) -> str:
             if sizes:
                 try:
                     status = entry.stat()
-                except FileNotFoundError:  # a link to nowhere; decoding will say so
+                except OSError:  # a link to nowhere or in circles; decoding will say so
                     continue
                 seen.update(f"{status.st_size}|{status.st_mtime_ns}".encode())
     return f"{folder}|{len(names)}|{seen.hexdigest()}"
 
 
 def _configured(config: Path) -> list[str]:
-    if not config.is_file():
+    if not config.exists():
         return []
     try:
-        content = yaml.safe_load(config.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as error:
+        content = read_yaml(config) or {}
+    except (OSError, YamlError) as error:
         raise DataError(f"{config} is not valid YAML: {error}") from error
     named = content.get("data_roots", []) if isinstance(content, dict) else None
     if isinstance(named, str):

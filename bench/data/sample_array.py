@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -11,15 +12,16 @@ from pathlib import Path
 import numpy as np
 
 from bench.contract.source import DataError, Scan
-from bench.data.decode import DIGEST_BYTES, Decoded, decode_into, digest, follow_parent, resize
+from bench.data.decode import DIGEST_BYTES, Decoded, Failure, decode_into, digest, follow_parent, resize
+from bench.data.picture import PIXELS, Reading
 
 Report = Callable[[int, int], None]
 _CHUNK = 128
 
 
 def fill(
-    target: Path, scan: Scan, size: int | None, workers: int, report: Report | None
-) -> tuple[np.ndarray, dict[int, str]]:
+    target: Path, scan: Scan, size: int | None, workers: int, report: Report | None, *, pixels: int = PIXELS
+) -> Decoded:
     """Write all rows of `scan` into a new .npy file `target`, never holding more than a block of them.
 
     Args:
@@ -28,24 +30,30 @@ def fill(
         size: Side in pixels; None keeps samples as they are.
         workers: Decoding processes; 0 decodes in this process.
         report: Called with (rows done, n).
+        pixels: Most pixels of an image file.
 
     Returns:
-        (n, 16) uint8 digests of the rows, and the reason for each row that could not be decoded.
+        What became of all rows.
     """
     n = len(scan.labels)
     digests = np.zeros((n, DIGEST_BYTES), dtype=np.uint8)
-    failures: dict[int, str] = {}
+    failures: list[Failure] = []
+    notes: Counter[str] = Counter()
+    used = 0
     done = 0
-    for part in _parts(target, scan, size, workers):
+    for part in _parts(target, scan, size, workers, pixels):
         digests[part.first : part.first + len(part.digests)] = part.digests
-        failures.update(part.failures)
+        failures += part.failures
+        notes.update(part.notes)
+        used = max(used, part.used)
         done += len(part.digests)
         if report is not None:
             report(done, n)
-    return digests, dict(sorted(failures.items()))
+    failures.sort(key=lambda failure: failure.row)
+    return Decoded(0, digests, tuple(failures), notes, used)
 
 
-def _parts(target: Path, scan: Scan, size: int | None, workers: int) -> Iterator[Decoded]:
+def _parts(target: Path, scan: Scan, size: int | None, workers: int, pixels: int) -> Iterator[Decoded]:
     if scan.samples is not None:
         yield from _copy(target, scan.samples, size)
         return
@@ -54,7 +62,8 @@ def _parts(target: Path, scan: Scan, size: int | None, workers: int) -> Iterator
     paths = list(scan.paths or ())
     shape = (len(paths), scan.channels, size, size)
     np.lib.format.open_memmap(target, mode="w+", dtype=np.uint8, shape=shape).flush()
-    jobs = [(target, first, paths[first : first + _CHUNK], scan.channels) for first in range(0, len(paths), _CHUNK)]
+    reading = Reading(size, scan.channels, scan.bits, pixels)
+    jobs = [(target, first, paths[first : first + _CHUNK], reading) for first in range(0, len(paths), _CHUNK)]
     if not workers:
         yield from (decode_into(*job) for job in jobs)
         return
@@ -77,7 +86,7 @@ def _copy(target: Path, samples: np.ndarray, size: int | None) -> Iterator[Decod
         rows = samples[first : first + _CHUNK]
         block = rows if shape == samples.shape else np.stack([resize(row, side[0]) for row in rows])
         out[first : first + _CHUNK] = block
-        yield Decoded(first, np.stack([digest(row) for row in block]), ())
+        yield Decoded(first, np.stack([digest(row) for row in block]))
     out.flush()
 
 

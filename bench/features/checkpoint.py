@@ -2,13 +2,17 @@
 
 The rule: apart from the classifier's head, which vectors do not need, the file must hold every tensor of the network in
 its shape, and no other. (The counts of batches that batch norm keeps are not looked at; evaluation does not read them.)
+They must be floating-point numbers that lie in the file one by one, stay finite in the network's precision, and are not
+all zero.
 """
 
 from __future__ import annotations
 
 import pickle
 import sys
+import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -17,11 +21,16 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from bench.contract.source import DataError
-from bench.data.decode import impostor
+from bench.data.impostor import impostor
 
 LISTED = 4
 UNREAD = "num_batches_tracked"
 REMEDY = "Fetch the file again, or name another with --weights"
+
+
+_UNREAD = (
+    OSError, SafetensorError, RuntimeError, EOFError, ValueError, KeyError, MemoryError, zipfile.BadZipFile,
+)  # fmt: skip
 
 
 def read_checkpoint(path: Path) -> dict[str, Tensor]:
@@ -34,21 +43,22 @@ def read_checkpoint(path: Path) -> dict[str, Tensor]:
     """
     what = path.name
     try:
-        with path.open("rb") as file:
-            head = file.read(9)
         if wrong := impostor(path):
             raise DataError(f"{what}: expected weights, found {wrong}. {REMEDY}")
+        with path.open("rb") as file:
+            head = file.read(9)
         if head[8:] == b"{":
-            return load_file(path)
+            return _tensors(load_file(path), what)
         if not head.startswith((b"PK", b"\x80")):
             raise DataError(f"{what}: expected safetensors or a file of torch.save, found neither. {REMEDY}")
+        _check_archive(path, what)
         found: object = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise DataError(
             f"{what}: it holds Python objects beside tensors, or is cut short; such objects could run code and are not "
             "loaded. Convert it to safetensors where you trust it"
         ) from error
-    except (OSError, SafetensorError, RuntimeError, EOFError, ValueError) as error:
+    except _UNREAD as error:
         reason = str(error).replace(str(path), what).partition("\n")[0]
         raise DataError(f"{what}: unreadable or cut short ({reason}). {REMEDY}") from error
     return _tensors(found, what)
@@ -63,10 +73,49 @@ def _tensors(found: object, what: str) -> dict[str, Tensor]:
     for name, value in found.items():
         if not isinstance(value, Tensor):
             raise DataError(f"{what}: expected tensors by name, found {name!r} of {type(value).__name__}. {REMEDY}")
-    return {str(name).removeprefix("module."): value for name, value in found.items()}
+    tensors = {str(name).removeprefix("module."): value for name, value in found.items()}
+    if len(tensors) < len(found):
+        raise DataError(f"{what}: expected each tensor once, found some under two names. {REMEDY}")
+    for name, tensor in tensors.items():
+        if wrong := _not_plain(tensor):
+            raise DataError(f"{what}: {name} must hold plain numbers, found {wrong}. {REMEDY}")
+    return tensors
 
 
-def load_checked(network: nn.Module, tensors: Mapping[str, Tensor], *, heads: tuple[str, ...], what: str) -> bool:
+def _not_plain(tensor: Tensor) -> str:
+    """What a tensor is instead of numbers that lie in its file one by one; empty where it is that."""
+    if tensor.layout != torch.strided or tensor.device.type != "cpu" or tensor.is_quantized:
+        return f"{tensor.layout} on {tensor.device}"
+    repeated = any(step == 0 and length > 1 for step, length in zip(tensor.stride(), tensor.shape, strict=True))
+    if repeated or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+        return f"shape {tuple(tensor.shape)}, which repeats {tensor.untyped_storage().nbytes()} bytes"
+    return ""
+
+
+def _check_archive(path: Path, what: str) -> None:
+    """Raise DataError where an archive unpacks to more than it holds; torch.save never packs."""
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > path.stat().st_size:
+        raise DataError(f"{what}: it unpacks to {size} bytes, more than the {path.stat().st_size} it has. {REMEDY}")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """How weights came into a network.
+
+    Args:
+        converted: Whether timm's own conversion had to bring them to its names or to another grid.
+        zero: How many of its tensors of two or more dimensions are zero throughout.
+    """
+
+    converted: bool
+    zero: int
+
+
+def load_checked(network: nn.Module, tensors: Mapping[str, Tensor], *, heads: tuple[str, ...], what: str) -> Loaded:
     """Put the tensors into the network.
 
     Where they do not fit as they are, timm's own conversion for that kind of network is tried: it knows the names of
@@ -79,16 +128,11 @@ def load_checked(network: nn.Module, tensors: Mapping[str, Tensor], *, heads: tu
         what: What messages call the file.
 
     Returns:
-        Whether they had to be converted.
+        What was done.
 
     Raises:
         DataError: They do not fit, or hold NaN or infinity.
     """
-    for name, tensor in tensors.items():
-        if bad := int((~tensor.isfinite()).sum()):
-            raise DataError(
-                f"{what}: {name} must be finite, and {bad} of its {tensor.numel()} numbers are not. {REMEDY}"
-            )
     own = {name: tensor for name, tensor in network.state_dict().items() if not name.endswith(UNREAD)}
     fitting = _without(tensors, heads, own)
     wrong = _differences(fitting, own)
@@ -103,8 +147,27 @@ def load_checked(network: nn.Module, tensors: Mapping[str, Tensor], *, heads: tu
         wrong = _differences(fitting, own)
     if wrong:
         raise DataError(_text(what, wrong))
+    zero = _check_numbers(fitting, own, what)
     network.load_state_dict(fitting, strict=False)
-    return converted
+    return Loaded(converted, zero)
+
+
+def _check_numbers(fitting: Mapping[str, Tensor], own: Mapping[str, Tensor], what: str) -> int:
+    """How many matrices are zero; DataError for numbers that the network cannot hold, or that say nothing."""
+    for name, tensor in fitting.items():
+        wanted = own[name].dtype
+        if tensor.is_floating_point() != wanted.is_floating_point or tensor.is_complex():
+            raise DataError(f"{what}: {name} must be {wanted} or of another width, found {tensor.dtype}. {REMEDY}")
+        if bad := int((~tensor.to(wanted).isfinite()).sum()):
+            raise DataError(
+                f"{what}: {name} must be finite in {wanted}, and {bad} of its {tensor.numel()} numbers are not. "
+                f"{REMEDY}"
+            )
+    matrices = [tensor for tensor in fitting.values() if tensor.ndim > 1]
+    zero = sum(not tensor.any() for tensor in matrices)
+    if matrices and zero == len(matrices):
+        raise DataError(f"{what}: all weights are zero, so that every image would look the same. {REMEDY}")
+    return zero
 
 
 def _without(tensors: Mapping[str, Tensor], heads: tuple[str, ...], own: Mapping[str, Tensor]) -> dict[str, Tensor]:

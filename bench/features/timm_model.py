@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from bench.contract.extractor import Embedding, Extractor, check_images
-from bench.features.checkpoint import load_checked, read_checkpoint
+from bench.features.checkpoint import Loaded, load_checked, read_checkpoint
 from bench.features.hub import weights_file
 from bench.nets.seeded import seeded
 from bench.types import Dataset, NotApplicable, State
@@ -89,7 +89,7 @@ class Timm(Extractor):
         data = resolve_model_data_config(network)  # type: ignore[no-untyped-call]
         path = weights_file(self.model, self.weights)
         heads = () if config is None else config.classifier or ()
-        converted = load_checked(
+        loaded = load_checked(
             network, read_checkpoint(path), heads=(heads,) if isinstance(heads, str) else tuple(heads), what=path.name
         )
         channels, height, across = data["input_size"]
@@ -100,7 +100,7 @@ class Timm(Extractor):
             mode=data["interpolation"] if data["interpolation"] in ("bilinear", "bicubic") else "bicubic",
             mean=torch.tensor(data["mean"]).view(-1, 1, 1),
             std=torch.tensor(data["std"]).view(-1, 1, 1),
-            converted=converted,
+            loaded=loaded,
             batch=self.batch,
         )
 
@@ -121,7 +121,7 @@ class PretrainedFeatures(Embedding):
         channels, side: What it reads.
         mode: How images are brought to that side.
         mean, std: (channels, 1, 1), how they are normalised.
-        converted: Whether timm's own conversion had to bring the weights to its names or to another grid.
+        loaded: How the weights came into it.
         batch: Images at a time.
     """
 
@@ -131,7 +131,7 @@ class PretrainedFeatures(Embedding):
     mode: str
     mean: Tensor
     std: Tensor
-    converted: bool
+    loaded: Loaded
     batch: int
 
     def embed(self, samples: Tensor) -> Tensor:
@@ -156,5 +156,9 @@ class PretrainedFeatures(Embedding):
 
     def notes(self) -> Mapping[str, int | float | str]:
         """What images are resized to, and what was done to the weights."""
-        done = {"weights": "converted by timm to its names, or to another grid of positions"} if self.converted else {}
-        return {"input side": self.side[0], **done}
+        told: dict[str, int | float | str] = {"input side": self.side[0]}
+        if self.loaded.converted:
+            told["weights"] = "converted by timm to its names, or to another grid of positions"
+        if self.loaded.zero:
+            told["weights that are zero throughout"] = self.loaded.zero
+        return told

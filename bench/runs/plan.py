@@ -11,6 +11,7 @@ import yaml
 from pydantic import JsonValue
 
 from bench.contract.evaluator import NAME
+from bench.data.yaml_text import parse_yaml
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.spec import UsageError, parse
@@ -202,12 +203,16 @@ def write_plan(results: Results, cell: Cell, planned: Sequence[Planned]) -> None
     except RecordError as error:
         warnings.warn(f"{error}; it is written anew, with what is asked for now", AlteredWarning, stacklevel=2)
         text = None
-    known = {} if text is None else {each["name"]: each for each in yaml.safe_load(text)["evaluators"]}
+    known = {} if text is None else {each["name"]: each for each in _parsed(text)["evaluators"]}
     for each in planned:
         attack = None if each.attack is None else str(each.attack)
         known[each.name] = {"name": each.name, "evaluator": each.written, "attack": attack, "metrics": [*each.metrics]}
     content = {**cell.values(), "evaluators": [*known.values()]}
     results.keep_plan(cell.folder, yaml.safe_dump(content, sort_keys=True))
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], parse_yaml(text))
 
 
 def read_plan(text: str) -> tuple[Cell, dict[str, Planned | UsageError]]:
@@ -216,7 +221,7 @@ def read_plan(text: str) -> tuple[Cell, dict[str, Planned | UsageError]]:
     Raises:
         UsageError: The cell's own method or data cannot be had any more.
     """
-    found = yaml.safe_load(text)
+    found = _parsed(text)
     cell = Cell.read(found)
     planned: dict[str, Planned | UsageError] = {}
     for each in found["evaluators"]:

@@ -29,6 +29,7 @@ class Choice:
         public: The public one; None stands for the one that the data set names.
         size: Side in pixels; None stands for the data set's own.
         skip_corrupt: Leave unreadable images out.
+        max_pixels: Most pixels of an image file; None stands for 100 million.
         preset, seed, limit: They size and draw the splits.
         features: The extractor that turns images into the rows that methods get; None leaves rows as they are.
         scored_in: The extractor through which linear probes and figures on sets see raw and released images; None
@@ -51,6 +52,10 @@ class Choice:
     skip_corrupt: bool = option(
         bool, "leave unreadable images out and count them in the record", default=False, covered=True
     )
+    max_pixels: int | None = option(
+        Count, "most pixels of an image file, before it is resized (default: 100 million)", default=None, metavar="N",
+        covered=True,
+    )  # fmt: skip
     preset: str = option(
         str, f"how large a run is: {', '.join(PRESETS)} (default: quick)", default="quick", metavar="NAME", draws=True,
         covered=True,

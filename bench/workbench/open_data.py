@@ -99,5 +99,6 @@ def _prepared(source: Source, choice: Choice, place: Place, workers: int) -> Pre
     stage(f"prepare {source.name}")
     return prepare(
         source, roots=place.roots, cache=place.cache, size=choice.size, workers=workers,
-        skip_corrupt=choice.skip_corrupt, report=partial(report, f"prepare {source.name}"),
+        skip_corrupt=choice.skip_corrupt, max_pixels=choice.max_pixels,
+        report=partial(report, f"prepare {source.name}"),
     )  # fmt: skip

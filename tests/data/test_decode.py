@@ -12,7 +12,9 @@ import pytest
 from PIL import Image
 
 from bench.contract.source import DataError
-from bench.data.decode import decode, decode_into, digest, follow_parent, impostor, resize
+from bench.data.decode import Failure, decode_into, digest, follow_parent, resize
+from bench.data.impostor import impostor
+from bench.data.picture import Reading, decode
 
 
 def noise(*shape: int, seed: int = 0) -> np.ndarray:
@@ -22,32 +24,32 @@ def noise(*shape: int, seed: int = 0) -> np.ndarray:
 def test_png_of_the_target_size_is_kept_bit_for_bit(tmp_path: Path) -> None:
     pixels = noise(8, 8)
     Image.fromarray(pixels).save(tmp_path / "a.png")
-    np.testing.assert_array_equal(decode(tmp_path / "a.png", size=8, channels=1)[0], pixels)
+    np.testing.assert_array_equal(decode(tmp_path / "a.png", Reading(8, 1)).pixels[0], pixels)
 
 
 def test_rgb_and_opaque_rgba_copies_of_a_grey_image_decode_to_the_grey_image(tmp_path: Path) -> None:
     grey = Image.fromarray(noise(8, 8))
     for mode in ("L", "RGB", "RGBA", "LA"):
         grey.convert(mode).save(tmp_path / f"{mode}.png")
-    first, *others = (decode(tmp_path / f"{mode}.png", size=8, channels=1) for mode in ("L", "RGB", "RGBA", "LA"))
+    first, *others = (decode(tmp_path / f"{mode}.png", Reading(8, 1)) for mode in ("L", "RGB", "RGBA", "LA"))
     for other in others:
-        np.testing.assert_array_equal(first, other)
+        np.testing.assert_array_equal(first.pixels, other.pixels)
 
 
 def test_colour_keeps_its_channel_order(tmp_path: Path) -> None:
     Image.new("RGB", (4, 4), (10, 20, 30)).save(tmp_path / "a.png")
-    assert decode(tmp_path / "a.png", size=4, channels=3)[:, 0, 0].tolist() == [10, 20, 30]
+    assert decode(tmp_path / "a.png", Reading(4, 3)).pixels[:, 0, 0].tolist() == [10, 20, 30]
 
 
-def test_sixteen_bit_greys_keep_their_upper_bits_instead_of_clipping(tmp_path: Path) -> None:
+def test_stated_sixteen_bit_greys_keep_their_upper_bits_instead_of_clipping(tmp_path: Path) -> None:
     Image.fromarray(np.array([[0, 1 << 8], [100 << 8, 65535]], dtype=np.uint16)).save(tmp_path / "a.png")
-    assert decode(tmp_path / "a.png", size=2, channels=1).ravel().tolist() == [0, 1, 100, 255]
+    assert decode(tmp_path / "a.png", Reading(2, 1, bits=16)).pixels.ravel().tolist() == [0, 1, 100, 255]
 
 
 def test_floating_point_pixels_are_refused_with_a_reason(tmp_path: Path) -> None:
     Image.fromarray(np.ones((4, 4), dtype=np.float32)).save(tmp_path / "a.tiff")
     with pytest.raises(DataError, match="floating-point pixels"):
-        decode(tmp_path / "a.tiff", size=4, channels=1)
+        decode(tmp_path / "a.tiff", Reading(4, 1))
 
 
 def test_shrinking_averages_instead_of_picking_pixels() -> None:
@@ -62,7 +64,7 @@ def test_large_jpeg_reduced_by_its_decoder_stays_within_three_greys_of_the_full_
     smooth.save(tmp_path / "a.jpg", quality=95)
     with Image.open(tmp_path / "a.jpg") as image:
         full = np.asarray(image.resize((16, 16), Image.Resampling.BILINEAR)).astype(int)
-    assert abs(decode(tmp_path / "a.jpg", size=16, channels=1)[0] - full).max() <= 3
+    assert abs(decode(tmp_path / "a.jpg", Reading(16, 1)).pixels[0] - full).max() <= 3
 
 
 @pytest.mark.parametrize("ending", ["png", "jpg"])
@@ -72,7 +74,7 @@ def test_truncated_image_is_refused(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"a.{ending}"
     path.write_bytes(whole.getvalue()[: len(whole.getvalue()) // 2])
     with pytest.raises(DataError, match="truncated"):
-        decode(path, size=8, channels=1)
+        decode(path, Reading(8, 1))
 
 
 @pytest.mark.parametrize(
@@ -88,13 +90,13 @@ def test_truncated_image_is_refused(tmp_path: Path, ending: str) -> None:
 def test_file_that_is_no_image_is_named_for_what_it_is(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "a.png").write_bytes(content)
     with pytest.raises(DataError, match=reason) as caught:
-        decode(tmp_path / "a.png", size=8, channels=1)
+        decode(tmp_path / "a.png", Reading(8, 1))
     assert str(tmp_path) not in str(caught.value)
 
 
 def test_missing_image_is_called_missing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"^missing$"):
-        decode(tmp_path / "a.png", size=8, channels=1)
+        decode(tmp_path / "a.png", Reading(8, 1))
 
 
 def test_true_image_is_no_impostor(tmp_path: Path) -> None:
@@ -115,11 +117,11 @@ def test_chunk_is_written_in_place_and_failures_are_told_by_row(tmp_path: Path) 
     np.save(target, np.zeros((4, 1, 8, 8), dtype=np.uint8))
     pixels = noise(8, 8)
     Image.fromarray(pixels).save(tmp_path / "a.png")
-    done = decode_into(target, 1, [tmp_path / "a.png", tmp_path / "gone.png"], 1)
+    done = decode_into(target, 1, [tmp_path / "a.png", tmp_path / "gone.png"], Reading(8, 1))
     written = np.load(target)
     np.testing.assert_array_equal(written[1, 0], pixels)
     assert not written[[0, 2, 3]].any()
-    assert done.failures == ((2, "missing"),)
+    assert done.failures == (Failure(2, "missing", refused=False),)
     np.testing.assert_array_equal(done.digests[0], digest(written[1]))
 
 

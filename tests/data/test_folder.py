@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,9 @@ def test_table_gives_findings_people_and_unknowns(listed: Path, path: str) -> No
     assert scan.findings == ("Edema", "Mass")
     assert scan.subjects == ["ann", "bob", "ann", ""]
     assert not scan.exclusive
-    assert scan.notes == ("the person is unknown for 1 of 4 images",)
+    assert prepare(Folder(str(listed / path)), roots=[], cache=listed / "c").notes == (
+        "the person is unknown for 1 of 4 rows",
+    )
 
 
 def test_grey_is_the_default_and_colour_a_parameter(classes: Path, tmp_path: Path) -> None:
@@ -128,6 +131,101 @@ def test_absent_folder_names_the_places_looked_at(tmp_path: Path) -> None:
 def test_senseless_parameters_are_refused(path: str, channels: int) -> None:
     with pytest.raises(ValueError, match="must"):
         Folder(path, channels=channels)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("path,Subject,Edema\ni/0.png,1,1\n", "expected the column subject, found 'Subject'"),
+        ("Path,Edema\ni/0.png,1\n", "expected the column path, found 'Path'"),
+        ("path,Edema,Edema\ni/0.png,1,0\n", "each column once"),
+        ("path,Edema,edema\ni/0.png,1,0\n", "two findings or classes are called 'edema'"),
+        ("path,Edema,\ni/0.png,1,0\n", "must have a name"),
+        ("path,Edema\ni/0.png,true\n", "Edema is 'true', expected 1, 0"),
+        ("path,Edema\ni/0.png,\uff11\n", "expected 1, 0"),
+        ("path,Edema\ni/0.png,nan\n", "Edema is 'nan'"),
+        ("path,Edema\ni/0.png,1,\n", "line 2 has 3 cells, expected 2"),
+        ('path,Edema\n"i/0.png,1\ni/1.png,0\n', "not a readable CSV table"),
+        ('path,Edema\n"i/0.png"x,1\n', "not a readable CSV table"),
+        ("path,Edema\ni/0.png,1\ni/1\0.png,0\n", "line 3 holds the control character"),
+        ("path,Edema\ni/0.png,1\n./i/0.png,0\n", "the image is listed a second time"),
+        ("path,Edema\ni,1\n", "the image was not found"),
+        (f"path,Edema\n{'i' * 5000},1\n", "the image was not found"),
+    ],
+)
+def test_cells_that_could_be_read_as_something_else_are_refused(listed: Path, text: str, reason: str) -> None:
+    (listed / "labels.csv").write_text(text)
+    with pytest.raises(DataError, match=reason):
+        prepare(Folder(str(listed)), roots=[], cache=listed / "c")
+
+
+def test_a_table_in_another_encoding_is_refused_and_a_byte_order_mark_passed_over(listed: Path) -> None:
+    text = "path,\u0152dema\ni/0.png,1\n"
+    (listed / "labels.csv").write_bytes(text.encode("utf-8-sig"))
+    assert Folder(str(listed)).scan([], 8).findings == ("\u0152dema",)
+    for encoding in ("utf-16", "cp1252"):
+        (listed / "labels.csv").write_bytes(text.encode(encoding))
+        with pytest.raises(DataError, match="not a readable CSV table"):
+            Folder(str(listed)).scan([], 8)
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "loop"])
+def test_what_is_called_labels_and_is_no_file_is_refused(classes: Path, kind: str) -> None:
+    table = classes / "labels.csv"
+    {"folder": table.mkdir, "pipe": lambda: os.mkfifo(table), "loop": lambda: table.symlink_to(table)}[kind]()
+    with pytest.raises(DataError, match=r"a folder|a pipe|symbolic links"):
+        Folder(str(classes)).scan([], 8)
+
+
+def test_one_person_in_several_spellings_stays_on_one_side(tmp_path: Path) -> None:
+    subjects = ("1", "1.0", "01", "1e0", "2", "nan", "NaN")
+    for row in range(len(subjects)):
+        draw(tmp_path / f"{row}.png", 30 * row)
+    rows = [f"{row}.png,{subject},{row % 2}" for row, subject in enumerate(subjects)]
+    (tmp_path / "labels.csv").write_text("\n".join(["path,subject,Mass", *rows]))
+    found = prepare(Folder(str(tmp_path)), roots=[], cache=tmp_path / "c")
+    assert found.groups.tolist() == [0, 0, 0, 0, 1, 2, 3]
+    assert found.notes == (
+        "the person is unknown for 2 of 7 rows",
+        "1 people are written in several ways (blanks, case, or a number as 1, 01 and 1.0) and count as one each",
+    )
+
+
+def test_links_and_left_out_files_are_counted_and_circles_refused(classes: Path, tmp_path: Path) -> None:
+    draw(tmp_path / "away/d.png", 9)
+    (classes / "dog/away").symlink_to(tmp_path / "away")
+    found = prepare(Folder(str(classes)), roots=[], cache=tmp_path / "c")
+    assert len(found) == 4
+    assert found.notes[1:] == (
+        "1 files that are no images of a class are left out",
+        "1 of 4 images are reached through links, and 1 lie outside the set's folder",
+    )
+    (classes / "dog/up").symlink_to(classes)
+    with pytest.raises(DataError, match=r"folder: 1 names .* in circles"):
+        prepare(Folder(str(classes)), roots=[], cache=tmp_path / "c")
+
+
+def test_twelve_bit_images_are_refused_with_a_remedy_that_works(tmp_path: Path) -> None:
+    for row in range(4):
+        path = tmp_path / f"set/{'ab'[row % 2]}/{row}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.arange(4096, dtype=np.uint16).reshape(64, 64) // (row + 1)).save(path)
+    folder = str(tmp_path / "set")
+    with pytest.raises(DataError, match=r"(?s)4 of 4 images cannot be decoded:\n  4: .*folder:PATH\[bits=12\]"):
+        prepare(Folder(folder), roots=[], cache=tmp_path / "c")
+    found = prepare(Folder(folder, bits=12), roots=[], cache=tmp_path / "c")
+    assert len(np.unique(found.samples[0])) == 256
+    assert "4 of 4 images: grey values of 12 bits become 8 bits, of which 0 is black and 4095 white" in found.notes
+    doubtful = prepare(Folder(folder, bits=16), roots=[], cache=tmp_path / "c")
+    assert "no value needs more than 12 of the 16 bits that were stated" in doubtful.notes
+    with pytest.raises(ValueError, match=r"bits must be in \[8, 16\]"):
+        Folder(folder, bits=17)
+
+
+def test_large_images_are_refused_and_the_limit_can_be_raised(classes: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"(?s)3 of 3 .*3: more than 63 pixels: .* raise --max-pixels"):
+        prepare(Folder(str(classes)), roots=[], cache=tmp_path / "c", max_pixels=63)
+    assert len(prepare(Folder(str(classes)), roots=[], cache=tmp_path / "c", max_pixels=64)) == 3
 
 
 @pytest.mark.parametrize("kind", ["classes", "listed"])

@@ -142,7 +142,7 @@ def test_part_that_is_no_name_is_refused(part: str) -> None:
         (np.array([0.0, 1, 0, 0, 1, 0]), "found float64"),
         (np.array([[0, 1, 0, 0, 1, 0]]), r"found int64 of shape \(1, 6\)"),
         (np.array([0, 1, 0]), r"expected 6 rows, .* found 6 in annotations\.csv and 3 labels"),
-        (np.array([{}], dtype=object), "allow_pickle"),
+        (np.array([{}], dtype=object), "are not loaded"),
     ],
 )
 def test_wrong_labels_are_refused_with_the_reason(skin: Path, marks: np.ndarray, message: str) -> None:

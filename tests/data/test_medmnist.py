@@ -92,7 +92,7 @@ def test_file_of_another_size_is_refused(tmp_path: Path) -> None:
 
 def test_labels_out_of_range_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "pneumoniamnist.npz", classes=3)
-    with pytest.raises(DataError, match="labels of 1 columns from 0 to 1, found shape"):
+    with pytest.raises(DataError, match="labels of 1 columns of whole numbers from 0 to 1, found uint8"):
         MedMNIST("pneumoniamnist").scan([tmp_path], None)
 
 
@@ -115,7 +115,7 @@ def test_web_page_and_truncated_file_are_refused(tmp_path: Path) -> None:
 
 def test_pickled_arrays_are_refused_unread(tmp_path: Path) -> None:
     write(tmp_path / "pneumoniamnist.npz", val_labels=np.array([{}], dtype=object))
-    with pytest.raises(DataError, match="allow_pickle"):
+    with pytest.raises(DataError, match="are not loaded"):
         MedMNIST("pneumoniamnist").scan([tmp_path], None)
 
 

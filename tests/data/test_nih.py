@@ -88,7 +88,7 @@ def test_absent_lists_are_noted(top: Path) -> None:
 
 def test_list_that_is_a_web_page_is_refused(top: Path) -> None:
     (top / "test_list.txt").write_text("<!DOCTYPE html><html></html>")
-    with pytest.raises(DataError, match=r"test_list\.txt: expected a list of image names, found an HTML page"):
+    with pytest.raises(DataError, match=r"test_list\.txt: expected a list, found an HTML page"):
         NIH().scan([top], 64)
 
 

@@ -258,6 +258,16 @@ def test_rows_of_unknown_people_are_people_of_their_own(root: Path, cache: Path)
     assert len(set(prepared.subjects)) == 4 + 3
 
 
+@pytest.mark.parametrize("subjects", [[1, 2, 3, 4, 5, 6], [float("nan")] * 6, [None] * 6])
+def test_people_who_are_no_text_are_a_fault_of_the_plug_in(
+    subjects: list[object], root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan = Scan(np.zeros((6, 1), np.float32), subjects, ("x",), False, samples=np.zeros((6, 2), np.float32))
+    monkeypatch.setattr(Table, "scan", lambda *_: scan)
+    with pytest.raises(ValueError, match="subjects must be text"):
+        prepare(Table(), roots=[root], cache=cache)
+
+
 def test_tables_keep_their_floats(cache: Path, root: Path) -> None:
     prepared = prepare(Table(), roots=[root], cache=cache)
     assert prepared.size is None
@@ -324,9 +334,9 @@ def test_contradictory_scans_are_refused(
         prepare(Table(), roots=[root], cache=cache)
 
 
-@pytest.mark.parametrize(("size", "workers"), [(0, 0), (8, -1)])
+@pytest.mark.parametrize(("size", "workers"), [(0, 0), (8193, 0), (8, -1)])
 def test_senseless_sizes_and_worker_counts_are_refused(root: Path, cache: Path, size: int, workers: int) -> None:
-    with pytest.raises(ValueError, match="must be at least"):
+    with pytest.raises(ValueError, match=r"must be (at least|in \[1)"):
         prepare(Pictures(), roots=[root], cache=cache, size=size, workers=workers)
 
 

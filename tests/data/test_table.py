@@ -27,7 +27,7 @@ def test_cells_stay_text_blanks_stay_blank_and_rows_know_their_line(tmp_path: Pa
         ("", "found an empty file"),
         ("id,y\n1,2\n", "x not found among id, y"),
         ("id,x,x\n1,2,3\n", "each column once"),
-        ("a\0b,x\n1,2\n", "id not found"),
+        ("a\0b,x\n1,2\n", "line 1 holds the control character"),
     ],
 )
 def test_files_that_are_not_the_table_are_refused_with_the_reason(tmp_path: Path, text: str, reason: str) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import zipfile
 from collections import OrderedDict
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def test_weights_of_another_model_are_refused_with_names_and_shapes(tmp_path: Pa
         (wide, f"{first}: expected of shape {shape}, found of shape {(7, *shape[1:])}"),
         (short, f"{first}: expected of shape {shape}, found nothing"),
         (long, "extra.weight: expected nothing, found of shape (2,)"),
-        (spoilt, f"{first} must be finite, and 1 of its"),
+        (spoilt, f"{first} must be finite in torch.float32, and 1 of its"),
         (state_of(TOKENS), "not the weights of this model"),
     ):
         with pytest.raises(DataError) as error:
@@ -136,6 +137,74 @@ def test_files_that_are_no_weights_are_refused_and_run_nothing(tmp_path: Path, m
     assert not (tmp_path / "ran").exists()
     with pytest.raises(DataError, match="there is no nowhere where it says"):
         Timm(MODEL, weights=str(tmp_path / "nowhere")).stamp()
+
+
+def changed(change) -> dict[str, torch.Tensor]:
+    return {name: change(part) if part.ndim > 1 else part for name, part in state_of(MODEL).items()}
+
+
+def doubled() -> dict[str, torch.Tensor]:
+    state = state_of(MODEL)
+    return {**state, **{f"module.{name}": part for name, part in state.items()}}
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (lambda: {}, "expected tensors by name"),
+        (lambda: changed(torch.zeros_like), "all weights are zero"),
+        (lambda: changed(lambda part: part[:0].clone()), "found of shape (0,"),
+        (lambda: changed(lambda part: (part * 100).to(torch.int8)), "found torch.int8"),
+        (lambda: changed(lambda part: part > 0), "found torch.bool"),
+        (lambda: changed(lambda part: part.to(torch.complex64)), "found torch.complex64"),
+        (lambda: changed(lambda part: part.double() * 1e300), "must be finite in torch.float32"),
+        (lambda: changed(lambda part: part / 0), "must be finite in torch.float32"),
+        (lambda: changed(lambda part: part[:1, :1, :1, :1].expand_as(part) if part.ndim == 4 else part), "repeats"),
+        (lambda: changed(lambda part: torch.zeros(1).expand(10**9, 10**9)), "repeats 4 bytes"),
+        (lambda: changed(lambda part: part.to_sparse()), "torch.sparse_coo"),
+        (lambda: changed(lambda part: part.to("meta")), "on meta"),
+        (doubled, "under two names"),
+        (lambda: {1: torch.zeros(2), "1": torch.zeros(2)}, "under two names"),
+    ],
+)
+def test_tensors_that_hold_no_weights_are_refused(tmp_path: Path, state, reason: str) -> None:
+    torch.save(state(), tmp_path / "w.pth")
+    with pytest.raises(DataError) as error:
+        Timm(MODEL, weights=str(tmp_path / "w.pth"), size=32).fit(images(2, side=32), 0)
+    assert reason in str(error.value)
+
+
+def test_safetensors_without_a_tensor_or_of_absurd_shapes_are_refused(tmp_path: Path) -> None:
+    header = b'{"a":{"dtype":"F32","shape":[1000000000,1000000000],"data_offsets":[0,4]}}'
+    for content in (b"{}", header, b"{" * 50):
+        (tmp_path / "w").write_bytes(len(content).to_bytes(8, "little") + content + bytes(4))
+        with pytest.raises(DataError, match=r"^w: "):
+            Timm(MODEL, weights=str(tmp_path / "w")).fit(images(2), 0)
+    (tmp_path / "w").write_bytes((2**60).to_bytes(8, "little") + b"{}")
+    with pytest.raises(DataError, match=r"^w: unreadable"):
+        Timm(MODEL, weights=str(tmp_path / "w")).fit(images(2), 0)
+
+
+def test_an_archive_that_unpacks_to_more_than_it_holds_is_refused(tmp_path: Path) -> None:
+    torch.save(changed(torch.zeros_like), tmp_path / "plain.pth")
+    with (
+        zipfile.ZipFile(tmp_path / "plain.pth") as plain,
+        zipfile.ZipFile(tmp_path / "w.pth", "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for name in plain.namelist():
+            packed.writestr(name, plain.read(name))
+    with pytest.raises(DataError, match="unpacks to"):
+        Timm(MODEL, weights=str(tmp_path / "w.pth")).fit(images(2), 0)
+
+
+def test_other_precisions_are_taken_and_a_tensor_of_zeros_is_said(tmp_path: Path) -> None:
+    data = images(2, side=32)
+    half = extractor(tmp_path, {name: part.half() if part.is_floating_point() else part
+                                for name, part in state_of(MODEL).items()}).fit(data, 0)  # fmt: skip
+    assert half.embed(data.samples).dtype == torch.float32
+    state = state_of(MODEL)
+    state[next(name for name, part in state.items() if part.ndim == 4)].zero_()
+    assert extractor(tmp_path, state).fit(data, 0).notes() == {"input side": 32, "weights that are zero throughout": 1}
 
 
 def test_without_weights_the_error_says_where_it_looked_and_what_to_do(monkeypatch) -> None:

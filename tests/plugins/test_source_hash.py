@@ -270,7 +270,7 @@ def test_a_file_beside_a_plugin_in_a_file_is_followed(tmp_path: Path, monkeypatc
     assert found[0] != found[1]
 
 
-CONTRACT = "6598e400a904f16e"
+CONTRACT = "5a14b24eed613efa"
 
 
 def test_what_the_contract_computes_changes_with_the_protocol() -> None:

@@ -18,7 +18,8 @@ from bench.workbench.cell import Cell
 from bench.workbench.choice import Choice, collection
 
 OTHER = {
-    "dataset": "diabetes", "public": "digits", "size": 16, "skip_corrupt": True, "preset": "first-look", "seed": 3,
+    "dataset": "diabetes", "public": "digits", "size": 16, "skip_corrupt": True,
+    "max_pixels": 1000, "preset": "first-look", "seed": 3,
     "limit": 90, "features": "eigenspace[components=8]", "scored_in": "pixels", "weights": "w.safetensors",
     "balance": False,
 }  # fmt: skip

@@ -13,6 +13,7 @@ from rich.progress import Progress
 from bench.cli.commands import list as listing
 from bench.cli.options import place
 from bench.contract.source import DataError, Source
+from bench.data.people import people
 from bench.data.prepare import Prepared, prepare, verify
 from bench.plugins import registry
 from bench.plugins.spec import parameters, parse
@@ -40,9 +41,10 @@ def _info(source: Source, options: argparse.Namespace) -> int:
     except DataError as error:
         print(f"  here: no\n{error}")
         return 1
-    people = "unknown" if scan.subjects is None else len({name for name in scan.subjects if name})
-    print(f"  here: yes, {len(scan.labels)} rows, {people} people, findings {', '.join(scan.findings)}")
-    for note in scan.notes:
+    who = people(scan.subjects)
+    count = "unknown" if who.numbers is None else who.count
+    print(f"  here: yes, {len(scan.labels)} rows, {count} people, findings {', '.join(scan.findings)}")
+    for note in (*scan.notes, *who.notes):
         print(f"  note: {note}")
     return 0
 
@@ -80,5 +82,6 @@ def _prepared(source: Source, options: argparse.Namespace) -> Prepared:
             size=options.size,
             workers=(getattr(options, "jobs", None) or os.cpu_count() or 1),
             skip_corrupt=bool(options.skip_corrupt),
+            max_pixels=options.max_pixels,
             report=lambda done, total: progress.update(task, completed=done, total=total),
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-import yaml
 from rich.table import Table
 
 from bench.cli.options import place
@@ -43,7 +42,7 @@ def _lines(folder: str, results: Results) -> list[tuple[str, str, str]]:
             (name, "unknown", str(each)) if isinstance(each, UsageError) else _line(results, cell, each, data)
             for name, each in planned.items()
         ]
-    except (UsageError, RecordError, yaml.YAMLError, KeyError, TypeError) as error:
+    except (UsageError, RecordError, ValueError, KeyError, TypeError, AttributeError) as error:
         return [("all", "unknown", f"the plan cannot be read any more: {error}")]
     return found
 

@@ -8,6 +8,7 @@ Messages name lines and counts, not files, because such data may be confidential
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,10 @@ import numpy as np
 
 from bench.contract.source import DataError, Scan, Source
 from bench.data.csv_table import read_table
+from bench.data.people import UNKNOWN
 from bench.data.roots import stamp_files, stamp_folder
+from bench.data.tree import Tree, walk
+from bench.validation import within
 
 _ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm"})
 _MARKS = {"1": 1.0, "1.0": 1.0, "0": 0.0, "0.0": 0.0, "-1": np.nan, "-1.0": np.nan, "": np.nan}
@@ -30,11 +34,14 @@ class Folder(Source):
     Args:
         path: The folder, or a CSV file; relative to the working directory or to a data root.
         channels: 1 grey or 3 colour.
+        bits: How many bits of a grey value count (8 to 16) where files have more than eight and do not say; None where
+            they do.
         share: Whether pixels may leave this machine, as in figures on pages.
     """
 
     path: str
     channels: int = 1
+    bits: int | None = None
     share: bool = False
 
     name: ClassVar[str] = "folder"
@@ -56,6 +63,7 @@ class Folder(Source):
             raise ValueError("path must name a folder or a CSV file, got nothing: write folder:PATH")
         if self.channels not in (1, 3):
             raise ValueError(f"channels must be 1 (grey) or 3 (colour), got {self.channels}")
+        within(8, 16, bits=self.bits)
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
@@ -71,6 +79,8 @@ class Folder(Source):
             paths=found.paths,
             notes=found.notes,
             channels=self.channels,
+            bits=self.bits,
+            folder=place if table is None else table.parent,
             version="class folders" if table is None else "table",
             origin=f"folder-{origin}",
             shareable=self.share,
@@ -82,29 +92,39 @@ class Folder(Source):
         table = _table(place)
         if table is not None:
             return stamp_files([table, *(path for path in self._listed(table).paths or ())])
-        tree = [place, *(part for part in sorted(place.rglob("*")) if part.is_dir())]
-        return "\n".join(stamp_folder(part, sizes=True) for part in tree)
+        return "\n".join(stamp_folder(part, sizes=True) for part in self._walk(place).folders)
 
     def _place(self, roots: Sequence[Path]) -> Path:
         named = Path(self.path).expanduser()
         tried = [named] if named.is_absolute() else [Path.cwd() / named, *(root / named for root in roots)]
         for place in tried:
             if place.exists():
-                return place.resolve()
+                return Path(os.path.realpath(place))
         looked = "\n".join(f"  {place}" for place in tried)
         raise DataError(
             f"{self.name}: expected a folder or CSV file at one of\n{looked}\nand found none. {self.obtain}"
         )
 
+    def _walk(self, place: Path) -> Tree:
+        try:
+            return walk(place)
+        except DataError as error:
+            raise DataError(f"{self.name}: {error}") from None
+
     def _classes(self, place: Path) -> Scan:
-        parts = sorted(part for part in place.iterdir() if part.is_dir() and not part.name.startswith("."))
-        files = {part.name: sorted(path for path in part.rglob("*") if _is_image(path)) for part in parts}
+        tree = self._walk(place)
+        parts = [part for part in tree.folders if part.parent == place and part != place]
+        files: dict[str, list[Path]] = {part.name: [] for part in parts}
+        for path in tree.files:
+            if path.suffix.lower() in _ENDINGS and path.parent != place:
+                files[path.relative_to(place).parts[0]].append(path)
         empty = [name for name, found in files.items() if not found]
         if len(parts) < 2 or empty:
             what = f"no image in {', '.join(empty)}" if empty else f"{len(parts)} sub-folders and no labels.csv"
             raise DataError(
                 f"{self.name}: expected at least two class sub-folders with images, found {what}. {self.obtain}"
             )
+        left = len(tree.files) - sum(map(len, files.values()))
         numbers = [number for number, found in enumerate(files.values()) for _ in found]
         return Scan(
             labels=np.eye(len(parts), dtype=np.float32)[numbers],
@@ -112,29 +132,30 @@ class Folder(Source):
             findings=tuple(files),
             exclusive=True,
             paths=[path for found in files.values() for path in found],
-            notes=("people are not known: images of one person may stand on two sides",),
+            notes=(UNKNOWN, *([f"{left} files that are no images of a class are left out"] if left else [])),
         )
 
     def _listed(self, table: Path) -> Scan:
-        rows = read_table(table, ("path",), rest=True, obtain=self.obtain)
+        rows = read_table(table, ("path",), optional=("subject",), rest=True, obtain=self.obtain)
         findings = tuple(column for column in rows.columns if column not in ("path", "subject"))
         if not findings or not len(rows):
             raise DataError(
                 f"{table}: expected rows and at least one column of labels beside path and subject, found "
                 f"{len(rows)} rows and the columns {', '.join(rows.columns)}. {self.obtain}"
             )
-        bad = []
+        bad: list[tuple[int, str]] = []
         for column in findings:
             odd = rows.index[~rows[column].str.strip().isin(list(_MARKS))]
             bad += [(int(line), f"{column} is {rows[column][line]!r}, expected 1, 0, blank or -1") for line in odd]
         paths = [table.parent / name for name in rows["path"]]
-        bad += [
-            (line, "the image was not found")
-            for line, path in zip(rows.index, paths, strict=True)
-            if not path.is_file()
-        ]
-        again = rows.index[rows["path"].duplicated()]
-        bad += [(int(line), "the image is listed a second time") for line in again]
+        seen: set[str] = set()
+        for line, path in zip(map(int, rows.index), paths, strict=True):
+            real = os.path.realpath(path)
+            if real in seen:
+                bad.append((line, "the image is listed a second time"))
+            elif not os.path.isfile(real):  # noqa: PTH113 - False too for names that no file system takes
+                bad.append((line, "the image was not found"))
+            seen.add(real)
         if bad:
             lines = "".join(f"\n  line {line}: {what}" for line, what in sorted(bad)[:20])
             raise DataError(
@@ -142,23 +163,19 @@ class Folder(Source):
                 f"Mend or remove them."
             )
         marks = rows[list(findings)].apply(lambda column: column.str.strip().map(_MARKS))
-        subjects = list(rows["subject"].str.strip()) if "subject" in rows.columns else None
-        unknown = len(rows) if subjects is None else subjects.count("")
+        known = "subject" in rows.columns
         return Scan(
             labels=marks.to_numpy(dtype=np.float32),
-            subjects=subjects,
+            subjects=list(rows["subject"]) if known else None,
             findings=findings,
             exclusive=False,
             paths=paths,
-            notes=(f"the person is unknown for {unknown} of {len(rows)} images",) if unknown else (),
+            notes=() if known else (UNKNOWN,),
         )
 
 
 def _table(place: Path) -> Path | None:
     if place.is_file():
         return place
-    return place / "labels.csv" if (place / "labels.csv").is_file() else None
-
-
-def _is_image(path: Path) -> bool:
-    return path.suffix.lower() in _ENDINGS and not path.name.startswith(".") and path.is_file()
+    table = place / "labels.csv"
+    return table if table.exists() or table.is_symlink() else None

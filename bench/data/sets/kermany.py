@@ -59,8 +59,11 @@ class KermanyCXR(Source):
         paths: list[Path] = []
         labels: list[int] = []
         people: list[str] = []
+        left = 0
         for folder in _folders(top):
-            found = sorted(path for path in folder.glob("*.jpeg") if not path.name.startswith("."))
+            there = [path for path in folder.iterdir() if not path.name.startswith(".")]
+            found = sorted(path for path in there if path.suffix == ".jpeg")
+            left += len(there) - len(found)
             if not found:
                 raise DataError(f"{self.name}: expected *.jpeg files in {folder}, found none. {self.obtain}")
             named = [subject(path.stem) for path in found]
@@ -80,10 +83,12 @@ class KermanyCXR(Source):
             findings=("Pneumonia",),
             exclusive=False,
             paths=paths,
+            folder=top,
             version="Mendeley v3" if people[0].startswith("NORMAL-") else "Mendeley v2 / Kaggle",
             notes=(
                 "people of normal images are study numbers from file names, unverified",
                 "official split not used: rows are split anew by person",
+                *([f"{left} files of another ending than .jpeg are left out"] if left else []),
             ),
         )
 

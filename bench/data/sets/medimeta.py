@@ -15,16 +15,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from bench.contract.source import DataError, Scan, Source
+from bench.data.array_file import read_array
 from bench.data.csv_table import read_table
-from bench.data.decode import impostor
+from bench.data.impostor import impostor
+from bench.data.people import UNKNOWN
 from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.yaml_text import read_yaml
 
 _TASKS = {"skinl_derm": "Diagnosis grouped", "organs_axial": "organ label"}  # those of the CVAE paper
 _ORIGINS = {
@@ -99,6 +101,12 @@ class MedIMeta(Source):
                 f"{self.name}: {len(missing)} of {len(table)} images were not found in {top / 'images'}, first "
                 f"{missing[0]}. {self.obtain}"
             )
+        again = table.index[table["filepath"].duplicated()]
+        if len(again):
+            raise DataError(
+                f"{top / 'annotations.csv'}: line {again[0]} lists an image a second time ({len(again)} such lines). "
+                f"{self.obtain}"
+            )
         subjects, known = _people(table)
         return Scan(
             labels=labels,
@@ -107,6 +115,7 @@ class MedIMeta(Source):
             exclusive=task["task_target"] in _EXCLUSIVE,
             paths=paths,
             channels=int(info["input_size"][0]),
+            folder=top,
             notes=(known, f"licence: {info.get('license', 'not stated')}", "official split not used"),
             name=f"{self.name}:{self.part}[task={task['task_name']}]",
             origin=_ORIGINS.get(self.part, f"medimeta-{self.part}"),
@@ -137,12 +146,14 @@ class MedIMeta(Source):
         if wrong:
             raise DataError(f"{path}: expected the set's description, found {wrong}. {self.obtain}")
         try:
-            info: Mapping[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+            info = cast(Mapping[str, Any], read_yaml(path))
             found, channels = info["id"], info["input_size"][0]
             tasks = [(task["task_name"], task["task_target"], task["labels"]) for task in info["tasks"]]
+            if any("/" in str(name) or "\\" in str(name) for name, _, _ in tasks):
+                raise ValueError("a task's name is a path")
             if found != self.part or channels not in (1, 3) or not tasks or info["total_num_samples"] < 1:
                 raise ValueError(f"id {found!r}, expected {self.part!r}; {channels} channels; {len(tasks)} tasks")
-        except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, ValueError, IndexError) as error:
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             raise DataError(f"{path}: not the description of a MedIMeta set ({error}). {self.obtain}") from error
         return info
 
@@ -155,7 +166,12 @@ class MedIMeta(Source):
                 f"{', '.join(tasks)}"
             )
         target, labels = tasks[name]["task_target"], tasks[name]["labels"]
-        if target not in _SHAPES or list(labels) != list(range(len(labels))) or len(labels) < 2:
+        if (
+            target not in _SHAPES
+            or not isinstance(labels, Mapping)
+            or list(labels) != list(range(len(labels)))
+            or len(labels) < 2
+        ):
             raise DataError(
                 f"{self.name}: the task {name!r} of {self.part} is {target} with the labels {labels}; expected "
                 f"{', '.join(_SHAPES)} with two or more labels numbered from 0"
@@ -172,7 +188,10 @@ class MedIMeta(Source):
         if wrong:
             raise DataError(f"{path}: expected an array of labels, found {wrong}. {self.obtain}")
         try:
-            marks = np.load(path, allow_pickle=False)
+            with path.open("rb") as file:
+                marks = read_array(file, path.stat().st_size)
+        except DataError as error:
+            raise DataError(f"{path}: expected an array of labels, found {error}. {self.obtain}") from None
         except (OSError, ValueError, EOFError) as error:
             raise DataError(f"{path}: truncated or not an array of labels ({error}). {self.obtain}") from error
         names = tuple(map(str, task["labels"].values()))
@@ -200,7 +219,7 @@ class MedIMeta(Source):
 def _people(table: pd.DataFrame) -> tuple[list[str] | None, str]:
     """The person of each row, and a note on how they are known."""
     if "patient_id" in table.columns:
-        return list(table["patient_id"].str.strip()), "people are the set's patients"
+        return list(table["patient_id"]), "people are the set's patients"
     if "original_filepath" in table.columns and table["original_filepath"].duplicated().any():
         return list(table["original_filepath"]), "images cut from one original file count as one person's"
-    return None, "people are not known: images of one person may stand on two sides"
+    return None, UNKNOWN

@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bench.contract.source import DataError, Scan, Source
-from bench.data.decode import impostor
+from bench.data.array_file import read_array
+from bench.data.impostor import impostor
 from bench.data.roots import locate, stamp_files
 
 _PARTS = ("train", "val", "test")
@@ -65,12 +66,13 @@ class MedMNIST(Source):
         arrays = self._load(path)
         images = np.concatenate([arrays[f"{part}_images"] for part in _PARTS])
         marks = np.concatenate([arrays[f"{part}_labels"] for part in _PARTS])
+        lengths = [[len(arrays[f"{part}_{what}"]) for part in _PARTS] for what in ("images", "labels")]
         channels = int(info["n_channels"])
         shape = (side, side) if channels == 1 else (side, side, channels)
-        if images.shape[1:] != shape or images.dtype != np.uint8 or len(images) != len(marks):
+        if images.shape[1:] != shape or images.dtype != np.uint8 or lengths[0] != lengths[1]:
             raise DataError(
                 f"{path}: expected uint8 images of {shape} with a label each, found {images.dtype} of "
-                f"{images.shape[1:]}, {len(images)} images and {len(marks)} labels. {self.obtain}"
+                f"{images.shape[1:]}, {lengths[0]} images and {lengths[1]} labels. {self.obtain}"
             )
         findings, labels = self._labels(path, marks, info)
         return Scan(
@@ -128,13 +130,19 @@ class MedMNIST(Source):
         if wrong:
             raise DataError(f"{path}: expected a MedMNIST .npz file, found {wrong}. {self.obtain}")
         try:
-            with path.open("rb") as raw, np.load(raw) as file:
-                return {f"{part}_{what}": file[f"{part}_{what}"] for part in _PARTS for what in ("images", "labels")}
+            with zipfile.ZipFile(path) as file:
+                return {
+                    f"{part}_{what}": _member(file, f"{part}_{what}.npy")
+                    for part in _PARTS
+                    for what in ("images", "labels")
+                }
+        except DataError as error:
+            raise DataError(f"{path}: expected a MedMNIST .npz file, found {error}. {self.obtain}") from None
         except KeyError as error:
             raise DataError(
                 f"{path}: expected train, val and test images and labels: {error}. {self.obtain}"
             ) from error
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise DataError(f"{path}: truncated or not a MedMNIST .npz file ({error}). {self.obtain}") from error
 
     def _labels(self, path: Path, marks: np.ndarray, info: Mapping[str, Any]) -> tuple[tuple[str, ...], np.ndarray]:
@@ -142,16 +150,22 @@ class MedMNIST(Source):
         names = tuple(str(info["label"][str(number)]) for number in range(len(info["label"])))
         several = "multi-label" in info["task"]
         columns, top = (len(names), 1) if several else (1, len(names) - 1)
-        if marks.ndim != 2 or marks.shape[1] != columns or marks.max(initial=0) > top:
+        low = marks.min(initial=0) if marks.dtype.kind in "ui" else -1
+        if marks.ndim != 2 or marks.shape[1] != columns or low < 0 or marks.max(initial=0) > top:
             raise DataError(
-                f"{path}: expected labels of {columns} columns from 0 to {top}, found shape {marks.shape} up "
-                f"to {marks.max(initial=0)}. {self.obtain}"
+                f"{path}: expected labels of {columns} columns of whole numbers from 0 to {top}, found {marks.dtype} "
+                f"of shape {marks.shape} up to {marks.max(initial=0)}. {self.obtain}"
             )
         if several:
             return names, marks.astype(np.float32)
         if len(names) == 2:
             return names[1:], marks.astype(np.float32)
         return names, np.eye(len(names), dtype=np.float32)[marks[:, 0]]
+
+
+def _member(file: zipfile.ZipFile, name: str) -> np.ndarray:
+    with file.open(name) as member:
+        return read_array(member, file.getinfo(name).file_size)
 
 
 def _catalogue() -> Mapping[str, Mapping[str, Any]]:

@@ -102,6 +102,7 @@ class MIMIC(Source):
             findings=self._findings,
             exclusive=False,
             paths=[path for path, there in zip(paths, here, strict=True) if there],
+            folder=top,
             version=self._version(top),
             notes=tuple(notes),
         )
@@ -164,11 +165,15 @@ class MIMIC(Source):
                     f"{tables[table].name}: line {again[0]} repeats a {column} ({len(again)} such lines). "
                     f"Fetch the table again. {self.obtain}"
                 )
-        for column in ("subject_id", "study_id"):
-            odd = metadata.index[~metadata[column].str.fullmatch(r"\d{8}")]
+        for table, frame, column in (
+            (table, frame, column)
+            for table, frame in (("metadata", metadata), ("chexpert", chexpert))
+            for column in ("subject_id", "study_id")
+        ):
+            odd = frame.index[~frame[column].str.fullmatch(r"[0-9]{8}")]
             if len(odd):
                 raise DataError(
-                    f"{tables['metadata'].name}: line {odd[0]}: expected a {column} of 8 digits "
+                    f"{tables[table].name}: line {odd[0]}: expected a {column} of 8 digits "
                     f"({len(odd)} lines are wrong). Fetch the table again. {self.obtain}"
                 )
         sides = split.groupby("subject_id")["split"].nunique()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import struct
 import zlib
 from collections.abc import Sequence
@@ -13,10 +14,11 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import DataError, Scan, Source
-from bench.data.decode import impostor
+from bench.data.impostor import impostor
 from bench.data.roots import locate, stamp_files
 
 _PARTS = (("train", 60_000), ("t10k", 10_000))
+_LARGEST = 2**30  # bytes of an idx file; the largest official one has 47 million
 _MAGIC = {"images-idx3-ubyte": 2051, "labels-idx1-ubyte": 2049}
 
 
@@ -89,7 +91,7 @@ class MNIST(Source):
         if wrong:
             raise DataError(f"{path}: expected an idx file, found {wrong}. {self.obtain}")
         try:
-            content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+            content = _unpacked(path) if path.suffix == ".gz" else path.read_bytes()
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"{path}: damaged gzip file ({error}). {self.obtain}") from error
         magic = _MAGIC[name.partition("-")[2]]
@@ -98,10 +100,18 @@ class MNIST(Source):
             raise DataError(
                 f"{path}: expected an idx file that starts with {magic}, got {content[:4].hex()}. {self.obtain}"
             )
-        shape = struct.unpack(f">{dimensions}i", content[4 : 4 + 4 * dimensions])
+        shape = struct.unpack(f">{dimensions}I", content[4 : 4 + 4 * dimensions])
         values = np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * dimensions)
-        if len(values) != int(np.prod(shape)):
+        if len(values) != math.prod(shape):
             raise DataError(
-                f"{path}: truncated: expected {int(np.prod(shape))} values, found {len(values)}. {self.obtain}"
+                f"{path}: truncated: expected {math.prod(shape)} values, found {len(values)}. {self.obtain}"
             )
         return values.reshape(shape)
+
+
+def _unpacked(path: Path) -> bytes:
+    with gzip.open(path) as file:
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise OSError(f"it unpacks to more than {_LARGEST} bytes")
+    return content

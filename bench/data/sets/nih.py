@@ -15,8 +15,8 @@ import numpy as np
 
 from bench.contract.source import DataError, Scan, Source
 from bench.data.csv_table import read_table
-from bench.data.decode import impostor
 from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.text_list import lines
 
 FINDINGS = (
     "Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia",
@@ -48,7 +48,8 @@ class NIH(Source):
         top = self._top(roots)
         table_path = next(top / name for name in _TABLES if (top / name).exists())
         table = read_table(table_path, ("Image Index", "Finding Labels", "Patient ID"), obtain=self.obtain)
-        files = {name: folder / name for folder in _folders(top) for name in os.listdir(folder)}  # noqa: PTH208
+        found = [(name, folder / name) for folder in _folders(top) for name in os.listdir(folder)]  # noqa: PTH208
+        files = dict(found)
         here = table["Image Index"].isin(files)
         if not here.any():
             raise DataError(
@@ -62,6 +63,8 @@ class NIH(Source):
         notes = [self._check_lists(top, people)]
         if not here.all():
             notes.append(f"{int((~here).sum())} of {len(table)} listed images are not on this machine")
+        if len(files) < len(found):
+            notes.append(f"{len(found) - len(files)} names lie in two folders of images; the last is read")
         labels = np.stack([_marks(table_path, line, cell) for line, cell in table["Finding Labels"].items()])
         return Scan(
             labels=labels[here.to_numpy()],
@@ -69,6 +72,7 @@ class NIH(Source):
             findings=FINDINGS,
             exclusive=False,
             paths=[files[name] for name in table["Image Index"][here]],
+            folder=top,
             version=table_path.stem,
             notes=tuple(notes),
         )
@@ -104,11 +108,7 @@ class NIH(Source):
             return f"official lists ({', '.join(_LISTS)}) not found and not checked; rows are split anew by patient"
         sides = []
         for name in _LISTS:
-            wrong = impostor(top / name)
-            if wrong:
-                raise DataError(f"{top / name}: expected a list of image names, found {wrong}. {self.obtain}")
-            names = (top / name).read_text(encoding="utf-8").split()
-            sides.append({people[image] for image in names if image in people})
+            sides.append({people[image] for image in lines(top / name, self.obtain) if image in people})
         both = sorted(sides[0] & sides[1])
         if both:
             raise DataError(

@@ -76,10 +76,11 @@ class OCTDL(Source):
         classes = [list(_DISEASES).index(disease) for disease in table["disease"]]
         return Scan(
             labels=np.eye(len(_DISEASES), dtype=np.float32)[classes],
-            subjects=list(table["patient_id"].str.strip()),
+            subjects=list(table["patient_id"]),
             findings=tuple(_DISEASES.values()),
             exclusive=True,
             paths=paths,
+            folder=images,
             notes=(
                 *([counted] if len(table) != _ROWS else []),
                 *([f"{unlisted} images that the table does not list are left out"] if unlisted else []),

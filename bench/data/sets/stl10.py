@@ -14,9 +14,10 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import DataError, Scan, Source
-from bench.data.decode import impostor
+from bench.data.impostor import impostor
 from bench.data.roots import locate, stamp_files
-from bench.data.sets.torchvision_sets import NOTE, fetch, lines
+from bench.data.sets.torchvision_sets import NOTE, fetch
+from bench.data.text_list import lines
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ took which photograph is unknown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,9 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import DataError, Scan, Source
-from bench.data.decode import impostor
 from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.text_list import lines
+from bench.data.tree import walk
 
 NOTE = "official parts joined and split anew; photographers are unknown"
 
@@ -88,13 +90,16 @@ class OxfordPets(Source):
             path = top / f"annotations/{part}.txt"
             for number, line in enumerate(lines(path, self.obtain), start=1):
                 cells = line.split()
-                if len(cells) != 4 or not cells[1].isdigit() or "_" not in cells[0]:
+                if len(cells) != 4 or not re.fullmatch("[0-9]+", cells[1]) or "_" not in cells[0]:
                     raise DataError(
                         f"{path}: line {number}: expected a name such as Abyssinian_100 and three numbers, got "
                         f"{line!r}. {self.obtain}"
                     )
                 rows.append((cells[0], int(cells[1])))
-        names = {number: name.rpartition("_")[0].replace("_", " ") for name, number in rows}
+        named = {(number, name.rpartition("_")[0].replace("_", " ")) for name, number in rows}
+        names = dict(named)
+        if not len(named) == len(names) == len(set(names.values())):
+            raise DataError(f"{self.name}: expected one number a breed in {top / 'annotations'}. {self.obtain}")
         classes = [names[number] for _, number in rows]
         order = [names[number] for number in sorted(names)]
         return _scan(self, top / "images", [f"{name}.jpg" for name, _ in rows], classes, order, 7349)
@@ -170,7 +175,10 @@ def _scan(
             f"again, {len(unknown)} of unknown classes ({', '.join(sorted(set(unknown))[:5]) or 'none'}), {len(order)} "
             f"known classes. {source.obtain}"
         )
-    here = {path.relative_to(images).as_posix() for path in images.rglob("*.jpg")}
+    try:
+        here = {path.relative_to(images).as_posix() for path in walk(images).files if path.suffix == ".jpg"}
+    except DataError as error:
+        raise DataError(f"{source.name}: {images}: {error}") from None
     missing = [name for name in listed if name not in here]
     if missing:
         raise DataError(
@@ -186,22 +194,10 @@ def _scan(
         exclusive=True,
         paths=[images / name for name in listed],
         channels=3,
+        folder=images,
         version="all parts",
         notes=(*counted, NOTE),
     )
-
-
-def lines(path: Path, obtain: str) -> list[str]:
-    """The lines of a list that are not blank; DataError where there is no such list, with `obtain`."""
-    if not path.is_file():
-        raise DataError(f"expected {path}, found none. {obtain}")
-    wrong = impostor(path)
-    if wrong:
-        raise DataError(f"{path}: expected a list, found {wrong}. {obtain}")
-    try:
-        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: expected a list, found bytes that are no text ({error}). {obtain}") from error
 
 
 def fetch(source: Source, work: Callable[[], object]) -> None:

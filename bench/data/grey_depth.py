@@ -1,0 +1,130 @@
+"""Grey values of more than eight bits: how many of them count, and eight bits made of those.
+
+A container of 16 bits often holds 10, 12 or 14. Taking its upper eight would then leave a few greys, so the number of
+bits must be stated: by the user, or by the file where its format says what the values mean (a TIFF of 12 bits, the
+maximum of a PGM, PNG's `sBIT`). Of the bits that count the upper eight are kept. Nothing is guessed from brightness,
+for one mapping has to hold for all images of a set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageFile
+
+from bench.contract.source import DataError
+
+FEWEST, MOST = 8, 16
+_BITS_PER_SAMPLE, _PHOTOMETRIC, _WHITE_IS_ZERO = 258, 262, 0
+
+
+class RefusedError(DataError):
+    """A whole image that cannot be taken as it is; the text is this program's own and repeats nothing of the file."""
+
+
+UNSTATED = (
+    "more than 8 bits a value, and the file does not say how many count: state them, as folder:PATH[bits=12] does"
+)
+CONTRARY = "the file says another number of bits than was stated: leave `bits` out, or mend it"
+BEYOND = "a value needs more bits than were stated: raise `bits`"
+NEGATIVE = "negative grey values, whose range is not known: store 8 or 16 bits from 0"
+FLOATING = "floating-point pixels, whose range is not known: store 8 or 16 bits"
+COLOUR = "colours of 16 bits a channel are taken only where all 16 count: store 8, or state bits=16 if they do"
+
+
+@dataclass(frozen=True, eq=False)
+class Grey:
+    """An image of eight bits a channel.
+
+    Args:
+        image: The image.
+        notes: What was done, for the record.
+        used: Bits that the largest value needs, where there were more than eight a value; else 0.
+    """
+
+    image: Image.Image
+    notes: tuple[str, ...] = ()
+    used: int = 0
+
+
+def eight_bits(image: ImageFile.ImageFile, path: Path, bits: int | None, stored: str) -> Grey:
+    """An open image as one of eight bits a channel.
+
+    Args:
+        image: As Pillow opened it.
+        path: Its file.
+        bits: How many bits of a value count where the file has more than eight; None where nobody said.
+        stored: How the file stores values, as `how_stored` says.
+
+    Raises:
+        RefusedError: The values cannot be mapped.
+    """
+    if image.mode == "F":
+        raise RefusedError(FLOATING)
+    if not image.mode.startswith("I"):
+        if ";16" not in stored:
+            return Grey(image)
+        if bits != MOST:
+            raise RefusedError(COLOUR)
+        return Grey(image, ("colours of 16 bits a channel become 8 bits",))
+    scaled = stored.startswith("ppm ")  # Pillow stretches a PGM by its maximum
+    stated, white = (MOST, False) if scaled else _stated(image)
+    values = np.asarray(image)
+    if values.min() < 0:
+        raise RefusedError(NEGATIVE)
+    if stated is None:
+        stated = _significant(path, values) if bits is None and image.format == "PNG" else bits
+    elif bits not in (None, stated) and not scaled:
+        raise RefusedError(CONTRARY)
+    if stated is None:
+        raise RefusedError(UNSTATED)
+    used = int(values.max()).bit_length()
+    if used > stated:
+        raise RefusedError(BEYOND)
+    kept = (values >> (stated - FEWEST)).astype(np.uint8)
+    notes = [f"grey values of {stated} bits become 8 bits, of which 0 is black and {2**stated - 1} white"]
+    if white:
+        kept = 255 - kept
+        notes = [f"grey values of {stated} bits become 8 bits, of which 0 was white and is black now"]
+    return Grey(Image.fromarray(kept), tuple(notes), 0 if scaled else used)
+
+
+def how_stored(image: ImageFile.ImageFile) -> str:
+    """Pillow's words for how a file stores values, which it forgets once an image is loaded."""
+    return " ".join(f"{tile.codec_name} {tile.args}" for tile in image.tile[:1])
+
+
+def _stated(image: ImageFile.ImageFile) -> tuple[int | None, bool]:
+    """The bits that a TIFF states, where its container has no more, and whether its 0 is white."""
+    if image.format != "TIFF":
+        return None, False
+    tags = image.tag_v2  # type: ignore[attr-defined]
+    found = int(max(tags.get(_BITS_PER_SAMPLE, (1,))))
+    return found if found % 8 else None, tags.get(_PHOTOMETRIC) == _WHITE_IS_ZERO
+
+
+def _significant(path: Path, values: np.ndarray) -> int | None:
+    """The bits that count by a PNG's sBIT chunk; None where it has none, or values fit both readings of it.
+
+    The standard wants values stretched to the container (so that all 16 bits count), but many writers leave them as
+    they are. Values beyond sBIT bits are stretched; those within, if their lower bits are used, are not.
+    """
+    found = _sbit(path)
+    if found is None or found >= MOST:
+        return found
+    if int(values.max()) >= 2**found or not values.any():
+        return MOST
+    return max(found, FEWEST) if (values & (2 ** (MOST - found) - 1)).any() else None
+
+
+def _sbit(path: Path) -> int | None:
+    with path.open("rb") as file:
+        file.seek(8)
+        while len(head := file.read(8)) == 8 and head[4:] != b"IDAT":
+            length = int.from_bytes(head[:4])
+            if head[4:] == b"sBIT":
+                return max(file.read(length), default=None)
+            file.seek(length + 4, 1)
+    return None

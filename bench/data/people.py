@@ -1,0 +1,106 @@
+"""Who is who: identifiers as data sets write them become numbers of people, by one rule for every source.
+
+Spellings that differ in form alone are one person: blanks, case, width of letters, and for numbers `1`, `01`, `1.0` and
+`1e0`. Where that joins two people by mistake, their rows stay on one side of every split; the other mistake would put
+one person on two sides. `nan`, `None` and the like are nobody: such a row stands for itself. What was done is noted in
+counts, because identifiers stay on this machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.contract.source import DataError
+from bench.data.spelling import spelling
+
+UNKNOWN = "people are not known: images of one person may stand on two sides"
+_NOBODY = frozenset(
+    {"", "nan", "none", "null", "nil", "na", "n/a", "<na>", "#n/a", "nat", "unknown", "missing", "-", "--", "?", "."}
+)
+_NUMBER = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:e([+-]?[0-9]{1,9}))?")
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """The people of a data set.
+
+    Args:
+        numbers: (n,) int64, one number a person, in order of appearance; None where nobody is known.
+        count: How many different people are known by name.
+        notes: What a reader should know; no identifiers.
+    """
+
+    numbers: np.ndarray | None
+    count: int
+    notes: tuple[str, ...]
+
+
+def person(subject: str) -> str | tuple[str, str, int] | None:
+    """What all spellings of a person share, None for nobody; a number by sign, digits and power of ten, exactly.
+
+    >>> person("1") == person("01") == person(" 1.0") == person("１") == person("1e0")
+    True
+    >>> person("NaN") is None
+    True
+
+    Raises:
+        DataError: As `spelling`.
+    """
+    word = spelling(subject)
+    if word in _NOBODY:
+        return None
+    number = _NUMBER.fullmatch(word)
+    if number is None:
+        return word
+    sign, whole, fraction, power = number.groups()
+    digits = (whole + fraction).lstrip("0")
+    kept = digits.rstrip("0")
+    if not kept:
+        return "", "0", 0
+    return sign.replace("+", ""), kept, int(power or 0) - len(fraction) + len(digits) - len(kept)
+
+
+def codes(keys: Sequence[Hashable]) -> np.ndarray:
+    """(n,) int64: different keys numbered in order of appearance.
+
+    >>> codes(["b", "a", "b"]).tolist()
+    [0, 1, 0]
+    """
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+def people(subjects: Sequence[str] | None) -> People:
+    """The people behind `subjects`, one identifier a row as the data set writes it; None where it has none.
+
+    Raises:
+        DataError: If an identifier is no readable text.
+    """
+    if subjects is None:
+        return People(None, 0, ())
+    made: dict[str, str | tuple[str, str, int] | None] = {}
+    for row, subject in enumerate(subjects):
+        if subject in made:
+            continue
+        try:
+            made[subject] = person(subject)
+        except DataError as error:
+            raise DataError(f"the person of row {row + 1}: {error}") from None
+    known = [each for each in made.values() if each is not None]
+    if not known:
+        return People(None, 0, (UNKNOWN,))
+    rows = [row if made[subject] is None else made[subject] for row, subject in enumerate(subjects)]
+    nobody = sum(made[subject] is None for subject in subjects)
+    several = sum(spellings > 1 for spellings in Counter(known).values())
+    notes = [f"the person is unknown for {nobody} of {len(subjects)} rows"] if nobody else []
+    if several:
+        notes.append(
+            f"{several} people are written in several ways (blanks, case, or a number as 1, 01 and 1.0) and count as "
+            f"one each"
+        )
+    return People(codes(rows), len(set(known)), tuple(notes))

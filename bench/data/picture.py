@@ -1,0 +1,131 @@
+"""One image file as a square of 8-bit greys or colours, and what was done to it on the way.
+
+Resizing is a plain one to (size, size), aspect ratio not kept and nothing cropped, with Pillow's antialiased bilinear
+filter (its support grows with the reduction, like torchvision's `antialias=True`). JPEG files far larger than the
+target are first reduced by the JPEG decoder itself to no less than four times the target. An alpha channel is dropped,
+not blended; an orientation that the camera noted (EXIF) is applied. Imports no torch, so that workers start fast.
+"""
+
+from __future__ import annotations
+
+import struct
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageFile
+
+from bench.contract.source import DataError
+from bench.data.grey_depth import RefusedError, eight_bits, how_stored
+from bench.data.impostor import impostor
+
+PIXELS = 100_000_000  # most pixels of one file unless said otherwise: ten times a large radiograph
+_MODES = {1: "L", 3: "RGB"}
+_FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM", "GIF", "JPEG2000")  # no other decoder sees a file
+_ORIENTATION = 0x0112
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}  # fmt: skip
+_BROKEN = (OSError, SyntaxError, ValueError, TypeError, EOFError, MemoryError, struct.error)  # by Pillow, over damage
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the image files of a data set are read.
+
+    Args:
+        size: Side in pixels that they are resized to.
+        channels: 1 grey or 3 colour: what they become.
+        bits: How many bits of a value count where files have more than eight; None: as the files state.
+        pixels: Most pixels of one file.
+    """
+
+    size: int
+    channels: int
+    bits: int | None = None
+    pixels: int = PIXELS
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A decoded file.
+
+    Args:
+        pixels: (channels, size, size) uint8.
+        notes: What was done to it that a reader of figures should know.
+        used: As `bench.data.grey_depth.Grey`.
+    """
+
+    pixels: np.ndarray
+    notes: tuple[str, ...]
+    used: int
+
+
+def decode(path: Path, reading: Reading) -> Picture:
+    """The image in a file.
+
+    Raises:
+        RefusedError: The file is whole, but holds no image that can be taken as it is.
+        DataError: It is missing, truncated or not an image. Both texts are the reason, without the path.
+    """
+    try:
+        if wrong := impostor(path):
+            raise RefusedError(wrong)
+        with _unbounded(), Image.open(path, formats=_FORMATS) as image:
+            return _read(image, path, reading)
+    except FileNotFoundError:
+        raise DataError("missing") from None
+    except _BROKEN as error:
+        raise DataError(str(error).replace(repr(str(path)), "the file") or type(error).__name__) from error
+
+
+def _read(image: ImageFile.ImageFile, path: Path, reading: Reading) -> Picture:
+    if image.width * image.height > reading.pixels:
+        raise RefusedError(f"more than {reading.pixels} pixels: if that is no mistake, raise --max-pixels")
+    notes = []
+    stored = how_stored(image)
+    if getattr(image, "n_frames", 1) > 1:
+        if image.format != "MPO":
+            raise RefusedError("several frames or pages in one file: store the one that is meant by itself")
+        notes.append("the first of several frames is read")
+    turn = _TURNS.get(image.getexif().get(_ORIENTATION, 1))
+    mode, side = _MODES[reading.channels], reading.size
+    drafted = image.draft(mode, (4 * side, 4 * side)) if image.format == "JPEG" else None
+    box = drafted[1] if drafted else None  # what the original covers, where it is no multiple of 8 pixels
+    grey = eight_bits(image, path, reading.bits, stored)
+    notes += [*grey.notes, *_lost(grey.image)]
+    square = grey.image.convert(mode).resize((side, side), Image.Resampling.BILINEAR, box)
+    if turn is not None:
+        notes.append("turned as the EXIF orientation says")
+        if image.format != "TIFF":  # Pillow turns those itself
+            square = square.transpose(turn)
+    flat = np.asarray(square)
+    pixels = flat[None] if reading.channels == 1 else np.ascontiguousarray(flat.transpose(2, 0, 1))
+    return Picture(pixels, tuple(notes), grey.used)
+
+
+def _lost(image: Image.Image) -> list[str]:
+    """Notes on what turning it into plain greys or colours does away with."""
+    if image.mode in ("CMYK", "LAB", "HSV"):
+        return [f"colours converted from {image.mode}, without a colour profile"]
+    if image.has_transparency_data and np.asarray(image.convert("RGBA").getchannel("A")).min() < 255:
+        return ["transparent pixels shown as the colours below them"]
+    return []
+
+
+@contextmanager
+def _unbounded() -> Iterator[None]:
+    """Pillow's own bound on sizes, which is the process's, set aside for that of `Reading`; its warnings unheard."""
+    bound = Image.MAX_IMAGE_PIXELS
+    Image.MAX_IMAGE_PIXELS = None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        Image.MAX_IMAGE_PIXELS = bound
