@@ -32,6 +32,7 @@ from torch import Tensor
 
 from bench.eve.unmixing import Dictionary, Effort, Explained, above_mean, build, explain
 from bench.pairs.cosine import CosineScores, apart
+from bench.randomness import Secret
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, NotApplicable, PairScores, Parameter, Release, View
 from bench.validation import at_least
@@ -163,7 +164,7 @@ def _read(samples: Tensor, public: Tensor, reading: Reading) -> Tensor:
 
 def _simulate(view: View, seed: int) -> Release:
     """Some rows of a release under a key of Eve's own."""
-    release = view.scheme.sample_key(derive(seed, "key")).release(view.candidates)
+    release = view.scheme.sample_key(Secret.of_seed(seed, "key")).release(view.candidates)
     if release.links is None or not len(release.links):
         raise NotApplicable("absolute-correlation looks for raw rows: none stands in a row of this release")
     chosen = torch.randperm(len(release), generator=generator(derive(seed, "probe")))[:PROBE_ROWS]

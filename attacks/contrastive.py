@@ -28,6 +28,7 @@ from bench.eve.contrast import Course, Example, Outcome, train
 from bench.nets.seeded import seeded
 from bench.nets.towers import Encoder, Tower, Towers
 from bench.pairs.cosine import CosineScores
+from bench.randomness import Secret
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View
 from bench.validation import at_least, one_of, positive
@@ -160,7 +161,7 @@ def fit_towers(attack: Contrastive, view: View, seed: int, draw: Draw) -> Contra
 
     def example(name: str, number: int) -> Example:
         rows = candidates.take(draw(order).to(device))
-        release = view.scheme.sample_key(derive(seed, name, number)).release(rows)
+        release = view.scheme.sample_key(Secret.of_seed(seed, name, number)).release(rows)
         if release.links is None or not len(release.links):
             raise NotApplicable("the contrastive attack learns from links: no raw row stands in a row of this release")
         released_labels = None if rows.labels is None else known_labels(release.labels, "the release")

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from bench.eve.own_rows import own_rows
 from bench.progress import report
+from bench.randomness import Secret
 from bench.rows.drawn import drawn
 from bench.seeds import derive
 from bench.statistics.distances import standardise
@@ -71,7 +72,7 @@ class GANLeaks(Attack):
         bare = GANLeaksAttacker(self, view.candidates, own, (), seed)
         found = []
         for number in range(self.references if self.calibrate else 0):
-            release = view.scheme.sample_key(derive(seed, "reference", number)).release(own)
+            release = view.scheme.sample_key(Secret.of_seed(seed, "reference", number)).release(own)
             found.append(bare.distance(release, derive(seed, number)))
             report("gan-leaks, reference", number + 1, self.references)
         return replace(bare, reached=tuple(found))

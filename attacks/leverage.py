@@ -33,6 +33,7 @@ from torch import Tensor
 from bench.eve.layouts import Layout, layouts
 from bench.pairs.cosine import CosineScores, apart
 from bench.progress import report
+from bench.randomness import Secret
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Scheme, View
 from bench.validation import at_least, between
@@ -175,7 +176,7 @@ def _simulate(scheme: Scheme, rows: Dataset, seed: int) -> tuple[Tensor, Tensor]
 
     The order is random so that exact ties cannot tell who is who.
     """
-    release = scheme.sample_key(derive(seed, "key")).release(rows)
+    release = scheme.sample_key(Secret.of_seed(seed, "key")).release(rows)
     links = release.links if release.primary is None or release.links is None else release.links[release.primary]
     if links is None or not len(links):
         raise NotApplicable("leverage learns from links: no raw row stands in a row of this release")

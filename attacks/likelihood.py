@@ -33,6 +33,7 @@ from torch import Tensor
 from bench.eve.channel import FEWEST, Channel, Simulated, axes, measure
 from bench.pair_distances import pair_distances
 from bench.pairs.posterior import PosteriorScores
+from bench.randomness import Secret
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, Mechanism, NotApplicable, Parameter, Release, View
 from bench.validation import at_least
@@ -102,7 +103,7 @@ class Likelihood(Attack):
         candidates = view.candidates
         chosen = torch.randperm(len(candidates), generator=generator(derive(seed, "rows")))[: self.rows]
         rows = candidates.take(chosen.to(candidates.samples.device))
-        release = view.scheme.sample_key(derive(seed, "key")).release(rows)
+        release = view.scheme.sample_key(Secret.of_seed(seed, "key")).release(rows)
         if release.links is None or not len(release.links):
             raise NotApplicable("the likelihood attack learns from links: no raw row stands in a row of this release")
         links = release.links if release.primary is None else release.links[release.primary]

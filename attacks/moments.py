@@ -32,6 +32,7 @@ from bench.nets.patches import fitting_patch
 from bench.nets.seeded import seeded
 from bench.nets.towers import Towers
 from bench.pairs.cosine import CosineScores, apart
+from bench.randomness import Secret
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
 from bench.validation import at_least, positive
@@ -200,7 +201,7 @@ def _powers(centred: Tensor, mean: Tensor) -> Tensor:
 
 
 def _simulate(view: View, rows: Dataset, seed: int) -> Example:
-    release = view.scheme.sample_key(seed).release(rows)
+    release = view.scheme.sample_key(Secret.of_seed(seed)).release(rows)
     if release.links is None or not len(release.links):
         raise NotApplicable("moments learns from links: no raw row stands in a row of this release")
     return Example(rows.samples, release.samples, release.links)

@@ -30,6 +30,7 @@ from scipy.optimize import nnls
 from torch import Tensor
 
 from bench.pair_distances import pair_distances
+from bench.randomness import Secret
 from bench.rows.label_classes import label_classes
 from bench.rows.originals import in_order
 from bench.seeds import derive, generator
@@ -99,7 +100,7 @@ def _own_release(view: View, order: Tensor, seed: int) -> OwnRelease:
     """Of the candidates, handed over in that order."""
     order = order.to(view.candidates.samples.device)
     rows = view.candidates.take(order)
-    release = view.scheme.sample_key(seed).release(rows)
+    release = view.scheme.sample_key(Secret.of_seed(seed)).release(rows)
     made, found = in_order(release, release.links, rows, "the method")
     forms = made.samples.flatten(1).new_zeros(len(rows), made.samples[0].numel())
     forms[order[found]] = made.samples.flatten(1)

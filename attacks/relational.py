@@ -37,6 +37,7 @@ from bench.nets.patches import fitting_patch
 from bench.pairs.cosine import CosineScores, apart
 from bench.pairs.table import TableScores
 from bench.progress import report
+from bench.randomness import Secret
 from bench.seeds import derive
 from bench.types import Attack, Attacker, Dataset, NotApplicable, PairScores, Parameter, Release, Scheme, View
 from bench.validation import at_least, one_of
@@ -163,7 +164,7 @@ class RelationalAttacker(Attacker):
 
 
 def _simulate(scheme: Scheme, candidates: Dataset, seed: int, name: str, number: int) -> Release:
-    return scheme.sample_key(derive(seed, name, number)).release(candidates)
+    return scheme.sample_key(Secret.of_seed(seed, name, number)).release(candidates)
 
 
 def _locations(samples: Tensor) -> int:

@@ -33,6 +33,7 @@ from bench.pairs.blend import BlendedScores
 from bench.pairs.cosine import CosineScores, apart
 from bench.pairs.mutual import best
 from bench.progress import report
+from bench.randomness import Secret
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, PairScores, Parameter, Release, View
 from bench.validation import at_least
@@ -112,7 +113,7 @@ class Surrogate(Attack):
         plain = SurrogateAttacker(self, base, view.candidates.samples, derive(seed, "folds"), None, {})
         releases = []
         for number in range(self.held_out):
-            release = view.scheme.sample_key(derive(seed, "held-out", number)).release(view.candidates)
+            release = view.scheme.sample_key(Secret.of_seed(seed, "held-out", number)).release(view.candidates)
             order = torch.randperm(len(release), generator=generator(derive(seed, "order", number)))
             releases.append((Release(release.samples[order], None, None), _shuffled(true_links(release), order)))
         shares: dict[Student | None, float] = {}

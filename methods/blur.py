@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from bench.randomness import Secret
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
 from bench.validation import positive_and_finite
 
@@ -53,7 +54,7 @@ class BlurScheme(Scheme):
 
     sigma: float
 
-    def sample_key(self, seed: int) -> BlurKey:
+    def sample_key(self, secret: Secret) -> BlurKey:
         """The key, which holds no secret."""
         return BlurKey(self.sigma)
 

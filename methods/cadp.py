@@ -30,7 +30,8 @@ import torch
 from bench.nets.cinn import CINN, CINNSizes, Coupling, Downsampling
 from bench.nets.flow_training import FlowCourse, train_flow
 from bench.nets.seeded import seeded
-from bench.owner.noise_stream import content_seed, laplace
+from bench.owner.noise_stream import laplace
+from bench.randomness import Secret
 from bench.rows.hold_out import hold_out
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, Parameter, PrivacyClaim, Release, Scheme, State, paired
@@ -188,13 +189,13 @@ class CADPScheme(Scheme):
     variant: Variant
     epsilon: float
 
-    def sample_key(self, seed: int) -> CADPKey:
+    def sample_key(self, secret: Secret) -> CADPKey:
         """A key with a noise stream of its own."""
-        return CADPKey(self, derive(seed, "cadp-key"))
+        return CADPKey(self, secret.derive("cadp"))
 
     def load_key(self, state: State) -> CADPKey:
         """The key that `CADPKey.state` described."""
-        return CADPKey(self, int(state["seed"]))
+        return CADPKey(self, Secret.load(state["secret"]))
 
     def state(self) -> State:
         """The flow's weights, its sizes, what it is conditioned on, and how it did on held-out rows."""
@@ -223,10 +224,10 @@ class CADPScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class CADPKey(Key):
-    """The seed of a noise stream; the key, the rows and their condition choose the stream of a release."""
+    """A secret; with the rows and their condition it chooses the stream of a release."""
 
     scheme: CADPScheme
-    seed: int
+    secret: Secret
 
     def release(self, private: Dataset) -> Release:
         """Rows with fresh noise each, labels as they are. The same rows get the same noise again, any others new noise.
@@ -236,12 +237,12 @@ class CADPKey(Key):
         noise = self.scheme.noise
         code = noise.locate(private)
         condition = noise.conditions.read(private.samples, private.labels, private.findings)
-        seed = content_seed(self.seed, "release", private.samples)
+        secret = self.secret.derive("release").bound_to(private.samples)
         if condition is not None:
-            seed = content_seed(seed, "condition", condition)
-        blurred = code + noise.noise_scale * laplace(code.shape, generator(seed, code.device))
+            secret = secret.derive("condition").bound_to(condition)
+        blurred = code + noise.noise_scale * laplace(code.shape, secret.stream()).to(code)
         return paired(noise.rebuild(blurred, private), private.labels)
 
     def state(self) -> State:
-        """The seed, a single int64."""
-        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+        """The secret, uint8 (32,)."""
+        return {"secret": self.secret.tensor()}

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bench.owner.label_mix import LabelMix
 from bench.owner.published import check_names, check_tensors
-from bench.seeds import derive
+from bench.randomness import Secret
 from bench.types import Dataset, Generator, Key, Method, Release, Role, Scheme, State
 
 
@@ -39,7 +39,7 @@ class ConstantScheme(Scheme):
 
     mean: Tensor
 
-    def sample_key(self, seed: int) -> ConstantKey:
+    def sample_key(self, secret: Secret) -> ConstantKey:
         """The key, whatever the seed."""
         return ConstantKey(self.mean)
 
@@ -85,7 +85,7 @@ class ConstantGenerator(Generator):
 
     def sample(self, count: int, seed: int) -> Release:
         """`count` copies of the mean. Raises ValueError for a count below 1."""
-        return self.rows(self.mix.draw(count, derive(seed, "classes")))
+        return self.rows(self.mix.draw(count, Secret.of_seed(seed).stream("classes")))
 
     def rows(self, number: Tensor) -> Release:
         """A copy of the mean for each of the classes (m,) int64."""

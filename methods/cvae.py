@@ -43,10 +43,10 @@ from torch.nn.functional import one_hot
 
 from bench.nets.cvae import ConditionalVAE, Formula
 from bench.nets.cvae_training import CVAECourse, train_cvae
-from bench.nets.seeded import seeded
+from bench.nets.start import start
 from bench.owner.label_mix import LabelMix
+from bench.randomness import Secret
 from bench.rows.hold_out import hold_out
-from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Role, Scheme, State
 from bench.validation import at_least, between, one_of
 from methods.cvae_decoder import Decoder
@@ -156,13 +156,13 @@ class CVAEScheme(Scheme):
 
     method: CVAE
 
-    def sample_key(self, seed: int) -> CVAEKey:
+    def sample_key(self, secret: Secret) -> CVAEKey:
         """A key with random numbers of its own."""
-        return CVAEKey(self.method, derive(seed, "cvae-key"))
+        return CVAEKey(self.method, secret.derive("cvae"))
 
     def load_key(self, state: State) -> CVAEKey:
         """The key that `CVAEKey.state` described."""
-        return CVAEKey(self.method, int(state["seed"]))
+        return CVAEKey(self.method, Secret.load(state["secret"]))
 
     def load_generator(self, state: State) -> Decoder:
         """The decoder that `Decoder.state` described.
@@ -175,10 +175,10 @@ class CVAEScheme(Scheme):
 
 @dataclass(frozen=True)
 class CVAEKey(Key):
-    """A seed, of which the network's start, the held-out people, the batches and all draws come."""
+    """A secret, of which the network's start, the held-out people, the batches and all draws come."""
 
     method: CVAE
-    seed: int
+    secret: Secret
 
     def release(self, private: Dataset) -> Release:
         """As many synthetic rows (n, d) as there are private rows, with labels, in random order.
@@ -193,10 +193,10 @@ class CVAEKey(Key):
             private = replace(private, samples=private.samples.flatten(1))
         decoder, number = self.train(private)
         if self.method.publish == "decoder":
-            drawn = decoder.sample(len(private), derive(self.seed, "release"))
+            drawn = decoder.draw(len(private), self.secret.derive("release"))
             return Release(drawn.samples, drawn.labels, None, generator=decoder)
-        order = torch.randperm(len(number), generator=generator(derive(self.seed, "order"))).to(number.device)
-        drawn = decoder.rows(number[order], derive(self.seed, "release"))
+        order = self.secret.stream("order").permutation(len(number)).to(number.device)
+        drawn = decoder.rows(number[order], self.secret.derive("release"))
         return replace(drawn, samples=drawn.samples.reshape(-1, *shape))
 
     def train(self, private: Dataset) -> tuple[Decoder, Tensor]:
@@ -214,12 +214,13 @@ class CVAEKey(Key):
         extent = maximum - minimum
         rows = (samples - minimum) / torch.where(extent > 0, extent, 1)
         d, c = samples.shape[1], len(mix.classes)
-        with seeded(derive(self.seed, "network"), samples.device):
-            network = ConditionalVAE(d, c, hidden=method.hidden, latent=method.latent).to(samples.device)
+        with torch.device("meta"):
+            network = ConditionalVAE(d, c, hidden=method.hidden, latent=method.latent)
+        start(network.to_empty(device=samples.device), self.secret.stream("network"))
         condition = one_hot(number, c).to(rows.dtype)
         train_cvae(
             network, rows[learned], condition[learned], method.course(), judged=(rows[judged], condition[judged]),
-            seed=derive(self.seed, "training"),
+            secret=self.secret.derive("training"),
         )  # fmt: skip
         centres = method.centres(network, rows[learned], number[learned], c)
         official = method.variant == "official-code"
@@ -227,15 +228,15 @@ class CVAEKey(Key):
         return Decoder(network.decoder, mix, minimum, extent, deviation, *centres), number
 
     def state(self) -> State:
-        """The seed, a single int64."""
-        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+        """The secret, uint8 (32,)."""
+        return {"secret": self.secret.tensor()}
 
     def parts(self, private: Dataset, number: Tensor) -> tuple[Tensor, Tensor]:
         """Rows (int64 indices) to learn from, and other people's to judge by; each class is learned."""
         rows = torch.arange(len(private), device=number.device)
         if self.method.patience is None:
             return rows, rows
-        learned, held = hold_out(private, self.method.held_out, derive(self.seed, "held out"))
+        learned, held = hold_out(private, self.method.held_out, self.secret.stream("held out"))
         people = rows if private.subjects is None else private.subjects
         lacking = held[~torch.isin(number[held], number[learned])]
         back = torch.isin(people[held], people[lacking])

@@ -11,7 +11,7 @@ from torch.nn.functional import one_hot
 from bench.nets.cvae import decoder
 from bench.owner.label_mix import LabelMix
 from bench.owner.published import check_names, check_tensors
-from bench.seeds import derive, generator
+from bench.randomness import Secret, Stream
 from bench.types import Generator, Release, State
 
 ROWS = 8192
@@ -83,22 +83,26 @@ class Decoder(Generator):
 
     def sample(self, count: int, seed: int) -> Release:
         """Rows (count, d) of classes drawn by their proportions. Raises ValueError for a count below 1."""
-        return self.rows(self.mix.draw(count, derive(seed, "classes")), seed)
+        return self.draw(count, Secret.of_seed(seed))
 
-    def rows(self, number: Tensor, seed: int) -> Release:
+    def draw(self, count: int, secret: Secret) -> Release:
+        """As `sample`; nobody who lacks the secret can tell which rows come."""
+        return self.rows(self.mix.draw(count, secret.stream("classes")), secret)
+
+    def rows(self, number: Tensor, secret: Secret) -> Release:
         """A fresh row (m, d) of each of the classes (m,) int64, which are on the decoder's device."""
         device, latent, c = self.minimum.device, self.centres.shape[1], len(self.mix.classes)
-        noise = torch.randn(len(number), latent, generator=generator(derive(seed, "latents"), device), device=device)
-        latents = self.centres[self._turns(number, derive(seed, "centres"))] + self.deviation * noise
+        noise = secret.stream("latents").normal(len(number), latent).to(device, torch.float32)
+        latents = self.centres[self._turns(number, secret.stream("centres"))] + self.deviation * noise
         parts = zip(torch.split(latents, ROWS), torch.split(number, ROWS), strict=True)
         rows = torch.cat([self.network(torch.cat((part, one_hot(of, c)), dim=1)) for part, of in parts])
         return Release(self.minimum + self.extent * rows, self.mix.labels(number), None)
 
-    def _turns(self, number: Tensor, seed: int) -> Tensor:
+    def _turns(self, number: Tensor, stream: Stream) -> Tensor:
         """The centre (m,) of each row: those of its class in random order, again and again."""
-        chosen, order = torch.empty_like(number), generator(seed)
+        chosen = torch.empty_like(number)
         for label in torch.unique(number):
             own, rows = ((of == label).nonzero()[:, 0] for of in (self.centre_classes, number))
-            shuffled = own[torch.randperm(len(own), generator=order).to(own.device)]
+            shuffled = own[stream.permutation(len(own)).to(own.device)]
             chosen[rows] = shuffled[torch.arange(len(rows), device=rows.device) % len(own)]
         return chosen

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from bench.nets.patches import cut, fold, patch_grid, patch_sizes
-from bench.seeds import derive, generator
+from bench.randomness import Secret
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
 from bench.validation import at_least
 
@@ -68,13 +68,13 @@ class DauntlessScheme(Scheme):
     patch_size: int
     device: torch.device
 
-    def sample_key(self, seed: int) -> DauntlessKey:
+    def sample_key(self, secret: Secret) -> DauntlessKey:
         """Fresh matrices."""
         c, h, w = self.shape
         down, across = patch_grid(h, w, self.patch_size)
         numbers = c * self.patch_size**2
-        source = generator(derive(seed, "dauntless"), self.device)
-        return DauntlessKey(self, torch.randn(down * across, numbers, numbers, generator=source, device=self.device))
+        weights = secret.stream("dauntless").normal(down * across, numbers, numbers)
+        return DauntlessKey(self, weights.to(self.device, torch.float32))
 
     def load_key(self, state: State) -> DauntlessKey:
         """The key that `DauntlessKey.state` described."""

@@ -43,6 +43,7 @@ from bench.nets.flow_training import FlowCourse, train_flow
 from bench.nets.glow import Glow, most_levels, usual_levels
 from bench.nets.seeded import seeded
 from bench.owner.noise_stream import NoiseKey, laplace
+from bench.randomness import Secret, Stream
 from bench.rows.hold_out import hold_out
 from bench.seeds import derive
 from bench.types import Dataset, Mechanism, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
@@ -178,19 +179,19 @@ class DPGlowScheme(Scheme):
     variant: Variant
     epsilon: float | None
 
-    def sample_key(self, seed: int) -> NoiseKey:
+    def sample_key(self, secret: Secret) -> NoiseKey:
         """A key with a noise stream of its own."""
-        return NoiseKey(self.blur, derive(seed, "dp-glow-key"))
+        return NoiseKey(self.blur, secret.derive("dp-glow"))
 
     def load_key(self, state: State) -> NoiseKey:
         """The key that `NoiseKey.state` described."""
-        return NoiseKey(self.blur, int(state["seed"]))
+        return NoiseKey(self.blur, Secret.load(state["secret"]))
 
     def state(self) -> State:
         """The flow's weights, the ranges of its latents, its sizes, and how it did on held-out images."""
         return self.learned
 
-    def blur(self, samples: Tensor, source: torch.Generator) -> Tensor:
+    def blur(self, samples: Tensor, stream: Stream) -> Tensor:
         """Images (n, c, h, w) of clipped noisy latents. Raises ValueError for images of another shape."""
         noise, flow = self.noise, self.noise.flow
         if tuple(samples.shape[1:]) != flow.shape:
@@ -199,7 +200,7 @@ class DPGlowScheme(Scheme):
         if self.variant != "no-clip":
             code = noise.clip(code)
         if self.epsilon is not None:
-            code = noise.clip(code + noise.scale * laplace(code.shape, source))
+            code = noise.clip(code + noise.scale * laplace(code.shape, stream).to(code))
         return decoded(flow, code.float())
 
     def claim(self) -> PrivacyClaim:

@@ -28,6 +28,7 @@ from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, decoded, e
 from bench.nets.classifier import fast_precision
 from bench.nets.seeded import seeded
 from bench.owner.noise_stream import NoiseKey, laplace
+from bench.randomness import Secret, Stream
 from bench.rows.hold_out import hold_out
 from bench.seeds import derive
 from bench.types import Dataset, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
@@ -139,13 +140,13 @@ class DPImageScheme(Scheme):
     noise: NoisyCode
     sensitivity: float
 
-    def sample_key(self, seed: int) -> NoiseKey:
+    def sample_key(self, secret: Secret) -> NoiseKey:
         """A key with a noise stream of its own."""
-        return NoiseKey(self.blur, derive(seed, "dp-image-key"))
+        return NoiseKey(self.blur, secret.derive("dp-image"))
 
     def load_key(self, state: State) -> NoiseKey:
         """The key that `NoiseKey.state` described."""
-        return NoiseKey(self.blur, int(state["seed"]))
+        return NoiseKey(self.blur, Secret.load(state["secret"]))
 
     def state(self) -> State:
         """Weights, and what is known of the codes of public images."""
@@ -169,10 +170,10 @@ class DPImageScheme(Scheme):
         }
         return {name: number for name, number in found.items() if math.isfinite(number)}
 
-    def blur(self, samples: Tensor, source: torch.Generator) -> Tensor:
+    def blur(self, samples: Tensor, stream: Stream) -> Tensor:
         """Decoded noisy codes (n, c, h, w). Raises ValueError for images of another shape."""
         codes = self.noise.encode(samples)
-        return decoded(self.noise.network, codes + self.noise.noise_scale * laplace(codes.shape, source))
+        return decoded(self.noise.network, codes + self.noise.noise_scale * laplace(codes.shape, stream).to(codes))
 
     def claim(self) -> PrivacyClaim:
         """epsilon = L1 sensitivity of the clipped code / scale for one whole image; infinity without a clip."""

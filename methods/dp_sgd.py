@@ -13,8 +13,7 @@ Differences:
   be public, as Poisson sampling and every noise calibration take it. Which labels are withheld is decided before: where
   they are balanced, as in this benchmark, that depends on the labels of other rows, and is outside the guarantee.
 - `pretrain` learns the features on the public rows first, as the paper does for CIFAR-10, and goes on from there.
-- The noise comes from a seeded generator, so that a run can be repeated: not for production, where nobody may know the
-  seed and the generator must be cryptographic (Opacus' secure mode).
+- Batches and noise come from the key's secret through a cipher, so that the owner can repeat a run and nobody else can.
 """
 
 from __future__ import annotations
@@ -30,6 +29,8 @@ from bench.nets.classifier import Course, outputs, train
 from bench.nets.private_cnn import private_cnn
 from bench.nets.private_training import MOST_DELTA, PrivateCourse, train_privately
 from bench.nets.seeded import seeded
+from bench.nets.start import start
+from bench.randomness import Secret
 from bench.rows.label_classes import labelled
 from bench.seeds import derive
 from bench.types import (
@@ -123,13 +124,13 @@ class DPSGDScheme(Scheme):
     method: DPSGD
     learned: State
 
-    def sample_key(self, seed: int) -> DPSGDKey:
+    def sample_key(self, secret: Secret) -> DPSGDKey:
         """A key with random numbers of its own."""
-        return DPSGDKey(self, derive(seed, "dp-sgd-key"))
+        return DPSGDKey(self, secret.derive("dp-sgd"))
 
     def load_key(self, state: State) -> DPSGDKey:
         """The key that `DPSGDKey.state` described."""
-        return DPSGDKey(self, int(state["seed"]))
+        return DPSGDKey(self, Secret.load(state["secret"]))
 
     def state(self) -> State:
         """What was learned from the public rows."""
@@ -157,10 +158,10 @@ class DPSGDScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class DPSGDKey(Key):
-    """A seed, of which the network's start, the batches and the noise come."""
+    """A secret, of which the network's start, the batches and the noise come."""
 
     scheme: DPSGDScheme
-    seed: int
+    secret: Secret
 
     def release(self, private: Dataset) -> Release:
         """Raises NotApplicable: no row leaves the owner."""
@@ -179,7 +180,14 @@ class DPSGDKey(Key):
         known = labelled(labels)
         rows, labels = _standardised(private.samples[known], self.scheme.learned), labels[known]
         network = self._network(rows, labels.shape[1])
-        train_privately(network, rows, labels, self.scheme.method.course(), exclusive=private.exclusive, seed=self.seed)
+        train_privately(
+            network,
+            rows,
+            labels,
+            self.scheme.method.course(),
+            exclusive=private.exclusive,
+            secret=self.secret.derive("training"),
+        )
 
         def classify(samples: Tensor) -> Tensor:
             logits = outputs(network, _standardised(samples, self.scheme.learned), "float32").double()
@@ -188,12 +196,13 @@ class DPSGDKey(Key):
         return classify
 
     def state(self) -> State:
-        """The seed, a single int64."""
-        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+        """The secret, uint8 (32,)."""
+        return {"secret": self.secret.tensor()}
 
     def _network(self, rows: Tensor, findings: int) -> nn.Sequential:
-        with seeded(derive(self.seed, "network"), rows.device):
+        with seeded(0, rows.device):
             network = private_cnn(tuple(rows.shape[1:]), findings, width=self.scheme.method.width).to(rows.device)
+        start(network[0], self.secret.stream("network"))  # the last layer starts at zero
         features = {
             name.removeprefix("features."): tensor
             for name, tensor in self.scheme.learned.items()

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from bench.owner.noise_stream import NoiseKey, laplace
-from bench.seeds import derive
+from bench.randomness import Secret, Stream
 from bench.types import Dataset, Mechanism, Method, NotApplicable, PrivacyClaim, Release, Scheme, State
 from bench.validation import positive_and_finite
 
@@ -95,13 +95,13 @@ class DPSimpleScheme(Scheme):
     sensitivity: float
     clip: bool
 
-    def sample_key(self, seed: int) -> NoiseKey:
+    def sample_key(self, secret: Secret) -> NoiseKey:
         """A key with a noise stream of its own."""
-        return NoiseKey(self.blur, derive(seed, "dp-simple-key"))
+        return NoiseKey(self.blur, secret.derive("dp-simple"))
 
     def load_key(self, state: State) -> NoiseKey:
         """The key that `NoiseKey.state` described."""
-        return NoiseKey(self.blur, int(state["seed"]))
+        return NoiseKey(self.blur, Secret.load(state["secret"]))
 
     def state(self) -> State:
         """The public statistics."""
@@ -121,12 +121,12 @@ class DPSimpleScheme(Scheme):
         """Scale and sensitivity, in standardised units."""
         return {"noise scale": self.scale, "L1 sensitivity": self.sensitivity}
 
-    def blur(self, samples: Tensor, source: torch.Generator) -> Tensor:
+    def blur(self, samples: Tensor, stream: Stream) -> Tensor:
         """Standardised rows with noise. Raises ValueError for rows of another shape."""
         shape = tuple(self.learned["low"].shape)
         if tuple(samples.shape[1:]) != shape:  # broadcast, a grey image would have one noise for three channels
             raise ValueError(f"this scheme standardises rows of shape {shape}, got {tuple(samples.shape[1:])}")
-        return self.standardise(samples).add_(laplace(samples.shape, source), alpha=self.scale)
+        return self.standardise(samples).add_(laplace(samples.shape, stream).to(samples.device), alpha=self.scale)
 
     def claim(self) -> PrivacyClaim:
         """epsilon = L1 sensitivity / scale for one whole row; infinity without a clip."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from bench.randomness import Secret
 from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, paired
 
 
@@ -28,7 +29,7 @@ class Identity(Method):
 class IdentityScheme(Scheme):
     """All keys are the same."""
 
-    def sample_key(self, seed: int) -> IdentityKey:
+    def sample_key(self, secret: Secret) -> IdentityKey:
         """The key, whatever the seed."""
         return IdentityKey()
 

@@ -30,8 +30,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from bench.owner.noise_stream import content_seed
-from bench.seeds import derive, generator
+from bench.randomness import Secret, Stream
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State
 from bench.validation import at_least, one_of
 
@@ -62,7 +61,9 @@ class InstaHide(Method):
         one_of(("plain", "signed"), query=self.query)
         if not 0 < self.largest <= 1:
             raise ValueError(f"largest must be above 0 and at most 1, got {self.largest}")
-        kept = float((_drawn(TRIAL_DRAWS, self.k, generator(0)).amax(dim=1) <= self.largest).float().mean())
+        kept = float(
+            (_drawn(TRIAL_DRAWS, self.k, Secret.of_seed(0).stream()).amax(dim=1) <= self.largest).float().mean()
+        )
         if kept < FEWEST_KEPT:
             raise ValueError(
                 f"largest must leave at least {FEWEST_KEPT:.0%} of the weights that are drawn, and {self.largest} "
@@ -90,13 +91,13 @@ class InstaHideScheme(Scheme):
     method: InstaHide
     learned: State
 
-    def sample_key(self, seed: int) -> InstaHideKey:
+    def sample_key(self, secret: Secret) -> InstaHideKey:
         """A key with random choices of its own."""
-        return InstaHideKey(self, derive(seed, "instahide-key"))
+        return InstaHideKey(self, secret.derive("instahide"))
 
     def load_key(self, state: State) -> InstaHideKey:
         """The key that `InstaHideKey.state` described."""
-        return InstaHideKey(self, int(state["seed"]))
+        return InstaHideKey(self, Secret.load(state["secret"]))
 
     def state(self) -> State:
         """The public mean and deviation."""
@@ -113,21 +114,21 @@ class InstaHideScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class InstaHideKey(Key):
-    """A seed. With the rows themselves it decides partners, weights and signs, so that none of them is used twice."""
+    """A secret. With the rows themselves it decides partners, weights and signs, so that none of them is used twice."""
 
     scheme: InstaHideScheme
-    seed: int
+    secret: Secret
 
     def release(self, private: Dataset) -> Release:
         """Mixed rows with soft labels; released row i is made from raw row i first. Raises ValueError below k rows."""
         method, samples = self.scheme.method, private.samples
-        seed = content_seed(self.seed, "release", samples)
-        mixture = mix(len(samples), method.k, method.largest, generator(derive(seed, "mixture")))
+        secret = self.secret.derive("release").bound_to(samples)
+        mixture = mix(len(samples), method.k, method.largest, secret.stream("mixture"))
         rows, weights = mixture.rows.to(samples.device), mixture.weights.to(samples)
         released = torch.arange(len(samples), device=samples.device).repeat_interleave(method.k)
         first = torch.arange(method.k, device=samples.device).repeat(len(samples)) == 0
         return Release(
-            samples=_flip(_weighted(self.scheme.standardise(samples), rows, weights), derive(seed, "signs")),
+            samples=_flip(_weighted(self.scheme.standardise(samples), rows, weights), secret),
             labels=None if private.labels is None else soft_labels(private.labels, rows, weights),
             links=torch.stack((rows.flatten(), released), dim=1),
             primary=first,
@@ -136,11 +137,13 @@ class InstaHideKey(Key):
     def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
         """Standardised rows, each on its own; under fresh signs if the method's `query` is signed."""
         rows = self.scheme.standardise(samples)
-        return rows if self.scheme.method.query == "plain" else _flip(rows, content_seed(self.seed, "query", samples))
+        if self.scheme.method.query == "plain":
+            return rows
+        return _flip(rows, self.secret.derive("query").bound_to(samples))
 
     def state(self) -> State:
-        """The seed, a single int64."""
-        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+        """The secret, uint8 (32,)."""
+        return {"secret": self.secret.tensor()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,11 +159,11 @@ class Mixture:
     weights: Tensor
 
 
-def mix(n: int, k: int, largest: float, source: torch.Generator) -> Mixture:
+def mix(n: int, k: int, largest: float, stream: Stream) -> Mixture:
     """A random mixture of n rows, k at a time. Raises ValueError if there are fewer than k rows."""
     if n < k:
         raise ValueError(f"instahide mixes {k} different rows: expected at least {k}, got {n}; lower k or release more")
-    return Mixture(_partners(n, k, source), _weights(n, k, largest, source))
+    return Mixture(_partners(n, k, stream), _weights(n, k, largest, stream))
 
 
 def soft_labels(labels: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
@@ -178,19 +181,19 @@ def soft_labels(labels: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
     return torch.where(weight > 0, _weighted(labels.nan_to_num(), rows, weights) / weight, float("nan"))
 
 
-def _partners(n: int, k: int, source: torch.Generator) -> Tensor:
+def _partners(n: int, k: int, stream: Stream) -> Tensor:
     if n <= 2 * (k - 1):
-        circle = torch.randperm(n, generator=source)
-        steps = 1 + torch.randperm(n - 1, generator=source)[: k - 1]
+        circle = stream.permutation(n)
+        steps = 1 + stream.permutation(n - 1)[: k - 1]
         shifts = [circle[(circle.argsort() + int(step)) % n] for step in steps]
         return torch.stack((torch.arange(n), *shifts), dim=1)
     rows = torch.arange(n)[:, None]
     for _ in range(k - 1):
-        rows = torch.cat((rows, _mended(torch.randperm(n, generator=source), rows, source)[:, None]), dim=1)
+        rows = torch.cat((rows, _mended(stream.permutation(n), rows, stream)[:, None]), dim=1)
     return rows
 
 
-def _mended(column: Tensor, rows: Tensor, source: torch.Generator) -> Tensor:
+def _mended(column: Tensor, rows: Tensor, stream: Stream) -> Tensor:
     """`column` (n,), a permutation, with entries swapped until none stands in its row of `rows` (n, taken) already.
 
     A row may swap with any where neither then repeats: with all but 2 * taken rows at most, so n must be larger.
@@ -200,22 +203,22 @@ def _mended(column: Tensor, rows: Tensor, source: torch.Generator) -> Tensor:
             continue  # an earlier swap has mended it
         fits = ~(torch.isin(column, rows[row]) | (rows == column[row]).any(dim=1))
         choices = fits.nonzero()[:, 0]
-        other = int(choices[torch.randint(len(choices), (), generator=source)])
+        other = int(choices[stream.integers(len(choices))])
         column[[row, other]] = column[[other, row]]
     return column
 
 
-def _weights(n: int, k: int, largest: float, source: torch.Generator) -> Tensor:
+def _weights(n: int, k: int, largest: float, stream: Stream) -> Tensor:
     weights, wanting = torch.empty(n, k), torch.arange(n)
     while len(wanting):
-        drawn = _drawn(len(wanting), k, source)
+        drawn = _drawn(len(wanting), k, stream)
         weights[wanting] = drawn
         wanting = wanting[drawn.amax(dim=1) > largest]
     return weights
 
 
-def _drawn(n: int, k: int, source: torch.Generator) -> Tensor:
-    drawn = torch.randn(n, k, generator=source).abs_()
+def _drawn(n: int, k: int, stream: Stream) -> Tensor:
+    drawn = stream.normal(n, k).float().abs_()
     return drawn / drawn.sum(dim=1, keepdim=True)
 
 
@@ -228,6 +231,5 @@ def _weighted(values: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
     return total
 
 
-def _flip(rows: Tensor, seed: int) -> Tensor:
-    signs = torch.randint(2, rows.shape, dtype=torch.int8, generator=generator(seed, rows.device), device=rows.device)
-    return rows * signs.mul_(2).sub_(1)
+def _flip(rows: Tensor, secret: Secret) -> Tensor:
+    return rows * secret.stream("signs").signs(*rows.shape).to(rows.device)

@@ -36,6 +36,7 @@ import torch
 from torch import Tensor
 
 from bench.owner.same_size_clusters import same_size_clusters
+from bench.randomness import Secret
 from bench.rows.label_classes import label_classes
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
 from bench.validation import at_least, one_of
@@ -81,7 +82,7 @@ class KSameScheme(Scheme):
     k: int
     variant: Variant
 
-    def sample_key(self, seed: int) -> KSameKey:
+    def sample_key(self, secret: Secret) -> KSameKey:
         """The key, whatever the seed."""
         return KSameKey(self.k, self.variant)
 

@@ -27,8 +27,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
-from bench.owner.noise_stream import content_seed, laplace
-from bench.seeds import derive, generator
+from bench.owner.noise_stream import laplace
+from bench.randomness import Secret
 from bench.types import Dataset, Key, Mechanism, Method, NotApplicable, PrivacyClaim, Release, Scheme, State, paired
 from bench.validation import at_least, positive_and_finite
 
@@ -82,13 +82,13 @@ class MosaicScheme(Scheme):
     neighbour_pixels: int | None
     device: torch.device
 
-    def sample_key(self, seed: int) -> MosaicKey:
+    def sample_key(self, secret: Secret) -> MosaicKey:
         """A key with a noise stream of its own."""
-        return MosaicKey(self, derive(seed, "mosaic-key"))
+        return MosaicKey(self, None if self.epsilon is None else secret.derive("mosaic"))
 
     def load_key(self, state: State) -> MosaicKey:
         """The key that `MosaicKey.state` described."""
-        return MosaicKey(self, int(state["seed"]) if state else 0)
+        return MosaicKey(self, Secret.load(state["secret"]) if state else None)
 
     def state(self) -> State:
         """The images' shape, int64."""
@@ -179,10 +179,10 @@ class MosaicMechanism(Mechanism):
 
 @dataclass(frozen=True)
 class MosaicKey(Key):
-    """The seed of a noise stream; the key, the kind of call and the rows together choose the stream of a call."""
+    """A secret, None where there is no noise; secret, kind of call and rows together choose the stream of a call."""
 
     scheme: MosaicScheme
-    seed: int
+    secret: Secret | None
 
     def release(self, private: Dataset) -> Release:
         """Painted images with fresh noise each. The same rows get the same noise again, any others new noise."""
@@ -193,14 +193,14 @@ class MosaicKey(Key):
         return self._pixelate(samples, "query")
 
     def state(self) -> State:
-        """The seed, a single int64; without noise nothing is secret."""
-        return {} if self.scheme.epsilon is None else {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+        """The secret, uint8 (32,); without noise nothing is secret."""
+        return {} if self.secret is None else {"secret": self.secret.tensor()}
 
     def _pixelate(self, samples: Tensor, call: str) -> Tensor:
         if tuple(samples.shape[1:]) != self.scheme.shape:
             raise ValueError(f"this key takes images of shape {self.scheme.shape}, got {tuple(samples.shape[1:])}")
         means = self.scheme.means(samples)
-        if self.scheme.epsilon is not None:
-            source = generator(content_seed(self.seed, call, samples), samples.device)
-            means = means + self.scheme.scales(self.scheme.epsilon).to(means) * laplace(means.shape, source)
+        if self.scheme.epsilon is not None and self.secret is not None:
+            stream = self.secret.derive(call).bound_to(samples).stream()
+            means = means + self.scheme.scales(self.scheme.epsilon).to(means) * laplace(means.shape, stream).to(means)
         return self.scheme.paint(means)

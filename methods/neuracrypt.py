@@ -33,7 +33,7 @@ import torch
 from torch import Tensor
 
 from bench.nets.patches import cut, fold, patch_grid, patch_sizes
-from bench.owner.noise_stream import content_seed
+from bench.randomness import Secret, Stream
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Scheme, State, paired
 from bench.validation import at_least, one_of
@@ -121,21 +121,22 @@ class NeuraCryptScheme(Scheme):
     shape: tuple[int, int, int]
     learned: State
 
-    def sample_key(self, seed: int) -> NeuraCryptKey:
+    def sample_key(self, secret: Secret) -> NeuraCryptKey:
         """A fresh network. Its statistics, where fixed, are those of the public images."""
         method, device = self.method, self.learned["mean"].device
         down, across = patch_grid(*self.shape[1:], method.patch_size)
         inputs, width = self.shape[0] * method.patch_size**2, method.channels * method.patch_size**2
-        source = generator(derive(seed, "neuracrypt"), device)
+        stream = secret.stream("neuracrypt")
         network = {
-            "first": _maps(source, (inputs + 1, width)),
-            "hidden": _maps(source, (method.depth - FEWEST_LAYERS, width + 1, width)),
-            "place": torch.randn(down * across, width, generator=source, device=device),
-            "last": _maps(source, (width + 1, width)),
+            "first": _maps(stream, (inputs + 1, width)),
+            "hidden": _maps(stream, (method.depth - FEWEST_LAYERS, width + 1, width)),
+            "place": stream.normal(down * across, width).float(),
+            "last": _maps(stream, (width + 1, width)),
         }
+        network = {name: weights.to(device) for name, weights in network.items()}
         if method.statistics == "fixed":
             network["moments"] = encode(network, self.tokens(self.learned["reference"])).moments
-        return self.load_key(network | {"seed": torch.tensor(derive(seed, "neuracrypt-shuffle"))})
+        return self.load_key(network | {"shuffles": secret.derive("neuracrypt-shuffles").tensor()})
 
     def load_key(self, state: State) -> NeuraCryptKey:
         """The key that `NeuraCryptKey.state` described."""
@@ -155,7 +156,7 @@ class NeuraCryptScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class NeuraCryptKey(Key):
-    """`secret`: the network as `encode` reads it, its `moments` where statistics are fixed, the `seed` of shuffles."""
+    """`secret`: the network as `encode` reads it, its `moments` where statistics are fixed, the `shuffles`' secret."""
 
     scheme: NeuraCryptScheme
     secret: State
@@ -172,7 +173,7 @@ class NeuraCryptKey(Key):
         return self._encode(samples, "query")
 
     def state(self) -> State:
-        """The network, its moments where they are fixed, and the seed."""
+        """The network, its moments where they are fixed, and the secret of the shuffles."""
         return self.secret
 
     def _encode(self, samples: Tensor, call: str) -> Tensor:
@@ -183,8 +184,8 @@ class NeuraCryptKey(Key):
             )
         parts = tokens.tensor_split(max(1, len(tokens) // method.batch))
         encoded = torch.cat([encode(self.secret, part).tokens for part in parts])
-        source = generator(content_seed(int(self.secret["seed"]), call, samples), samples.device)
-        order = torch.rand(encoded.shape[:2], generator=source, device=samples.device).argsort(dim=1)
+        shuffles = Secret.load(self.secret["shuffles"]).derive(call).bound_to(samples).stream()
+        order = shuffles.uniform(*encoded.shape[:2]).argsort(dim=1).to(samples.device)
         shuffled = encoded.take_along_dim(order[:, :, None], dim=1)
         return fold(shuffled, (method.channels, *self.scheme.shape[1:]), method.patch_size)
 
@@ -224,7 +225,7 @@ def _map(rows: Tensor, weights: Tensor) -> Tensor:
     return torch.addmm(weights[-1], rows, weights[:-1])
 
 
-def _maps(source: torch.Generator, shape: tuple[int, ...]) -> Tensor:
+def _maps(stream: Stream, shape: tuple[int, ...]) -> Tensor:
     """Maps of `shape` (..., inputs + 1, width) with the bias in the last row, uniform within 1 / root of the inputs."""
     bound = 1 / math.sqrt(shape[-2] - 1)
-    return torch.empty(shape, device=source.device).uniform_(-bound, bound, generator=source)
+    return ((2 * stream.uniform(*shape) - 1) * bound).float()

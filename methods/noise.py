@@ -12,8 +12,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.owner.noise_stream import content_seed
-from bench.seeds import derive, generator
+from bench.randomness import Secret, Stream
 from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, paired
 
 
@@ -35,28 +34,27 @@ class Noise(Method):
 
 
 class NoiseScheme(Scheme):
-    """Draws seeds."""
+    """Nothing is public."""
 
-    def sample_key(self, seed: int) -> NoiseKey:
+    def sample_key(self, secret: Secret) -> NoiseKey:
         """A key with a noise stream of its own."""
-        return NoiseKey(derive(seed, "noise-key"))
+        return NoiseKey(secret.derive("noise"))
 
     def load_key(self, state: State) -> NoiseKey:
         """The key that `NoiseKey.state` described."""
-        return NoiseKey(int(state["seed"]))
+        return NoiseKey(Secret.load(state["secret"]))
 
 
 @dataclass(frozen=True)
 class NoiseKey(Key):
-    """The seed of a noise stream."""
+    """The secret of noise streams."""
 
-    seed: int
+    secret: Secret
 
     def release(self, private: Dataset) -> Release:
         """N(0, 1) rows of the same shape with the labels shuffled: of the private rows only shape and labels count."""
-        stream = generator(derive(self.seed, "release"), private.samples.device)
-        samples = torch.randn(private.samples.shape, generator=stream, device=private.samples.device)
-        order = torch.randperm(len(samples), generator=generator(derive(self.seed, "labels"))).to(samples.device)
+        samples = _normal(private.samples, self.secret.stream("release"))
+        order = self.secret.stream("labels").permutation(len(samples)).to(samples.device)
         return paired(samples, None if private.labels is None else private.labels[order])
 
     def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
@@ -64,9 +62,12 @@ class NoiseKey(Key):
 
         The rows only choose the stream (through a keyed hash), so that two calls do not return the same noise.
         """
-        stream = generator(content_seed(self.seed, "query", samples), samples.device)
-        return torch.randn(samples.shape, generator=stream, device=samples.device)
+        return _normal(samples, self.secret.derive("query").bound_to(samples).stream())
 
     def state(self) -> State:
-        """The seed, a single int64."""
-        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+        """The secret, uint8 (32,)."""
+        return {"secret": self.secret.tensor()}
+
+
+def _normal(like: Tensor, stream: Stream) -> Tensor:
+    return stream.normal(*like.shape).to(like.device, torch.float32)

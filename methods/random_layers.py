@@ -19,7 +19,7 @@ from torch import Tensor
 
 from bench.nets.patches import cut, fold, patch_grid, patch_sizes
 from bench.nets.random_layers import draw_layers, random_layers
-from bench.seeds import derive, generator
+from bench.randomness import Secret
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
 from bench.validation import at_least
 
@@ -80,14 +80,14 @@ class RandomLayersScheme(Scheme):
     shape: tuple[int, int, int]
     device: torch.device
 
-    def sample_key(self, seed: int) -> RandomLayersKey:
+    def sample_key(self, secret: Secret) -> RandomLayersKey:
         """Fresh weights."""
         c, h, w = self.shape
         down, across = patch_grid(h, w, self.method.patch_size)
         numbers = c * self.method.patch_size**2
-        source = generator(derive(seed, "random-layers"), self.device)
-        layers = draw_layers(source, locations=down * across, inputs=numbers, width=numbers, layers=self.method.depth)
-        return RandomLayersKey(self, torch.stack(layers))
+        draw = secret.stream("random-layers").normal
+        layers = draw_layers(draw, locations=down * across, inputs=numbers, width=numbers, layers=self.method.depth)
+        return RandomLayersKey(self, torch.stack(layers).to(self.device))
 
     def load_key(self, state: State) -> RandomLayersKey:
         """The key that `RandomLayersKey.state` described."""

@@ -28,7 +28,8 @@ from bench.nets.obfuscator_training import Opponents, train_obfuscator
 from bench.nets.patches import patch_sizes
 from bench.nets.seeded import seeded
 from bench.owner.label_code import LabelCode, Unbalanced
-from bench.seeds import derive, generator
+from bench.randomness import Secret
+from bench.seeds import derive
 from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Scheme, State, paired
 from bench.validation import at_least, one_of, positive
 
@@ -196,15 +197,16 @@ class SyferScheme(Scheme):
     labels: Literal["encoded", "raw"]
     unbalanced: Unbalanced
 
-    def sample_key(self, seed: int) -> SyferKey:
+    def sample_key(self, secret: Secret) -> SyferKey:
         """Fresh random layers and a fresh label code."""
-        source = generator(derive(seed, "layers"), next(self.network.parameters()).device)
-        return self._key(self.network.draw(source), derive(seed, "labels"))
+        device = next(self.network.parameters()).device
+        layers = [layer.to(device) for layer in self.network.draw(secret.stream("layers").normal)]
+        return self._key(layers, secret.derive("labels"))
 
     def load_key(self, state: State) -> SyferKey:
         """The key that `SyferKey.state` described."""
         layers = [state[f"layer-{number}"] for number in range(len(state) - 1)]
-        return self._key(layers, int(state["label-seed"]))
+        return self._key(layers, Secret.load(state["label-secret"]))
 
     def state(self) -> State:
         """The network's weights, and its sizes, int64."""
@@ -213,8 +215,8 @@ class SyferScheme(Scheme):
         weights = {name: tensor.detach() for name, tensor in network.state_dict().items()}
         return {**weights, "sizes": torch.tensor(numbers, device=next(network.parameters()).device)}
 
-    def _key(self, layers: list[Tensor], label_seed: int) -> SyferKey:
-        return SyferKey(self, tuple(layers), LabelCode(label_seed, self.exclusive, self.unbalanced))
+    def _key(self, layers: list[Tensor], labels: Secret) -> SyferKey:
+        return SyferKey(self, tuple(layers), LabelCode(labels, self.exclusive, self.unbalanced))
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +244,6 @@ class SyferKey(Key):
         return scores if self.scheme.labels == "raw" else self.code.decode(scores)
 
     def state(self) -> State:
-        """The layers by number, and the label code's seed, int64."""
+        """The layers by number, and the label code's secret, uint8 (32,)."""
         layers = {f"layer-{number}": layer for number, layer in enumerate(self.layers)}
-        return {**layers, "label-seed": torch.tensor(self.code.seed, device=self.layers[0].device)}
+        return {**layers, "label-secret": self.code.secret.tensor()}

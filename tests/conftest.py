@@ -10,6 +10,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from bench.randomness import Secret
+
 # How long an example takes says how busy the machine is, and nothing else.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
@@ -26,6 +28,12 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     elif "BENCH_DATA" not in os.environ:
         pytest.skip("needs real images: set BENCH_DATA")
     return home
+
+
+@pytest.fixture(autouse=True)
+def same_run_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results folders stand under one secret, so that figures of runs are those of the last time."""
+    monkeypatch.setattr("bench.results.run_secret.fresh", lambda: Secret.of_seed(0, "tests"))
 
 
 @pytest.fixture(scope="module")

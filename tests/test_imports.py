@@ -16,13 +16,14 @@ import bench.cli
 light = sorted(name for name in sys.modules if name in ("numpy", "pydantic", "rich", "torch"))
 import torch
 import bench.runs.tasks
+from bench.randomness import Secret
 from bench.plugins import registry
 from bench.types import Dataset
 for group in ("methods", "attacks", "metrics"):
     assert registry.working(group)  # imports every plug-in
 from methods.noise import Noise
 rows = Dataset("rows", torch.rand(4, 1, 8, 8), torch.ones(4, 1), None, ("a",), False, True)
-Noise().fit(rows, 0).sample_key(1).release(rows)
+Noise().fit(rows, 0).sample_key(Secret.of_seed(1)).release(rows)
 print(json.dumps([light, sorted(name for name in sys.modules if "." not in name)]))
 """
 

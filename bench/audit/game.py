@@ -27,7 +27,7 @@ from bench.contract.mechanism import Mechanism
 from bench.contract.seal import check
 from bench.evidence import AuditEvidence
 from bench.progress import report, stage
-from bench.seeds import derive
+from bench.randomness import Secret
 from bench.statistics.epsilon_bounds import lower_bound
 from bench.types import Dataset, NotApplicable, PrivacyClaim, Release, Scheme
 
@@ -67,7 +67,7 @@ class Game:
     """Where releases come from. `copies`: rows a call; 1 stands for one release a key."""
 
     scheme: Scheme
-    seed: int
+    secret: Secret
     copies: int
 
     def releases(self, row: Dataset, count: int, purpose: str) -> Iterator[Release]:
@@ -75,7 +75,7 @@ class Game:
         for done in range(0, count, self.copies):
             report(purpose, done, count)
             rows = row.take(torch.zeros(min(self.copies, count - done), dtype=torch.int64, device=row.samples.device))
-            release = self.scheme.sample_key(derive(self.seed, purpose, done)).release(rows)
+            release = self.scheme.sample_key(self.secret.derive(purpose, done)).release(rows)
             check(release, rows)
             if len(release) != len(rows):
                 raise NotApplicable(
@@ -85,7 +85,7 @@ class Game:
 
 
 def audit(
-    scheme: Scheme, claim: PrivacyClaim, public: Dataset, *, trials: int, seed: int
+    scheme: Scheme, claim: PrivacyClaim, public: Dataset, *, trials: int, secret: Secret
 ) -> tuple[Rule, AuditEvidence, Game]:
     """The test that was chosen, what it came to, and how releases were made.
 
@@ -94,11 +94,11 @@ def audit(
         public: Rows of the kind the scheme reads, to make inputs from.
         trials: Releases of each of two inputs, half of them to choose the test by; at most `ONE_BY_ONE` are made where
             every release needs a key of its own.
-        seed: Decides the keys.
+        secret: Decides the keys.
     """
     mechanism = scheme.mechanism()
     pairs = input_pairs(mechanism, claim, public)
-    game = Game(scheme, seed, _copies(scheme, mechanism, pairs[0].first, seed))
+    game = Game(scheme, secret, _copies(scheme, mechanism, pairs[0].first, secret))
     if game.copies == 1:
         trials = min(trials, ONE_BY_ONE)
     stage("choose a test")
@@ -112,11 +112,11 @@ def audit(
     return rule, AuditEvidence(claim, counted, hits, false_alarms, CONFIDENCE), game
 
 
-def _copies(scheme: Scheme, mechanism: Mechanism | None, row: Dataset, seed: int) -> int:
+def _copies(scheme: Scheme, mechanism: Mechanism | None, row: Dataset, secret: Secret) -> int:
     """How many copies of a row one key may release: one where copies might share noise or see each other."""
     if mechanism is None or not mechanism.rowwise:
         return 1
-    (probe,) = Game(scheme, seed, COPIES).releases(row, COPIES, "probe")
+    (probe,) = Game(scheme, secret, COPIES).releases(row, COPIES, "probe")
     if len(torch.unique(probe.samples.flatten(1), dim=0)) < COPIES:
         return 1
     return max(1, NUMBERS // row.samples[0].numel())

@@ -195,6 +195,8 @@ def _how(parser: argparse.ArgumentParser) -> None:
     add_flags(how, RunSpec, ("jobs", "timeout", "memory", "overwrite", "keep_releases"))
     how.add_argument("--dry-run", action="store_true", help="print the cells and how they stand, and stop")
     _place(how)
+    how.add_argument("--secret", type=Path, metavar="FILE",
+                     help="the run secret: 32 bytes or 64 hex digits (default: RESULTS's own)")  # fmt: skip
     how.add_argument("--site", type=Path, metavar="DIR", help="folder of the pages (default: RESULTS/site)")
     how.add_argument("--sign", type=Path, metavar="FILE", help="sign new records with this key (see `bench keygen`)")
     how.add_argument("--no-site", action="store_true", help="write records only")

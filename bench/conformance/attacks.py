@@ -15,12 +15,13 @@ from bench.evaluators.membership import mixed
 from bench.evidence import MembershipEvidence
 from bench.plugins import registry
 from bench.plugins.spec import PluginSpec
+from bench.randomness import Secret
 from bench.statistics.chance import RARE
 from bench.types import Attack, Dataset, Key, Metric, Release, Scheme, View, paired
 
 
 class _PlainScheme(Scheme):
-    def sample_key(self, seed: int) -> Key:
+    def sample_key(self, secret: Secret) -> Key:
         return _PlainKey()
 
     def load_key(self, state: object) -> Key:
@@ -42,7 +43,7 @@ def _pairs(device: torch.device, spec: PluginSpec) -> tuple[Attack, View, Releas
     private = sample_data(seed=2).to(device)
     candidates = replace(private, subjects=None, labels=private.labels if attack.uses_labels else None)
     public, control = sample_data(seed=1).to(device), replace(sample_data(seed=3), subjects=None).to(device)
-    sealed = seal(_PlainKey().release(private), 5).release
+    sealed = seal(_PlainKey().release(private), Secret.of_seed(5)).release
     return attack, View(public, _PlainScheme(), candidates, control), sealed
 
 
@@ -61,8 +62,8 @@ def _membership(device: torch.device, spec: PluginSpec) -> _Membership:
     if attack.scores != "membership":
         raise Skip("it scores pairs, not membership")
     public, private, control, others = (sample_data("table", seed=seed).to(device) for seed in (1, 2, 3, 4))
-    candidates, members = mixed(private, others, 6)
-    sealed = seal(_PlainKey().release(private), 5).release
+    candidates, members = mixed(private, others, Secret.of_seed(6))
+    sealed = seal(_PlainKey().release(private), Secret.of_seed(5)).release
     hidden = (replace(data, subjects=None) for data in (candidates, control))
     return _Membership(attack, View(public, _PlainScheme(), *hidden), members, sealed)
 

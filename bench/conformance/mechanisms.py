@@ -17,6 +17,7 @@ from torch import Tensor
 
 from bench.conformance.outcome import Skip, require
 from bench.contract.mechanism import Mechanism
+from bench.randomness import Secret
 from bench.seeds import derive, generator
 from bench.types import Dataset, Release, Scheme, paired
 
@@ -45,7 +46,7 @@ def draw_noise(
         raise Skip("its noise cannot be read off a release, only estimated")
     if not bool((mechanism.scale > 0).any()):
         raise Skip("it states noise of scale 0 everywhere")
-    first, second = (scheme.sample_key(derive(seed, "key", number)) for number in (1, 2))
+    first, second = (scheme.sample_key(Secret.of_seed(seed, "key", number)) for number in (1, 2))
     release, query = first.release(private), first.query(private.samples, private.labels if labelled else None)
     found = {
         "release": _added(mechanism, private, release, 1),

@@ -16,6 +16,7 @@ from bench.conformance.outcome import PRESET, Skip, require, sample_data
 from bench.contract.seal import check, fingerprint, seal
 from bench.plugins import registry
 from bench.plugins.spec import PluginSpec
+from bench.randomness import Secret
 from bench.seeds import derive, generator
 from bench.types import Dataset, Generator, Key, Method, NotApplicable, Release, Scheme
 from bench.workbench.inputs import to_fit
@@ -78,17 +79,17 @@ class _Fits:
 
 def _release_is_well_formed(fits: _Fits) -> None:
     setting = fits()
-    check(setting.scheme.sample_key(1).release(setting.private), setting.private)
+    check(setting.scheme.sample_key(Secret.of_seed(1)).release(setting.private), setting.private)
 
 
 def _tables(fits: _Fits) -> None:
     setting = fits("table")
-    check(setting.scheme.sample_key(1).release(setting.private), setting.private)
+    check(setting.scheme.sample_key(Secret.of_seed(1)).release(setting.private), setting.private)
 
 
 def _inputs_stay_untouched(fits: _Fits) -> None:
     setting = fits.fresh()
-    public, private, key = setting.public, setting.private, setting.scheme.sample_key(1)
+    public, private, key = setting.public, setting.private, setting.scheme.sample_key(Secret.of_seed(1))
     key.release(private)
     key.query(private.samples, private.labels)
     after = fingerprint(public), fingerprint(private)
@@ -97,12 +98,17 @@ def _inputs_stay_untouched(fits: _Fits) -> None:
 
 def _same_seed_same_bits(fits: _Fits) -> None:
     first, second = fits(), fits.fresh()
-    _same(first.scheme.sample_key(1), second.scheme.sample_key(1), first.private, "two fits with one seed")
+    _same(
+        first.scheme.sample_key(Secret.of_seed(1)),
+        second.scheme.sample_key(Secret.of_seed(1)),
+        first.private,
+        "two fits with one seed",
+    )
 
 
 def _keys_differ(fits: _Fits) -> None:
     setting = fits()
-    keys = [setting.scheme.sample_key(seed) for seed in (1, 2)]
+    keys = [setting.scheme.sample_key(Secret.of_seed(seed)) for seed in (1, 2)]
     if not keys[0].state():
         raise Skip("its keys hold no secret")
     a, b = (key.release(setting.private).samples for key in keys)
@@ -114,18 +120,18 @@ def _saves_and_loads(fits: _Fits) -> None:
     shared = to_fit(setting.method)  # what the harness fits, for all methods that differ in `unlearned` alone
     learned = setting.scheme if shared == setting.method else shared.fit(setting.public, derive(0, "fit"))
     loaded = setting.method.load(dict(learned.state()))
-    key = setting.scheme.sample_key(1)
-    _same(key, loaded.sample_key(1), setting.private, "a scheme and its loaded state")
+    key = setting.scheme.sample_key(Secret.of_seed(1))
+    _same(key, loaded.sample_key(Secret.of_seed(1)), setting.private, "a scheme and its loaded state")
     _same(key, loaded.load_key(dict(key.state())), setting.private, "a key and its loaded state")
 
 
 def _links_follow_rows(fits: _Fits) -> None:
     setting = fits()
-    release = setting.scheme.sample_key(1).release(setting.private)
+    release = setting.scheme.sample_key(Secret.of_seed(1)).release(setting.private)
     if release.links is None:
         raise Skip("it releases rows without a raw original")
     require(len(torch.unique(release.links, dim=0)) == len(release.links), "links repeat a pair")
-    sealed = seal(release, 5)
+    sealed = seal(release, Secret.of_seed(5))
     links = cast(Tensor, sealed.links)
     raw = release.samples[release.links[:, 1]]
     require(torch.equal(sealed.release.samples[links[:, 1]], raw), "links no longer fit after shuffling")
@@ -136,7 +142,7 @@ def _links_follow_rows(fits: _Fits) -> None:
 
 def _links_name_the_row_that_changed(setting: _Setting) -> None:
     """Change one raw row: where a single released row follows, it must be linked to it. (Fresh noise moves all.)"""
-    row, key = 7, setting.scheme.sample_key(1)
+    row, key = 7, setting.scheme.sample_key(Secret.of_seed(1))
     samples = setting.private.samples.clone()
     samples[row] = 1 - samples[row]
     before, after = (key.release(data) for data in (setting.private, replace(setting.private, samples=samples)))
@@ -154,7 +160,7 @@ def _labels_stay_out_of_samples(fits: _Fits) -> None:
     setting = fits()
     if setting.method.uses_labels or setting.method.needs_labels:
         raise Skip("it declares that samples depend on labels")
-    key = setting.scheme.sample_key(1)
+    key = setting.scheme.sample_key(Secret.of_seed(1))
     flipped = replace(setting.private, labels=1 - cast(Tensor, setting.private.labels))
     same = torch.equal(key.release(setting.private).samples, key.release(flipped).samples)
     require(
@@ -165,7 +171,7 @@ def _labels_stay_out_of_samples(fits: _Fits) -> None:
 def _rows_do_not_see_their_place(fits: _Fits) -> None:
     setting = fits()
     same = replace(setting.private, samples=setting.private.samples[:1].expand_as(setting.private.samples).clone())
-    release = setting.scheme.sample_key(1).release(same)
+    release = setting.scheme.sample_key(Secret.of_seed(1)).release(same)
     first, last = (release.samples[index].flatten() for index in (0, -1))
     if torch.equal(first, last):
         return
@@ -182,7 +188,7 @@ def _rows_do_not_see_their_place(fits: _Fits) -> None:
 
 def _queries_look_like_releases(fits: _Fits) -> None:
     setting = fits()
-    key = setting.scheme.sample_key(1)
+    key = setting.scheme.sample_key(Secret.of_seed(1))
     labels = setting.private.labels if setting.method.uses_labels else None
     query = key.query(setting.private.samples[:5], None if labels is None else labels[:5])
     shape = (5, *key.release(setting.private).samples.shape[1:])
@@ -222,7 +228,7 @@ def _generator_saves_and_loads(fits: _Fits) -> None:
 
 def _published(fits: _Fits) -> tuple[_Setting, Release, Generator]:
     setting = fits()
-    release = setting.scheme.sample_key(1).release(setting.private)
+    release = setting.scheme.sample_key(Secret.of_seed(1)).release(setting.private)
     if release.generator is None:
         raise Skip("it publishes no generator")
     return setting, release, release.generator
@@ -234,7 +240,7 @@ def _device_moves(fits: _Fits) -> None:
     setting = _Fits(fits.spec, torch.device("cpu"))()
     cuda = torch.device("cuda")
     state = {name: tensor.to(cuda) for name, tensor in setting.scheme.state().items()}
-    release = setting.method.load(state).sample_key(1).release(setting.private.to(cuda))
+    release = setting.method.load(state).sample_key(Secret.of_seed(1)).release(setting.private.to(cuda))
     require(release.samples.is_cuda, "released samples must be on the device of the private rows")
 
 

@@ -13,6 +13,7 @@ from bench.contract.dataset import Dataset
 from bench.contract.mechanism import Mechanism
 from bench.contract.plugin import NotApplicable, Plugin, State
 from bench.contract.release import Generator, Release
+from bench.randomness import Secret
 
 Classifier = Callable[[Tensor], Tensor]  # raw rows (n, ...) to scores (n, k), higher is likelier
 Role = Literal["hides nothing", "keeps nothing", "remembers its rows", "forgets its rows"]
@@ -52,8 +53,8 @@ class Scheme(ABC):
     """The public part of a method after training. Eve holds it and can draw as many keys as she likes."""
 
     @abstractmethod
-    def sample_key(self, seed: int) -> Key:
-        """A fresh key; the same seed gives the same key."""
+    def sample_key(self, secret: Secret) -> Key:
+        """A fresh key; the same secret gives the same key, on any machine."""
 
     @abstractmethod
     def load_key(self, state: State) -> Key:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bench.contract.dataset import Dataset
 from bench.contract.release import Release
-from bench.seeds import generator
+from bench.randomness import Secret
 
 
 class ContractError(Exception):
@@ -83,9 +83,9 @@ def fingerprint(data: Dataset) -> str:
     return digest.hexdigest()
 
 
-def seal(release: Release, seed: int) -> Sealed:
-    """Shuffle the rows, drop the links from the release and keep them, renumbered, beside it."""
-    order = torch.randperm(len(release), generator=generator(seed)).to(release.samples.device)
+def seal(release: Release, secret: Secret) -> Sealed:
+    """Shuffle the rows by a secret, drop the links from the release and keep them, renumbered, beside it."""
+    order = secret.stream("order").permutation(len(release)).to(release.samples.device)
     labels = None if release.labels is None else release.labels[order]
     links = release.links
     if links is not None:

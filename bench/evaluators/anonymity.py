@@ -25,9 +25,9 @@ from torch import Tensor
 from bench.contract.seal import check
 from bench.evidence import AnonymityEvidence
 from bench.progress import stage
+from bench.randomness import Secret
 from bench.rows.joined import joined
 from bench.rows.originals import in_order
-from bench.seeds import generator
 from bench.types import Dataset, Evaluator, Measurement, NotApplicable
 from bench.workbench.workbench import Workbench
 
@@ -96,19 +96,19 @@ def _forms(samples: Tensor) -> Tensor:
 
 def _later(bench: Workbench) -> tuple[Dataset, Tensor]:
     """The rows of the second release, and each one's number in the first, (n,) int64 on the CPU; -1 for newcomers."""
-    stay, left = _by_people(bench.private, STAY, bench.seed("anonymity", "stay"))
-    join = _by_people(bench.control, 1.0, bench.seed("anonymity", "join"))[0][: len(left)]
-    order = torch.randperm(len(stay) + len(join), generator=generator(bench.seed("anonymity", "order")))
+    stay, left = _by_people(bench.private, STAY, bench.secret("anonymity", "stay"))
+    join = _by_people(bench.control, 1.0, bench.secret("anonymity", "join"))[0][: len(left)]
+    order = bench.secret("anonymity", "order").stream().permutation(len(stay) + len(join))
     whole = joined(bench.private.take(stay.to(bench.device)), bench.control.take(join.to(bench.device)))
     return whole.take(order.to(bench.device)), torch.cat((stay, torch.full((len(join),), -1)))[order]
 
 
-def _by_people(data: Dataset, share: float, seed: int) -> tuple[Tensor, Tensor]:
+def _by_people(data: Dataset, share: float, secret: Secret) -> tuple[Tensor, Tensor]:
     """Rows (int64, CPU) of a share of the people, person by person in random order; and those of the others."""
     n = len(data)
     codes = torch.arange(n) if data.subjects is None else torch.unique(data.subjects.cpu(), return_inverse=True)[1]
     people = int(codes.max()) + 1
-    place = torch.randperm(people, generator=generator(seed))[codes]
+    place = secret.stream().permutation(people)[codes]
     rows = place.argsort(stable=True)
     stays = place[rows] < round(share * people)
     return rows[stays], rows[~stays]

@@ -30,7 +30,7 @@ class Audit(Evaluator[Workbench]):
             raise NotApplicable(f"{bench.method.name} makes no formal claim that an audit could refute")
         rule, evidence, game = bench.untouched(
             bench.method.name,
-            lambda: audit(scheme, claim, bench.public, trials=bench.preset.trials, seed=bench.seed("audit")),
+            lambda: audit(scheme, claim, bench.public, trials=bench.preset.trials, secret=bench.secret("audit")),
         )
         return Measurement(
             {"": evidence},

@@ -29,6 +29,7 @@ from bench.evidence import DetectionEvidence, UtilityEvidence
 from bench.nets.likelihood_ratio import LikelihoodRatio, RatioPlan, load_ratio, train_ratio
 from bench.plugins.source_hash import modules_hash
 from bench.progress import stage
+from bench.randomness import Secret
 from bench.results.store import Artefact
 from bench.rows.hold_out import hold_out
 from bench.rows.originals import in_order
@@ -132,7 +133,7 @@ def _ratio(bench: Workbench) -> tuple[LikelihoodRatio, dict[str, JsonValue]]:
 
 def _own_release(bench: Workbench, scheme: Scheme) -> Tensor:
     """The public rows as released under a key that is not the data owner's."""
-    key = scheme.sample_key(bench.seed("detection key"))
+    key = scheme.sample_key(Secret.of_seed(bench.seed("detection key")))
     release = bench.untouched(bench.method.name, lambda: key.release(bench.public))
     check(release, bench.public)
     return release.samples

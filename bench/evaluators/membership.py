@@ -22,8 +22,9 @@ from bench.contract.preset import Preset
 from bench.contract.seal import ContractError
 from bench.evidence import MembershipEvidence
 from bench.progress import report, stage
+from bench.randomness import Secret
 from bench.rows.joined import joined
-from bench.seeds import derive, generator
+from bench.seeds import generator
 from bench.types import Attack, Dataset, Evaluator, Measurement, Role, View
 from bench.workbench.workbench import Workbench
 
@@ -58,7 +59,7 @@ class Membership(Evaluator[Workbench]):
         scheme = bench.scheme()
         bench.sealed(scheme, 0)  # a method that releases no rows says so before the attack is fitted
         candidates, members = mixed(
-            bench.private, bench.test, bench.seed("membership candidates"), natural=bench.natural
+            bench.private, bench.test, bench.secret("membership candidates"), natural=bench.natural
         )
         hidden = replace(candidates, subjects=None)
         view = View(bench.public, scheme, hidden, replace(bench.control, subjects=None))
@@ -96,21 +97,23 @@ class Membership(Evaluator[Workbench]):
         yield MembershipEvidence([members.double()], members, subjects, 1)
 
 
-def mixed(private: Dataset, others: Dataset, seed: int, *, natural: Tensor | None = None) -> tuple[Dataset, Tensor]:
+def mixed(
+    private: Dataset, others: Dataset, secret: Secret, *, natural: Tensor | None = None
+) -> tuple[Dataset, Tensor]:
     """Members and others as one data set in random order, and which of its rows are members, (n + t,) bool on the CPU.
 
     `natural` are the members' labels before a surplus was withheld; then the others' are withheld in the same way
     (`withheld_alike`). None where none was withheld.
     """
     if natural is not None and private.labels is not None and others.labels is not None:
-        shown = withheld_alike(natural, private.labels, others.labels, seed=derive(seed, "labels"))
+        shown = withheld_alike(natural, private.labels, others.labels, secret=secret.derive("labels"))
         others = replace(others, labels=shown)
     whole = joined(private, others)
-    order = torch.randperm(len(whole), generator=generator(derive(seed, "order")))
+    order = secret.stream("order").permutation(len(whole))
     return whole.take(order.to(whole.samples.device)), order < len(private)
 
 
-def withheld_alike(natural: Tensor, shown: Tensor, others: Tensor, *, seed: int) -> Tensor:
+def withheld_alike(natural: Tensor, shown: Tensor, others: Tensor, *, secret: Secret) -> Tensor:
     """Labels (t, k) of other rows, of which as large a share is withheld (NaN), at random, as of the owner's own.
 
     For each column and value apart: a row whose label is withheld may show in its image what the label was, so that a
@@ -119,10 +122,10 @@ def withheld_alike(natural: Tensor, shown: Tensor, others: Tensor, *, seed: int)
     Args:
         natural, shown: (n, k) labels of the owner's rows, before and after some were withheld.
         others: (t, k).
-        seed: Decides which labels are withheld.
+        secret: Decides which labels are withheld.
 
     >>> natural, shown = torch.tensor([[1.0], [0.0], [0.0]]), torch.tensor([[1.0], [0.0], [float("nan")]])
-    >>> found = withheld_alike(natural, shown, torch.tensor([[1.0]] * 3 + [[0.0]] * 4), seed=0)
+    >>> found = withheld_alike(natural, shown, torch.tensor([[1.0]] * 3 + [[0.0]] * 4), secret=Secret.of_seed(0))
     >>> int((found == 1).sum()), int((found == 0).sum())
     (3, 2)
     """
@@ -131,7 +134,7 @@ def withheld_alike(natural: Tensor, shown: Tensor, others: Tensor, *, seed: int)
         for value in (0, 1):
             had, kept = (int((labels[:, column] == value).sum()) for labels in (natural, shown))
             place = (others[:, column] == value).nonzero()[:, 0]
-            order = torch.randperm(len(place), generator=generator(derive(seed, column, value)))
+            order = secret.stream(column, value).permutation(len(place))
             most = round(len(place) * kept / had) if had else len(place)
             found[place[order[most:].to(place.device)], column] = torch.nan
     return found

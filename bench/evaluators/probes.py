@@ -31,6 +31,7 @@ from bench.evidence import ProbeEvidence, UtilityEvidence
 from bench.pictures.strips import SHOWN, draw
 from bench.plugins.source_hash import modules_hash
 from bench.progress import stage
+from bench.randomness import Secret
 from bench.results.store import Artefact
 from bench.rows.hold_out import hold_out
 from bench.rows.originals import in_order
@@ -106,7 +107,7 @@ class Probes(Evaluator[Workbench]):
             raise NotApplicable("probes mark images, and these rows are a table's")
         scheme = bench.scheme()
         start = time.perf_counter()
-        own = [scheme.sample_key(bench.seed("probe key", number)) for number in range(OWN_KEYS + 1)]
+        own = [scheme.sample_key(Secret.of_seed(bench.seed("probe key", number))) for number in range(OWN_KEYS + 1)]
         learning, choosing = (
             bench.public.take(rows) for rows in hold_out(bench.public, CHOOSING, bench.seed("probes"))
         )

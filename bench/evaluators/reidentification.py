@@ -115,7 +115,7 @@ def _attack_once(
     if attack.uses_labels and first.release.labels is None:
         raise NotApplicable(f"{attack.name} reads released labels, and {bench.method.name} releases none")
     n = len(bench.private)
-    order = torch.randperm(n, generator=generator(bench.seed("candidates")))
+    order = bench.secret("candidates").stream().permutation(n)
     candidates = bench.private.take(order.to(bench.private.samples.device))
     labelled = attack.uses_labels or bench.method.uses_labels or bench.method.needs_labels
     hidden = replace(candidates, subjects=None, labels=candidates.labels if labelled else None)

@@ -32,7 +32,7 @@ class Throughput(Evaluator[Workbench]):
     def measure(self, bench: Workbench) -> Measurement:
         """Time releases of the private rows, each repeat under a key of its own that was drawn before."""
         scheme, repeats = bench.scheme(), bench.preset.repeats
-        keys = [scheme.sample_key(bench.seed("timing", number)) for number in range(repeats + WARM_UPS)]
+        keys = [scheme.sample_key(bench.secret("timing", number)) for number in range(repeats + WARM_UPS)]
         unused = iter(keys)
         stage("time releases")
         timing = repeat(lambda: next(unused).release(bench.private), device=bench.device, repeats=repeats)

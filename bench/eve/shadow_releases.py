@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from bench.randomness import Secret
 from bench.rows.label_classes import label_classes
 from bench.seeds import derive, generator
 from bench.types import Dataset, NotApplicable, Release, Scheme
@@ -34,7 +35,7 @@ def shadow_releases(scheme: Scheme, pool: Dataset, count: int, seed: int) -> Ite
         dealt = order[classes.cpu()[order].argsort(stable=True)]
         for side in (0, 1):
             rows = dealt[side::2].sort().values
-            key = scheme.sample_key(derive(seed, "key", number + side))
+            key = scheme.sample_key(Secret.of_seed(seed, "key", number + side))
             inside = torch.zeros(len(pool), dtype=torch.bool)
             inside[rows] = True
             try:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from bench.nets.cvae import ConditionalVAE, Formula, deviation, divergence
 from bench.progress import report
-from bench.seeds import derive, generator
+from bench.randomness import Secret
 from bench.validation import at_least, one_of, positive_and_finite
 
 
@@ -64,7 +64,7 @@ class CVAEFit:
 
 def train_cvae(
     network: ConditionalVAE, rows: Tensor, condition: Tensor, course: CVAECourse, *, judged: tuple[Tensor, Tensor],
-    seed: int,
+    secret: Secret,
 ) -> CVAEFit:  # fmt: skip
     """Train `network` in place on rows (n, d) in [0, 1] of its device, and leave it without gradients.
 
@@ -74,20 +74,20 @@ def train_cvae(
         condition: (n, c) float32.
         course: Steps and rates.
         judged: Rows and condition by whose loss training is stopped.
-        seed: Same seed, same bits on a CPU.
+        secret: Decides batches and noise. Same secret, same bits on a CPU.
 
     Raises:
         FloatingPointError: The loss is no longer finite.
     """
     n, device = len(rows), rows.device
-    order, noise = generator(derive(seed, "rows")), generator(derive(seed, "noise"), device)
-    judging = torch.randn(len(judged[0]), network.latent, generator=noise, device=device)
+    order, noise = secret.stream("rows"), secret.stream("noise")
+    judging = noise.normal(len(judged[0]), network.latent).to(device, torch.float32)
     optimiser = torch.optim.Adam(network.parameters(), lr=course.learning_rate, fused=True)
     lowest, taken, best = math.inf, 0, {}
     every = max(1, course.epochs // 20)
     for epoch in range(1, course.epochs + 1):
-        for batch in torch.randperm(n, generator=order).to(device).tensor_split(math.ceil(n / course.batch)):
-            drawn = torch.randn(len(batch), network.latent, generator=noise, device=device)
+        for batch in order.permutation(n).to(device).tensor_split(math.ceil(n / course.batch)):
+            drawn = noise.normal(len(batch), network.latent).to(device, torch.float32)
             loss = _loss(network, rows[batch], condition[batch], drawn, course)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from bench.nets.classifier import Standardise
 from bench.nets.patches import cut, fold, patch_grid
-from bench.nets.random_layers import draw_layers, random_layer
+from bench.nets.random_layers import Draw, draw_layers, random_layer
 from bench.nets.sau import SAULayer
 from bench.validation import at_least
 
@@ -59,10 +59,10 @@ class Obfuscator(nn.Module):
         """From now on, subtract the mean and divide by the standard deviation of (n, c, h, w) images, by channel."""
         self.standardise = Standardise(images)
 
-    def draw(self, source: torch.Generator) -> list[Tensor]:
-        """A key's random layers, `blocks` + 1 tensors (locations, width + 1, width), on the device of `source`."""
+    def draw(self, draw: Draw) -> list[Tensor]:
+        """A key's random layers, `blocks` + 1 tensors (locations, width + 1, width), where `draw` makes them."""
         layers = len(self.stacks) + 1
-        return draw_layers(source, locations=self.locations, inputs=self.width, width=self.width, layers=layers)
+        return draw_layers(draw, locations=self.locations, inputs=self.width, width=self.width, layers=layers)
 
     def forward(self, images: Tensor, layers: Sequence[Tensor]) -> Tensor:
         """Images (n, c, h, w) to encoded images (n, 1, h', w'), in which every token has mean 0 and variance 1."""

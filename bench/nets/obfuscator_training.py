@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,7 @@ from torch import Tensor, nn
 from bench.nets.classifier import Precision
 from bench.nets.decoder import Decoder
 from bench.nets.obfuscator import Obfuscator
+from bench.nets.random_layers import Draw
 from bench.nets.seeded import seeded
 from bench.nets.towers import Tower, Towers
 from bench.progress import report
@@ -99,13 +101,13 @@ def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponent
     movers = [
         torch.optim.Adam(network.parameters(), lr=opponents.learning_rate) for network in (obfuscator, estimators)
     ]
-    decoder_key = obfuscator.draw(generator(derive(seed, "decoder-key"), device))
+    decoder_key = obfuscator.draw(_normal(derive(seed, "decoder-key"), device))
     order, links = generator(derive(seed, "rows")), torch.arange(batch, device=device)[:, None].expand(-1, 2)
     unit = images.var(dim=0, correction=0).mean().clamp_min(SMALLEST_VARIANCE)
     sums, check = torch.zeros(2, device=device), max(1, opponents.steps // 50)
     for step in range(opponents.steps):
         raw = images[torch.randperm(len(images), generator=order)[:batch].to(device)]
-        key = obfuscator.draw(generator(derive(seed, "key", step), device))
+        key = obfuscator.draw(_normal(derive(seed, "key", step), device))
         hiding = step % 2 == 0
         estimators.requires_grad_(not hiding)
         with torch.set_grad_enabled(hiding):
@@ -119,6 +121,11 @@ def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponent
             losses = _judge(sums / ((step % check) + 1), batch, step + 1, opponents.steps)
             sums = torch.zeros_like(sums)
     return losses
+
+
+def _normal(seed: int, device: torch.device) -> Draw:
+    """Nothing that is trained with is secret, and a GPU draws its own numbers fastest."""
+    return partial(torch.randn, generator=generator(seed, device), device=device)
 
 
 class _Autocast(nn.Module):

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
 
 from bench.progress import report
-from bench.seeds import derive, generator
+from bench.randomness import Secret
 from bench.validation import at_least, between, positive_and_finite, within
 
 MOST_DELTA = 1e-5
@@ -69,14 +69,15 @@ class PrivateCourse:
 
 
 def train_privately(
-    network: nn.Module, rows: Tensor, labels: Tensor, course: PrivateCourse, *, exclusive: bool, seed: int
+    network: nn.Module, rows: Tensor, labels: Tensor, course: PrivateCourse, *, exclusive: bool, secret: Secret
 ) -> float:
     """Train in place on standardised rows (n, ...) and labels (n, k), NaN unknown; gives the epsilon that was spent.
 
     Raises ValueError where delta is no smaller than 1 / n: that would allow to publish a row.
     """
     from opacus.grad_sample import GradSampleModule  # takes seconds to import: only where a network is really trained
-    from opacus.optimizers import DPOptimizer
+
+    from bench.nets.private_optimiser import PrivateOptimiser
 
     n = len(rows)
     delta = min(MOST_DELTA, 0.1 / n) if course.delta is None else course.delta
@@ -87,18 +88,18 @@ def train_privately(
     peak = course.peak(n)
     multiplier = calibrate(course.epsilon, delta, share=share, steps=steps)
     private = GradSampleModule(network, loss_reduction="sum")
-    optimiser = DPOptimizer(
+    optimiser = PrivateOptimiser(
         torch.optim.SGD(network.parameters(), lr=peak, momentum=MOMENTUM),
         noise_multiplier=multiplier, max_grad_norm=course.clip_norm, expected_batch_size=max(1, round(share * n)),
-        generator=generator(derive(seed, "noise"), rows.device),
+        stream=secret.stream("noise"),
     )  # fmt: skip
-    sampler = generator(derive(seed, "batches"))
+    sampler = secret.stream("batches")
     network.train()
     rise = max(1, steps // 10)
     for step in range(steps):
         for group in optimiser.param_groups:
             group["lr"] = peak * min((step + 1) / rise, 0.5 * (1 + math.cos(math.pi * step / steps)))
-        drawn = (torch.rand(n, generator=sampler) < share).nonzero()[:, 0].to(rows.device)
+        drawn = (sampler.uniform(n) < share).nonzero()[:, 0].to(rows.device)
         parts = torch.split(drawn, ROWS)
         for number, part in enumerate(parts):
             with warnings.catch_warnings():

@@ -8,7 +8,7 @@ maps have biases (also standard normal), as the stated count says: six layers of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -16,12 +16,14 @@ from torch.nn.functional import layer_norm, selu
 
 from bench.validation import at_least
 
+Draw = Callable[..., Tensor]  # takes a shape, one number an argument; gives standard normal numbers, any kind of float
 
-def draw_layer(source: torch.Generator, *, locations: int, inputs: int, width: int) -> Tensor:
-    """Standard normal float32 weights (locations, inputs + 1, width) on the device of `source`; the last row is a bias.
+
+def draw_layer(draw: Draw, *, locations: int, inputs: int, width: int) -> Tensor:
+    """Standard normal float32 weights (locations, inputs + 1, width), where `draw` makes them; the last row is a bias.
 
     Args:
-        source: Where the random numbers come from.
+        draw: Where the random numbers come from: a secret's stream for keys, torch's own numbers for training.
         locations: Patches an image, each with a map of its own.
         inputs: Numbers a token that comes in.
         width: Numbers a token that goes out.
@@ -30,17 +32,17 @@ def draw_layer(source: torch.Generator, *, locations: int, inputs: int, width: i
         ValueError: A size below 1.
     """
     at_least(1, locations=locations, inputs=inputs, width=width)
-    return torch.randn(locations, inputs + 1, width, generator=source, device=source.device)
+    return draw(locations, inputs + 1, width).float()
 
 
-def draw_layers(source: torch.Generator, *, locations: int, inputs: int, width: int, layers: int) -> list[Tensor]:
+def draw_layers(draw: Draw, *, locations: int, inputs: int, width: int, layers: int) -> list[Tensor]:
     """Weights of `layers` layers, as in `draw_layer`; the first reads `inputs` numbers a token, the others `width`.
 
     Raises ValueError for a size below 1.
     """
     at_least(1, layers=layers)
     return [
-        draw_layer(source, locations=locations, inputs=width if number else inputs, width=width)
+        draw_layer(draw, locations=locations, inputs=width if number else inputs, width=width)
         for number in range(layers)
     ]
 

@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from bench.seeds import derive, generator
+from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
 
 Unbalanced = Literal["error", "withhold"]
@@ -24,12 +24,12 @@ class LabelCode:
     """One permutation of label identities.
 
     Args:
-        seed: Which permutation; secret.
+        secret: Decides which permutation.
         exclusive: Exclusive classes are permuted; other findings are flipped, each by itself.
         unbalanced: Where classes are not equally frequent: "error" refuses, "withhold" makes random surplus labels NaN.
     """
 
-    seed: int
+    secret: Secret
     exclusive: bool
     unbalanced: Unbalanced
 
@@ -67,11 +67,11 @@ class LabelCode:
 
     def _places(self, classes: int) -> Tensor:
         """(k,) int64: the class that stands in each column of the coded labels."""
-        return torch.randperm(classes, generator=generator(derive(self.seed, "classes", classes)))
+        return self.secret.stream("classes", classes).permutation(classes)
 
     def _flips(self, findings: int) -> Tensor:
         """(k,) bool: the findings whose yes and no are swapped."""
-        return torch.rand(findings, generator=generator(derive(self.seed, "flips"))) < 0.5
+        return self.secret.stream("flips").integers(2, findings) == 1
 
     def _balanced(self, labels: Tensor, findings: tuple[str, ...]) -> Tensor:
         """Labels (n, k) whose classes are equally frequent, as far as they occur at all; the surplus is NaN."""
@@ -97,6 +97,6 @@ class LabelCode:
             )
         surplus = torch.zeros_like(next(iter(classes.values())))
         for name, found in rows.items():
-            order = torch.randperm(len(found), generator=generator(derive(self.seed, "surplus", what, name)))
+            order = self.secret.stream("surplus", what, name).permutation(len(found))
             surplus[found[order[fewest:].to(found.device)]] = True
         return surplus

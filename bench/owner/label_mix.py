@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from bench.owner.published import check_tensors
+from bench.randomness import Stream
 from bench.rows.label_classes import label_classes
-from bench.seeds import generator
 from bench.types import State
 from bench.validation import at_least
 
@@ -51,10 +51,11 @@ class LabelMix:
         check_tensors(state, {"proportions": (c,)}, dtype=torch.float64)
         return cls(state["classes"], state["proportions"])
 
-    def draw(self, count: int, seed: int) -> Tensor:
+    def draw(self, count: int, stream: Stream) -> Tensor:
         """The classes (count,) int64 of fresh rows. Raises ValueError for a count below 1."""
         at_least(1, count=count)
-        drawn = torch.multinomial(self.proportions.cpu(), count, replacement=True, generator=generator(seed))
+        steps = self.proportions.cpu().cumsum(dim=0)
+        drawn = torch.searchsorted(steps, stream.uniform(count) * steps[-1], right=True)
         return drawn.to(self.classes.device)
 
     def labels(self, number: Tensor) -> Tensor | None:

@@ -1,4 +1,4 @@
-"""Noise that a key adds: drawn from a seed of its own for every call, so that a scheme never uses noise twice.
+"""Noise that a key adds: drawn from a secret of its own for every call, so that a scheme never uses noise twice.
 
 A key belongs to one scheme. The same key under another scheme (another scale, another code) draws the same numbers for
 the same rows: an owner who published both releases would publish their difference, in which the noise cancels. Claims
@@ -7,50 +7,34 @@ cover one release.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from bench.seeds import derive, generator
+from bench.randomness import Secret, Stream
 from bench.types import Dataset, Key, Release, State, paired
 
 
-def content_seed(seed: int, purpose: str, samples: Tensor) -> int:
-    """A seed for noise on `samples`: the same rows give the same seed, any other rows or purpose another.
-
-    Noise that depended on the key alone would cancel out in the difference of two releases.
-    """
-    rows = samples.detach().cpu().contiguous()
-    digest = hashlib.sha256(rows.numpy().data)
-    return derive(seed, purpose, str(tuple(rows.shape)), digest.hexdigest())
-
-
-def laplace(shape: torch.Size | tuple[int, ...], source: torch.Generator) -> Tensor:
-    """Independent Laplace numbers of scale 1, float32 on the generator's device.
-
-    The difference of two exponential numbers, which has neither the holes nor the infinities of a logarithm of a
-    uniform one.
-    """
-    up, down = (torch.empty(shape, device=source.device).exponential_(generator=source) for _ in range(2))
-    return up - down
+def laplace(shape: torch.Size | tuple[int, ...], stream: Stream) -> Tensor:
+    """Independent Laplace numbers of scale 1, float32 on the CPU: the difference of two exponential numbers."""
+    return (stream.exponential(*shape) - stream.exponential(*shape)).float()
 
 
 @dataclass(frozen=True, eq=False)
 class NoiseKey(Key):
-    """The key of a method that adds noise to every row: the seed of a noise stream.
+    """The key of a method that adds noise to every row: a secret.
 
-    The key, the kind of call and the rows together choose the stream of a call.
+    The secret, the kind of call and the rows together choose the stream of a call.
 
     Args:
-        blur: Makes released rows of raw rows (n, ...), with noise from the generator.
-        seed: Below 2^63.
+        blur: Makes released rows of raw rows (n, ...), with noise from the stream.
+        secret: Of this key alone.
     """
 
-    blur: Callable[[Tensor, torch.Generator], Tensor]
-    seed: int
+    blur: Callable[[Tensor, Stream], Tensor]
+    secret: Secret
 
     def release(self, private: Dataset) -> Release:
         """Rows with fresh noise each. The same rows get the same noise again, any others new noise."""
@@ -61,8 +45,8 @@ class NoiseKey(Key):
         return self._call(samples, "query")
 
     def state(self) -> State:
-        """The seed, a single int64."""
-        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+        """The secret, uint8 (32,)."""
+        return {"secret": self.secret.tensor()}
 
     def _call(self, samples: Tensor, call: str) -> Tensor:
-        return self.blur(samples, generator(content_seed(self.seed, call, samples), samples.device))
+        return self.blur(samples, self.secret.derive(call).bound_to(samples).stream())

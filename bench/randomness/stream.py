@@ -63,6 +63,12 @@ class Stream:
             keys = self.words(n)
         return torch.from_numpy(np.argsort(keys, kind="stable"))
 
+    def signs(self, *shape: int) -> Tensor:
+        """int8 of that shape: -1 or 1, a bit each."""
+        count = math.prod(shape)
+        bits = np.unpackbits(self.bytes(-(-count // 8)), count=count).view(np.int8)
+        return torch.from_numpy(bits * np.int8(2) - np.int8(1)).view(shape)
+
     def uniform(self, *shape: int) -> Tensor:
         """float64 of that shape, odd multiples of 2^-53 in (0, 1): never 0, never 1, symmetric about 1/2."""
         return self._made(portable.uniform, shape)

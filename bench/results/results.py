@@ -16,7 +16,8 @@ from pathlib import Path, PurePosixPath
 from pydantic import JsonValue, ValidationError
 
 from bench.plugins.slug import slug
-from bench.results import attested, store
+from bench.randomness import Secret
+from bench.results import attested, run_secret, store
 from bench.results.atomic_file import make_folder
 from bench.results.attested import AlteredError
 from bench.results.records import DatasetRecord, NewerRecordError, Record, RecordError, dumps, loads, proved
@@ -26,6 +27,7 @@ from bench.results.store import Store
 
 PLANS = f"{PRIVATE}plans/"
 RECORDS, DATA, PANELS = "cells/*/*/*.json", "data/", "panels/"
+SECRET = f"{PRIVATE}run-secret"
 
 
 class AlteredWarning(UserWarning):
@@ -54,6 +56,19 @@ class Results:
     def store(self) -> Store:
         """Fitted schemes, releases and detectors, by content."""
         return Store(self.root / PRIVATE)
+
+    def keep_secret(self, wanted: Secret | None = None) -> Secret:
+        """The secret of all runs in this folder, made on first use: `wanted`, or a fresh one.
+
+        Raises UsageError where the folder has another than the one that is wanted.
+        """
+        return run_secret.keep(self.root / SECRET, wanted)
+
+    @property
+    def commitment(self) -> str | None:
+        """What records say of the run secret; None where no run was started yet."""
+        found = run_secret.kept(self.root / SECRET)
+        return None if found is None else found.commitment()
 
     def log(self, *names: str) -> Path:
         """The file that takes what a worker prints: of a cell (its folder and a record's name), or of anything else.

@@ -154,9 +154,9 @@ def standing(results: Results, cell: Cell, planned: Planned, data: DatasetRecord
     if data is None:
         return Standing("missing", "its data were never opened", record, planned)
     try:
-        inputs = record_inputs(cell, data, whole)
+        inputs = record_inputs(cell, data, whole, results.commitment)
     except UsageError:  # a metric of an earlier run is no longer installed
-        whole, inputs = planned, record_inputs(cell, data, planned)
+        whole, inputs = planned, record_inputs(cell, data, planned, results.commitment)
     if content_key(held_inputs) == content_key(inputs):
         return Standing(
             "done", record.status if record.status == "ok" else f"not applicable: {record.reason}", record, whole

@@ -107,6 +107,7 @@ class _Scheduler:
         self.numbers = itertools.count()
         for evaluator in {each for planned in self.planned.values() for each in planned}:
             described(evaluator.metrics)  # a metric that no record could describe shows before any work
+        self.commitment = place.results.keep_secret().commitment()  # made before any worker asks for it
 
     def start(self) -> None:
         """Open every choice of data; the rest follows."""
@@ -204,7 +205,7 @@ class _Scheduler:
             return
         if not any(record.cell == cell.folder for record in self.summary.failures):
             keys = max(each.evaluator.keys(PRESETS[cell.choice.preset]) for each in self.planned[cell])
-            drop_releases(cell, data, self.results.store, keys)
+            drop_releases(cell, data, self.results, keys)
 
     def _give_up(self, cell: Cell, data: DatasetRecord | None, missing: Sequence[Planned], outcome: Outcome) -> None:
         """Record the same outcome for all that can no longer run."""
@@ -222,7 +223,7 @@ class _Scheduler:
     def _write(
         self, cell: Cell, data: DatasetRecord | None, planned: Planned, fitted: Fitted | None, outcome: Outcome
     ) -> None:
-        inputs = {} if data is None else record_inputs(cell, data, planned)
+        inputs = {} if data is None else record_inputs(cell, data, planned, self.commitment)
         result = outcome.value if isinstance(outcome.value, Evaluation) else Evaluation()
         metrics = described(planned.metrics)
         if not {*result.scores, *result.not_applicable, *result.broken} <= metrics.keys():

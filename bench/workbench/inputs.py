@@ -28,7 +28,8 @@ from bench.workbench.cell import Cell, Planned
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-PROTOCOL = 1
+PROTOCOL = 2
+COMMITMENT = "run secret commitment"
 ROOMS = Path(__file__).parents[1]
 
 
@@ -70,14 +71,22 @@ def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str,
     }
 
 
-def release_inputs(cell: Cell, data: DatasetRecord, key: int) -> dict[str, JsonValue]:
-    """Everything the sealed release under one key depends on."""
+def release_inputs(cell: Cell, data: DatasetRecord, key: int, commitment: str) -> dict[str, JsonValue]:
+    """Everything the sealed release under one key depends on; of the run secret, its commitment."""
     made = _method_inputs(cell, data, cell.method.plugin)
-    return {**made, "key": key, "release code": modules_hash(ROOMS / "workbench" / "workbench.py")}
+    return {
+        **made,
+        COMMITMENT: commitment,
+        "key": key,
+        "release code": modules_hash(ROOMS / "workbench" / "workbench.py"),
+    }
 
 
-def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned) -> dict[str, JsonValue]:
-    """Everything a record depends on: its own evaluator, method, attack and metrics, and what they compute with."""
+def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned, commitment: str | None) -> dict[str, JsonValue]:
+    """Everything a record depends on: its own evaluator, method, attack and metrics, and what they compute with.
+
+    `commitment` is that of the run secret, None where there is none yet.
+    """
     attacking: dict[str, JsonValue] = {}
     if planned.attack is not None:
         record = plugin_record(planned.attack)
@@ -93,6 +102,7 @@ def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned) -> dict[str
         **reader_inputs(data),
         **shown_inputs(kind=planned.kind, preset=cell.choice.preset, data=data),
         **metrics,
+        COMMITMENT: commitment,
         "preset": preset,
         "evaluator": planned.name,
         "evaluator code": source_hash(registry.load("evaluators", planned.written)),

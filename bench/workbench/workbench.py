@@ -16,7 +16,9 @@ from bench.data.splits import balanced_rows
 from bench.features.space import Space
 from bench.plugins.spec import parameters
 from bench.progress import stage
+from bench.randomness import Secret
 from bench.results.records import DatasetRecord
+from bench.results.results import Results
 from bench.results.store import Artefact, Store
 from bench.seeds import derive
 from bench.types import Dataset, Key, Method, Release, Scheme
@@ -28,10 +30,11 @@ from bench.workbench.place import Place
 T = TypeVar("T")
 
 
-def drop_releases(cell: Cell, data: DatasetRecord, store: Store, keys: int) -> None:
+def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int) -> None:
     """Delete a cell's stored releases under the first `keys` keys; they can be made again from the scheme."""
+    commitment = results.keep_secret().commitment()
     for number in range(keys):
-        store.drop("releases", release_inputs(cell, data, number))
+        results.store.drop("releases", release_inputs(cell, data, number, commitment))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +43,7 @@ class Workbench:
 
     `finding` names the finding whose balanced rows `private` holds; None where it holds the whole private set. `space`
     is that of `Choice.scored_in`; None without one. `natural` holds the labels of the whole private set before a
-    surplus was withheld; None where none was.
+    surplus was withheld; None where none was. `run_secret` is what all that Eve must not know is derived from.
     """
 
     cell: Cell
@@ -52,6 +55,7 @@ class Workbench:
     test: Dataset
     record: DatasetRecord
     store: Store
+    run_secret: Secret
     finding: str | None = None
     space: Space | None = None
     natural: Tensor | None = None
@@ -64,7 +68,8 @@ class Workbench:
         return cls(
             cell=cell, preset=PRESETS[cell.choice.preset], method=cell.method.plugin,
             public=splits.public.to(device), private=splits.private.to(device), control=splits.control.to(device),
-            test=splits.test.to(device), record=record, store=place.results.store, space=space,
+            test=splits.test.to(device), record=record, store=place.results.store,
+            run_secret=place.results.keep_secret(), space=space,
             natural=None if splits.natural is None else splits.natural.to(device),
         )  # fmt: skip
 
@@ -74,8 +79,14 @@ class Workbench:
         return torch.device(self.cell.device)
 
     def seed(self, *names: str | int) -> int:
-        """A seed of this cell by name."""
+        """A seed of this cell by name, for what is public: training, splits, the judge's own draws. Eve may know it."""
         return derive(self.cell.choice.seed, *names)
+
+    def secret(self, *names: str | int) -> Secret:
+        """A secret of this cell by name, for what Eve must not know. Other methods and data have others."""
+        choice = (self.cell.choice.seed, self.record.fingerprint, self.record.public_fingerprint)
+        method = repr((self.method.name, sorted(parameters(self.method).items())))
+        return self.run_secret.derive(*choice, method, self.finding or "", *names)
 
     def scheme(self) -> Scheme:
         """The method fitted on the public data, from the store or fresh."""
@@ -116,10 +127,9 @@ class Workbench:
     def key(self, scheme: Scheme, number: int) -> Key:
         """The data owner's key of that number. Another method, or other parameters, get others.
 
-        Under one seed, two amounts of noise would be multiples of each other, and cancel between their releases.
+        Under one secret, two amounts of noise would be multiples of each other, and cancel between their releases.
         """
-        method = (self.method.name, sorted(parameters(self.method).items()))
-        return scheme.sample_key(self.seed("key", repr(method), number))
+        return scheme.sample_key(self.secret("key", number))
 
     def sealed(self, scheme: Scheme, number: int) -> Sealed:
         """The private rows released under that key, checked, shuffled and stripped of their links."""
@@ -130,7 +140,7 @@ class Workbench:
             key = self.key(scheme, number)
             release = self.untouched(self.method.name, lambda: key.release(self.private))
             check(release, self.private)
-            done = seal(release, self.seed("seal", number))
+            done = seal(release, self.secret("seal", number))
             generator = done.release.generator
             published = {} if generator is None else generator.state()
             tensors = {
@@ -144,7 +154,9 @@ class Workbench:
             return Artefact(present, {"seconds": time.perf_counter() - start})
 
         if self.finding is None:
-            artefact = self.store.ensure("releases", release_inputs(self.cell, self.record, number), make)
+            artefact = self.store.ensure(
+                "releases", release_inputs(self.cell, self.record, number, self.run_secret.commitment()), make
+            )
         else:
             artefact = make()  # used once
         found = {name: tensor.to(self.device) for name, tensor in artefact.tensors.items()}

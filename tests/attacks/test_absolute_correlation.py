@@ -7,6 +7,7 @@ from made.keyless import Keyless
 
 from attacks.absolute_correlation import AbsoluteCorrelation
 from bench.eve.unmixing import _non_negative
+from bench.randomness import Secret
 from bench.types import NotApplicable, Release, View
 from methods.identity import Identity
 from methods.instahide import InstaHide
@@ -25,7 +26,7 @@ def scored(attack, method, private, public=None):
     public = public or images(seed=9)
     scheme = method.fit(public, 0)
     attacker = attack.fit(View(public, scheme, private, public), 0)
-    release = scheme.sample_key(7).release(private)
+    release = scheme.sample_key(Secret.of_seed(7)).release(private)
     order = torch.randperm(len(release), generator=torch.Generator().manual_seed(5))
     links = torch.stack((release.links[:, 0], order.argsort()[release.links[:, 1]]), dim=1)
     return attacker.score(Release(release.samples[order], None, None)), links, attacker

@@ -10,6 +10,7 @@ from made.spots import images
 
 from attacks import contrastive
 from attacks.contrastive import Contrastive
+from bench.randomness import Secret
 from bench.types import NotApplicable, Release, View, paired
 from methods.dauntless import Dauntless
 from methods.dp_simple import DPSimple
@@ -120,7 +121,7 @@ def test_the_same_seed_gives_the_same_scores_and_another_seed_others():
     private = images(16)
     scheme = Dauntless(patch_size=8).fit(private, 0)
     view = View(private, scheme, private, private)
-    sealed = Release(scheme.sample_key(7).release(private).samples, None, None)
+    sealed = Release(scheme.sample_key(Secret.of_seed(7)).release(private).samples, None, None)
     attack = Contrastive(steps=5, batch=8, width=16, depth=1)
     one, same, other = (attack.fit(view, seed).score(sealed) for seed in (1, 1, 2))
     assert torch.equal(one.a, same.a)

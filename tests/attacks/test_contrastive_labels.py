@@ -3,8 +3,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from made.toy_seed import toy_seed
 
 from attacks.contrastive_labels import ContrastiveLabels, balanced_draw
+from bench.randomness import Secret
 from bench.seeds import generator
 from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View, paired
 from methods.dauntless import Dauntless
@@ -16,8 +18,8 @@ class Blank(Scheme, Key):
     def __init__(self, swaps=False, seed=0):
         self.swaps, self.seed = swaps, seed
 
-    def sample_key(self, seed):
-        return Blank(self.swaps, seed)
+    def sample_key(self, secret):
+        return Blank(self.swaps, toy_seed(secret))
 
     def load_key(self, state):
         return self
@@ -36,7 +38,7 @@ class Blank(Scheme, Key):
 class Unlabelled(Blank):
     """Releases rows without labels."""
 
-    def sample_key(self, seed):
+    def sample_key(self, secret):
         return self
 
     def release(self, private):
@@ -103,7 +105,7 @@ def test_images_with_labels_are_still_reidentified_by_their_images():
     samples = samples * contrast.repeat_interleave(4, 2).repeat_interleave(4, 3)
     rows = Dataset("made", samples, private().labels, None, ("no", "yes"), True, True)
     scheme = Dauntless(patch_size=8).fit(rows, 0)
-    assert auc(fit(SMALL, scheme, rows), scheme.sample_key(7), rows) > 0.9
+    assert auc(fit(SMALL, scheme, rows), scheme.sample_key(Secret.of_seed(7)), rows) > 0.9
 
 
 def test_batches_hold_equally_many_of_each_class():

@@ -3,7 +3,7 @@ import torch
 from made.membership_games import Anew, Copies, Forgets, Narrow, found, game, margin
 
 from attacks.gan_leaks import GANLeaks
-from bench.seeds import derive
+from bench.randomness import Secret
 from bench.types import NotApplicable
 
 
@@ -24,7 +24,7 @@ def test_calibration_takes_off_what_the_reference_generators_reach():
     view, sealed, _ = game(Copies())
     bare = GANLeaks(calibrate=False).fit(view, 1).membership(sealed)
     attacker = GANLeaks(references=2).fit(view, 1)
-    own = [Copies(seed=derive(1, "reference", number)).release(attacker.own) for number in range(2)]
+    own = [Copies().sample_key(Secret.of_seed(1, "reference", number)).release(attacker.own) for number in range(2)]
     reached = [-GANLeaks(calibrate=False).fit(view, 1).membership(made) for made in own]
     assert torch.allclose(attacker.membership(sealed), bare + (reached[0] + reached[1]) / 2)
 

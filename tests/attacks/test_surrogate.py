@@ -15,6 +15,7 @@ from bench.pairs.blend import BlendedScores
 from bench.pairs.cosine import CosineScores
 from bench.pairs.mutual import best
 from bench.pairs.table import TableScores
+from bench.randomness import Secret
 from bench.seeds import generator
 from bench.types import Attack, Attacker, Release, View
 from methods.dauntless import Dauntless
@@ -112,7 +113,7 @@ def test_a_perfect_base_is_kept_and_its_notes_are_passed_on():
 def test_the_same_seed_gives_the_same_scores():
     private = images(60)
     view = View(private, Dauntless(patch_size=4).fit(private, 0), private, private)
-    sealed = Release(view.scheme.sample_key(7).release(private).samples, None, None)
+    sealed = Release(view.scheme.sample_key(Secret.of_seed(7)).release(private).samples, None, None)
     attack = Surrogate(base=Lengths(), rounds=2)
     one, two = (attack.fit(view, 1).score(sealed).block(slice(None), slice(None)) for _ in range(2))
     assert torch.equal(one, two)

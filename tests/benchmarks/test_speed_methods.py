@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from bench.nets.patches import cut
+from bench.randomness import Secret
 from bench.types import Dataset, Key, Method
 from methods.dauntless import Dauntless
 from methods.instahide import InstaHide
@@ -40,7 +41,7 @@ def images() -> Dataset:
 
 
 def drawn(name: str, images: Dataset) -> Key:
-    return METHODS[name].fit(images, 0).sample_key(1)
+    return METHODS[name].fit(images, 0).sample_key(Secret.of_seed(1))
 
 
 def factors(name: str, images: Dataset) -> list[tuple[Tensor, Sequence[Tensor]]]:

@@ -10,6 +10,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from bench.plugins import registry
 from bench.plugins.spec import parse
+from bench.randomness import Secret
 from bench.types import Dataset, Method, NotApplicable
 
 N, SIDE = 500, 64
@@ -30,8 +31,8 @@ def test_release(benchmark: BenchmarkFixture, images: Dataset, name: str) -> Non
     method = cast(Method, registry.build("methods", parse(name), "smoke"))
     try:
         scheme = method.fit(images, 0)
-        scheme.sample_key(1).release(images)
+        scheme.sample_key(Secret.of_seed(1)).release(images)
     except NotApplicable as reason:
         pytest.skip(str(reason))
-    released = benchmark(lambda: scheme.sample_key(1).release(images).samples.clone())
+    released = benchmark(lambda: scheme.sample_key(Secret.of_seed(1)).release(images).samples.clone())
     assert len(released) > 0

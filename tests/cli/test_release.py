@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from bench.cli import main
-from bench.cli.commands import release as command
 from bench.plugins import registry
 from bench.plugins.spec import parse
+from bench.randomness import Secret
 from bench.types import Method, Scheme
 from bench.workbench.workbench import Workbench
 
@@ -74,11 +74,14 @@ def test_two_releases_of_the_same_cell_have_other_keys_and_other_rows(tmp_path: 
         assert release(tmp_path, "--method", "dp-simple", out=out) == 0
     a, b = (load_file(tmp_path / out / "release.safetensors")["samples"] for out in ("a", "b"))
     assert sorted_rows(a) != sorted_rows(b)
-    assert load_file(tmp_path / "a-key.safetensors") != load_file(tmp_path / "b-key.safetensors")
+    keys = [load_file(tmp_path / f"{out}-key.safetensors")["secret"] for out in ("a", "b")]
+    assert not torch.equal(keys[0], keys[1])
+    assert keys[0].dtype == torch.uint8
+    assert len(keys[0]) == 32
 
 
 def test_the_same_entropy_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command.secrets, "randbits", lambda bits: 2**bits - 5)
+    monkeypatch.setattr(Secret, "fresh", lambda: Secret(bytes(range(32))))
     for out in ("a", "b"):
         assert release(tmp_path, "--method", "dp-simple", out=out) == 0
     for name in ("release.safetensors", "release.json", "scheme.safetensors"):

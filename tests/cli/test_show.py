@@ -29,7 +29,7 @@ class OneKey(Key):
 class OneScheme(Scheme):
     def __init__(self, kind):
         self.kind = kind
-    def sample_key(self, seed):
+    def sample_key(self, secret):
         return OneKey(self.kind)
     def load_key(self, state):
         return OneKey(self.kind)

@@ -60,7 +60,7 @@ class BadKey(Key):
 class BadScheme(Scheme):
     def __init__(self, how):
         self.how = how
-    def sample_key(self, seed):
+    def sample_key(self, secret):
         return BadKey(self.how, seed)
     def load_key(self, state):
         return BadKey("identity" if self.how == "forgets" else self.how, int(state["seed"]) + (self.how == "forgets"))

@@ -7,6 +7,7 @@ import torch
 
 from bench.conformance.outcome import sample_data
 from bench.contract.seal import ContractError, check, fingerprint, seal
+from bench.randomness import Secret
 from bench.types import Generator, Release, State, paired
 
 
@@ -46,7 +47,7 @@ def test_a_bad_release_is_refused(release: Release, message: str) -> None:
 
 
 def test_sealing_hides_the_order_and_keeps_the_links_right() -> None:
-    sealed = seal(GOOD, 3)
+    sealed = seal(GOOD, Secret.of_seed(3))
     assert sealed.release.links is None
     assert sealed.links is not None
     assert torch.equal(sealed.release.samples[sealed.links[:, 1]], DATA.samples[sealed.links[:, 0]])

@@ -9,6 +9,7 @@ from made.cells import opened
 
 from bench.evaluators.anonymity import Anonymity, _by_people, _later
 from bench.evidence import AnonymityEvidence
+from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
 from bench.workbench.workbench import Workbench
 from methods.k_same import KSameKey, Variant
@@ -40,7 +41,7 @@ def found(bench: Workbench) -> tuple[AnonymityEvidence, dict[str, object]]:
 def test_a_row_whose_only_neighbour_leaves_is_alone_after_the_second_release(tmp_path: Path) -> None:
     bench = two_pairs(workbench("k-same[k=2]", tmp_path))
     evidence, details = found(bench)
-    stay = torch.isin(torch.arange(40), _by_people(bench.private, 0.8, bench.seed("anonymity", "stay"))[0])
+    stay = torch.isin(torch.arange(40), _by_people(bench.private, 0.8, bench.secret("anonymity", "stay"))[0])
     assert int(stay.sum()) == details["rows in both"] == 32
     assert evidence.single.tolist() == [2] * 32
     neighbour = stay.reshape(20, 2).flip(1).flatten()[stay]  # whether the other row of the pair is still there
@@ -97,7 +98,7 @@ def test_methods_with_a_form_for_every_row_have_no_sets(method: str, tmp_path: P
 def test_people_stay_or_leave_whole() -> None:
     people = torch.tensor([4, 4, 4, 9, 9, 1, 2, 2, 3, 3])
     data = Dataset("made", torch.rand(10, 2), None, people, (), False, True)
-    stay, left = _by_people(data, 0.6, 0)
+    stay, left = _by_people(data, 0.6, Secret.of_seed(0))
     assert sorted([*stay.tolist(), *left.tolist()]) == list(range(10))
     assert not set(people[stay].tolist()) & set(people[left].tolist())
     assert len(people[stay].unique()) == 3

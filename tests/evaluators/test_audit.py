@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 import torch
 from made.cells import records_of
+from made.toy_seed import toy_seed
 from scipy.stats import binom
 from torch import Tensor
 
@@ -20,6 +21,7 @@ from bench.contract.mechanism import Mechanism
 from bench.owner.noise_stream import laplace
 from bench.plugins.registry import build
 from bench.plugins.spec import parse
+from bench.randomness import Secret
 from bench.seeds import generator
 from bench.types import Dataset, Key, Method, NotApplicable, PrivacyClaim, Release, Scheme, State, paired
 from metrics.empirical_epsilon import EmpiricalEpsilon
@@ -53,9 +55,9 @@ class Noisy(Scheme):
     pairs: Sequence[tuple[Dataset, Dataset]] = ()
     seeds: list[int] = field(default_factory=list)
 
-    def sample_key(self, seed: int) -> Key:
-        self.seeds.append(seed)
-        return NoisyKey(self, seed)
+    def sample_key(self, secret: Secret) -> Key:
+        self.seeds.append(toy_seed(secret))
+        return NoisyKey(self, toy_seed(secret))
 
     def load_key(self, state: State) -> Key:
         return NoisyKey(self, int(state["seed"]))
@@ -72,7 +74,7 @@ class NoisyKey(Key):
     def release(self, private: Dataset) -> Release:
         codes = self.scheme.locate(private.samples.flatten(1))
         shape = codes.shape if self.scheme.fresh else (1, codes.shape[1])
-        return paired(codes + self.scheme.scale * laplace(shape, generator(self.seed)), private.labels)
+        return paired(codes + self.scheme.scale * laplace(shape, Secret.of_seed(self.seed).stream()), private.labels)
 
     def state(self) -> State:
         return {"seed": torch.tensor(self.seed)}
@@ -112,7 +114,7 @@ def shown(
     scheme: Scheme, epsilon: float, public: Dataset, *, trials: int = 400, seed: int = 0, delta: float = 0.0
 ) -> float:
     stated = claim(epsilon, delta)
-    return EmpiricalEpsilon()(audit(scheme, stated, public, trials=trials, seed=seed)[1]).value
+    return EmpiricalEpsilon()(audit(scheme, stated, public, trials=trials, secret=Secret.of_seed(seed))[1]).value
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -157,7 +159,7 @@ def test_a_norm_over_the_batch_bounds_no_row() -> None:
     # CADP's public code takes the matrix 1-norm of the batch: the largest column sum, for one row its largest number.
     d, epsilon = 8, 1.0
     official = Noisy(of_norm(epsilon / 2, math.inf), 0.5, d, rowwise=False, pairs=opposite(torch.ones(d)))
-    rule, evidence, game = audit(official, claim(epsilon), table(d), trials=400, seed=0)
+    rule, evidence, game = audit(official, claim(epsilon), table(d), trials=400, secret=Secret.of_seed(0))
     assert EmpiricalEpsilon()(evidence).value > 2 * epsilon
     assert game.copies == 1
     assert rule.statistic.name == "likelihood ratio"
@@ -179,7 +181,7 @@ def test_cadp_keeps_its_claim_only_when_corrected(variant: str, trials: int, vio
     scheme = cadp(variant).load(learned)
     stated = scheme.claim()
     assert stated is not None
-    _, evidence, _ = audit(scheme, stated, sample_data("table"), trials=trials, seed=0)
+    _, evidence, _ = audit(scheme, stated, sample_data("table"), trials=trials, secret=Secret.of_seed(0))
     bound = EmpiricalEpsilon()(evidence).value
     assert (bound > stated.epsilon) == violated
     assert stated.derived is not None
@@ -188,7 +190,9 @@ def test_cadp_keeps_its_claim_only_when_corrected(variant: str, trials: int, vio
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_deterministic_method_is_refuted_up_to_the_ceiling(known: bool) -> None:
-    _, evidence, game = audit(Noisy(inside, 0.0, 3, known=known), claim(1.0), table(3), trials=200, seed=0)
+    _, evidence, game = audit(
+        Noisy(inside, 0.0, 3, known=known), claim(1.0), table(3), trials=200, secret=Secret.of_seed(0)
+    )
     score = EmpiricalEpsilon()(evidence)
     assert score.value == score.parts["ceiling"].value > 3
     assert game.copies == 1
@@ -196,7 +200,7 @@ def test_a_deterministic_method_is_refuted_up_to_the_ceiling(known: bool) -> Non
 
 def test_noise_that_copies_share_is_drawn_anew_for_each() -> None:
     scheme = Noisy(inside, 1.0, 2, fresh=False)
-    _, evidence, game = audit(scheme, claim(2.0), table(2), trials=300, seed=0)
+    _, evidence, game = audit(scheme, claim(2.0), table(2), trials=300, secret=Secret.of_seed(0))
     assert game.copies == 1
     assert len(scheme.seeds) == len(set(scheme.seeds))
     assert EmpiricalEpsilon()(evidence).value <= 2.0
@@ -204,7 +208,7 @@ def test_noise_that_copies_share_is_drawn_anew_for_each() -> None:
 
 def test_single_releases_are_limited() -> None:
     scheme = Noisy(inside, 1.0, 1, known=False)
-    _, evidence, _ = audit(scheme, claim(1.0), table(1), trials=10 * ONE_BY_ONE, seed=0)
+    _, evidence, _ = audit(scheme, claim(1.0), table(1), trials=10 * ONE_BY_ONE, secret=Secret.of_seed(0))
     assert evidence.trials == ONE_BY_ONE // 2
 
 
@@ -218,10 +222,10 @@ def test_what_is_learned_from_noise_shows_nothing() -> None:
 
 def test_the_test_is_chosen_before_the_releases_that_it_is_counted_on() -> None:
     scheme, public = Noisy(inside, 0.5, 2), table(2)
-    rule, _, game = audit(scheme, claim(1.0), public, trials=400, seed=3)
+    rule, _, game = audit(scheme, claim(1.0), public, trials=400, secret=Secret.of_seed(3))
     alone = Noisy(inside, 0.5, 2)
     pairs = input_pairs(alone.mechanism(), claim(1.0), public)
-    chosen = choose(Game(alone, 3, game.copies), alone.mechanism(), pairs, trials=200, delta=0.0)
+    chosen = choose(Game(alone, Secret.of_seed(3), game.copies), alone.mechanism(), pairs, trials=200, delta=0.0)
     assert (chosen.threshold, chosen.sign, chosen.statistic.name, chosen.pair.name) == (
         rule.threshold, rule.sign, rule.statistic.name, rule.pair.name
     )  # fmt: skip
@@ -242,8 +246,8 @@ class Leaky(Scheme):
 
     chance: float
 
-    def sample_key(self, seed: int) -> Key:
-        return LeakyKey(self.chance, seed)
+    def sample_key(self, secret: Secret) -> Key:
+        return LeakyKey(self.chance, toy_seed(secret))
 
     def load_key(self, state: State) -> Key:
         return LeakyKey(self.chance, int(state["seed"]))
@@ -267,7 +271,9 @@ def test_an_infinite_claim_is_audited_too() -> None:
 
 
 def test_the_same_seed_gives_the_same_audit() -> None:
-    first, again = (audit(Noisy(inside, 1.0, 2), claim(1.0), table(2), trials=200, seed=5)[1] for _ in range(2))
+    first, again = (
+        audit(Noisy(inside, 1.0, 2), claim(1.0), table(2), trials=200, secret=Secret.of_seed(5))[1] for _ in range(2)
+    )
     assert (first.hits, first.false_alarms) == (again.hits, again.false_alarms)
 
 
@@ -309,11 +315,11 @@ def test_rows_that_are_dropped_cannot_be_audited() -> None:
             return Release(private.samples.repeat(2, 1), None, None)
 
     class Doubling(Leaky):
-        def sample_key(self, seed: int) -> Key:
-            return Twice(0.0, seed)
+        def sample_key(self, secret: Secret) -> Key:
+            return Twice(0.0, toy_seed(secret))
 
     with pytest.raises(NotApplicable, match="a released row for every raw one"):
-        audit(Doubling(0.0), claim(1.0), table(1), trials=100, seed=0)
+        audit(Doubling(0.0), claim(1.0), table(1), trials=100, secret=Secret.of_seed(0))
 
 
 PLUGIN = '''
@@ -321,7 +327,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bench.owner.noise_stream import laplace
-from bench.seeds import generator
+from bench.randomness import Secret
 from bench.types import Key, Method, PrivacyClaim, Scheme, paired
 
 @dataclass(frozen=True)
@@ -338,8 +344,8 @@ class Claims(Method):
 @dataclass(frozen=True)
 class ClaimsScheme(Scheme):
     epsilon: float
-    def sample_key(self, seed):
-        return ClaimsKey(seed)
+    def sample_key(self, secret):
+        return ClaimsKey(secret)
     def load_key(self, state):
         return ClaimsKey(0)
     def claim(self):
@@ -347,9 +353,9 @@ class ClaimsScheme(Scheme):
 
 @dataclass(frozen=True)
 class ClaimsKey(Key):
-    seed: int
+    secret: Secret
     def release(self, private):
-        noise = laplace(private.samples.shape, generator(self.seed))
+        noise = laplace(private.samples.shape, self.secret.stream())
         return paired(private.samples + 0.1 * noise, private.labels)
     def state(self):
         return {}

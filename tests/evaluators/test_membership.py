@@ -20,6 +20,7 @@ from bench.contract.seal import ContractError
 from bench.data.splits import balance
 from bench.evaluators.membership import Membership, mixed, withheld_alike
 from bench.evidence import MembershipEvidence
+from bench.randomness import Secret
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Release, View
 from bench.workbench.workbench import Workbench
 from methods.constant import Constant
@@ -141,7 +142,7 @@ def test_labels_of_others_are_withheld_as_often_as_the_owners(share: float) -> N
     for seed in range(20):
         natural, others = (labels_of(n, (share, 0.5), 100 * n + seed) for n in (90, 30))
         shown = balance(natural, seed, exclusive=False)
-        found = withheld_alike(natural, shown, others, seed=seed)
+        found = withheld_alike(natural, shown, others, secret=Secret.of_seed(seed))
         for value in (0, 1):
             kept = (shown == value).sum(dim=0) / (natural == value).sum(dim=0)
             expected = kept * (others == value).sum(dim=0)
@@ -150,7 +151,7 @@ def test_labels_of_others_are_withheld_as_often_as_the_owners(share: float) -> N
 
 def test_labels_that_are_shown_are_the_true_ones() -> None:
     natural, others = labels_of(90, (0.2, 0.6), 0), labels_of(30, (0.2, 0.6), 1)
-    shown = withheld_alike(natural, balance(natural, 2, exclusive=False), others, seed=2)
+    shown = withheld_alike(natural, balance(natural, 2, exclusive=False), others, secret=Secret.of_seed(2))
     known = ~shown.isnan()
     assert 0 < int(known.sum()) < known.numel()
     assert torch.equal(shown[known], others[known])
@@ -160,7 +161,7 @@ def test_labels_that_are_shown_are_the_true_ones() -> None:
 def test_no_label_is_withheld_where_the_owner_withheld_none() -> None:
     parts = [Dataset("made", torch.rand(n, 2), labels_of(n, (share,), n), None, ("a",), False, True)
              for n, share in ((90, 0.7), (30, 0.9))]  # fmt: skip
-    labels = cast(Tensor, mixed(parts[0], parts[1], 3)[0].labels)
+    labels = cast(Tensor, mixed(parts[0], parts[1], Secret.of_seed(3))[0].labels)
     assert not bool(labels.isnan().any())
     assert int(labels.sum()) == sum(int(cast(Tensor, part.labels).sum()) for part in parts)
 
@@ -177,7 +178,7 @@ def test_what_is_withheld_does_not_tell_members(share: float, balanced: bool) ->
         shown = balance(natural, seed, exclusive=False) if balanced else natural
         parts = [Dataset("made", truth, labels, None, ("a", "b"), False, True)
                  for truth, labels in ((natural, shown), (others, others))]  # fmt: skip
-        candidates, members = mixed(parts[0], parts[1], seed, natural=natural if balanced else None)
+        candidates, members = mixed(parts[0], parts[1], Secret.of_seed(seed), natural=natural if balanced else None)
         hidden = cast(Tensor, candidates.labels).isnan()
         scores = {"how many": hidden.sum(dim=1), "of which": (hidden * (2 * candidates.samples - 1)).sum(dim=1)}
         for name, score in scores.items():

@@ -20,6 +20,7 @@ from bench.evaluators.reidentification import Reidentification
 from bench.evidence import PairEvidence
 from bench.pairs.cosine import CosineScores
 from bench.pairs.sweep import engine
+from bench.randomness import Secret
 from bench.runs.judge import judge
 from bench.statistics.chance import RARE
 from bench.types import (
@@ -68,7 +69,7 @@ class Conditional(Identity):
 
 
 class MixesScheme(Scheme):
-    def sample_key(self, seed: int) -> Key:
+    def sample_key(self, secret: Secret) -> Key:
         return MixesKey()
 
     def load_key(self, state: State) -> Key:
@@ -139,7 +140,7 @@ class KeepsOne(Identity):
 
 
 class KeepsOneScheme(MixesScheme):
-    def sample_key(self, seed: int) -> Key:
+    def sample_key(self, secret: Secret) -> Key:
         return KeepsOneKey()
 
 
@@ -178,7 +179,7 @@ class Pools(KeepsOne):
 
 
 class PoolsScheme(MixesScheme):
-    def sample_key(self, seed: int) -> Key:
+    def sample_key(self, secret: Secret) -> Key:
         return PoolsKey()
 
 

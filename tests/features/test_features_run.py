@@ -165,7 +165,7 @@ def test_scored_in_leaves_images_to_methods_and_reads_releases_through_the_space
         bench.vectors(torch.zeros(2, 1, 4, 4))
     sets = Planned("sets", None, ("nearest-neighbour-distance",))
     assert fit_inputs(bench.cell, bench.record) == fit_inputs(plain.cell, plain.record)
-    assert record_inputs(bench.cell, bench.record, sets) != record_inputs(plain.cell, plain.record, sets)
+    assert record_inputs(bench.cell, bench.record, sets, "c") != record_inputs(plain.cell, plain.record, sets, "c")
 
 
 @pytest.mark.parametrize("option", ["features", "scored_in"])

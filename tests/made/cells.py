@@ -10,6 +10,7 @@ from torch import Tensor
 from bench.contract.preset import PRESETS
 from bench.plugins.chosen import choose
 from bench.plugins.option import Value
+from bench.randomness import Secret
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.results.store import Store
@@ -54,7 +55,7 @@ def laid_out(
     return Workbench(
         cell=cell(preset=preset), preset=PRESETS[preset], method=method, record=record,
         public=parts["public"], private=private, control=parts["control"], test=parts["test"],
-        store=Store(folder / "store"), natural=natural,
+        store=Store(folder / "store"), run_secret=Secret.of_seed(0, "tests"), natural=natural,
     )  # fmt: skip
 
 

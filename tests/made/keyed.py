@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from bench.randomness import Secret
 from bench.types import Dataset, Key, Method, Scheme, State
 
 
@@ -14,7 +15,7 @@ class KeyedScheme(Scheme):
 
     key: type[Key]
 
-    def sample_key(self, seed: int) -> Key:
+    def sample_key(self, secret: Secret) -> Key:
         return self.key()
 
     def load_key(self, state: State) -> Key:

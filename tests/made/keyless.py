@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bench.randomness import Secret
 from bench.types import Dataset, Key, Release, Scheme, State
 
 
 class Keyless(Scheme, Key):
     """Holds no secret; a test adds `release`."""
 
-    def sample_key(self, seed: int) -> Key:
+    def sample_key(self, secret: Secret) -> Key:
         return self
 
     def load_key(self, state: State) -> Key:

@@ -13,10 +13,12 @@ import torch
 from torch import Tensor
 
 from bench.evaluators.membership import mixed
+from bench.randomness import Secret
 from bench.seeds import generator
 from bench.statistics.roc import auc
 from bench.types import Attack, Dataset, Generator, Key, Release, Scheme, State, View
 from made.keyless import Keyless
+from made.toy_seed import toy_seed
 
 N = 120
 
@@ -51,8 +53,8 @@ class Copies(Scheme, Key):
     published: bool = False
     seed: int = 0
 
-    def sample_key(self, seed: int) -> Key:
-        return replace(self, seed=seed)
+    def sample_key(self, secret: Secret) -> Key:
+        return replace(self, seed=toy_seed(secret))
 
     def load_key(self, state: State) -> Key:
         return self
@@ -100,8 +102,12 @@ class Narrow(Keyless):
 def game(scheme: Scheme, columns: int = 6) -> tuple[View, Release, Tensor]:
     """Eve's view, a release of the members under a key she has not seen, and who is a member (2 N,) bool."""
     private, others, control = (rows(seed, columns=columns) for seed in (1, 2, 3))
-    candidates, members = mixed(private, others, 4)
-    return View(rows(5, columns=columns), scheme, candidates, control), scheme.sample_key(11).release(private), members
+    candidates, members = mixed(private, others, Secret.of_seed(4))
+    return (
+        View(rows(5, columns=columns), scheme, candidates, control),
+        scheme.sample_key(Secret.of_seed(11)).release(private),
+        members,
+    )
 
 
 def found(attack: Attack, scheme: Scheme, columns: int = 6) -> float:

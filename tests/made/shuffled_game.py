@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from bench.randomness import Secret
 from bench.types import Attack, Attacker, Dataset, Method, PairScores, Release, Scheme, View
 
 
@@ -48,7 +49,7 @@ class Game:
 def shuffled(scheme: Scheme, private: Dataset, key: int = 7) -> tuple[Release, Tensor]:
     """A release without links or labels under a key never seen, in a random order, and the raw row behind each row."""
     order = torch.randperm(len(private), generator=torch.Generator().manual_seed(5))
-    return Release(scheme.sample_key(key).release(private).samples[order], None, None), order
+    return Release(scheme.sample_key(Secret.of_seed(key)).release(private).samples[order], None, None), order
 
 
 def play(attack: Attack, of: Method | Scheme, private: Dataset, *, public: Dataset | None = None) -> Game:

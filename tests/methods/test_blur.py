@@ -4,12 +4,13 @@ import pytest
 import torch
 from made.datasets import uniform
 
+from bench.randomness import Secret
 from bench.types import NotApplicable
 from methods.blur import Blur
 
 
 def key(data, **choices):
-    return Blur(**choices).fit(data, 0).sample_key(1)
+    return Blur(**choices).fit(data, 0).sample_key(Secret.of_seed(1))
 
 
 def test_a_point_becomes_a_gaussian_of_the_stated_deviation():

@@ -6,6 +6,7 @@ import torch
 from scipy.stats import laplace
 
 from bench.conformance.outcome import sample_data
+from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
 from bench.workbench.inputs import to_fit
 from methods.cadp import CADP
@@ -113,7 +114,9 @@ def test_every_row_is_brought_to_the_norm_by_itself(state, variant):
 def test_what_is_added_to_the_latents_is_laplace_noise_of_the_stated_scale(state, variant):
     scheme, data = loaded(state, variant=variant, epsilon=2.0), images(1200, seed=3)
     mechanism = scheme.mechanism()
-    noise = mechanism.noise(mechanism.locate(data), mechanism.observe(scheme.sample_key(1).release(data))).flatten()
+    noise = mechanism.noise(
+        mechanism.locate(data), mechanism.observe(scheme.sample_key(Secret.of_seed(1)).release(data))
+    ).flatten()
     # Dvoretzky-Kiefer-Wolfowitz: P(distance > t) <= 2 exp(-2 n t^2); t for one in 10^9.
     threshold = math.sqrt(math.log(2e9) / (2 * len(noise)))
     steps = torch.arange(1, len(noise) + 1) / len(noise)
@@ -125,12 +128,17 @@ def test_what_is_added_to_the_latents_is_laplace_noise_of_the_stated_scale(state
 
 def test_noise_belongs_to_the_key_the_rows_and_their_labels(state):
     scheme, data = loaded(state), images(4)
-    mechanism, key = scheme.mechanism(), scheme.sample_key(1)
+    mechanism, key = scheme.mechanism(), scheme.sample_key(Secret.of_seed(1))
     relabelled = replace(data, labels=1 - data.labels)
     changed = replace(data, samples=data.samples.flip(0))
     added = [
         mechanism.noise(mechanism.locate(rows), mechanism.observe(owner.release(rows)))
-        for owner, rows in ((key, data), (scheme.sample_key(2), data), (key, relabelled), (key, changed))
+        for owner, rows in (
+            (key, data),
+            (scheme.sample_key(Secret.of_seed(2)), data),
+            (key, relabelled),
+            (key, changed),
+        )
     ]
     drawn = torch.cat(added)
     assert (torch.cdist(drawn, drawn, p=1) + 64 * torch.eye(len(drawn)) > 32).all()
@@ -153,7 +161,7 @@ def test_labels_find_their_findings_by_name(state):
 def test_released_labels_are_read_under_the_public_findings(state):
     scheme, data = loaded(state), images(6)
     only = replace(data, labels=data.labels[:, 1:], findings=("second",))
-    release, mechanism = scheme.sample_key(1).release(only), scheme.mechanism()
+    release, mechanism = scheme.sample_key(Secret.of_seed(1)).release(only), scheme.mechanism()
     with pytest.raises(NotApplicable, match=r"expected 2 columns \(first, second\), the release has 1"):
         mechanism.observe(release)
     named = torch.cat((torch.full_like(only.labels, torch.nan), only.labels), dim=1)
@@ -163,7 +171,7 @@ def test_released_labels_are_read_under_the_public_findings(state):
 
 def test_labels_say_nothing_to_a_flow_without_public_ones():
     scheme, data = CADP(**SMALL).fit(images(labels=False), 0), images(6)
-    mechanism, release = scheme.mechanism(), scheme.sample_key(1).release(data)
+    mechanism, release = scheme.mechanism(), scheme.sample_key(Secret.of_seed(1)).release(data)
     assert release.labels is not None
     assert torch.equal(mechanism.observe(release), mechanism.observe(replace(release, labels=None)))
 
@@ -183,13 +191,13 @@ def test_classes_are_one_hot():
 
 def test_rows_without_labels_are_released_without():
     data = images(labels=False)
-    release = CADP(**SMALL).fit(data, 0).sample_key(1).release(data)
+    release = CADP(**SMALL).fit(data, 0).sample_key(Secret.of_seed(1)).release(data)
     assert release.labels is None
     assert bool(release.samples.isfinite().all())
 
 
 def test_labels_and_queries_stay_as_they_are(state):
-    key, data = loaded(state).sample_key(1), images(5)
+    key, data = loaded(state).sample_key(Secret.of_seed(1)), images(5)
     assert torch.equal(key.release(data).labels, data.labels)
     assert torch.equal(key.query(data.samples, data.labels), data.samples)
 
@@ -197,7 +205,7 @@ def test_labels_and_queries_stay_as_they_are(state):
 def test_a_column_as_condition_is_released_as_it_is_and_said_so():
     data = table()
     scheme = CADP(**SMALL, condition="1").fit(data, 0)
-    released = scheme.sample_key(1).release(data).samples
+    released = scheme.sample_key(Secret.of_seed(1)).release(data).samples
     assert torch.equal(released[:, 1], data.samples[:, 1])
     assert not (released[:, [0, 2, 3]] == data.samples[:, [0, 2, 3]]).any()
     assert scheme.claim().unit == "record"
@@ -207,7 +215,9 @@ def test_a_column_as_condition_is_released_as_it_is_and_said_so():
     other = replace(data, samples=data.samples.clone())
     other.samples[:, 1] = 3 - other.samples[:, 1]
     assert not torch.equal(mechanism.locate(other), mechanism.locate(data))  # the flow reads it
-    noise = mechanism.noise(mechanism.locate(data), mechanism.observe(scheme.sample_key(1).release(data)))
+    noise = mechanism.noise(
+        mechanism.locate(data), mechanism.observe(scheme.sample_key(Secret.of_seed(1)).release(data))
+    )
     assert float(noise.abs().mean()) == pytest.approx(1.0, abs=0.45)  # 180 sizes of mean 1, deviation 1: 6 sd
 
 
@@ -231,7 +241,10 @@ def test_one_trained_flow_serves_every_epsilon_and_variant(state):
         method = CADP(**SMALL, **choices)
         assert to_fit(method) == CADP(**SMALL)
         fitted, shared = method.fit(images(seed=1), 0), method.load(CADP(**SMALL).fit(images(seed=1), 0).state())
-        assert torch.equal(fitted.sample_key(1).release(data).samples, shared.sample_key(1).release(data).samples)
+        assert torch.equal(
+            fitted.sample_key(Secret.of_seed(1)).release(data).samples,
+            shared.sample_key(Secret.of_seed(1)).release(data).samples,
+        )
         assert fitted.claim() == shared.claim()
         assert fitted.notes() == shared.notes()
 
@@ -246,7 +259,12 @@ def test_notes_say_what_the_flow_was_trained_on(state):
 def test_any_image_that_the_levels_divide_will_do():
     data = sample_data(rows=12)
     colour = replace(data, samples=data.samples[..., :12].expand(-1, 3, -1, -1).clone())
-    released = CADP(**SMALL, coupling="gin", downsampling="i-revnet").fit(colour, 0).sample_key(1).release(colour)
+    released = (
+        CADP(**SMALL, coupling="gin", downsampling="i-revnet")
+        .fit(colour, 0)
+        .sample_key(Secret.of_seed(1))
+        .release(colour)
+    )
     assert released.samples.shape == (12, 3, 64, 12)
     with pytest.raises(NotApplicable, match="set levels to at most that"):
         CADP(**SMALL, levels=3).fit(colour, 0)

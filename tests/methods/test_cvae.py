@@ -7,6 +7,7 @@ from made.datasets import unlabelled
 from safetensors.torch import load_file, save_file
 
 from bench.conformance import conform
+from bench.randomness import Secret
 from bench.seeds import generator
 from bench.types import Dataset, NotApplicable
 from methods.cvae import CVAE, OverfittedCVAE
@@ -33,7 +34,7 @@ def vectors(labels, seed=0, d=5):
 
 
 def release(method, data, seed=1):
-    return method.fit(data, 0).sample_key(seed).release(data)
+    return method.fit(data, 0).sample_key(Secret.of_seed(seed)).release(data)
 
 
 def within(release):
@@ -145,7 +146,7 @@ def test_held_out_people_are_others_and_every_class_is_learned():
     number = data.labels[:, 0].long()
     scheme, seen = CVAE(held_out=0.5).fit(data, 0), set()
     for seed in range(20):
-        learned, held = scheme.sample_key(seed).parts(data, number)
+        learned, held = scheme.sample_key(Secret.of_seed(seed)).parts(data, number)
         assert sorted([*learned.tolist(), *held.tolist()]) == list(range(62))
         assert not set(data.subjects[learned].tolist()) & set(data.subjects[held].tolist())
         assert number[learned].sum() > 0
@@ -153,7 +154,7 @@ def test_held_out_people_are_others_and_every_class_is_learned():
     assert seen > set(range(60))
     # Two rows of two classes: nobody can be spared, and the learned rows themselves are judged by.
     pair = vectors([[0.0], [1.0]])
-    learned, held = scheme.sample_key(0).parts(pair, torch.tensor([0, 1]))
+    learned, held = scheme.sample_key(Secret.of_seed(0)).parts(pair, torch.tensor([0, 1]))
     assert sorted(learned.tolist()) == [0, 1]
     assert torch.equal(learned, held)
 
@@ -172,7 +173,7 @@ def test_an_over_fitted_cvae_is_caught_and_a_cvae_of_many_rows_is_not():
 def test_a_published_decoder_survives_a_file(tmp_path, method):
     data = vectors([[0.0, math.nan]] * 30 + [[1.0, 0.0]] * 10)
     scheme = method.fit(data, 0)
-    published = scheme.sample_key(1).release(data).generator
+    published = scheme.sample_key(Secret.of_seed(1)).release(data).generator
     save_file({name: tensor.contiguous() for name, tensor in published.state().items()}, tmp_path / "decoder")
     loaded = scheme.load_generator(load_file(tmp_path / "decoder"))
     one, other, third = published.sample(50, 3), loaded.sample(50, 3), loaded.sample(50, 4)
@@ -192,7 +193,7 @@ def test_a_decoder_draws_classes_by_their_proportions():
 def published_state():
     data = vectors([[0.0]] * 15 + [[1.0]] * 5)
     scheme = CVAE(publish="decoder", **QUICK).fit(data, 0)
-    return scheme, dict(scheme.sample_key(1).release(data).generator.state())
+    return scheme, dict(scheme.sample_key(Secret.of_seed(1)).release(data).generator.state())
 
 
 @pytest.mark.parametrize(
@@ -223,7 +224,7 @@ def test_a_state_of_no_decoder_is_refused(name, change, message):
 
 def test_rows_that_cannot_be_learned_are_refused():
     data = vectors([[0.0], [1.0]] * 10)
-    key = CVAE(**QUICK).fit(data, 0).sample_key(1)
+    key = CVAE(**QUICK).fit(data, 0).sample_key(Secret.of_seed(1))
     broken = data.samples.clone()
     broken[3, 1], broken[3, 2], broken[8, 0] = torch.nan, torch.inf, -torch.inf
     with pytest.raises(ValueError, match="features must be finite: 2 of 20 rows of made are not"):

@@ -6,6 +6,7 @@ from made.datasets import unlabelled
 from made.laplace_distance import laplace_distance
 
 from bench.nets.flow import decoded, encoded
+from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
 from methods.dp_glow import DPGlow
 
@@ -34,7 +35,7 @@ def scheme(fitted, **choices):
 def codes(scheme, data, seed=1):
     """Latents (n, d) of the raw images, clipped, and those of the release."""
     mechanism = scheme.mechanism()
-    return mechanism.locate(data), mechanism.observe(scheme.sample_key(seed).release(data))
+    return mechanism.locate(data), mechanism.observe(scheme.sample_key(Secret.of_seed(seed)).release(data))
 
 
 @pytest.mark.parametrize("variant", ["paper", "corrected"])
@@ -109,7 +110,7 @@ def test_an_image_that_lies_outside_the_training_range_is_clipped_into_it(fitted
 @pytest.mark.parametrize("call", ["release", "query"])
 def test_what_leaves_is_clipped_again(fitted, call):
     made, private = scheme(fitted, epsilon_per_pixel=1.0), images(seed=5)
-    key, (low, high) = made.sample_key(1), made.mechanism().fence
+    key, (low, high) = made.sample_key(Secret.of_seed(1)), made.mechanism().fence
     sent = key.release(private).samples if call == "release" else key.query(private.samples)
     latent = encoded(fitted.noise.flow, sent)  # as it left, before anybody who observes it clips
     assert bool(((latent > low - 0.01 * (high - low)) & (latent < high + 0.01 * (high - low))).all())
@@ -132,10 +133,10 @@ def test_what_is_observed_stays_within_the_fence_and_tells_where_the_clip_stoppe
 
 def test_without_noise_a_release_is_the_decoded_clip_or_the_image_itself(fitted):
     private = images(seed=5)
-    whole = scheme(fitted, variant="no-clip").sample_key(1).release(private).samples
+    whole = scheme(fitted, variant="no-clip").sample_key(Secret.of_seed(1)).release(private).samples
     assert torch.allclose(whole, private.samples, atol=1e-4)
     clipped = scheme(fitted, variant="clip-only")
-    released = clipped.sample_key(1).release(private).samples
+    released = clipped.sample_key(Secret.of_seed(1)).release(private).samples
     low, high = clipped.noise.fence
     expected = decoded(fitted.noise.flow, encoded(fitted.noise.flow, private.samples).double().clamp(low, high).float())
     assert torch.equal(released, expected)
@@ -150,10 +151,15 @@ def test_every_row_call_key_and_data_set_has_noise_of_its_own(fitted):
     made = scheme(fitted, epsilon_per_pixel=50.0)
     one = images(n=1)
     flat = unlabelled(one.samples.expand(3, -1, -1, -1).clone())
-    key = made.sample_key(1)
+    key = made.sample_key(Secret.of_seed(1))
     changed = unlabelled(torch.cat((flat.samples, one.samples)))
-    outs = (key.release(flat).samples, key.query(flat.samples), made.sample_key(2).release(flat).samples,
-            key.release(changed).samples)  # fmt: skip
+    other = made.sample_key(Secret.of_seed(2))
+    outs = (
+        key.release(flat).samples,
+        key.query(flat.samples),
+        other.release(flat).samples,
+        key.release(changed).samples,
+    )
     drawn = torch.cat(outs).flatten(1)
     for row in range(len(drawn)):
         for other in range(row):
@@ -166,7 +172,7 @@ def test_an_element_that_never_varies_is_fixed_and_costs_nothing(fitted):
     state["high"] = state["high"].clone()
     state["high"][:64] = state["low"][:64]
     made = DPGlow(**SMALL, epsilon=500.0).load(state)
-    released = made.sample_key(1).release(images(seed=5)).samples
+    released = made.sample_key(Secret.of_seed(1)).release(images(seed=5)).samples
     assert released.isfinite().all()
     assert torch.allclose(encoded(made.noise.flow, released)[:, :64], state["low"][:64].expand(60, -1), atol=1e-3)
     assert made.claim().derived == pytest.approx(0.4 * 500 * 192 / 256)
@@ -181,7 +187,7 @@ def test_one_trained_flow_serves_every_noise_and_survives_its_state(fitted):
     for name, tensor in fitted.state().items():
         assert torch.equal(tensor, other.state()[name]), name
     again, private = scheme(fitted), images(seed=5)
-    key = fitted.sample_key(3)
+    key = fitted.sample_key(Secret.of_seed(3))
     assert torch.equal(again.load_key(dict(key.state())).release(private).samples, key.release(private).samples)
     assert again.notes() == fitted.notes()
     assert fitted.notes()["held-out images"] == 6
@@ -203,7 +209,7 @@ def test_colour_images_count_every_channel():
     made = DPGlow(**SMALL, epsilon_per_pixel=10.0, variant="corrected").fit(public, 0)
     assert made.claim().epsilon == 10.0 * 3 * 64
     assert made.claim().derived == pytest.approx(10.0 * 3 * 64)
-    assert made.sample_key(1).release(public).samples.shape == public.samples.shape
+    assert made.sample_key(Secret.of_seed(1)).release(public).samples.shape == public.samples.shape
 
 
 def test_tables_and_sides_that_cannot_be_halved_are_not_applicable():
@@ -220,7 +226,7 @@ def test_tables_and_sides_that_cannot_be_halved_are_not_applicable():
 
 def test_images_of_another_shape_are_refused(fitted):
     with pytest.raises(ValueError, match=r"shape \(1, 16, 16\), got \(1, 8, 8\)"):
-        fitted.sample_key(0).query(torch.rand(2, 1, 8, 8))
+        fitted.sample_key(Secret.of_seed(0)).query(torch.rand(2, 1, 8, 8))
 
 
 @pytest.mark.parametrize(

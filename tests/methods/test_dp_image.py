@@ -7,6 +7,7 @@ from made.datasets import unlabelled
 from scipy.stats import kstest
 
 from bench.nets.autoencoder import decoded
+from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable, Release
 from methods.dp_image import DPImage
 
@@ -30,11 +31,11 @@ def loaded(**choices):
 
 def test_a_release_is_the_decoded_noisy_code():
     private, scheme = images(200, seed=1), loaded(scale=2.0)
-    key, mechanism = scheme.sample_key(1), scheme.mechanism()
+    key, mechanism = scheme.sample_key(Secret.of_seed(1)), scheme.mechanism()
     clean, noisy = decoded(scheme.noise.network, scheme.noise.encode(private.samples)), key.release(private).samples
     assert noisy.shape == private.samples.shape
     assert not torch.allclose(noisy, clean, atol=1e-2)
-    quiet = loaded(scale=1e-6).sample_key(1).release(private).samples
+    quiet = loaded(scale=1e-6).sample_key(Secret.of_seed(1)).release(private).samples
     assert torch.allclose(quiet, clean, atol=1e-4)
     assert torch.equal(mechanism.locate(private), scheme.noise.encode(private.samples))
 
@@ -46,7 +47,7 @@ def test_what_is_added_to_the_code_is_laplace_noise_of_the_stated_scale(call, mo
     monkeypatch.setattr(
         scheme.noise.network, "decode", lambda part: codes.append(part) or torch.zeros(len(part), 1, 12, 9)
     )
-    key = scheme.sample_key(1)
+    key = scheme.sample_key(Secret.of_seed(1))
     key.release(private) if call == "release" else key.query(private.samples)
     noise = ((torch.cat(codes).double() - scheme.noise.encode(private.samples)) / 3.0).flatten().numpy()
     assert kstest(noise, "laplace").pvalue > 1e-9
@@ -56,8 +57,12 @@ def test_what_is_added_to_the_code_is_laplace_noise_of_the_stated_scale(call, mo
 def test_every_row_call_and_key_has_noise_of_its_own():
     flat = unlabelled(torch.full((4, 1, 12, 9), 0.5))
     scheme = loaded()
-    key = scheme.sample_key(1)
-    outs = (key.release(flat).samples, key.query(flat.samples), scheme.sample_key(2).release(flat).samples)
+    key = scheme.sample_key(Secret.of_seed(1))
+    outs = (
+        key.release(flat).samples,
+        key.query(flat.samples),
+        scheme.sample_key(Secret.of_seed(2)).release(flat).samples,
+    )
     assert len(torch.unique(torch.cat(outs).flatten(1), dim=0)) == 12
     assert torch.equal(key.release(flat).samples, outs[0])
 
@@ -91,7 +96,10 @@ def test_epsilon_sets_the_scale():
 def test_one_training_serves_every_scale_clip_and_epsilon(choices):
     private = images(seed=1)
     fitted, again = DPImage(**TINY, **choices).fit(images(), 0), loaded(**choices)
-    assert torch.equal(fitted.sample_key(1).release(private).samples, again.sample_key(1).release(private).samples)
+    assert torch.equal(
+        fitted.sample_key(Secret.of_seed(1)).release(private).samples,
+        again.sample_key(Secret.of_seed(1)).release(private).samples,
+    )
     assert fitted.claim() == again.claim()
     assert fitted.notes() == again.notes()
 
@@ -128,14 +136,16 @@ def test_the_mechanism_says_that_it_reads_the_code_only_nearly():
 
 
 def test_the_same_seed_gives_the_same_bits():
-    one, same, other = (DPImage(**TINY).fit(images(), seed).sample_key(1).release(images()) for seed in (0, 0, 1))
+    one, same, other = (
+        DPImage(**TINY).fit(images(), seed).sample_key(Secret.of_seed(1)).release(images()) for seed in (0, 0, 1)
+    )
     assert torch.equal(one.samples, same.samples)
     assert not torch.equal(one.samples, other.samples)
 
 
 def test_a_key_survives_its_state_and_inputs_stay_untouched():
     private, scheme = images(seed=1), loaded()
-    before, key = private.samples.clone(), scheme.sample_key(1)
+    before, key = private.samples.clone(), scheme.sample_key(Secret.of_seed(1))
     again = scheme.load_key(dict(key.state()))
     assert torch.equal(key.release(private).samples, again.release(private).samples)
     assert torch.equal(private.samples, before)
@@ -152,7 +162,7 @@ def test_tables_and_too_few_images_are_not_applicable():
 
 def test_images_of_another_shape_are_refused():
     with pytest.raises(ValueError, match=r"shape \(1, 12, 9\), got \(1, 12, 12\)"):
-        loaded().sample_key(1).query(torch.rand(2, 1, 12, 12))
+        loaded().sample_key(Secret.of_seed(1)).query(torch.rand(2, 1, 12, 12))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from bench.nets.private_cnn import private_cnn
 from bench.nets.private_training import PrivateCourse, account, calibrate, row_losses, train_privately
+from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
 from methods.dp_sgd import DPSGD
 
@@ -42,7 +43,7 @@ def one_step(rows: Tensor, labels: Tensor, *, exclusive: bool) -> tuple[Tensor, 
     """The step that one batch of all rows makes, in units of the sum of their gradients; and the epsilon spent."""
     net = network(labels.shape[1])
     before = weights(net)
-    spent = train_privately(net, rows, labels, COURSE, exclusive=exclusive, seed=3)
+    spent = train_privately(net, rows, labels, COURSE, exclusive=exclusive, secret=Secret.of_seed(3))
     return (before - weights(net)) * len(rows) / 0.5, spent
 
 
@@ -103,7 +104,11 @@ def test_an_easy_task_is_learned_with_a_budget(table: bool, exclusive: bool) -> 
     private, test = (data(n, seed, table=table, exclusive=exclusive) for n, seed in ((240, 1), (400, 2)))
     assert private.labels is not None
     private.labels[:20] = NAN
-    key = DPSGD(epsilon=8.0, width=4, epochs=10, batch=240).fit(data(100, 3, table=table), 0).sample_key(0)
+    key = (
+        DPSGD(epsilon=8.0, width=4, epochs=10, batch=240)
+        .fit(data(100, 3, table=table), 0)
+        .sample_key(Secret.of_seed(0))
+    )
     scores = key.classifier(private)(test.samples)
     assert scores.shape == (400, len(test.findings))
     right = ((scores[:, -1] > (scores[:, 0] if exclusive else 0)) == (torch.arange(400) % 2 == 1)).double().mean()
@@ -113,17 +118,22 @@ def test_an_easy_task_is_learned_with_a_budget(table: bool, exclusive: bool) -> 
 def test_same_seed_same_classifier_and_another_key_another_one() -> None:
     private, method = data(60, 1), DPSGD(width=4, epochs=1, batch=60)
     scheme = method.fit(data(60, 2), 0)
-    key = scheme.sample_key(1)
+    key = scheme.sample_key(Secret.of_seed(1))
     before = torch.random.get_rng_state()
     scores = key.classifier(private)(private.samples)
     assert torch.equal(before, torch.random.get_rng_state())
     again = method.load(scheme.state()).load_key(key.state())
     assert torch.equal(again.classifier(private)(private.samples), scores)
-    assert not torch.equal(scheme.sample_key(2).classifier(private)(private.samples), scores)
+    assert not torch.equal(scheme.sample_key(Secret.of_seed(2)).classifier(private)(private.samples), scores)
 
 
 def test_batches_that_draw_no_row_are_noise_alone() -> None:
-    scores = DPSGD(width=4, epochs=1, batch=1).fit(data(20), 0).sample_key(0).classifier(data(20))(data(20).samples)
+    scores = (
+        DPSGD(width=4, epochs=1, batch=1)
+        .fit(data(20), 0)
+        .sample_key(Secret.of_seed(0))
+        .classifier(data(20))(data(20).samples)
+    )
     assert scores.isfinite().all()
 
 
@@ -134,7 +144,7 @@ def test_features_can_be_learned_on_public_rows_first() -> None:
     assert any(name.startswith("features.") for name in state)
     private = data(40, 1)
     scores = [
-        DPSGD(width=4, epochs=1).load(learned).sample_key(0).classifier(private)(private.samples)
+        DPSGD(width=4, epochs=1).load(learned).sample_key(Secret.of_seed(0)).classifier(private)(private.samples)
         for learned in (state, {"mean": state["mean"], "std": state["std"]})
     ]
     assert not torch.equal(scores[0], scores[1])
@@ -145,7 +155,7 @@ def test_features_can_be_learned_on_public_rows_first() -> None:
 
 
 def test_nothing_is_released() -> None:
-    key = DPSGD(width=4).fit(data(20), 0).sample_key(0)
+    key = DPSGD(width=4).fit(data(20), 0).sample_key(Secret.of_seed(0))
     with pytest.raises(NotApplicable, match="nothing is released"):
         key.release(data(20))
     with pytest.raises(NotApplicable, match="no labels"):
@@ -163,7 +173,7 @@ def test_the_claim_names_the_budget_and_its_unit() -> None:
 
 def test_a_delta_that_would_allow_to_publish_a_row_is_refused() -> None:
     with pytest.raises(ValueError, match="below 1 / n"):
-        DPSGD(delta=0.05, width=4).fit(data(20), 0).sample_key(0).classifier(data(20))
+        DPSGD(delta=0.05, width=4).fit(data(20), 0).sample_key(Secret.of_seed(0)).classifier(data(20))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import torch
 from made.datasets import unlabelled
 
 from bench.contract.seal import check
-from bench.seeds import generator
+from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
 from methods.instahide import InstaHide, mix, soft_labels
 
@@ -21,7 +21,7 @@ def images(n=40, shape=(2, 6, 6), seed=0, labels=True):
 
 
 def key_of(method, public=None, seed=1):
-    return method.fit(images(seed=9) if public is None else public, 0).sample_key(seed)
+    return method.fit(images(seed=9) if public is None else public, 0).sample_key(Secret.of_seed(seed))
 
 
 def standardised(samples, public):
@@ -59,7 +59,7 @@ def test_every_row_comes_first_once_and_stands_in_k_released_rows():
 @pytest.mark.parametrize(("n", "k"), [(2, 2), (3, 2), (3, 3), (4, 3), (5, 3), (4, 4), (6, 4), (7, 4), (9, 5), (300, 4)])
 def test_constituents_are_distinct_and_every_column_is_a_permutation(n, k):
     for seed in range(20):
-        rows = mix(n, k, 1.0, generator(seed)).rows
+        rows = mix(n, k, 1.0, Secret.of_seed(seed).stream()).rows
         assert all(len(set(row)) == k for row in rows.tolist())
         assert all(sorted(column) == list(range(n)) for column in rows.T.tolist())
         assert torch.equal(rows[:, 0], torch.arange(n))
@@ -69,7 +69,7 @@ def test_partners_are_drawn_evenly():
     n, draws = 6, 1500
     counts = torch.zeros(n, n)
     for seed in range(draws):
-        rows = mix(n, 2, 1.0, generator(seed)).rows
+        rows = mix(n, 2, 1.0, Secret.of_seed(seed).stream()).rows
         counts[rows[:, 0], rows[:, 1]] += 1
     assert float(counts.diagonal().sum()) == 0
     apart = counts[~torch.eye(n, dtype=torch.bool)]
@@ -78,7 +78,7 @@ def test_partners_are_drawn_evenly():
 
 
 def test_weights_are_half_normal_over_their_sum_where_the_bound_allows():
-    weights = mix(20_000, 2, 0.65, generator(0)).weights.double()
+    weights = mix(20_000, 2, 0.65, Secret.of_seed(0).stream()).weights.double()
     assert torch.allclose(weights.sum(dim=1), torch.ones(20_000, dtype=torch.float64), atol=1e-6)
     assert float(weights.max()) <= 0.65
     # The ratio of two half-normal numbers is at most r with probability 2 / pi * atan(r); the share of the first at
@@ -91,7 +91,7 @@ def test_weights_are_half_normal_over_their_sum_where_the_bound_allows():
 
 
 def test_weights_do_not_depend_on_the_place_among_constituents():
-    weights = mix(20_000, 3, 0.65, generator(1)).weights.double()
+    weights = mix(20_000, 3, 0.65, Secret.of_seed(1).stream()).weights.double()
     deviation = float(weights.std()) / 20_000**0.5
     assert float((weights.mean(dim=0) - 1 / 3).abs().max()) < 5 * deviation
 
@@ -160,10 +160,10 @@ def test_tables_are_standardised_by_column():
 
 def test_seeds_make_keys_and_other_rows_are_mixed_in_another_way():
     private, scheme = images(), InstaHide().fit(images(), 0)
-    one, same, other = (scheme.sample_key(seed).release(private) for seed in (1, 1, 2))
+    one, same, other = (scheme.sample_key(Secret.of_seed(seed)).release(private) for seed in (1, 1, 2))
     assert torch.equal(one.samples, same.samples)
     assert not torch.equal(one.links, other.links)
-    moved = scheme.sample_key(1).release(images(seed=4))
+    moved = scheme.sample_key(Secret.of_seed(1)).release(images(seed=4))
     assert not torch.equal(one.links, moved.links)
 
 
@@ -171,7 +171,7 @@ def test_seeds_make_keys_and_other_rows_are_mixed_in_another_way():
 def test_a_key_survives_its_state(query):
     private, method = images(), InstaHide(query=query)
     scheme = method.fit(private, 0)
-    key = scheme.sample_key(1)
+    key = scheme.sample_key(Secret.of_seed(1))
     again = method.load(scheme.state()).load_key(key.state())
     first, second = key.release(private), again.release(private)
     assert torch.equal(first.samples, second.samples)

@@ -4,6 +4,7 @@ from made.datasets import unlabelled
 from made.dense_scores import DenseScores, diagonal
 
 from bench.pairs.sweep import count
+from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
 from methods.k_same import KSame
 from metrics.guesswork import guesswork
@@ -18,7 +19,7 @@ def data(n, shape=(6,), *, positives=0.4, seed=0):
 
 
 def released(private, **choices):
-    return KSame(**choices).fit(private, 0).sample_key(1).release(private)
+    return KSame(**choices).fit(private, 0).sample_key(Secret.of_seed(1)).release(private)
 
 
 def clusters(release):
@@ -135,7 +136,7 @@ def test_constant_columns_are_released_as_they_are():
 def test_schemes_and_keys_survive_their_states_and_hold_no_secret(variant):
     private, method = data(40), KSame(k=3, variant=variant)
     scheme = method.fit(private, 0)
-    key = scheme.sample_key(1)
+    key = scheme.sample_key(Secret.of_seed(1))
     assert scheme.state() == key.state() == {}
     again = method.load({}).load_key({})
     assert torch.equal(again.release(private).samples, key.release(private).samples)

@@ -5,6 +5,7 @@ import torch
 from made.datasets import uniform, unlabelled
 from scipy.stats import kstest
 
+from bench.randomness import Secret
 from bench.types import NotApplicable
 from methods.mosaic import Mosaic
 
@@ -19,7 +20,7 @@ def loss(mechanism, first, second):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_cell_is_painted_in_its_mean(shape):
     data = uniform(2, *shape)
-    out = Mosaic(cell=4).fit(data, 0).sample_key(1).release(data).samples
+    out = Mosaic(cell=4).fit(data, 0).sample_key(Secret.of_seed(1)).release(data).samples
     assert out.shape == data.samples.shape
     for top in range(0, shape[1], 4):
         for left in range(0, shape[2], 4):
@@ -75,7 +76,7 @@ def test_pixels_out_of_range_are_clipped_so_that_the_claim_holds():
 def test_what_is_added_is_laplace_noise_of_the_stated_scale(call, m):
     data = uniform(300, 1, 10, 13)
     scheme = Mosaic(cell=4, epsilon=2.0, neighbour_pixels=m).fit(data, 0)
-    key, mechanism = scheme.sample_key(1), scheme.mechanism()
+    key, mechanism = scheme.sample_key(Secret.of_seed(1)), scheme.mechanism()
     release = key.release(data)
     if call == "query":
         release = type(release)(key.query(data.samples), None, None)
@@ -87,8 +88,12 @@ def test_what_is_added_is_laplace_noise_of_the_stated_scale(call, m):
 def test_every_row_call_and_key_has_noise_of_its_own():
     flat = unlabelled(torch.full((4, 1, 8, 8), 0.5))
     scheme = Mosaic(cell=2, epsilon=1.0).fit(flat, 0)
-    key = scheme.sample_key(1)
-    outs = (key.release(flat).samples, key.query(flat.samples), scheme.sample_key(2).release(flat).samples)
+    key = scheme.sample_key(Secret.of_seed(1))
+    outs = (
+        key.release(flat).samples,
+        key.query(flat.samples),
+        scheme.sample_key(Secret.of_seed(2)).release(flat).samples,
+    )
     drawn = scheme.read(torch.cat(outs)).flatten(1)
     assert len(torch.unique(drawn)) == drawn.numel()
     assert torch.equal(key.release(flat).samples, outs[0])
@@ -107,7 +112,7 @@ def test_claims_name_their_unit_and_follow_epsilon():
 def test_schemes_and_keys_survive_their_states(choices):
     data, method = uniform(5, 1, 10, 13), Mosaic(cell=4, **choices)
     scheme = method.fit(data, 0)
-    key = scheme.sample_key(1)
+    key = scheme.sample_key(Secret.of_seed(1))
     again = method.load(dict(scheme.state())).load_key(dict(key.state()))
     assert torch.equal(key.release(data).samples, again.release(data).samples)
     assert again.scheme.claim() == scheme.claim()
@@ -116,7 +121,7 @@ def test_schemes_and_keys_survive_their_states(choices):
 def test_inputs_stay_untouched():
     data = uniform(3, 1, 10, 13)
     before = data.samples.clone()
-    Mosaic(epsilon=1.0).fit(data, 0).sample_key(1).release(data)
+    Mosaic(epsilon=1.0).fit(data, 0).sample_key(Secret.of_seed(1)).release(data)
     assert torch.equal(data.samples, before)
 
 
@@ -124,7 +129,7 @@ def test_tables_and_images_of_another_shape_are_refused():
     with pytest.raises(NotApplicable, match="made is a table"):
         Mosaic().fit(uniform(5, 3), 0)
     with pytest.raises(ValueError, match=r"shape \(1, 8, 8\), got \(1, 8, 9\)"):
-        Mosaic().fit(uniform(2, 1, 8, 8), 0).sample_key(1).query(torch.rand(2, 1, 8, 9))
+        Mosaic().fit(uniform(2, 1, 8, 8), 0).sample_key(Secret.of_seed(1)).query(torch.rand(2, 1, 8, 9))
 
 
 @pytest.mark.parametrize(

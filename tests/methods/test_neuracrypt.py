@@ -4,6 +4,7 @@ from made.datasets import uniform, unlabelled
 from torch import nn
 
 from bench.nets.patches import cut
+from bench.randomness import Secret
 from bench.types import NotApplicable
 from methods.neuracrypt import NeuraCrypt
 
@@ -39,7 +40,7 @@ def sorted_patches(patches):
 @pytest.mark.parametrize(("shape", "channels"), [((1, 8, 8), 1), ((3, 8, 12), 2)])
 def test_the_encoder_is_the_published_network_with_its_patches_shuffled(shape, channels):
     private = uniform(12, *shape)
-    key = small(channels=channels).fit(private, 0).sample_key(1)
+    key = small(channels=channels).fit(private, 0).sample_key(Secret.of_seed(1))
     released = key.release(private).samples
     assert released.shape == (12, channels, *shape[1:])
     std, mean = torch.std_mean(private.samples, dim=(0, 2, 3), correction=0, keepdim=True)
@@ -49,7 +50,7 @@ def test_the_encoder_is_the_published_network_with_its_patches_shuffled(shape, c
 
 def test_patches_are_shuffled_for_each_image_on_its_own():
     same = unlabelled(uniform(12, 1, 8, 8).samples[:1].expand(200, 1, 8, 8).contiguous())
-    key = small(statistics="fixed").fit(uniform(12, 1, 8, 8), 0).sample_key(1)
+    key = small(statistics="fixed").fit(uniform(12, 1, 8, 8), 0).sample_key(Secret.of_seed(1))
     patches = cut(key.release(same).samples, 4)
     places = (patches[:, :, None] - patches[:1, None, :]).abs().amax(dim=3).argmin(dim=2)
     orders = {tuple(row) for row in places.tolist()}
@@ -59,7 +60,7 @@ def test_patches_are_shuffled_for_each_image_on_its_own():
 
 
 def test_maps_are_uniform_and_places_standard_normal():
-    secret = NeuraCrypt().fit(uniform(12, 1, 32, 32), 0).sample_key(1).secret
+    secret = NeuraCrypt().fit(uniform(12, 1, 32, 32), 0).sample_key(Secret.of_seed(1)).secret
     assert secret["hidden"].shape == (4, 257, 256)
     for maps in (secret["first"], secret["hidden"], secret["last"]):
         scaled = maps.double() * 16
@@ -75,14 +76,14 @@ def test_batch_statistics_make_an_encoding_depend_on_its_company_and_fixed_ones_
     private, others = uniform(16, 1, 8, 8), uniform(8, 1, 8, 8, seed=5)
     company = torch.cat((private.samples[:8], others.samples))
     for statistics, depends in (("batch", True), ("fixed", False)):
-        key = small(statistics=statistics).fit(uniform(12, 1, 8, 8), 0).sample_key(1)
+        key = small(statistics=statistics).fit(uniform(12, 1, 8, 8), 0).sample_key(Secret.of_seed(1))
         first, second = (sorted_patches(cut(key.query(rows)[:8], 4)) for rows in (private.samples, company))
         assert torch.allclose(first, second, atol=1e-4) is not depends
 
 
 def test_batches_are_encoded_apart():
     private = uniform(20, 1, 8, 8)
-    key = small(batch=8).fit(private, 0).sample_key(1)
+    key = small(batch=8).fit(private, 0).sample_key(Secret.of_seed(1))
     whole, half = key.release(private).samples, key.query(private.samples[:10])
     assert torch.allclose(sorted_patches(cut(whole[:10], 4)), sorted_patches(cut(half, 4)), atol=1e-5)
 
@@ -90,20 +91,20 @@ def test_batches_are_encoded_apart():
 def test_a_single_image_needs_fixed_statistics():
     private = uniform(12, 1, 8, 8)
     with pytest.raises(ValueError, match="at least 2 images at a time, got 1"):
-        small().fit(private, 0).sample_key(1).query(private.samples[:1])
-    assert len(small(statistics="fixed").fit(private, 0).sample_key(1).query(private.samples[:1])) == 1
+        small().fit(private, 0).sample_key(Secret.of_seed(1)).query(private.samples[:1])
+    assert len(small(statistics="fixed").fit(private, 0).sample_key(Secret.of_seed(1)).query(private.samples[:1])) == 1
 
 
 def test_a_network_of_three_layers_has_no_batch_normalisation():
     private = uniform(12, 1, 8, 8)
-    key = small(depth=3, statistics="fixed").fit(private, 0).sample_key(1)
+    key = small(depth=3, statistics="fixed").fit(private, 0).sample_key(Secret.of_seed(1))
     assert len(key.secret["hidden"]) == len(key.secret["moments"]) == 0
     assert key.release(private).samples.shape == private.samples.shape
 
 
 def test_seeds_make_keys():
     private, scheme = uniform(12, 1, 8, 8), small().fit(uniform(12, 1, 8, 8), 0)
-    one, same, other = (scheme.sample_key(seed).release(private).samples for seed in (1, 1, 2))
+    one, same, other = (scheme.sample_key(Secret.of_seed(seed)).release(private).samples for seed in (1, 1, 2))
     assert torch.equal(one, same)
     assert not torch.allclose(one, other)
 
@@ -112,9 +113,9 @@ def test_seeds_make_keys():
 def test_a_key_survives_its_state_bit_for_bit(statistics):
     private, method = uniform(12, 1, 8, 8), small(statistics=statistics)
     scheme = method.fit(private, 0)
-    key = scheme.sample_key(1)
+    key = scheme.sample_key(Secret.of_seed(1))
     again = method.load(scheme.state())
-    assert torch.equal(key.release(private).samples, again.sample_key(1).release(private).samples)
+    assert torch.equal(key.release(private).samples, again.sample_key(Secret.of_seed(1)).release(private).samples)
     assert torch.equal(key.query(private.samples), again.load_key(key.state()).query(private.samples))
 
 
@@ -129,7 +130,7 @@ def test_the_scheme_holds_no_secret():
 def test_inputs_stay_untouched():
     private = uniform(12, 1, 8, 8)
     before = private.samples.clone()
-    small().fit(private, 0).sample_key(1).release(private).samples.zero_()
+    small().fit(private, 0).sample_key(Secret.of_seed(1)).release(private).samples.zero_()
     assert torch.equal(private.samples, before)
 
 
@@ -145,7 +146,7 @@ def test_what_cannot_be_encoded_is_not_applicable():
 def test_images_of_another_shape_and_schemes_of_other_parameters_are_refused():
     scheme = small().fit(uniform(12, 1, 8, 8), 0)
     with pytest.raises(ValueError, match=r"shape \(1, 8, 8\), got \(1, 12, 12\)"):
-        scheme.sample_key(1).query(torch.rand(2, 1, 12, 12))
+        scheme.sample_key(Secret.of_seed(1)).query(torch.rand(2, 1, 12, 12))
     with pytest.raises(ValueError, match=r"\(5, 4, 1, 0, 128\), this method has \(7, 4, 1, 0, 128\)"):
         small(depth=7).load(scheme.state())
 

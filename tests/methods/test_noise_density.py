@@ -8,16 +8,18 @@ from typing import cast
 
 import pytest
 import torch
+from made.toy_seed import toy_seed
 from torch import Tensor
 
 from bench.conformance.mechanisms import check_density, check_reuse, draw_noise
 from bench.conformance.outcome import Skip
 from bench.contract.mechanism import Mechanism
 from bench.contract.seal import ContractError
-from bench.owner.noise_stream import content_seed, laplace
+from bench.owner.noise_stream import laplace
 from bench.plugins import registry
 from bench.plugins.spec import parse
-from bench.seeds import derive, generator
+from bench.randomness import Secret
+from bench.seeds import generator
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
 from bench.workbench.inputs import to_fit
 
@@ -50,7 +52,7 @@ def check_noise(method: Method, scheme: Scheme, public: Dataset) -> None:
     private, other = (rows(*public.samples.shape, seed=seed) for seed in (1, 2))
     for seed in range(3):
         noise = draw_noise(scheme, private, other, labelled=method.uses_labels, seed=seed)
-        queries = type(scheme.sample_key(0)).query is not Key.query
+        queries = type(scheme.sample_key(Secret.of_seed(0))).query is not Key.query
         assert len(noise) == (4 if queries else 3)
         check_density(noise)
         check_reuse(noise)
@@ -114,11 +116,11 @@ class Noisy(Scheme, Key):
     bound: float | None = None
     seed: int = 0
 
-    def sample_key(self, seed: int) -> Key:
-        return Noisy(self.how, self.bound, 5 if self.how == "one noise for all keys" else seed)
+    def sample_key(self, secret: Secret) -> Key:
+        return Noisy(self.how, self.bound, 5 if self.how == "one noise for all keys" else toy_seed(secret))
 
     def load_key(self, state: State) -> Key:
-        return self.sample_key(int(state["seed"]))
+        return Noisy(self.how, self.bound, int(state["seed"]))
 
     def state(self) -> State:
         return {"seed": torch.tensor(self.seed)}
@@ -133,18 +135,18 @@ class Noisy(Scheme, Key):
         return self._blur(samples, "release" if self.how == "one noise for releases and queries" else "query")
 
     def _blur(self, samples: Tensor, call: str) -> Tensor:
-        seed = content_seed(self.seed, call, samples)
+        secret = Secret.of_seed(self.seed, call).bound_to(samples)
         if self.how == "one noise for all data":
-            seed = derive(self.seed, call)
+            secret = Secret.of_seed(self.seed, call)
         if self.how == "one noise for all keys":
-            seed = content_seed(0, call, samples)
-        noise = laplace(samples.shape, generator(seed))
+            secret = Secret.of_seed(0, call).bound_to(samples)
+        noise = laplace(samples.shape, secret.stream())
         if self.how == "nine tenths":
             noise *= 0.9
         if self.how == "one weak element":
             noise[:, 0, 3, 3] *= 0.4
         if self.how == "normal":
-            noise = 2**0.5 * torch.randn(samples.shape, generator=generator(seed))
+            noise = 2**0.5 * secret.stream().normal(*samples.shape).float()
         if self.how == "one noise for all rows":
             noise = noise[:1].expand_as(noise)
         if self.how == "a part of a row's noise again":

@@ -3,6 +3,7 @@ import torch
 from made.datasets import uniform, unlabelled
 from torch.nn.functional import layer_norm, selu
 
+from bench.randomness import Secret
 from bench.types import NotApplicable
 from methods.random_layers import RandomLayers
 
@@ -10,7 +11,7 @@ from methods.random_layers import RandomLayers
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 8, 12)])
 def test_each_patch_goes_through_layers_of_its_own(shape):
     private = uniform(7, *shape)
-    key = RandomLayers(depth=2, patch_size=4).fit(private, 0).sample_key(1)
+    key = RandomLayers(depth=2, patch_size=4).fit(private, 0).sample_key(Secret.of_seed(1))
     released = key.release(private).samples
     assert released.shape == private.samples.shape
     location = 0
@@ -26,7 +27,7 @@ def test_each_patch_goes_through_layers_of_its_own(shape):
 
 
 def test_weights_are_standard_normal_and_every_layer_and_location_has_its_own():
-    weights = RandomLayers().fit(uniform(7, 1, 32, 32), 0).sample_key(1).weights.double()
+    weights = RandomLayers().fit(uniform(7, 1, 32, 32), 0).sample_key(Secret.of_seed(1)).weights.double()
     assert weights.shape == (3, 4, 257, 256)
     # Five standard errors of mean, variance and fourth moment (variances 1, 2 and 96).
     for moment, expected, variance in ((1, 0, 1), (2, 1, 2), (4, 3, 96)):
@@ -38,14 +39,14 @@ def test_weights_are_standard_normal_and_every_layer_and_location_has_its_own():
 
 def test_an_encoding_depends_on_neither_the_other_images_nor_the_call():
     private = uniform(7, 1, 8, 8)
-    key = RandomLayers(patch_size=4).fit(private, 0).sample_key(1)
+    key = RandomLayers(patch_size=4).fit(private, 0).sample_key(Secret.of_seed(1))
     released = key.release(private).samples
     assert torch.allclose(key.query(private.samples[2:3]), released[2:3], atol=1e-5)
 
 
 def test_seeds_make_keys():
     private, scheme = uniform(7, 1, 8, 8), RandomLayers(patch_size=4).fit(uniform(7, 1, 8, 8), 0)
-    one, same, other = (scheme.sample_key(seed).release(private).samples for seed in (1, 1, 2))
+    one, same, other = (scheme.sample_key(Secret.of_seed(seed)).release(private).samples for seed in (1, 1, 2))
     assert torch.equal(one, same)
     assert not torch.allclose(one, other)
 
@@ -53,7 +54,7 @@ def test_seeds_make_keys():
 def test_a_key_survives_its_state():
     private, method = uniform(7, 1, 8, 8), RandomLayers(depth=2, patch_size=4)
     scheme = method.fit(private, 0)
-    key = scheme.sample_key(1)
+    key = scheme.sample_key(Secret.of_seed(1))
     again = method.load(scheme.state()).load_key(key.state())
     assert torch.equal(key.release(private).samples, again.release(private).samples)
     assert again.scheme == scheme
@@ -62,7 +63,7 @@ def test_a_key_survives_its_state():
 def test_inputs_stay_untouched_and_labels_as_they_are():
     private = uniform(7, 1, 8, 8)
     before = private.samples.clone()
-    release = RandomLayers(patch_size=4).fit(private, 0).sample_key(1).release(private)
+    release = RandomLayers(patch_size=4).fit(private, 0).sample_key(Secret.of_seed(1)).release(private)
     release.samples.zero_()
     assert torch.equal(private.samples, before)
     assert torch.equal(release.labels, private.labels)
@@ -82,7 +83,7 @@ def test_tables_are_not_applicable():
 
 
 def test_images_of_another_shape_are_refused():
-    key = RandomLayers(patch_size=4).fit(uniform(7, 1, 8, 8), 0).sample_key(1)
+    key = RandomLayers(patch_size=4).fit(uniform(7, 1, 8, 8), 0).sample_key(Secret.of_seed(1))
     with pytest.raises(ValueError, match=r"shape \(1, 8, 8\), got \(1, 12, 12\)"):
         key.query(torch.rand(2, 1, 12, 12))
 

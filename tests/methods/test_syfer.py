@@ -2,6 +2,7 @@ import pytest
 import torch
 from made.datasets import unlabelled
 
+from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
 from methods.syfer import Syfer, SyferRandom
 
@@ -20,7 +21,7 @@ def images(n=24, shape=(1, 16, 16), seed=0, exclusive=False, labels=None):
 
 
 def key(method, number=1, public=None):
-    return method.fit(images() if public is None else public, 0).sample_key(number)
+    return method.fit(images() if public is None else public, 0).sample_key(Secret.of_seed(number))
 
 
 @pytest.mark.parametrize("method", [SyferRandom(**TINY), Syfer(**SHORT)])
@@ -42,7 +43,7 @@ def test_the_paper_preset_has_the_stated_sizes():
     assert (preset.steps, preset.batch, preset.blocks, preset.patch_size) == (50_000, 128, 5, 16)
     scheme = SyferRandom(**SyferRandom.presets["paper"]).fit(images(n=2, shape=(1, 64, 64)), 0)
     learned = sum(weight.numel() for weight in scheme.network.parameters())
-    random = sum(layer.numel() for layer in scheme.sample_key(0).layers)
+    random = sum(layer.numel() for layer in scheme.sample_key(Secret.of_seed(0)).layers)
     assert round(learned / 1e6, 1) == 6.6
     assert round(random / 1e6, 1) == 6.3
     assert round((learned + random) / 1e6, 1) == 12.9
@@ -64,14 +65,16 @@ def test_training_changes_the_learned_layers_and_nothing_else():
 
 
 def test_the_same_seed_gives_the_same_bits():
-    one, same, other = (Syfer(**SHORT).fit(images(), seed).sample_key(1).release(images()) for seed in (0, 0, 1))
+    one, same, other = (
+        Syfer(**SHORT).fit(images(), seed).sample_key(Secret.of_seed(1)).release(images()) for seed in (0, 0, 1)
+    )
     assert torch.equal(one.samples, same.samples)
     assert not torch.allclose(one.samples, other.samples)
 
 
 def test_keys_differ_and_a_key_repeats():
     scheme = SyferRandom(**TINY).fit(images(), 0)
-    one, same, other = (scheme.sample_key(seed).release(images()).samples for seed in (1, 1, 2))
+    one, same, other = (scheme.sample_key(Secret.of_seed(seed)).release(images()).samples for seed in (1, 1, 2))
     assert torch.equal(one, same)
     assert not torch.allclose(one, other)
 
@@ -79,7 +82,7 @@ def test_keys_differ_and_a_key_repeats():
 @pytest.mark.parametrize("method", [SyferRandom(**TINY), Syfer(**SHORT)])
 def test_schemes_and_keys_survive_their_states(method):
     scheme = method.fit(images(), 0)
-    original = scheme.sample_key(1)
+    original = scheme.sample_key(Secret.of_seed(1))
     again = method.load(dict(scheme.state())).load_key(dict(original.state()))
     for a, b in zip(vars(original.release(images())).values(), vars(again.release(images())).values(), strict=True):
         assert a is b is None or torch.equal(a, b)
@@ -105,7 +108,7 @@ def test_encoded_labels_are_flipped_by_some_keys_and_decode_flips_predictions_ba
     private, scheme = images(), SyferRandom(**TINY).fit(images(), 0)
     flipped = torch.zeros(2)
     for seed in range(64):
-        secret = scheme.sample_key(seed)
+        secret = scheme.sample_key(Secret.of_seed(seed))
         coded = secret.release(private).labels
         same, changed = (coded == private.labels).all(dim=0), (coded == 1 - private.labels).all(dim=0)
         assert (same ^ changed).all()

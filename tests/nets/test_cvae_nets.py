@@ -8,6 +8,7 @@ from torch.distributions import Normal, kl_divergence
 from bench.nets.cvae import ConditionalVAE, deviation, divergence
 from bench.nets.cvae_training import CVAECourse, train_cvae
 from bench.nets.seeded import seeded
+from bench.randomness import Secret
 from bench.seeds import generator
 
 COURSE = CVAECourse("corrected", beta=0.1, epochs=400, batch=64, learning_rate=3e-3, patience=15)
@@ -59,10 +60,12 @@ def test_training_stops_early_and_keeps_the_best_epoch():
     rows, condition = factor_rows(96)
     judged = (1 - rows, condition)  # learning the rows soon makes these worse
     trained = network()
-    fit = train_cvae(trained, rows, condition, COURSE, judged=judged, seed=3)
+    fit = train_cvae(trained, rows, condition, COURSE, judged=judged, secret=Secret.of_seed(3))
     assert fit.epochs == fit.taken + COURSE.patience < COURSE.epochs
     again = network()
-    short = train_cvae(again, rows, condition, replace(COURSE, epochs=fit.taken), judged=judged, seed=3)
+    short = train_cvae(
+        again, rows, condition, replace(COURSE, epochs=fit.taken), judged=judged, secret=Secret.of_seed(3)
+    )
     assert (short.taken, short.loss) == (fit.taken, fit.loss)
     for one, other in zip(trained.parameters(), again.parameters(), strict=True):
         assert torch.equal(one, other)
@@ -72,7 +75,7 @@ def test_training_stops_early_and_keeps_the_best_epoch():
 def test_without_patience_all_epochs_are_trained():
     rows, condition = factor_rows(96)
     course = replace(COURSE, patience=None, epochs=60)
-    fit = train_cvae(network(), rows, condition, course, judged=(1 - rows, condition), seed=3)
+    fit = train_cvae(network(), rows, condition, course, judged=(1 - rows, condition), secret=Secret.of_seed(3))
     assert fit.epochs == fit.taken == 60
 
 
@@ -83,7 +86,7 @@ def test_training_depends_on_its_seed_alone():
     for seed in (3, 3, 4):
         torch.randn(seed)  # the global generator has no say
         made.append(network())
-        train_cvae(made[-1], rows, condition, course, judged=(rows, condition), seed=seed)
+        train_cvae(made[-1], rows, condition, course, judged=(rows, condition), secret=Secret.of_seed(seed))
     first, again, other = (one.decoder[0].weight for one in made)
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
@@ -93,7 +96,8 @@ def test_training_that_diverges_says_so():
     rows, condition = factor_rows(50)
     with pytest.raises(FloatingPointError, match=r"epoch \d+: the loss must be finite, got .*; lower learning_rate"):
         train_cvae(
-            network(), rows, condition, replace(COURSE, learning_rate=1e20), judged=(rows, condition), seed=3
+            network(), rows, condition, replace(COURSE, learning_rate=1e20), judged=(rows, condition),
+            secret=Secret.of_seed(3)
         )  # fmt: skip
 
 

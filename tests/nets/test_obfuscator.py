@@ -5,6 +5,7 @@ from bench.nets.obfuscator import Obfuscator
 from bench.nets.patches import cut
 from bench.nets.random_layers import random_layer
 from bench.nets.seeded import seeded
+from bench.randomness import Secret
 from bench.seeds import generator
 
 
@@ -15,7 +16,7 @@ def made(shape=(1, 16, 16), patch_size=4, width=16, blocks=2, depth=2):
 
 def test_blocks_are_learned_layers_then_a_random_one_and_the_last_has_two():
     network, images = made(), torch.rand(3, 1, 16, 16, generator=generator(1))
-    key = network.draw(generator(2))
+    key = network.draw(Secret.of_seed(2).stream().normal)
     assert len(key) == 3
     tokens = cut(images, 4)
     for stack, weights in zip(network.stacks, key[:2], strict=True):
@@ -31,13 +32,13 @@ def test_the_paper_s_size_has_its_counts():
     maps = sum(w.numel() for name, w in network.named_parameters() if ".attend." in name or ".out." in name)
     assert maps == 100 * 65_792
     assert round(learned / 1e6, 1) == 6.6
-    assert sum(weights.numel() for weights in network.draw(generator(0))) == 96 * 65_792
+    assert sum(weights.numel() for weights in network.draw(Secret.of_seed(0).stream().normal)) == 96 * 65_792
 
 
 def test_images_are_standardised_by_the_public_ones():
     network = made(shape=(2, 16, 16))
     images = torch.rand(5, 2, 16, 16, generator=generator(1)) * torch.tensor([1.0, 7.0]).view(1, 2, 1, 1)
-    key = network.draw(generator(2))
+    key = network.draw(Secret.of_seed(2).stream().normal)
     network.standardise_by(images)
     standard = (images - images.mean(dim=(0, 2, 3), keepdim=True)) / images.std(
         dim=(0, 2, 3), correction=0, keepdim=True
@@ -48,7 +49,7 @@ def test_images_are_standardised_by_the_public_ones():
 
 def test_every_patch_reaches_every_token_and_no_other_image():
     network, images = made(), torch.rand(3, 1, 16, 16, generator=generator(1))
-    key = network.draw(generator(2))
+    key = network.draw(Secret.of_seed(2).stream().normal)
     before = network(images, key)
     images[1, 0, 0, 0] += 0.5
     moved = cut((network(images, key) - before).abs(), 4).amax(dim=2) > 1e-7

@@ -115,7 +115,7 @@ class Claims(Method):
 class ClaimsScheme(Scheme):
     epsilon: float
     learned: dict
-    def sample_key(self, seed):
+    def sample_key(self, secret):
         return IdentityKey()
     def load_key(self, state):
         return IdentityKey()
@@ -265,9 +265,9 @@ def test_only_failures_run_again(tmp_path: Path, plugins: Path, capsys: pytest.C
 
 def test_status_says_what_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     assert bench(tmp_path, "--method", "identity", "--attack", "chance", "--metric", "reid-auc") == 0
-    monkeypatch.setattr("bench.workbench.inputs.PROTOCOL", 2)
+    monkeypatch.setattr("bench.workbench.inputs.PROTOCOL", 3)
     assert main(["status", "--results", str(tmp_path)]) == 1
-    assert "protocol (1 -> 2)" in " ".join(capsys.readouterr().out.split())
+    assert "protocol (2 -> 3)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_limited_run_is_marked(tmp_path: Path) -> None:

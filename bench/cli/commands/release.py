@@ -3,8 +3,9 @@
 The data are opened as `bench run` opens them, so that under the same options a record speaks of this release: its rows
 are the private part, which preset and --limit size (`--preset paper` takes all of it) and whose labels are balanced as
 they are scored; control and test people stay at home. The scheme comes from the store that `bench run` fills. Two
-things differ: key and order of the rows are drawn from the operating system's entropy, not from --seed, and the release
-is not kept. (A key's seed has 63 bits: beyond guessing, but short of what cryptography asks for.)
+things differ: key and order of the rows come from fresh secrets of the operating system, 256 bits each, and not from
+the run secret of the results folder, so that nobody who holds that folder can make them again; and the release is not
+kept. The key file alone holds what the key came from.
 
 Into DIR, which appears in one step, complete, or not at all:
 - release.safetensors: `samples` (m, ...) float32 and, where labels are released, `labels` (m, k): 1, 0, NaN withheld.
@@ -21,7 +22,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -39,6 +39,7 @@ from bench.cli.options import place, run_spec
 from bench.contract.seal import ContractError, check, seal
 from bench.plugins.spec import UsageError
 from bench.progress import stage, told
+from bench.randomness import Secret
 from bench.results.atomic_file import sync, write_new
 from bench.results.records import claim_record
 from bench.runs.plan import cells
@@ -47,8 +48,6 @@ from bench.workbench.inputs import plugin_record
 from bench.workbench.open_data import open_data
 from bench.workbench.place import Place
 from bench.workbench.workbench import Workbench
-
-ENTROPY_BITS = 63  # a seed's
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +96,13 @@ def _release(bench: Workbench, where: Place) -> Publication:
         raise UsageError(f"{method.name} is there to check attacks ({method.role}), not to publish with")
     try:
         scheme = bench.scheme()
-        key = scheme.sample_key(secrets.randbits(ENTROPY_BITS))
+        key = scheme.sample_key(Secret.fresh())
         stage("release")
         release = bench.untouched(method.name, lambda: key.release(bench.private))
         check(release, bench.private)
     except (NotApplicable, ContractError, ValueError, FloatingPointError) as reason:
         raise UsageError(f"{bench.cell.method.spec.shown} releases nothing here: {reason}") from reason
-    sealed = seal(release, secrets.randbits(ENTROPY_BITS)).release
+    sealed = seal(release, Secret.fresh()).release
     files = {**_published(sealed), "scheme.safetensors": scheme.state()}
     claim = claim_record(scheme.claim())
     about: dict[str, JsonValue] = {

@@ -16,6 +16,7 @@ from bench.cli.options import place, run_spec, site
 from bench.pairs.sweep import engine
 from bench.plugins.spec import text
 from bench.results.records import Record
+from bench.results.run_secret import given
 from bench.results.signing_key import SigningKey
 from bench.runs.display import Display, to_stdout
 from bench.runs.plan import Condition, data_key, standing, to_run, work
@@ -57,6 +58,8 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
         )
         if engine() == "torch":
             display.message("pair scores are counted by torch, which is slower: numba is not installed")
+        if options.secret is not None:
+            where.results.keep_secret(given(options.secret))
         summary = run(spec, where, display, signer)
     show(spec, summary, where)
     others = [] if signer is None else [found for found in summary.records if not found.signed_by(signer.public)]

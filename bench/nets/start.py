@@ -1,0 +1,32 @@
+"""The first weights of a network that is trained on private rows, drawn from a secret.
+
+torch's modules draw their own from a generator of 32 bits; whoever guesses those knows where training began.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+from bench.randomness import Stream
+
+
+def start(network: nn.Module, stream: Stream) -> None:
+    """Give every linear and convolutional layer of `network` new weights and biases, in the order of `modules`.
+
+    Distributed as torch's own: uniform within 1 / root of the inputs of a unit (He et al. 2015 with slope root 5).
+
+    Raises:
+        TypeError: A layer of another kind has weights.
+    """
+    for layer in network.modules():
+        if isinstance(layer, nn.Linear | nn.Conv2d):
+            bound = 1 / math.sqrt(layer.weight[0].numel())
+            for part in (layer.weight, layer.bias):
+                if part is not None:
+                    with torch.no_grad():
+                        part.copy_((2 * stream.uniform(*part.shape) - 1) * bound)
+        elif any(True for _ in layer.parameters(recurse=False)):
+            raise TypeError(f"only linear and convolutional layers can be started, got {type(layer).__name__}")

@@ -1,0 +1,94 @@
+"""The run secret: the 32 bytes that the keys of a results folder are derived from, made once and kept beside the store.
+
+Whoever has it can repeat the folder's runs to the last bit, and undo its releases; whoever has not can do neither. Its
+commitment (`Secret.commitment`) stands in the inputs of every record and release. It is derived from the secret alone:
+with 256 bits nobody can try secrets until one fits, so that a salt would hide no more, and the same secret in two
+folders is meant to show, for their runs are one run.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from bench.plugins.spec import UsageError
+from bench.randomness import SECRET_BYTES, Secret
+
+FEWEST_BYTES = 16  # different ones among 32: of random bytes, about 30 are; fewer than 16 in one case in 10^17
+
+
+def kept(path: Path) -> Secret | None:
+    """The secret in the file; None where there is no file. Raises UsageError for a file that holds none."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    if len(content) >= SECRET_BYTES and _proved(found := Secret(content[:SECRET_BYTES])) == content:
+        return found
+    raise UsageError(
+        f"{path} is not the run secret as it was written: put the file back, or start a new results folder"
+    )
+
+
+def keep(path: Path, wanted: Secret | None) -> Secret:
+    """The secret in the file, which is made if it is not there: `wanted`, or a fresh one.
+
+    Two runs that start at once end up with the same: the file appears whole, and only once.
+
+    Raises:
+        UsageError: The file holds another secret than the one that is wanted.
+    """
+    if (found := kept(path)) is None:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(_proved(fresh() if wanted is None else wanted))
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileExistsError):  # another run was first
+                os.link(temporary, path)
+        finally:
+            Path(temporary).unlink()
+        found = kept(path)
+        assert found is not None
+    if wanted is not None and found != wanted:
+        raise UsageError(f"{path.parent.parent} stands under another run secret: name that one, or another --results")
+    return found
+
+
+def _proved(secret: Secret) -> bytes:
+    """The file's content: the secret and its commitment, so that a byte that changed is noticed."""
+    return secret.content + bytes.fromhex(secret.commitment())
+
+
+def fresh() -> Secret:
+    """A new secret from the operating system."""
+    return Secret.fresh()
+
+
+def given(path: Path) -> Secret:
+    """The secret in a user's file: 32 bytes, or 64 hex digits.
+
+    Raises:
+        UsageError: Anything else in it; others than its owner may read it; bytes that were hardly drawn at random.
+    """
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        raise UsageError(f"others than you may read the secret in {path}: chmod 600 {path}")
+    content = path.read_bytes()
+    if len(content) != SECRET_BYTES:
+        try:
+            content = bytes.fromhex(content.decode("ascii").strip())
+        except ValueError:
+            content = b""
+    if len(content) != SECRET_BYTES:
+        raise UsageError(f"{path} must hold {SECRET_BYTES} bytes, or {2 * SECRET_BYTES} hex digits, and nothing else")
+    if len(set(content)) < FEWEST_BYTES:
+        raise UsageError(
+            f"the bytes in {path} were hardly drawn at random: only {len(set(content))} of {SECRET_BYTES} differ; "
+            f"head -c {SECRET_BYTES} /dev/urandom > FILE makes a secret"
+        )
+    return Secret(content)
