@@ -25,6 +25,7 @@ _CHUNK = 1 << 16
 def supervise(job: Job, answers: Connection, threads: int) -> None:
     """Do a job in a child process; end with all that it started, the way it ended, and when the run does."""
     adopt_orphans()
+    os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tree, log = psutil.Process(), _Log(job.log)
     printed, printer = multiprocessing.Pipe(duplex=False)

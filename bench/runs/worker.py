@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -41,6 +42,7 @@ def work(job: Job, answers: Connection, printer: Connection, threads: int) -> No
     for stream in (sys.stdout, sys.stderr):
         os.dup2(printer.fileno(), stream.fileno())
     printer.close()
+    _cut_off(keep=answers.fileno())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(threads)
     teller = _Teller(answers.fileno())
@@ -53,6 +55,22 @@ def work(job: Job, answers: Connection, printer: Connection, threads: int) -> No
     except WireError as error:
         reason = f"what the job gave cannot be sent: {error}"
         teller.send(Answer(status="failed", code="contract", reason=reason, phase=teller.phase))
+
+
+def _cut_off(keep: int) -> None:
+    """Leave this process no way to others: their pipes were inherited, and its signals would reach their group.
+
+    What a job wrote into the pipes of the fork server, say, would end every other job.
+    """
+    os.setsid()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for name in os.listdir("/dev/fd"):
+        descriptor = int(name)
+        if descriptor not in (1, 2, keep, nowhere):
+            with contextlib.suppress(OSError):  # that of the list itself is closed by now
+                os.fstat(descriptor)
+                os.dup2(nowhere, descriptor, inheritable=False)
+    os.close(nowhere)
 
 
 class _Teller:
