@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import cast
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -64,8 +65,7 @@ def _cut_off(keep: int) -> None:
     """
     os.setsid()
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for name in os.listdir("/dev/fd"):
-        descriptor = int(name)
+    for descriptor in [int(path.name) for path in Path("/dev/fd").iterdir()]:
         if descriptor not in (1, 2, keep, nowhere):
             with contextlib.suppress(OSError):  # that of the list itself is closed by now
                 os.fstat(descriptor)

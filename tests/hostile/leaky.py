@@ -1,4 +1,4 @@
-"""Plug-ins that put what they see into everything that they may say: pixels as text, and the path where they find it."""
+"""Plug-ins that put what they see, pixels as text and a path, into everything that they may say."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
-from attacks.chance import Chance, ChanceAttacker
-from methods.identity import Identity, IdentityScheme
 
+from attacks.chance import Chance, ChanceAttacker
 from bench.contract.seal import ContractError
 from bench.contract.source import DataError
 from bench.evidence import SetEvidence
 from bench.progress import report, stage
 from bench.types import Column, Evaluator, Measurement, Metric, NotApplicable, Picture, PrivacyClaim, Score
+from methods.identity import Identity, IdentityScheme
 
 WIDTH = 16
 
@@ -56,7 +56,7 @@ class LeakyMethod(Identity):
 
     name: ClassVar[str] = "leaky"
     role: ClassVar[None] = None
-    claims: ClassVar[bool] = True
+    claims: ClassVar[str] = "a bound that a test made up"
     leak: str = "talk"
 
     def fit(self, public: Any, *given: Any) -> Any:

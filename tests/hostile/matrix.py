@@ -1,4 +1,4 @@
-"""The hostile matrix: every mode of `plugins.py` at every place, through `bench run`, each ending in one record.
+"""The hostile matrix: every mode of `misbehaving.py` at every place, through `bench run`, each ending in one record.
 
 python tests/hostile/matrix.py [--modes raise,hang] [--places fit,attack] [--jobs 4] prints a table in Markdown, and
 exits with 1 where a cell ended in anything but one bounded record, or where a process or a file was left behind.
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from plugins import MODES, PLACES, specs
+from misbehaving import MODES, PLACES, specs
 
 HERE = Path(__file__).parent
 MARK = "HOSTILE_MARK"
@@ -51,7 +51,7 @@ def run(folder: Path, modes: tuple[str, ...], place: str, *, jobs: int) -> dict[
     """One run with all modes at a place, beside `identity` and `chance`, which must not be touched."""
     folder.mkdir(parents=True)
     kind = {"attack": "--attack", "metric": "--metric"}.get(place, "--method")
-    asked = [word for spec in specs(place, modes, HERE / "plugins.py") for word in (kind, spec)]
+    asked = [word for spec in specs(place, modes, HERE / "misbehaving.py") for word in (kind, spec)]
     asked += ["--method", "identity", "--metric", METRICS.get(place, "max-dispersion")]
     asked += ["--attack", "chance" if place == "attack" else "none"]
     command = [sys.executable, "-m", "bench", "run", *asked, "--dataset", "digits", "--preset", "smoke", "--no-site"]

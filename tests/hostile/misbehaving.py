@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
-from attacks.chance import Chance, ChanceAttacker
-from methods.identity import Identity, IdentityKey, IdentityScheme
 
+from attacks.chance import Chance, ChanceAttacker
 from bench.evidence import SetEvidence
 from bench.progress import report, stage
 from bench.types import Column, Metric, NotApplicable, PrivacyClaim, Score
+from methods.identity import Identity, IdentityKey, IdentityScheme
 
 LONG = 1000.0  # seconds, and longer than any run of the matrix
 ODD = "../../odd\x1b[2J\x1b[31m<script>alert(1)</script>[bold red]\u202e\x07\r"
@@ -312,7 +312,7 @@ class Hostile(Identity):
 
     name: ClassVar[str] = "hostile"
     role: ClassVar[None] = None
-    claims: ClassVar[bool] = True
+    claims: ClassVar[str] = "a bound that a test made up"
     mode: str = "raise"
     place: str = "fit"
 
