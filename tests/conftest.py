@@ -36,6 +36,13 @@ def same_run_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.results.run_secret.fresh", lambda: Secret.of_seed(0, "tests"))
 
 
+@pytest.fixture(autouse=True)
+def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Methods and attacks stay in the process that runs them, which is quicker, but for tests of their isolation."""
+    if request.node.get_closest_marker("isolated") is None:
+        monkeypatch.setenv("BENCH_ISOLATION", "none")
+
+
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
     """For networks and matrices so small that they only lose time to a second thread."""

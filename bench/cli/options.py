@@ -6,6 +6,7 @@ What the options are is said by the fields of `Choice` and `RunSpec`; here is on
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from bench.cli import SUITES
 from bench.data.roots import resolve
 from bench.data.yaml_text import YamlError, read_yaml
+from bench.isolation import find_isolation
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.option import expected, given_flags, options
@@ -90,14 +92,16 @@ def run_spec(parsed: argparse.Namespace) -> RunSpec:
     choices = _choices(told)
     first_choice, preset = choices[0], choices[0].preset
     attacks = told.get("attacks", "all")
+    isolation = find_isolation(told.get("isolation", "auto"))
+    here = isolation == "none"  # then plug-ins from outside run in the judge's own process
     device = choose_device(told.get("device", "auto")).type
     # Two jobs of one thread do more than one job of two (1.3 times in training); a GPU is best left to one.
     jobs = told.get("jobs") or (1 if device == "cuda" else min(cores(), MOST_JOBS))
     memory = told["memory"] * 2**30 if "memory" in told else 0.8 * psutil.virtual_memory().total / jobs
     return RunSpec(
         choices=choices,
-        methods=tuple(dict.fromkeys(choose("methods", spec, preset) for spec in _specs(told["methods"]))),
-        attacks=_attacks(attacks, preset, on_features=first_choice.features is not None),
+        methods=tuple(dict.fromkeys(choose("methods", spec, preset, here=here) for spec in _specs(told["methods"]))),
+        attacks=_attacks(attacks, preset, on_features=first_choice.features is not None, here=here),
         metrics=_metrics(told.get("metrics"), preset, in_feature_space=first_choice.extractor is not None),
         evaluators=tuple(dict.fromkeys(registry.placed_name(name) for name in told.get("evaluators", ()))),
         controls=told.get("controls", attacks == "all"),
@@ -107,6 +111,7 @@ def run_spec(parsed: argparse.Namespace) -> RunSpec:
         memory=int(memory),
         overwrite=told.get("overwrite", "failed"),
         keep_releases=told.get("keep_releases", False),
+        isolation=isolation,
     )
 
 
@@ -158,14 +163,20 @@ def _specs(given: Sequence[Written]) -> tuple[PluginSpec, ...]:
     return tuple(found)
 
 
-def _attacks(given: Sequence[Written] | Words, preset: str, *, on_features: bool) -> tuple[Chosen[Attack], ...]:
+def _attacks(
+    given: Sequence[Written] | Words, preset: str, *, on_features: bool, here: bool
+) -> tuple[Chosen[Attack], ...]:
     """All attacks: those on membership only where features are released, for releases of images they take longest."""
     if given == "none":
         return ()
     if given == "all":
-        known = [choose("attacks", name, preset) for name in registry.working("attacks")]
+        known = [choose("attacks", name, preset) for name in registry.own("attacks")]
+        for name, entry in registry.entries("attacks").items():
+            if entry.origin != registry.HOME and entry.error is None:
+                with contextlib.suppress(UsageError):  # broken: `bench list` says why
+                    known.append(choose("attacks", name, preset, here=here))
         return tuple(attack for attack in known if on_features or attack.plugin.scores == "pairs")
-    return tuple(choose("attacks", spec, preset) for spec in _specs(given))
+    return tuple(choose("attacks", spec, preset, here=here) for spec in _specs(given))
 
 
 def _metrics(given: Sequence[str] | None, preset: str, *, in_feature_space: bool) -> tuple[str, ...]:

@@ -15,11 +15,11 @@ from bench.conformance.mechanisms import check_density, check_reuse, draw_noise
 from bench.conformance.outcome import PRESET, Skip, require, sample_data
 from bench.contract.seal import check, fingerprint, seal
 from bench.plugins import registry
+from bench.plugins.chosen import to_fit
 from bench.plugins.spec import PluginSpec
 from bench.randomness import Secret
 from bench.seeds import derive, generator
 from bench.types import Dataset, Generator, Key, Method, NotApplicable, Release, Scheme
-from bench.workbench.inputs import to_fit
 
 Kind = Literal["images", "table"]
 

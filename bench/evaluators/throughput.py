@@ -33,9 +33,9 @@ class Throughput(Evaluator[Workbench]):
         """Time releases of the private rows, each repeat under a key of its own that was drawn before."""
         scheme, repeats = bench.scheme(), bench.preset.repeats
         keys = [scheme.sample_key(bench.secret("timing", number)) for number in range(repeats + WARM_UPS)]
-        unused = iter(keys)
+        unused = iter([bench.timed_release(key) for key in keys])
         stage("time releases")
-        timing = repeat(lambda: next(unused).release(bench.private), device=bench.device, repeats=repeats)
+        timing = repeat(lambda: next(unused)(), device=bench.device, repeats=repeats, process=bench.process)
         details: dict[str, JsonValue] = {
             "repeats": repeats,
             "images": len(bench.private),

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
+
+from pydantic import JsonValue
 
 from bench.plugins import registry
 from bench.plugins.groups import Group
+from bench.plugins.option import defaults
+from bench.plugins.outside import StandIn, is_outside, rebuild, stand_in
 from bench.plugins.spec import PluginSpec, parse
 from bench.types import Attack, Extractor, Method, Metric, Source
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 P = TypeVar("P", covariant=True)
 
@@ -37,7 +45,9 @@ class Chosen(Generic[P]):
         return str(self.spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return choose, (self.group, str(self.spec), self.preset)
+        if isinstance(self.plugin, StandIn):
+            return _rebuilt, (self.group, self.preset, self.plugin.told)
+        return _here, (self.group, str(self.spec), self.preset)
 
     @property
     def name(self) -> str:
@@ -83,21 +93,46 @@ class Chosen(Generic[P]):
 
 
 @overload
-def choose(group: Literal["methods"], written: str | PluginSpec, preset: str) -> Chosen[Method]: ...
+def choose(
+    group: Literal["methods"], written: str | PluginSpec, preset: str, *, here: bool = ...
+) -> Chosen[Method]: ...
 @overload
-def choose(group: Literal["attacks"], written: str | PluginSpec, preset: str) -> Chosen[Attack]: ...
+def choose(
+    group: Literal["attacks"], written: str | PluginSpec, preset: str, *, here: bool = ...
+) -> Chosen[Attack]: ...
 @overload
 def choose(group: Literal["datasets"], written: str | PluginSpec, preset: str) -> Chosen[Source]: ...
 @overload
 def choose(group: Literal["features"], written: str | PluginSpec, preset: str) -> Chosen[Extractor]: ...
 @overload
 def choose(group: Literal["metrics"], written: str | PluginSpec, preset: str) -> Chosen[Metric[Any]]: ...
-def choose(group: Group, written: str | PluginSpec, preset: str) -> Chosen[Any]:
+def choose(group: Group, written: str | PluginSpec, preset: str, *, here: bool = False) -> Chosen[Any]:
     """The plug-in that `written` describes, built and sized for a preset.
+
+    A method or an attack from outside this project is not run here unless `here` says so: a stand-in takes its place
+    (see `bench.plugins.outside`).
 
     Raises:
         UsageError: As `registry.build`.
     """
     given = parse(written) if isinstance(written, str) else written
+    if not here and is_outside(group, given):
+        plugin = stand_in(group, given, preset)
+        return Chosen(group, plugin.written, preset, plugin, given)
     spec = registry.canonical(group, given, preset)
     return Chosen(group, spec, preset, registry.build(group, spec, preset), given)
+
+
+def _here(group: Group, written: str, preset: str) -> Chosen[Any]:
+    return choose(cast(Any, group), written, preset, here=True)
+
+
+def _rebuilt(group: Group, preset: str, told: Mapping[str, JsonValue]) -> Chosen[Any]:
+    plugin = rebuild(group, preset, told)
+    return Chosen(group, plugin.written, preset, plugin, plugin.written)
+
+
+def to_fit(method: Method) -> Method:
+    """The method that is fitted: parameters that fit does not read stand at their defaults."""
+    stands = defaults(type(method))
+    return cast(Method, replace(cast("DataclassInstance", method), **{name: stands[name] for name in method.unlearned}))

@@ -122,6 +122,11 @@ def working(group: Group) -> list[str]:
     return [name for name, entry in entries(group).items() if inspect(entry).error is None]
 
 
+def own(group: Group) -> list[str]:
+    """The names of this project's own plug-ins that can be used; nothing of anybody else's is imported."""
+    return [name for name, entry in entries(group).items() if entry.origin == HOME and inspect(entry).error is None]
+
+
 def _placed(group: Group, spec: PluginSpec) -> PluginSpec:
     """The same with its files by their full path, for plans are read again from other folders."""
     cls = load(group, spec.name)

@@ -12,10 +12,14 @@ import ast
 import hashlib
 import importlib.util
 import inspect
+import sys
 from functools import cache
 from pathlib import Path
 from typing import cast
 
+from bench.plugins import registry
+from bench.plugins.outside import StandIn
+from bench.plugins.spec import UsageError
 from bench.types import Plugin
 
 PROJECT = frozenset({"bench", "methods", "attacks", "metrics"})
@@ -41,10 +45,23 @@ def source_hash(cls: type) -> str:
 def plugin_hash(plugin: Plugin) -> str:
     """16 hex digits for the code behind a plug-in and behind those that it holds."""
     held = [value for value in vars(plugin).values() if isinstance(value, Plugin)]
+    own = modules_hash(_source(plugin)) if isinstance(plugin, StandIn) else source_hash(type(plugin))
     if not held:
-        return source_hash(type(plugin))
-    codes = [source_hash(type(plugin)), *(plugin_hash(inner) for inner in held)]
+        return own
+    codes = [own, *(plugin_hash(inner) for inner in held)]
     return hashlib.sha256("".join(codes).encode()).hexdigest()[:16]
+
+
+def _source(plugin: StandIn) -> Path:
+    """The file with the class that a stand-in stands for."""
+    name = plugin.written.name
+    if ".py:" in name:
+        return Path(name.rpartition(":")[0])
+    target = registry.entries(plugin.group)[name].target
+    found = _locate(target.partition(":")[0])
+    if found is None:
+        raise UsageError(f"{name} cannot be used: its module {target.partition(':')[0]} has no Python source")
+    return found
 
 
 def modules_hash(start: Path) -> str:
@@ -144,11 +161,24 @@ def _imports(tree: ast.Module, package: str) -> set[tuple[str, str | None]]:
 
 @cache
 def _locate(name: str) -> Path | None:
+    """The source of a module; None where there is none. No package is imported to find what lies in it."""
+    top, *inner = name.split(".")
     try:
-        spec = importlib.util.find_spec(name)
-    except (ModuleNotFoundError, ValueError):  # an imported attribute, not a module
+        spec = importlib.util.find_spec(top)
+    except (ModuleNotFoundError, ValueError):
         return None
-    return Path(spec.origin) if spec is not None and spec.origin and spec.origin.endswith(".py") else None
+    if spec is None:
+        return None
+    if not inner:
+        return Path(spec.origin) if spec.origin and spec.origin.endswith(".py") else None
+    # What is imported already says where its parts lie: a package may add folders to itself.
+    places = getattr(sys.modules.get(top), "__path__", spec.submodule_search_locations or ())
+    for place in places:
+        folder = Path(place, *inner)
+        for path in (folder / "__init__.py", folder.with_name(f"{folder.name}.py")):
+            if path.is_file():
+                return path
+    return None
 
 
 @cache

@@ -63,6 +63,7 @@ class Record(Part):
         scores: Figures by metric.
         details: What evaluator, attack and method say beside the figures.
         seconds: By stage.
+        isolation: Where method and attack worked: in a sandbox, in processes of their own, or (none) in the judge's.
         hardware: The machine, without its name.
         versions: Of Python and of the packages that figures depend on.
         git: The commit, with `-dirty` where files were changed; null outside a checkout.
@@ -97,6 +98,7 @@ class Record(Part):
     not_applicable: dict[str, str] = Field(default={}, description="metrics without a figure, and why")
     details: dict[str, JsonValue] = Field(default={})
     seconds: dict[str, float] = Field(default={})
+    isolation: Literal["sandbox", "processes", "none"] = Field(default="none")
     hardware: dict[str, JsonValue] = Field(default={})
     versions: dict[str, str] = Field(default={})
     git: str | None = None

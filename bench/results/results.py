@@ -70,6 +70,11 @@ class Results:
         found = run_secret.kept(self.root / SECRET)
         return None if found is None else found.commitment()
 
+    @property
+    def rooms(self) -> Path:
+        """Where files lie that are handed to isolated processes, while those work."""
+        return self.root / PRIVATE / "rooms"
+
     def log(self, *names: str) -> Path:
         """The file that takes what a worker prints: of a cell (its folder and a record's name), or of anything else.
 

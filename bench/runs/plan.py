@@ -123,7 +123,7 @@ def _check_apart(found: Sequence[Cell], asked: Sequence[Planned]) -> None:
 
 def controls(roles: tuple[Role, Role], preset: str) -> tuple[Chosen[Method], ...]:
     """The reference methods of those roles."""
-    names = registry.working("methods")
+    names = registry.own("methods")
     return tuple(
         choose("methods", name, preset) for name in names if vars(registry.load("methods", name)).get("role") in roles
     )

@@ -169,7 +169,7 @@ class _Scheduler:
             job = Job(
                 name=f"{_title(cell)} fit",
                 work=fit_task,
-                argument=FitTask(cell, self.place),
+                argument=FitTask(cell, self.place, self.spec.isolation),
                 answer=Fitted,
                 timeout=self._timeout(),
                 log=log,
@@ -189,7 +189,7 @@ class _Scheduler:
             job = Job(
                 name=f"{_title(cell)} {planned.name}",
                 work=evaluate_task,
-                argument=EvaluateTask(cell, self.place, planned),
+                argument=EvaluateTask(cell, self.place, planned, self.spec.isolation),
                 answer=Evaluation,
                 timeout=self._timeout(),
                 log=self.results.log(cell.folder, planned.name),
@@ -264,6 +264,7 @@ class _Scheduler:
             },
             seconds={**result.seconds, "wall": outcome.seconds},
             hardware={**result.hardware, "jobs": 1 if evaluator.alone else self.spec.jobs},
+            isolation=self.spec.isolation,
             versions=versions(),
             git=git_state(),
             key=content_key(inputs),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from bench.plugins.option import Amount, Count, option
 
 if TYPE_CHECKING:  # the command line is laid out from this module, before anything heavy is imported
+    from bench.isolation import Isolation
     from bench.plugins.chosen import Chosen
     from bench.types import Attack, Method
     from bench.workbench.choice import Choice
@@ -32,6 +33,7 @@ class RunSpec:
         memory: Bytes a worker.
         overwrite: What to run again beside what is missing: nothing ("never"), what failed or speaks of other data or
             sizes ("failed"), also what earlier code computed ("stale"), or all.
+        isolation: Where methods and attacks work: within bubblewrap, in processes of their own, or in the judge's.
         keep_releases: Keep stored releases after a cell is complete.
     """
 
@@ -62,6 +64,12 @@ class RunSpec:
         metavar="WHAT", usual="failed",
     )  # fmt: skip
     keep_releases: bool = option(bool, "keep stored releases after a cell is complete", usual=False)
+
+    isolation: Isolation = option(
+        Literal["auto", "sandbox", "processes", "none"],
+        "how methods and attacks are kept apart: sandbox, processes or none (default: the strongest that works here)",
+        metavar="HOW", usual="auto",
+    )  # fmt: skip
 
     @property
     def preset(self) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import cast
 
@@ -17,12 +18,13 @@ from pydantic import JsonValue
 
 from bench.contract.evaluator import check_measurement, check_pictures
 from bench.contract.seal import ContractError
+from bench.isolation import Isolation, RemoteAttack, tenant
 from bench.plugins import registry
 from bench.progress import stage
 from bench.results.records import DatasetRecord, claim_record, score_record
 from bench.runs.answers import Drawn, Evaluation, Fitted
 from bench.runs.judge import judge
-from bench.types import Metric, NotApplicable
+from bench.types import Evaluator, Metric, NotApplicable
 from bench.wire.text import named, said
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
@@ -48,6 +50,7 @@ class FitTask:
 
     cell: Cell
     place: Place
+    isolation: Isolation
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class EvaluateTask:
     cell: Cell
     place: Place
     planned: Planned
+    isolation: Isolation
 
 
 def open_task(argument: object) -> DatasetRecord:
@@ -70,8 +74,9 @@ def fit_task(argument: object) -> Fitted:
     """Do a `FitTask`."""
     task = cast(FitTask, argument)
     start = time.perf_counter()
-    scheme = Workbench.open(task.cell, task.place).scheme()
-    claim, notes = claim_record(scheme.claim()), _printable(scheme.notes())
+    with closing(Workbench.open(task.cell, task.place, task.isolation)) as bench:
+        scheme = bench.scheme()
+        claim, notes = claim_record(scheme.claim()), _printable(scheme.notes())
     return Fitted(claim=claim, notes=notes, seconds=time.perf_counter() - start)
 
 
@@ -79,10 +84,28 @@ def evaluate_task(argument: object) -> Evaluation:
     """Do an `EvaluateTask`."""
     task = cast(EvaluateTask, argument)
     start = time.perf_counter()
-    bench = Workbench.open(task.cell, task.place)
+    with closing(Workbench.open(task.cell, task.place, task.isolation)) as bench, _evaluator(task) as evaluator:
+        return _evaluated(task, bench, evaluator, start)
+
+
+@contextmanager
+def _evaluator(task: EvaluateTask) -> Iterator[Evaluator[Workbench]]:
+    """The evaluator; its attack works in Eve's process, which ends with the block."""
+    attack = task.planned.attack
+    if attack is None or task.isolation == "none":
+        yield task.planned.evaluator
+        return
+    cell = task.cell
+    rooms = tenant(
+        attack, cell.method, device=cell.device, sandbox=task.isolation == "sandbox", folder=task.place.results.rooms
+    )
+    with closing(RemoteAttack(attack.plugin, rooms)) as remote:
+        yield task.planned.evaluator_with(remote)
+
+
+def _evaluated(task: EvaluateTask, bench: Workbench, evaluator: Evaluator[Workbench], start: float) -> Evaluation:
     opened = time.perf_counter() - start
     metrics = [cast("Metric[object]", registry.load("metrics", name)()) for name in task.planned.metrics]
-    evaluator = task.planned.evaluator
     found = check_measurement(evaluator, evaluator.measure(bench))
     stage("judge")
     scores, without, broken = {}, {}, {}

@@ -19,6 +19,7 @@ from pydantic_core import PydanticSerializationError
 from bench import shadowing
 from bench.contract.seal import ContractError
 from bench.contract.source import DataError
+from bench.isolation import DiedError, OutsideError
 from bench.plugins.spec import UsageError
 from bench.progress import LOGGER, Forwarder
 from bench.results.reason import Code, Phase, phase_of
@@ -123,6 +124,7 @@ _CODES: tuple[tuple[type[Exception], Code], ...] = (
     (NotApplicable, "not-applicable"),
     (MemoryError, "out-of-memory"),
     (ContractError, "contract"),
+    (DiedError, "died"),
     (ValidationError, "contract"),
     (PydanticSerializationError, "contract"),
     (DataError, "data"),
@@ -134,7 +136,7 @@ def _text(error: BaseException, code: Code) -> str:
     """What an exception says; ours say it in full."""
     if code == "out-of-memory":
         return f"out of memory: {said(error)}"
-    return named(error) if code == "error" else said(error)
+    return named(error) if code == "error" and not isinstance(error, OutsideError) else said(error)
 
 
 def _print(error: BaseException) -> None:

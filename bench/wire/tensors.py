@@ -73,9 +73,9 @@ def unpack_tensors(path: Path, cap_bytes: int) -> dict[str, Tensor]:
     with os.fdopen(descriptor, "rb") as file:
         if found.st_size > cap_bytes:
             raise TensorsError(f"a file of tensors must take at most {cap_bytes} bytes, got {found.st_size}")
-        content = file.read(cap_bytes + 1)
-    if len(content) > cap_bytes:
-        raise TensorsError(f"a file of tensors must take at most {cap_bytes} bytes, and it grew while it was read")
+        content = file.read(found.st_size + 1)
+    if len(content) > found.st_size:
+        raise TensorsError("a file of tensors must stay as it is while it is read, and it grew")
     try:
         tensors = load(content)
     except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError, RecursionError):

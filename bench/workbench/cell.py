@@ -74,6 +74,10 @@ class Planned:
         cls = cast(Any, self._class)
         return cast("Evaluator[Any]", cls() if self.attack is None else cls(self.attack.plugin))
 
+    def evaluator_with(self, attack: Attack) -> Evaluator[Any]:
+        """The evaluator, with a stand-in for its attack."""
+        return cast("Evaluator[Any]", cast(Any, self._class)(attack))
+
     @property
     def _class(self) -> type[Evaluator[Any]]:
         return cast("type[Evaluator[Any]]", registry.load("evaluators", self.written))

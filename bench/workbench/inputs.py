@@ -7,26 +7,22 @@ nor is how rows were prepared and read, for their fingerprints say what came of 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pydantic import JsonValue
 
 from bench.contract.preset import PRESETS
 from bench.plugins import registry
-from bench.plugins.chosen import Chosen
-from bench.plugins.option import defaults
+from bench.plugins.chosen import Chosen, to_fit
 from bench.plugins.source_hash import modules_hash, plugin_hash, source_hash
 from bench.plugins.spec import parameters, parse
 from bench.results.identity import CHOICE, METRIC, data_inputs, plugin_inputs, reader_inputs, shown_inputs
 from bench.results.records import DatasetRecord, PluginRecord
 from bench.types import Method
 from bench.workbench.cell import Cell, Planned
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 PROTOCOL = 2
 COMMITMENT = "run secret commitment"
@@ -45,12 +41,6 @@ def plugin_record(chosen: Chosen[Any]) -> PluginRecord:
         origin=chosen.origin,
         role=vars(type(plugin)).get("role"),  # a method derived from a reference method is none itself
     )
-
-
-def to_fit(method: Method) -> Method:
-    """The method that is fitted: parameters that fit does not read stand at their defaults."""
-    stands = defaults(type(method))
-    return cast(Method, replace(cast("DataclassInstance", method), **{name: stands[name] for name in method.unlearned}))
 
 
 def fit_inputs(cell: Cell, data: DatasetRecord) -> dict[str, JsonValue]:

@@ -22,14 +22,20 @@ class Timing:
 WARM_UPS = 2  # the first warms caches up, the second is watched for its memory
 
 
-def repeat(work: Callable[[], object], *, device: torch.device, repeats: int) -> Timing:
+def repeat(work: Callable[[], int | None], *, device: torch.device, repeats: int, process: int | None = None) -> Timing:
     """Time `work` `repeats` times after `WARM_UPS` untimed runs, the device synchronised around each.
 
     Peak memory is what the second warm-up needed beyond what was held before it: by the accelerator's allocator, or
     on a CPU by the growth of the resident set, looked at every millisecond.
+
+    Args:
+        work: Gives None, or the accelerator's peak memory where another process holds it.
+        device: That the work is done on.
+        repeats: At least 1.
+        process: In which it is done, with those that it started; None stands for this one.
     """
     work()
-    peak = _peak(work, device)
+    peak = _peak(work, device, process)
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -41,28 +47,33 @@ def repeat(work: Callable[[], object], *, device: torch.device, repeats: int) ->
     return Timing(tuple(seconds), peak)
 
 
-def _peak(work: Callable[[], object], device: torch.device) -> int:
+def _peak(work: Callable[[], int | None], device: torch.device, number: int | None) -> int:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
         before = torch.cuda.memory_allocated(device)
         torch.cuda.reset_peak_memory_stats(device)
-        work()
+        told = work()
         torch.cuda.synchronize(device)
-        return torch.cuda.max_memory_allocated(device) - before
-    process = psutil.Process()
-    before = high = process.memory_info().rss
+        return told if told is not None else torch.cuda.max_memory_allocated(device) - before
+    whole = psutil.Process(number)
+    processes = [whole, *whole.children(recursive=True)] if number is not None else [whole]
+
+    def held() -> int:
+        return sum(int(process.memory_info().rss) for process in processes)
+
+    before = high = held()
     done = threading.Event()
 
     def watch() -> None:
         nonlocal high
         while not done.wait(0.001):
-            high = max(high, process.memory_info().rss)
+            high = max(high, held())
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
         kept = work()
-        high = max(high, process.memory_info().rss)
+        high = max(high, held())
         del kept
     finally:
         done.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,6 +15,8 @@ from bench.contract.preset import PRESETS, Preset
 from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
 from bench.data.splits import balanced_rows
 from bench.features.space import Space
+from bench.isolation import Isolation, RemoteMethod, tenant, timed_release
+from bench.plugins.chosen import to_fit
 from bench.plugins.spec import parameters
 from bench.progress import stage
 from bench.randomness import Secret
@@ -23,7 +26,7 @@ from bench.results.store import Artefact, Store
 from bench.seeds import derive
 from bench.types import Dataset, Key, Method, Release, Scheme
 from bench.workbench.cell import Cell
-from bench.workbench.inputs import fit_inputs, release_inputs, to_fit
+from bench.workbench.inputs import fit_inputs, release_inputs
 from bench.workbench.open_data import open_data
 from bench.workbench.place import Place
 
@@ -35,6 +38,14 @@ def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int) 
     commitment = results.keep_secret().commitment()
     for number in range(keys):
         results.store.drop("releases", release_inputs(cell, data, number, commitment))
+
+
+def _apart(cell: Cell, place: Place, isolation: Isolation) -> Method:
+    """The cell's method, in a process of its own where it is to have one."""
+    if isolation == "none":
+        return cell.method.plugin
+    rooms = tenant(cell.method, device=cell.device, sandbox=isolation == "sandbox", folder=place.results.rooms)
+    return RemoteMethod(cell.method.plugin, rooms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,17 +72,36 @@ class Workbench:
     natural: Tensor | None = None
 
     @classmethod
-    def open(cls, cell: Cell, place: Place) -> Self:
-        """Load what the cell needs; the data are prepared if they are not yet."""
+    def open(cls, cell: Cell, place: Place, isolation: Isolation = "none") -> Self:
+        """Load what the cell needs; the data are prepared if they are not yet. `close` it when it is done with."""
         device = torch.device(cell.device)
         splits, record, space = open_data(cell.choice, place, device)
         return cls(
-            cell=cell, preset=PRESETS[cell.choice.preset], method=cell.method.plugin,
+            cell=cell, preset=PRESETS[cell.choice.preset], method=_apart(cell, place, isolation),
             public=splits.public.to(device), private=splits.private.to(device), control=splits.control.to(device),
             test=splits.test.to(device), record=record, store=place.results.store,
             run_secret=place.results.keep_secret(), space=space,
             natural=None if splits.natural is None else splits.natural.to(device),
         )  # fmt: skip
+
+    @property
+    def apart(self) -> bool:
+        """Whether the method works in a process of its own."""
+        return isinstance(self.method, RemoteMethod)
+
+    @property
+    def process(self) -> int:
+        """The number of the process in which the method works."""
+        return self.method.room.process if isinstance(self.method, RemoteMethod) else os.getpid()
+
+    def timed_release(self, key: Key) -> Callable[[], int | None]:
+        """A release of the private rows to be timed (see `bench.isolation.timed_release`)."""
+        return timed_release(key, self.private)
+
+    def close(self) -> None:
+        """End the method's process, if it has one."""
+        if isinstance(self.method, RemoteMethod):
+            self.method.close()
 
     @property
     def device(self) -> torch.device:
@@ -85,7 +115,8 @@ class Workbench:
     def secret(self, *names: str | int) -> Secret:
         """A secret of this cell by name, for what Eve must not know. Other methods and data have others."""
         choice = (self.cell.choice.seed, self.record.fingerprint, self.record.public_fingerprint)
-        method = repr((self.method.name, sorted(parameters(self.method).items())))
+        plugin = self.cell.method.plugin if self.apart else self.method
+        method = repr((plugin.name, sorted(parameters(plugin).items())))
         return self.run_secret.derive(*choice, method, self.finding or "", *names)
 
     def scheme(self) -> Scheme:
@@ -94,7 +125,7 @@ class Workbench:
 
         def fit() -> Artefact:
             start = time.perf_counter()
-            method = to_fit(self.method)
+            method = self.method if self.apart else to_fit(self.method)
             fitted = self.untouched(method.name, lambda: method.fit(self.public, self.seed("fit")))
             return Artefact(fitted.state(), {"seconds": time.perf_counter() - start})
 
@@ -179,6 +210,8 @@ class Workbench:
 
     def untouched(self, who: str, work: Callable[[], T]) -> T:
         """What `work` gives, after making sure that it did not write into the data of this cell."""
+        if self.apart:  # a process of its own has rows of its own
+            return work()
         watched = (self.public, self.private, self.control, self.test)
         before = [fingerprint(part) for part in watched]
         result = work()

@@ -6,9 +6,9 @@ import torch
 from scipy.stats import laplace
 
 from bench.conformance.outcome import sample_data
+from bench.plugins.chosen import to_fit
 from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
-from bench.workbench.inputs import to_fit
 from methods.cadp import CADP
 
 SMALL = {"blocks": 1, "width": 4, "flat_blocks": 1, "flat_width": 8, "steps": 4, "train_batch": 16}

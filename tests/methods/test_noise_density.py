@@ -17,11 +17,11 @@ from bench.contract.mechanism import Mechanism
 from bench.contract.seal import ContractError
 from bench.owner.noise_stream import laplace
 from bench.plugins import registry
+from bench.plugins.chosen import to_fit
 from bench.plugins.spec import parse
 from bench.randomness import Secret
 from bench.seeds import generator
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
-from bench.workbench.inputs import to_fit
 
 SCALE = 0.5
 

@@ -25,7 +25,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -71,8 +71,7 @@ def main(options: argparse.Namespace) -> int:
     key_out = (options.key_out or out.parent / f"{out.name}-key.safetensors").resolve()
     _check_places(out, key_out, where)
     (cell,) = cells(spec)
-    with _progress():
-        bench = Workbench.open(cell, where)
+    with _progress(), closing(Workbench.open(cell, where, spec.isolation)) as bench:
         made = _release(bench, where)
     _write(made, out, key_out, shared=bench.record.shareable)
     _summarise(bench, made, out, key_out)

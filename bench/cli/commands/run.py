@@ -13,6 +13,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from bench.cli.options import place, run_spec, site
+from bench.isolation import Isolation
 from bench.pairs.sweep import engine
 from bench.plugins.spec import text
 from bench.results.records import Record
@@ -22,6 +23,7 @@ from bench.runs.display import Display, to_stdout
 from bench.runs.plan import Condition, data_key, standing, to_run, work
 from bench.runs.run import Summary, run
 from bench.runs.run_spec import RunSpec
+from bench.sandbox import why_not
 from bench.types import Parameter
 from bench.workbench.place import Place
 from leaderboard.board import Row, rows, telling
@@ -56,6 +58,8 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
         display.message(
             f"preset {spec.preset} on the {device}, {spec.jobs} job(s) at a time; records in {where.results.root}"
         )
+        if spec.isolation != "sandbox":
+            display.message(_unprotected(spec.isolation))
         if engine() == "torch":
             display.message("pair scores are counted by torch, which is slower: numba is not installed")
         if options.secret is not None:
@@ -68,6 +72,14 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
     if not options.no_site and any(record.limit is None for record in summary.records):
         print(f"Page:    {build(where.results, site(options)).as_uri()}")
     return _conclude(summary, where, time.perf_counter() - start)
+
+
+def _unprotected(isolation: Isolation) -> str:
+    """What a run without a sandbox leaves open."""
+    if isolation == "none":
+        return "methods and attacks run in the judge's own process: trust them, and keep the records off leaderboards"
+    reason = why_not() or "asked for"
+    return f"methods and attacks run in processes of their own, with your rights and no sandbox ({reason})"
 
 
 def _print_table(summary: Summary, where: Place) -> None:

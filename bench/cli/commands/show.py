@@ -19,6 +19,7 @@ from torch import Tensor
 from bench.cli.options import place, run_spec
 from bench.contract.seal import ContractError, Sealed
 from bench.evaluators.tables import check_columns, column_names
+from bench.isolation import find_isolation
 from bench.pictures.scatter import Cloud, scatter_sheet
 from bench.pictures.sheets import Rows, Strip, findings_of, image_sheet, table_sheet
 from bench.pictures.strips import stands
@@ -83,7 +84,7 @@ def _title(method: PluginSpec) -> str:
 
 def _release(cell: Cell, where: Place, *, confidential: bool) -> tuple[Workbench, Sealed]:
     """The cell laid out and its release, which stays in the store only if it was there before."""
-    bench = Workbench.open(cell, where)
+    bench = Workbench.open(cell, where, find_isolation("auto"))
     if not bench.record.shareable and not confidential:
         raise UsageError(
             f"{bench.record.name} may not be shared, and a picture shows it: --confidential draws one all the same, "

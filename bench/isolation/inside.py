@@ -1,0 +1,233 @@
+"""The process in which a plug-in works: it builds the plug-in, then answers what the judge asks, one thing at a time.
+
+Started as `python -m bench.isolation.inside`. Neither rows nor secrets are here before they are handed over, and
+owner, benchmark and release ask in the same words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import resource
+import select
+import sys
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn, cast
+
+import torch
+from pydantic import JsonValue
+from safetensors import safe_open
+from torch import Tensor
+
+from bench.contract.seal import ContractError, check
+from bench.isolation.language import Handle, Learned, Value, pack, unpack
+from bench.plugins.chosen import choose, to_fit
+from bench.plugins.groups import Group
+from bench.progress import LOGGER, Forwarder
+from bench.types import (
+    Attack,
+    Attacker,
+    Dataset,
+    Generator,
+    Key,
+    Mechanism,
+    Method,
+    NotApplicable,
+    PairScores,
+    Release,
+    Scheme,
+    View,
+)
+from bench.wire.channel import Reader, send
+from bench.wire.message import WireError
+from bench.wire.tensors import TensorsError, pack_tensors
+
+MESSAGE_BYTES = 1 << 24
+TEXT_CHARACTERS = 2_000
+ASKED: Mapping[type, frozenset[str]] = {
+    Method: frozenset({"fit", "load"}),
+    Scheme: frozenset({"state", "claim", "notes", "mechanism", "sample_key", "load_key", "load_generator"}),
+    Key: frozenset({"release", "query", "decode", "classifier", "state"}),
+    Generator: frozenset({"sample"}),
+    Mechanism: frozenset({
+        "exact", "rowwise", "scale", "fence", "locate", "observe", "witnesses", "log_density", "noise", "stopped",
+    }),
+    Attack: frozenset({"fit"}),
+    Attacker: frozenset({"score", "membership", "notes"}),
+    PairScores: frozenset({"shape", "block", "factors"}),
+}  # fmt: skip
+"""What of an object may be asked for, by the type of the contract that it has."""
+
+
+class Inside:
+    """The objects of this process, and what is done with them."""
+
+    def __init__(self, group: Group, spec: str, preset: str, device: torch.device, folder: Path) -> None:
+        self._group, self._spec, self._preset = group, spec, preset
+        self._device, self._folder = device, folder
+        self._objects: dict[int, object] = {}
+        self._numbers = itertools.count(1)
+
+    def answer(self, request: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """What becomes of a request: {"number", "ok"} or {"number", "error"}."""
+        number = cast(int, request["number"])
+        beside: dict[str, Tensor] = {}
+
+        def keep(part: Tensor) -> JsonValue:
+            name = f"t{len(beside)}"
+            beside[name] = part
+            return name
+
+        try:
+            values = [self._unpacked(part) for part in cast("list[JsonValue]", request["with"])]
+            found = self._ask(cast("int | None", request["whom"]), str(request["what"]), values)
+            packed = pack(self._shown(found), keep)
+            if beside:
+                pack_tensors(beside, self._folder / "out" / f"{number}.safetensors")
+        except NotApplicable as reason:
+            return {"number": number, "error": ["not-applicable", _bounded(reason)]}
+        except (ContractError, TensorsError) as error:
+            return {"number": number, "error": ["contract", _bounded(error)]}
+        except MemoryError as error:
+            return {"number": number, "error": ["memory", _bounded(error)]}
+        except BaseException as error:  # whatever a plug-in raises becomes an answer; the log has the rest
+            traceback.print_exc()
+            if isinstance(error, ValueError):
+                return {"number": number, "error": ["value", _bounded(error)]}
+            return {"number": number, "error": ["outside", f"{type(error).__name__[:100]}: {_bounded(error)}"]}
+        return {"number": number, "ok": packed}
+
+    def _ask(self, whom: int | None, what: str, values: Sequence[Value]) -> Value:
+        if what == "hold":
+            return self._held(cast(Dataset, values[0]), "Dataset")
+        if whom is None:
+            plugin = _plugin(self._group, self._spec, self._preset)
+            if isinstance(plugin, Attack):
+                public, learned, candidates, control, seed = values
+                scheme = self._scheme(cast(Learned, learned))
+                view = View(cast(Dataset, public), scheme, cast(Dataset, candidates), cast(Dataset, control))
+                return plugin.fit(view, cast(int, seed))
+            target: object = to_fit(plugin) if what == "fit" else plugin
+        else:
+            target = self._objects[whom]
+        allowed = next((names for kind, names in ASKED.items() if isinstance(target, kind)), frozenset())
+        if what == "call" and callable(target):
+            return target(*values)
+        if what == "release and keep" and isinstance(target, Key):
+            return self._timed(target, cast(Dataset, values[0]))
+        if what not in allowed:
+            raise ContractError(f"nobody may ask {type(target).__name__} for {what}")
+        found = getattr(target, what)
+        if what == "block":
+            top, bottom, left, right = cast("list[int]", values)
+            values = [slice(top, bottom), slice(left, right)]
+        result = found(*values) if callable(found) else found
+        if isinstance(target, Key) and what == "release":
+            if not isinstance(result, Release):
+                raise ContractError(f"a key must release a Release, got {type(result).__name__}")
+            check(result, cast(Dataset, values[0]))
+        return result
+
+    def _scheme(self, learned: Learned) -> Scheme:
+        """The scheme that Eve knows, loaded here."""
+        self._known = choose("methods", learned.method, self._preset, here=True).plugin.load(learned.state)
+        return self._known
+
+    def _unpacked(self, part: JsonValue) -> Value:
+        value = unpack(part, self._find, lambda state: self._known.load_generator(state))
+        return self._objects[value.number] if isinstance(value, Handle) else value
+
+    def _find(self, place: JsonValue) -> Tensor:
+        number, name = cast("list[JsonValue]", place)
+        with safe_open(str(self._folder / "in" / f"{number}.safetensors"), framework="pt") as file:
+            return cast(Tensor, file.get_tensor(str(name))).clone().to(self._device)  # the file itself stays as it is
+
+    def _shown(self, value: Value) -> Value:
+        """The value, or a handle for an object that stays here."""
+        if isinstance(value, Handle):
+            return value
+        kind = next((kind.__name__ for kind in ASKED if isinstance(value, kind)), None)
+        if kind is None and callable(value):
+            kind = "Classifier"
+        return value if kind is None else self._held(value, kind)
+
+    def _held(self, value: object, kind: str) -> Handle:
+        number = next(self._numbers)
+        self._objects[number] = value
+        return Handle(number, kind)
+
+    def _timed(self, key: Key, private: Dataset) -> int | None:
+        """Release, keep nothing, and give the device's peak memory in bytes; None on the CPU, where the judge looks."""
+        if self._device.type != "cuda":
+            key.release(private)
+            return None
+        before = torch.cuda.memory_allocated(self._device)
+        torch.cuda.reset_peak_memory_stats(self._device)
+        kept = key.release(private)
+        torch.cuda.synchronize(self._device)
+        del kept
+        return torch.cuda.max_memory_allocated(self._device) - before
+
+
+def main(arguments: Sequence[str]) -> NoReturn:
+    """Answer until the judge is gone."""
+    group, spec, preset, device, threads, requests, answers, folder = arguments
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    torch.set_num_threads(int(threads))
+    reading, writing = int(requests), int(answers)
+    reader = Reader(reading, MESSAGE_BYTES)
+    threading.Thread(target=_end_with_judge, args=(reading,), daemon=True).start()
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.propagate = False
+    LOGGER.addHandler(
+        Forwarder(lambda name, done, total: send(writing, {"progress": [name, done, total]}, MESSAGE_BYTES))
+    )
+    inside = Inside(cast(Group, group), spec, preset, torch.device(device), Path(folder))
+    while True:
+        select.select([reading], [], [])
+        try:
+            for request in reader.messages():
+                _reply(writing, inside.answer(request))
+        except EOFError:
+            sys.exit(0)
+
+
+def _plugin(group: Group, spec: str, preset: str) -> Method | Attack:
+    if group == "methods":
+        return choose("methods", spec, preset, here=True).plugin
+    return choose("attacks", spec, preset, here=True).plugin
+
+
+def _reply(writing: int, answer: dict[str, JsonValue]) -> None:
+    try:
+        send(writing, answer, MESSAGE_BYTES)
+    except WireError as error:
+        said = f"what a plug-in hands over must be plain JSON of bounded size: {error}"
+        send(writing, {"number": answer["number"], "error": ["contract", said]}, MESSAGE_BYTES)
+
+
+def _bounded(error: BaseException) -> str:
+    """What an error says, as UTF-8 of bounded length; an error that cannot be printed says so."""
+    try:
+        text = str(error)[:TEXT_CHARACTERS]
+    except Exception:
+        text = "(its text cannot be had)"
+    return text.encode(errors="replace").decode()
+
+
+def _end_with_judge(reading: int) -> None:
+    """End this process when the other end of its line is closed, also while a plug-in computes."""
+    watch = select.poll()
+    watch.register(reading, 0)  # only what is always told: that the line is broken
+    watch.poll()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

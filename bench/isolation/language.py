@@ -1,0 +1,174 @@
+"""What judge, owner and Eve say to one another: values of the contract as JSON, with tensors beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import cast
+
+from pydantic import JsonValue
+from torch import Tensor
+
+from bench.contract.seal import ContractError
+from bench.randomness import Secret
+from bench.types import Dataset, PrivacyClaim, Release
+
+Value = object
+"""None, bool, int, float, str, Tensor, Secret, Dataset, Release, PrivacyClaim, `Handle`, `Learned`, or a sequence or
+mapping (with text as keys) of such."""
+
+
+@dataclass(frozen=True)
+class Handle:
+    """An object that stays in the other process; `kind` is the type of the contract that it has."""
+
+    number: int
+    kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A scheme as it travels to Eve: what wrote it, and what it learned. She loads it herself.
+
+    Args:
+        method: The method's canonical spec.
+        state: `Scheme.state`.
+    """
+
+    method: str
+    state: Mapping[str, Tensor]
+
+
+RECORDS: Mapping[str, type] = {"dataset": Dataset, "claim": PrivacyClaim}
+
+
+CLAIM: Mapping[str, tuple[type, ...]] = {
+    "unit": (str,), "epsilon": (int, float), "delta": (int, float), "assumptions": (str,), "basis": (str,),
+    "derived": (int, float, type(None)),
+}  # fmt: skip
+"""What the fields of a claim may be."""
+
+
+def pack(value: Value, keep: Callable[[Tensor], JsonValue]) -> JsonValue:
+    """A value as JSON. `keep` puts a tensor beside it and says where it lies.
+
+    Raises:
+        ContractError: A value that no process may hand to another.
+    """
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | float):  # numpy's own floats are floats, too
+        number = int(value) if isinstance(value, int) else float(value)
+        return number if math.isfinite(number) else {"$number": str(number)}
+    if isinstance(value, Tensor):
+        return {"$tensor": keep(value)}
+    if isinstance(value, Secret):
+        return {"$secret": value.content.hex()}
+    if isinstance(value, Handle):
+        return {"$handle": [value.number, value.kind]}
+    if isinstance(value, Learned):
+        return {"$learned": [value.method, pack(value.state, keep)]}
+    if isinstance(value, Release):
+        parts = {name: getattr(value, name) for name in ("samples", "labels", "links", "primary")}
+        state = None if value.generator is None else value.generator.state()
+        return {"$release": pack({**parts, "generator": state}, keep)}
+    for name, cls in RECORDS.items():
+        if isinstance(value, cls):
+            inside = {field.name: getattr(value, field.name) for field in fields(cls)}
+            return {f"${name}": pack(inside, keep)}
+    if isinstance(value, Mapping):
+        if not all(isinstance(name, str) for name in value):
+            raise ContractError("what a plug-in hands over must be named by text")
+        return {"$map": [[name, pack(inner, keep)] for name, inner in value.items()]}
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return [pack(inner, keep) for inner in value]
+    raise ContractError(f"a plug-in may hand over numbers, text and tensors, got {type(value).__name__}")
+
+
+def unpack(
+    found: JsonValue, find: Callable[[JsonValue], Tensor], generator: Callable[[Mapping[str, Tensor]], Value]
+) -> Value:
+    """The value that `pack` put into JSON.
+
+    Args:
+        found: What came.
+        find: The tensor that lies where `keep` said.
+        generator: Makes a release's generator of its state.
+
+    Raises:
+        ContractError: Not what `pack` writes.
+    """
+
+    def inner(part: JsonValue) -> Value:
+        return unpack(part, find, generator)
+
+    if isinstance(found, list):
+        return [inner(part) for part in found]
+    if not isinstance(found, dict):
+        return found
+    try:
+        ((sign, content),) = found.items()
+        if sign == "$number":
+            return float(cast(str, content))
+        if sign == "$tensor":
+            return find(content)
+        if sign == "$secret":
+            return Secret(bytes.fromhex(cast(str, content)))
+        if sign == "$handle":
+            number, kind = cast("list[JsonValue]", content)
+            return Handle(int(cast(int, number)), str(kind))
+        if sign == "$learned":
+            method, state = cast("list[JsonValue]", content)
+            return Learned(str(method), tensors(inner(state)))
+        if sign == "$map":
+            return {str(name): inner(part) for name, part in cast("list[tuple[str, JsonValue]]", content)}
+        values = cast("dict[str, Value]", inner(content))
+        if sign == "$release":
+            return _release(values, generator)
+        return RECORDS[sign.removeprefix("$")](**_checked(sign, values))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ContractError(f"a plug-in handed over what nobody can read ({type(error).__name__})") from error
+
+
+def tensors(value: Value) -> dict[str, Tensor]:
+    """A mapping of tensors. Raises ContractError for anything else."""
+    if not isinstance(value, dict) or not all(isinstance(part, Tensor) for part in value.values()):
+        raise ContractError("a state must be tensors by name")
+    return value
+
+
+def tensor(value: Value, what: str) -> Tensor:
+    """A tensor. Raises ContractError for anything else."""
+    if not isinstance(value, Tensor):
+        raise ContractError(f"{what} must be a tensor, got {type(value).__name__}")
+    return value
+
+
+def notes(value: Value) -> dict[str, int | float | str]:
+    """Notes of a plug-in. Raises ContractError for anything but plain numbers and texts by name."""
+    if not isinstance(value, dict) or not all(isinstance(part, int | float | str) for part in value.values()):
+        raise ContractError("notes must be numbers and texts by name")
+    return value
+
+
+def _release(values: dict[str, Value], generator: Callable[[Mapping[str, Tensor]], Value]) -> Release:
+    parts = {name: values[name] for name in ("samples", "labels", "links", "primary")}
+    for name, part in parts.items():
+        if not isinstance(part, Tensor) and (part is not None or name == "samples"):
+            raise ContractError(f"a release's {name} must be a tensor, got {type(part).__name__}")
+    state = values["generator"]
+    made = None if state is None else generator(tensors(state))
+    return Release(**parts, generator=made)  # type: ignore[arg-type]
+
+
+def _checked(sign: str, values: dict[str, Value]) -> dict[str, Value]:
+    if sign == "$dataset":
+        for name in ("samples", "labels", "subjects"):
+            if not isinstance(values[name], Tensor) and (values[name] is not None or name == "samples"):
+                raise ContractError(f"a data set's {name} must be a tensor")
+        return {**values, "findings": tuple(str(name) for name in cast("list[str]", values["findings"]))}
+    for name, kinds in CLAIM.items():
+        if not isinstance(values[name], kinds):
+            raise ContractError(f"a claim's {name} must not be {type(values[name]).__name__}")
+    return values

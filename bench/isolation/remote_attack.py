@@ -1,0 +1,111 @@
+"""An attack in a process of its own, Eve's: she gets her view and sealed releases, and answers with scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from torch import Tensor
+
+from bench.contract.seal import ContractError
+from bench.isolation.language import Handle, Value, notes, tensor
+from bench.isolation.remote_method import RemoteScheme
+from bench.isolation.room import Room
+from bench.isolation.tenant import Tenant
+from bench.types import Attack, Attacker, PairScores, Release, View
+
+SAID = ("name", "source", "requires", "presets", "scores", "knowledge", "uses_labels")
+
+
+class RemoteAttack(Attack):
+    """The attack `plugin`, which trains and scores in a room of its own.
+
+    Args:
+        plugin: The attack as built here, for what it says of itself.
+        tenant: Where the work is done. Each `fit` opens a new room, which ends with the attacker's `close`.
+    """
+
+    def __init__(self, plugin: Attack, tenant: Tenant) -> None:
+        for name in SAID:
+            setattr(self, name, getattr(plugin, name))
+        self.tenant = tenant
+        self._rooms: list[Room] = []
+
+    def close(self) -> None:
+        """End every process of it."""
+        for room in self._rooms:
+            room.close()
+
+    def fit(self, view: View, seed: int) -> RemoteAttacker:
+        """Train in Eve's process. Of the scheme goes what is public; she loads it herself."""
+        if not isinstance(view.scheme, RemoteScheme):
+            raise TypeError(f"a scheme must be able to travel to Eve's process, got {type(view.scheme).__name__}")
+        self.close()
+        room = Room(self.tenant)
+        self._rooms = [room]
+        found = room.ask(None, "fit", view.public, view.scheme.travelling, view.candidates, view.control, seed)
+        if not isinstance(found, Handle) or found.kind != "Attacker":
+            raise ContractError(f"{self.name} must give an Attacker when it is fitted")
+        return RemoteAttacker(room, found)
+
+
+class RemoteAttacker(Attacker):
+    """An attacker of Eve's process."""
+
+    def __init__(self, room: Room, handle: Handle) -> None:
+        self._room, self._handle = room, handle
+
+    def score(self, sealed: Release) -> RemoteScores:
+        """Scores that stay in Eve's process; their blocks come when they are read."""
+        found = self._room.ask(self._handle, "score", replace(sealed, links=None, primary=None))
+        if not isinstance(found, Handle) or found.kind != "PairScores":
+            raise ContractError("an attacker must give PairScores")
+        return RemoteScores(self._room, found)
+
+    def membership(self, sealed: Release) -> Tensor:
+        """As the attacker scores them."""
+        return tensor(
+            self._room.ask(self._handle, "membership", replace(sealed, links=None, primary=None)), "membership scores"
+        )
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """As the attacker says."""
+        return notes(self._room.ask(self._handle, "notes"))
+
+
+class RemoteScores(PairScores):
+    """Scores of Eve's process, read in blocks. The judge reads all of them, in order."""
+
+    def __init__(self, room: Room, handle: Handle) -> None:
+        self._room, self._handle = room, handle
+        shape = room.ask(handle, "shape")
+        if not (isinstance(shape, Sequence) and len(shape) == 2 and all(isinstance(side, int) for side in shape)):
+            raise ContractError("scores must have a shape (n, m)")
+        self.shape = cast("tuple[int, int]", tuple(shape))
+        self._factors = self._read_factors(room.ask(handle, "factors"))
+
+    def block(self, rows: slice, cols: slice) -> Tensor:
+        """A block, as it came."""
+        found = tensor(self._room.ask(self._handle, "block", *_ends(rows), *_ends(cols)), "a block of scores")
+        wanted = tuple(len(range(*part.indices(side))) for part, side in zip((rows, cols), self.shape, strict=True))
+        if tuple(found.shape) != wanted:
+            raise ContractError(f"a block of scores must have shape {wanted}, got {tuple(found.shape)}")
+        return found
+
+    def factors(self) -> tuple[Tensor, Tensor] | None:
+        """As the scores say."""
+        return self._factors
+
+    @staticmethod
+    def _read_factors(found: Value) -> tuple[Tensor, Tensor] | None:
+        if found is None:
+            return None
+        if not isinstance(found, Sequence) or len(found) != 2:
+            raise ContractError("factors of scores must be two tensors or None")
+        a, b = (tensor(part, "a factor of scores") for part in found)
+        return a, b
+
+
+def _ends(part: slice) -> tuple[int, int]:
+    return int(part.start), int(part.stop)

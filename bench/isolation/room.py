@@ -1,0 +1,267 @@
+"""A process in which a plug-in works, seen from the judge: it is asked one thing at a time, and believed nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import NoReturn, cast
+
+import torch
+from pydantic import JsonValue
+from torch import Tensor
+
+from bench.contract.seal import ContractError
+from bench.isolation.language import Handle, Value, pack, unpack
+from bench.isolation.tenant import Tenant
+from bench.progress import report, stage
+from bench.sandbox import confined, environment
+from bench.types import Dataset, Generator, NotApplicable
+from bench.wire.channel import Reader, send
+from bench.wire.message import WireError
+from bench.wire.tensors import TensorsError, pack_tensors, unpack_tensors
+
+MESSAGE_BYTES = 1 << 24
+TENSOR_BYTES = 1 << 36
+TEXT_CHARACTERS = 2_000
+LINGER_SECONDS = 5.0
+PROGRESS_CHARACTERS = 200
+
+
+class OutsideError(Exception):
+    """A plug-in failed in its own process with an error of a kind of its own; the text names the kind first."""
+
+
+class DiedError(Exception):
+    """A plug-in's process ended, or spoke another language; the text says how."""
+
+
+class Room:
+    """A running process; `close` ends it and all that it started."""
+
+    def __init__(self, tenant: Tenant) -> None:
+        self._device = torch.device(tenant.device)
+        self._folder, self._lock = _new_folder(tenant.folder)
+        theirs, self._write = os.pipe()
+        self._read, answers = os.pipe()
+        command = [
+            sys.executable, "-u", "-P", "-m", "bench.isolation.inside", tenant.group, tenant.spec, tenant.preset,
+            tenant.device, str(torch.get_num_threads()), str(theirs), str(answers), str(self._folder),
+        ]  # fmt: skip
+        if tenant.sandbox:
+            command = confined(command, folder=self._folder, files=tenant.files, device=tenant.device)
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, pass_fds=(theirs, answers), env=environment(sandbox=tenant.sandbox),
+                cwd=self._folder, start_new_session=not tenant.sandbox,
+            )  # fmt: skip
+        finally:
+            os.close(theirs)
+            os.close(answers)
+        self._reader = Reader(self._read, MESSAGE_BYTES)
+        self._numbers = itertools.count()
+        self._sent: dict[int, tuple[Tensor, JsonValue]] = {}
+        self.open = True
+
+    @property
+    def process(self) -> int:
+        """The number of the process, or of the sandbox that it runs in."""
+        return self._process.pid
+
+    def ask(
+        self, whom: Handle | None, what: str, *values: Value,
+        generator: Callable[[Mapping[str, Tensor]], Generator] | None = None,
+    ) -> Value:  # fmt: skip
+        """What an object of the other process gives when it is called.
+
+        Args:
+            whom: The object; None for the plug-in itself.
+            what: Its function or property.
+            values: Arguments.
+            generator: Makes a release's generator of its state, where one may come.
+
+        Raises:
+            NotApplicable, ContractError, ValueError, MemoryError: As the plug-in raised them.
+            OutsideError: It raised another error.
+            DiedError: Its process ended or broke the protocol.
+        """
+        if not self.open:
+            raise DiedError("the plug-in's process has ended")
+        number = next(self._numbers)
+        beside: dict[str, Tensor] = {}
+
+        def keep(part: Tensor) -> JsonValue:
+            known = self._sent.get(id(part))
+            if known is not None:
+                return known[1]
+            name = f"t{len(beside)}"
+            beside[name] = part
+            return [number, name]
+
+        packed = [pack(value, keep) for value in values]
+        file = self._folder / "in" / f"{number}.safetensors"
+        if beside:
+            pack_tensors(beside, file)
+        lasting = self._remember(values, beside, number)
+        whom_number = None if whom is None else whom.number
+        try:
+            send(self._write, {"number": number, "whom": whom_number, "what": what, "with": packed}, MESSAGE_BYTES)
+            answer = self._wait(number)
+            if "error" in answer:
+                _raise(answer["error"])
+            return self._understood(answer.get("ok"), number, generator)
+        except (BrokenPipeError, EOFError):
+            self._died()
+        except (WireError, TensorsError) as error:
+            self.close()
+            raise DiedError(f"the plug-in's process sent what nobody can read: {error}") from error
+        finally:
+            if not lasting:
+                file.unlink(missing_ok=True)
+            if self.open:
+                (self._folder / "out" / f"{number}.safetensors").unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """End the process and everything that it started, and remove what was handed over."""
+        if not self.open:
+            return
+        self.open = False
+        os.close(self._write)
+        if self._process.poll() is None:
+            _end(self._process)
+        os.close(self._read)
+        self._sent.clear()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        os.close(self._lock)
+
+    def _remember(self, values: tuple[Value, ...], beside: Mapping[str, Tensor], number: int) -> bool:
+        """Data sets are handed over once: they stay in their file. Whether any was new."""
+        data = {
+            id(part)
+            for value in values
+            if isinstance(value, Dataset)
+            for field in fields(value)
+            if isinstance(part := getattr(value, field.name), Tensor)
+        }
+        lasting = {name: part for name, part in beside.items() if id(part) in data}
+        self._sent |= {id(part): (part, [number, name]) for name, part in lasting.items()}
+        return bool(lasting)
+
+    def _wait(self, number: int) -> dict[str, JsonValue]:
+        """The answer with that number; what is said of progress on the way is passed on."""
+        while True:
+            select.select([self._read], [], [])
+            for message in self._reader.messages():
+                if "progress" in message:
+                    _pass_on(message["progress"])
+                elif message.get("number") == number:
+                    return message
+                else:
+                    raise WireError("not-json", "an answer came that nobody had asked for")
+
+    def _understood(
+        self, found: JsonValue, number: int, generator: Callable[[Mapping[str, Tensor]], Generator] | None
+    ) -> Value:
+        tensors: dict[str, Tensor] = {}
+
+        def find(place: JsonValue) -> Tensor:
+            if not tensors:
+                tensors.update(unpack_tensors(self._folder / "out" / f"{number}.safetensors", TENSOR_BYTES))
+            return tensors[cast(str, place)].to(self._device)
+
+        def made(state: Mapping[str, Tensor]) -> Value:
+            if generator is None:
+                raise ContractError("a generator came where none may be")
+            return generator(state)
+
+        try:
+            return unpack(found, find, made)
+        except FileNotFoundError:
+            raise WireError("not-json", "tensors were named that did not come") from None
+
+    def _died(self) -> NoReturn:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(LINGER_SECONDS)
+        code = self._process.poll()
+        self.close()
+        if code is None:
+            raise DiedError("the plug-in's process closed its end of the line")
+        number = -code if code < 0 else code - 128 if code > 128 else 0  # bubblewrap passes a signal on as 128 + n
+        known = number in set(signal.Signals)
+        cause = signal.Signals(number).name if known else f"exit code {code}"
+        hint = " (out of memory?)" if number == signal.SIGKILL else ""
+        raise DiedError(f"the plug-in's process died: {cause}{hint}")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process; without a sandbox, its whole session. (A sandbox ends with the process that holds it.)"""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if os.getpgid(process.pid) == process.pid:
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+
+
+def _new_folder(parent: Path) -> tuple[Path, int]:
+    """A new folder with `in` and `out`, and the lock that says that somebody uses it; those nobody uses go."""
+    parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for left in parent.iterdir():
+        _remove_unused(left)
+    folder = Path(tempfile.mkdtemp(prefix="room-", dir=parent))
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    for name in ("in", "out"):
+        (folder / name).mkdir(mode=0o700)
+    return folder, lock
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove the folder of a run that was killed: nobody holds its lock."""
+    try:
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return  # it is being made, or removed, just now
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(lock)
+
+
+def _pass_on(said: JsonValue) -> None:
+    """Progress, as if it were said here."""
+    if isinstance(said, list) and len(said) == 3:
+        name, done, total = said
+        if isinstance(name, str) and isinstance(done, int) and isinstance(total, int):
+            short = name[:PROGRESS_CHARACTERS]
+            report(short, done, total) if total else stage(short)
+
+
+def _raise(error: JsonValue) -> NoReturn:
+    kind, text = error if isinstance(error, list) and len(error) == 2 else ("", "")
+    said = str(text)[:TEXT_CHARACTERS]
+    for name, cls in ERRORS.items():
+        if kind == name:
+            raise cls(said)
+    raise OutsideError(said)
+
+
+ERRORS: Mapping[str, type[Exception]] = {
+    "not-applicable": NotApplicable,
+    "contract": ContractError,
+    "value": ValueError,
+    "memory": MemoryError,
+}
+"""The errors that mean the same on both sides."""

@@ -1,0 +1,38 @@
+"""Who works in a room, and which files that takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.plugins.chosen import Chosen
+from bench.plugins.groups import Group
+from bench.plugins.outside import files_of
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """Who works in a room.
+
+    Args:
+        group, spec, preset: The plug-in, which the process builds by itself.
+        device: "cpu" or "cuda".
+        sandbox: Within bubblewrap, or only in a process of its own.
+        files: What it must read: its own code and weights, and those of a method whose scheme it loads.
+        folder: Where rooms are made; its owner alone can enter it.
+    """
+
+    group: Group
+    spec: str
+    preset: str
+    device: str
+    sandbox: bool
+    files: tuple[Path, ...]
+    folder: Path
+
+
+def tenant(chosen: Chosen[Any], *beside: Chosen[Any], device: str, sandbox: bool, folder: Path) -> Tenant:
+    """The tenant that a chosen plug-in is; `beside` are others whose code it must be able to load."""
+    files = dict.fromkeys(path for each in (chosen, *beside) for path in files_of(each.group, each.spec))
+    return Tenant(chosen.group, str(chosen), chosen.preset, device, sandbox, tuple(files), folder)

@@ -1,0 +1,90 @@
+"""What a plug-in from outside says of itself, told by a process of its own: `python -m bench.plugins.describe`.
+
+Importing a stranger's module runs it. The judge does not: it asks this process, and builds a stand-in from the answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import MISSING
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+from bench.plugins import registry
+from bench.plugins.chosen import choose
+from bench.plugins.groups import Group
+from bench.plugins.option import defaults
+from bench.plugins.outside import MESSAGE_BYTES, SAID
+from bench.plugins.spec import PluginSpec, UsageError, parameters
+from bench.types import Attack, Method, Plugin
+from bench.wire.channel import send
+from bench.wire.message import WireError
+
+
+def description(group: Group, spec: str, preset: str) -> dict[str, JsonValue]:
+    """A plug-in built here, and all that the judge needs to know of it.
+
+    Raises:
+        UsageError: It cannot be built; the text is for the user.
+    """
+    chosen = choose(cast(Any, group), spec, preset, here=True)
+    plugin = chosen.plugin
+    cls = type(plugin)
+    said = {name: getattr(cls, name) for name in SAID[group]}
+    return {
+        "spec": str(chosen),
+        "class": cls.__name__,
+        "said": {name: sorted(value) if isinstance(value, frozenset) else value for name, value in said.items()},
+        "confidential": [*sorted(registry.confidential(cls))],
+        "parameters": [[name, _shown(value)] for name, value in _fields(plugin)],
+        "defaults": {name: _shown(value) for name, value in defaults(cls).items() if value is not MISSING},
+    }
+
+
+def _fields(plugin: Plugin) -> list[tuple[str, object]]:
+    return [(name, getattr(plugin, name)) for name in parameters(plugin)]
+
+
+def _shown(value: object) -> JsonValue:
+    """A parameter's value; another plug-in as its group and spec with every parameter."""
+    if isinstance(value, Method | Attack):
+        group = "methods" if isinstance(value, Method) else "attacks"
+        return {"plugin": [group, str(PluginSpec(_name(value), None, tuple(parameters(value).items())))]}
+    return cast(JsonValue, value)
+
+
+def _name(plugin: Plugin) -> str:
+    """What a nested plug-in is called by; of one in a file, the file."""
+    module = sys.modules[type(plugin).__module__]
+    own = module.__name__.startswith("bench_plugin_")
+    return f"{module.__file__}:{type(plugin).__name__}" if own else plugin.name
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Describe one plug-in: group, spec, preset, and the descriptor that takes the answer."""
+    group, spec, preset, answer = arguments
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        found: dict[str, JsonValue] = {"ok": description(cast(Group, group), spec, preset)}
+    except UsageError as error:
+        found = {"error": str(error)[:4000].encode(errors="replace").decode()}
+    except BaseException as error:  # whatever the author's class does becomes a sentence
+        traceback.print_exc()
+        found = {"error": f"{spec} cannot be used: {type(error).__name__}: {str(error)[:2000]}"}
+    try:
+        send(int(answer), found, MESSAGE_BYTES)
+    except WireError as error:
+        said = f"{spec} cannot be used: its parameters and class variables must be plain numbers and text: {error}"
+        send(int(answer), {"error": said}, MESSAGE_BYTES)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,230 @@
+"""Plug-ins from outside this project, as the judge knows them: by what they say, never by running them here.
+
+Whoever may run code in the judge's process can change what it judges. So methods and attacks of other authors are
+imported in processes of their own only; here stands a stand-in with their names, parameters and class variables.
+Metrics, evaluators, data sets and extractors are parts of the judge: who adds one trusts it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn, cast
+
+from pydantic import JsonValue
+
+from bench.plugins import registry
+from bench.plugins.groups import Group
+from bench.plugins.spec import PluginSpec, UsageError, parse
+from bench.sandbox import confined, environment, why_not
+from bench.shadowing import PACKAGES
+from bench.types import Attack, Attacker, Dataset, Method, Parameter, Plugin, Scheme, State, View
+from bench.wire.channel import Reader
+from bench.wire.message import WireError
+
+MESSAGE_BYTES = 1 << 20
+SECONDS = 600.0
+SAID: Mapping[Group, tuple[str, ...]] = {
+    "methods": ("name", "source", "requires", "claims", "uses_labels", "needs_labels", "unlearned"),
+    "attacks": ("name", "source", "requires", "scores", "knowledge", "uses_labels"),
+}
+"""The class variables that a stand-in repeats."""
+KINDS: Mapping[str, type] = {"uses_labels": bool, "needs_labels": bool, "unlearned": list}
+"""What is said that is no text."""
+
+
+class StandIn(Plugin):
+    """What the stand-ins of methods and attacks share: `written` is the canonical spec they stand for."""
+
+    written: ClassVar[PluginSpec]
+    told: ClassVar[Mapping[str, JsonValue]]
+    group: ClassVar[Group]
+
+
+class StandInMethod(StandIn, Method):
+    """Stands for a method of another author, which works in a process of its own."""
+
+    def fit(self, public: Dataset, seed: int) -> Scheme:
+        """Never done here."""
+        _refuse(self)
+
+    def load(self, state: State) -> Scheme:
+        """Never done here."""
+        _refuse(self)
+
+
+class StandInAttack(StandIn, Attack):
+    """Stands for an attack of another author, which works in a process of its own."""
+
+    def fit(self, view: View, seed: int) -> Attacker:
+        """Never done here."""
+        _refuse(self)
+
+
+def _refuse(plugin: StandIn) -> NoReturn:
+    raise RuntimeError(f"{plugin.name} comes from outside: it must not be run in the judge's process")
+
+
+def is_outside(group: Group, spec: PluginSpec) -> bool:
+    """Whether a method or an attack, or one that it holds, is not part of this project."""
+    if group not in SAID:
+        return False
+    if ".py:" in spec.name:
+        return True
+    entry = registry.entries(group).get(spec.name)
+    if entry is not None and entry.origin != registry.HOME:
+        return True
+    return any(is_outside(inner, held) for inner, held in nested(spec))
+
+
+def nested(spec: PluginSpec) -> Iterator[tuple[Group, PluginSpec]]:
+    """The methods and attacks that a spec gives as parameters."""
+    for value in (spec.argument, *(value for _, value in spec.parameters)):
+        if not isinstance(value, str):
+            continue
+        name = value if ".py:" in value else value.partition("[")[0]
+        group: Group = "methods" if name in registry.entries("methods") else "attacks"
+        if ".py:" in value or name in registry.entries(group):
+            yield group, parse(value)
+
+
+@cache
+def stand_in(group: Group, spec: PluginSpec, preset: str) -> StandIn:
+    """The stand-in of a plug-in from outside.
+
+    Raises:
+        UsageError: It cannot be built; the text says why.
+    """
+    return rebuild(group, preset, _described(group, spec, preset))
+
+
+def rebuild(group: Group, preset: str, told: Mapping[str, JsonValue]) -> StandIn:
+    """The stand-in that a description gives. Raises UsageError where it is none."""
+    try:
+        said = {name: _checked(name, value) for name, value in cast("dict[str, JsonValue]", told["said"]).items()}
+        if set(said) != set(SAID[group]):
+            raise ValueError("other class variables than a stand-in has")
+        parameters = [(str(name), value) for name, value in cast("list[list[Any]]", told["parameters"])]
+        usual = cast("dict[str, JsonValue]", told["defaults"])
+        namespace: dict[str, Any] = {
+            **said,
+            "confidential": frozenset(map(str, cast("list[str]", told["confidential"]))),
+            "written": parse(str(told["spec"])),
+            "group": group,
+            "told": told,
+        }
+        fields = [
+            (name, object, dataclasses.field(default=_value(usual[name], preset)))
+            if name in usual
+            else (name, object, dataclasses.field())
+            for name, _ in parameters
+        ]
+        cls = dataclasses.make_dataclass(
+            str(told["class"]), fields, bases=(StandInMethod if group == "methods" else StandInAttack,),
+            namespace=namespace, frozen=True, kw_only=True,
+        )  # fmt: skip
+        return cast(StandIn, cls(**{name: _value(value, preset) for name, value in parameters}))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"a plug-in from outside says of itself what cannot be read: {error}") from error
+
+
+def _checked(name: str, value: JsonValue) -> object:
+    kind = KINDS.get(name, str)
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} must be {kind.__name__}, got {type(value).__name__}")
+    if name == "scores" and value not in ("pairs", "membership"):
+        raise ValueError(f"scores must be pairs or membership, got {value!r}")
+    return frozenset(map(str, value)) if isinstance(value, list) else value
+
+
+def _value(value: JsonValue, preset: str) -> Parameter | Plugin:
+    if isinstance(value, dict):
+        group, written = cast("list[str]", value["plugin"])
+        inner = parse(written)
+        if is_outside(cast(Group, group), inner):
+            return stand_in(cast(Group, group), inner, preset)
+        return cast(Plugin, registry.build(cast(Group, group), inner, preset))
+    if value is not None and not isinstance(value, int | float | str | bool):
+        raise ValueError(f"a parameter must be a number, a text, true, false or none, got {type(value).__name__}")
+    return value
+
+
+def _described(group: Group, spec: PluginSpec, preset: str) -> dict[str, JsonValue]:
+    """What the plug-in says of itself in a process of its own, within a sandbox where that works."""
+    placed = dataclasses.replace(spec, name=registry.placed_name(spec.name))
+    files = tuple(files_of(group, placed))
+    if missing := [path for path in files if not path.exists()]:
+        raise UsageError(f"no such plug-in file: {missing[0]} (expected FILE.py:CLASS)")
+    reading, writing = os.pipe()
+    command = [sys.executable, "-P", "-m", "bench.plugins.describe", group, str(placed), preset, str(writing)]
+    sandbox = why_not() is None
+    if sandbox:
+        command = confined(command, folder=None, files=files, device="cpu")
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno() if _has_descriptor() else subprocess.DEVNULL,
+        pass_fds=(writing,), env=environment(sandbox=sandbox), start_new_session=True,
+    )  # fmt: skip
+    os.close(writing)
+    try:
+        told = _answer(reading)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reading)
+    if told is None:
+        raise UsageError(f"{spec.shown} cannot be used: its module ends the process that imports it, or never ends")
+    if "error" in told:
+        raise UsageError(str(told["error"]))
+    return cast("dict[str, JsonValue]", told["ok"])
+
+
+def _answer(reading: int) -> dict[str, JsonValue] | None:
+    reader, until = Reader(reading, MESSAGE_BYTES), time.monotonic() + SECONDS
+    while (left := until - time.monotonic()) > 0:
+        select.select([reading], [], [], left)
+        try:
+            for message in reader.messages():
+                return message
+        except (EOFError, WireError):
+            return None
+    return None
+
+
+def _has_descriptor() -> bool:
+    try:
+        sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):
+        return False
+    return True
+
+
+def files_of(group: Group, spec: PluginSpec) -> Iterator[Path]:
+    """The files and folders that a plug-in is made of, where it is from outside, and those that it is told to read."""
+    if ".py:" in spec.name:
+        yield Path(spec.name.rpartition(":")[0]).resolve()
+    elif spec.name in registry.entries(group):
+        yield from _package(registry.entries(group)[spec.name].target.partition(":")[0].partition(".")[0])
+    for value in (spec.argument, *(value for _, value in spec.parameters)):
+        if isinstance(value, str) and ".py:" not in value and Path(value).is_absolute() and Path(value).exists():
+            yield Path(value)
+    for inner, held in nested(spec):
+        yield from files_of(inner, held)
+
+
+def _package(name: str) -> Iterator[Path]:
+    """Where a package of another distribution lies."""
+    spec = None if name in PACKAGES else find_spec(name)
+    if spec is None:
+        return
+    folders = spec.submodule_search_locations
+    for place in folders if folders is not None else [spec.origin]:
+        if place is not None:
+            yield Path(place)

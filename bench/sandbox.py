@@ -1,0 +1,93 @@
+"""A sandbox, by bubblewrap: which files a process sees, and that it sees nothing else.
+
+What is not named here is not there: no home folder, no data roots, no results, no network, no other process.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from bench.shadowing import HOME, PACKAGES
+
+BWRAP = shutil.which("bwrap")
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/nix/store")
+SCRATCH_BYTES = 1 << 30  # of temporary files, which lie in memory
+KEPT_VARIABLES = (
+    "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHASHSEED", "PYTHONSAFEPATH", "PYTHONWARNINGS", "LD_LIBRARY_PATH",
+)  # fmt: skip
+KEPT_PREFIXES = ("OMP_", "MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_", "ATEN_", "NUMBA_", "CUDA_", "CUBLAS_", "NVIDIA_")
+SECONDS = 60.0
+NVIDIA = ("/dev/nvidia*", "/dev/nvidia-caps/*")
+
+
+def confined(command: Sequence[str], *, folder: Path | None, files: Sequence[Path], device: str) -> list[str]:
+    """`command` within a sandbox.
+
+    Args:
+        command: A program and its arguments.
+        folder: Holds `in`, which the process may read, and `out`, which it may write; None for neither.
+        files: What else it may read: the plug-in's own files and folders.
+        device: "cpu" or "cuda", which brings the accelerator's device files.
+    """
+    assert BWRAP is not None
+    line = [
+        BWRAP, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox",
+        "--proc", "/proc", "--dev", "/dev", "--size", str(SCRATCH_BYTES), "--tmpfs", "/tmp", "--clearenv",
+    ]  # fmt: skip
+    for name, value in environment(sandbox=True).items():
+        line += ["--setenv", name, value]
+    for place in SYSTEM:
+        line += ["--ro-bind-try", place, place]
+    for path in dict.fromkeys([*_python(), *files]):
+        line += ["--ro-bind", str(path), str(path)]
+    if device == "cuda":
+        for pattern in NVIDIA:
+            for found in sorted(Path("/").glob(pattern[1:])):
+                line += ["--dev-bind", str(found), str(found)]
+        line += ["--ro-bind-try", "/sys", "/sys"]
+    if folder is not None:
+        given, made = str(folder / "in"), str(folder / "out")
+        line += ["--ro-bind", given, given, "--bind", made, made]
+    return [*line, "--remount-ro", "/", "--chdir", "/tmp", "--", *command]
+
+
+def environment(*, sandbox: bool) -> dict[str, str]:
+    """The variables of an isolated process: how libraries work, and nothing that says whose run it is."""
+    kept = {
+        name: value for name, value in os.environ.items() if name in KEPT_VARIABLES or name.startswith(KEPT_PREFIXES)
+    }
+    places = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp"} if sandbox else {}
+    usual = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    return {**kept, **usual, **places, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _python() -> Iterator[Path]:
+    """Python itself, its packages, and this project's."""
+    found = {Path(path).resolve() for path in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
+    written = {Path(path) for path in (sys.prefix, sys.base_prefix)}  # a link is followed to where it leads
+    yield from sorted((found | written) - {Path("/usr"), Path("/")})
+    yield from sorted({Path(path) for name, path in sysconfig.get_paths().items() if name in ("purelib", "platlib")})
+    for package in PACKAGES:
+        yield HOME / package
+
+
+@cache
+def why_not() -> str | None:
+    """Why there is no sandbox on this machine; None where there is."""
+    if BWRAP is None:
+        return "the program bwrap (of the package bubblewrap) is not installed"
+    try:
+        done = subprocess.run(
+            confined(["true"], folder=None, files=(), device="cpu"), stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"bwrap cannot be run ({type(error).__name__})"
+    return None if done.returncode == 0 else f"bwrap fails here: {done.stderr.decode(errors='replace').strip()[:300]}"

@@ -1,0 +1,266 @@
+"""Methods and attacks in processes of their own: the same figures, and nothing to be seen from inside."""
+
+from __future__ import annotations
+
+import socket
+import textwrap
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+from made.cells import cell, choice, place
+
+from bench.contract.seal import ContractError
+from bench.isolation import DiedError, OutsideError, RemoteMethod, tenant
+from bench.plugins.chosen import Chosen, choose
+from bench.plugins.outside import StandIn
+from bench.plugins.spec import UsageError
+from bench.runs.tasks import EvaluateTask, Evaluation, evaluate_task
+from bench.sandbox import why_not
+from bench.types import Dataset, Method, NotApplicable
+from bench.workbench.cell import Cell, Planned
+
+SPY = Path(__file__).with_name("spy.py")
+pytestmark = pytest.mark.isolated
+needs_sandbox = pytest.mark.skipif(why_not() is not None, reason=f"no sandbox here: {why_not()}")
+LEVELS = ["processes", pytest.param("sandbox", marks=needs_sandbox)]
+
+
+def evaluated(folder: Path, method: str, attack: str, isolation: str) -> Evaluation:
+    chosen = choice("digits")
+    where = Cell(choose("methods", method, "smoke"), chosen, "cpu")
+    planned = Planned("reidentification", choose("attacks", attack, "smoke"), ("guesswork", "reid-auc"))
+    return evaluate_task(EvaluateTask(where, place(folder), planned, isolation))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_figures_are_the_same_wherever_a_plugin_works(tmp_path: Path, isolation: str) -> None:
+    apart = evaluated(tmp_path / "apart", "dp-simple[scale=3]", "nearest-neighbour", isolation)
+    here = evaluated(tmp_path / "here", "dp-simple[scale=3]", "nearest-neighbour", "none")
+    assert apart.scores == here.scores
+    assert not list((tmp_path / "apart" / "results" / "artefacts" / "rooms").iterdir())
+
+
+@needs_sandbox
+def test_spies_in_a_sandbox_see_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    canary = "3f1c-canary"
+    (tmp_path / canary).write_text("what nobody may read")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / canary).write_text("neither")
+    monkeypatch.setenv("BENCH_SECRET", "x")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("OMP_SPIED_PORT", str(server.getsockname()[1]))
+        found = evaluated(tmp_path, f"{SPY}:SpyMethod[canary={canary}]", f"{SPY}:Spy[canary={canary}]", "sandbox")
+    told = {name: value for name, value in found.details.items() if name != "pairs counted by"}
+    assert told == {}
+    assert found.scores["reid-auc"].value == 1  # links were right, so the release went through unharmed
+
+
+def test_a_spy_in_a_bare_process_sees_files_but_no_frames(tmp_path: Path) -> None:
+    from isolation import spy  # the same looks, to show that they do see
+
+    (tmp_path / "seen-canary").touch()
+    spied = spy.found("seen-canary")
+    assert spied["others"]
+
+
+def make(folder: Path, body: str) -> str:
+    """A method whose `release` (or anything else) is given by its author."""
+    path = folder / "made_method.py"
+    path.write_text(HEAD + textwrap.indent(textwrap.dedent(body), "    "), encoding="utf-8")
+    return f"{path}:Key_"
+
+
+HEAD = """
+import os, signal, sys, time, threading, subprocess
+from dataclasses import dataclass
+from typing import ClassVar
+import torch
+from bench.types import *
+
+@dataclass(frozen=True)
+class Made(Method):
+    name: ClassVar[str] = "made"
+    source: ClassVar[str] = "a test"
+    def fit(self, public, seed): return Scheme_()
+    def load(self, state): return Scheme_()
+
+@dataclass(frozen=True)
+class Scheme_(Scheme):
+    def sample_key(self, secret): return Key_("none")
+    def load_key(self, state): return Key_(*state)
+    def state(self): return {"a": torch.zeros(2)}
+
+@dataclass(frozen=True)
+class Key_(Key):
+    mode: str
+    def state(self): return {}
+"""
+
+MODES = """
+def release(self, private):
+    return getattr(self, self.mode)(private)
+def exits(self, private):
+    os._exit(7)
+def crashes(self, private):
+    os.kill(os.getpid(), signal.SIGSEGV)
+def raises(self, private):
+    raise type("Odd\\x1b[31mError", (Exception,), {})("text \\ud800 " + "x" * 100_000)
+def leaves(self, private):
+    raise SystemExit(3)
+def unprintable(self, private):
+    raise type("Mute", (Exception,), {"__str__": lambda self: 1 / 0})()
+def numbers(self, private):
+    return Release(private.samples.numpy(), None, None)
+def doubles(self, private):
+    return paired(private.samples.double(), None)
+def nans(self, private):
+    return paired(private.samples * float("nan"), None)
+def beyond(self, private):
+    return Release(private.samples, None, torch.tensor([[0, len(private)]]))
+def labelled(self, private):
+    return Release(private.samples, [1, 2], None)
+def senseless(self, private):
+    raise NotApplicable("because")
+def garbage(self, private):
+    for number in range(3, 20):
+        try:
+            os.write(number, b"\\xff" * 5000)
+        except OSError:
+            pass
+    time.sleep(3600)
+def twice(self, private):
+    from bench.wire.channel import send
+    for number in range(3, 20):
+        try:
+            send(number, {"number": 99, "ok": 1}, 1000)
+        except OSError:
+            pass
+    time.sleep(3600)
+def linked(self, private):
+    for folder in sys.argv:
+        if os.path.isdir(os.path.join(folder, "out")):
+            for number in range(50):
+                os.symlink("/etc/passwd", os.path.join(folder, "out", f"{number}.safetensors"))
+    return paired(private.samples, None)
+def forks(self, private):
+    for _ in range(3):
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                time.sleep(3600)
+            os._exit(0)
+    return paired(private.samples, None)
+"""
+
+
+@pytest.fixture(scope="module")
+def rows() -> Dataset:
+    samples = torch.rand(20, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+    return Dataset("made", samples, None, None, (), exclusive=False, shareable=True)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("made")
+    make(folder, MODES)
+    return f"{folder / 'made_method.py'}:Made"
+
+
+ENDS: dict[str, tuple[type[Exception], str]] = {
+    "exits": (DiedError, "exit code 7"),
+    "crashes": (DiedError, "SIGSEGV"),
+    "raises": (OutsideError, "text"),
+    "leaves": (OutsideError, "SystemExit"),
+    "unprintable": (OutsideError, "cannot be had"),
+    "numbers": (ContractError, "ndarray"),
+    "doubles": (ContractError, "float64"),
+    "nans": (ContractError, "finite"),
+    "beyond": (ContractError, "links must lie"),
+    "labelled": (OutsideError, "AttributeError"),
+    "senseless": (NotApplicable, "because"),
+    "garbage": (DiedError, "nobody can read"),
+    "twice": (DiedError, "nobody had asked"),
+    "linked": (OutsideError, "FileExistsError"),
+}
+
+
+@pytest.fixture(scope="module")
+def method(written: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteMethod]:
+    """The made method; its process is opened anew after it has died."""
+    made = remote(choose("methods", written, "smoke"), tmp_path_factory.mktemp("made-rooms"))
+    with closing(made):
+        yield made
+
+
+@pytest.mark.parametrize("mode", list(ENDS))
+def test_whatever_a_method_does_ends_in_one_error(mode: str, method: RemoteMethod, rows: Dataset) -> None:
+    kind, text = ENDS[mode]
+    key = method.load({}).load_key({mode: torch.zeros(1)})
+    with pytest.raises(kind) as caught:
+        key.release(rows)
+    assert text in str(caught.value)
+    assert len(str(caught.value)) < 2_500
+    str(caught.value).encode()  # no half characters
+
+
+@needs_sandbox
+def test_nothing_that_a_plugin_starts_outlives_its_room(written: str, rows: Dataset, tmp_path: Path) -> None:
+    before = {each.pid for each in psutil.process_iter()}
+    method = remote(choose("methods", written, "smoke"), tmp_path, sandbox=True)
+    method.load({}).load_key({"forks": torch.zeros(1)}).release(rows)
+    inside = psutil.Process(method.room.process).children(recursive=True)
+    assert inside
+    method.close()
+    _, alive = psutil.wait_procs(inside, timeout=60)
+    assert not alive
+    assert not [
+        each for each in psutil.process_iter(["cmdline"])
+        if each.pid not in before and any("bench.isolation.inside" in part for part in each.info["cmdline"] or ())
+    ]  # fmt: skip
+
+
+def remote(chosen: Chosen[Method], folder: Path, *, sandbox: bool = False) -> RemoteMethod:
+    return RemoteMethod(chosen.plugin, tenant(chosen, device="cpu", sandbox=sandbox, folder=folder / "rooms"))
+
+
+def test_plugins_from_outside_are_never_imported_by_the_judge(tmp_path: Path) -> None:
+    path = tmp_path / "patching.py"
+    patch = "import bench.runs.judge\nbench.runs.judge.PATCHED = True\n"
+    path.write_text(SPY.read_text(encoding="utf-8") + patch, encoding="utf-8")
+    chosen = choose("attacks", f"{path}:Spy[canary=other]", "smoke")
+    import bench.runs.judge
+
+    assert isinstance(chosen.plugin, StandIn)
+    assert not hasattr(bench.runs.judge, "PATCHED")
+    assert str(chosen) == f"{path}:Spy[canary=other]"
+    assert (chosen.plugin.name, chosen.plugin.scores) == ("spy", "pairs")
+    with pytest.raises(RuntimeError, match="must not be run in the judge's process"):
+        chosen.plugin.fit(None, 0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import os; os._exit(0)", "ends the process"),
+        ("raise RuntimeError('no')", "cannot be imported: RuntimeError: no"),
+        ("x = 1", "has no class 'Spy'"),
+    ],
+)
+def test_what_cannot_be_imported_says_so(source: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text(source, encoding="utf-8")
+    with pytest.raises(UsageError, match=said):
+        choose("attacks", f"{path}:Spy", "smoke")
+
+
+def test_cells_travel_with_their_stand_ins(tmp_path: Path) -> None:
+    chosen = choose("methods", f"{SPY}:SpyMethod", "smoke")
+    rebuild, arguments = chosen.__reduce__()  # what pickle travels by
+    again = Cell(rebuild(*arguments), choice("digits"), "cpu")
+    assert again.method == chosen
+    assert again.folder == Cell(chosen, cell().choice, "cpu").folder
