@@ -24,7 +24,7 @@ from bench.contract.evaluator import MOST_NAME, MOST_PICTURES, NAME
 from bench.contract.png import check_png
 from bench.results.part import Part
 from bench.results.reason import Code, Phase
-from bench.results.records import ClaimRecord, ScoreRecord
+from bench.results.records import ClaimRecord, DatasetRecord, ScoreRecord
 from bench.wire.text import Name, Text, plain, plain_json
 
 MESSAGE_CAP = 64 * 2**20
@@ -66,6 +66,10 @@ def _claim(claim: ClaimRecord) -> ClaimRecord:
     return claim.model_copy(update={name: plain(getattr(claim, name)) for name in ("assumptions", "basis")})
 
 
+def _data(data: DatasetRecord) -> DatasetRecord:
+    return DatasetRecord.model_validate(plain_json(data.model_dump(mode="json")))
+
+
 Png = Annotated[
     bytes, BeforeValidator(_decoded), AfterValidator(_png), PlainSerializer(_encoded, when_used="json")
 ]  # fmt: skip
@@ -83,6 +87,12 @@ class Drawn(_Told):
 
     caption: Text
     png: Png
+
+
+class Opened(_Told):
+    """What a choice of data came to."""
+
+    data: Annotated[DatasetRecord, AfterValidator(_data)]
 
 
 class Fitted(_Told):

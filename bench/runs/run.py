@@ -27,7 +27,7 @@ from bench.results.records import (
     picture_record,
 )
 from bench.results.signing_key import SigningKey
-from bench.runs.answers import Evaluation, Fitted
+from bench.runs.answers import Evaluation, Fitted, Opened
 from bench.runs.backend import Backend, Job, Outcome
 from bench.runs.display import Display
 from bench.runs.plan import Condition, Standing, data_key, standing, to_run, work, write_plan
@@ -124,7 +124,7 @@ class _Scheduler:
                 name=f"data {name}",
                 work=open_task,
                 argument=OpenTask(choice, self.place, self.spec.device, workers),
-                answer=DatasetRecord,
+                answer=Opened,
                 timeout=DATA_SECONDS,
                 log=log,
                 restricted=not choice.dataset.plugin.shareable,
@@ -150,7 +150,7 @@ class _Scheduler:
                 self._give_up(cell, None, lost, failed)
             self.summary.unopened.append(str(choice.dataset))
             return
-        data = cast(DatasetRecord, outcome.value)
+        data = cast(Opened, outcome.value).data
         if not data.shareable:
             data = restricted_data(data)
         self.results.keep_data(data_key(choice), data)

@@ -21,8 +21,8 @@ from bench.contract.seal import ContractError
 from bench.isolation import Isolation, RemoteAttack, tenant
 from bench.plugins import registry
 from bench.progress import stage
-from bench.results.records import DatasetRecord, claim_record, score_record
-from bench.runs.answers import Drawn, Evaluation, Fitted
+from bench.results.records import claim_record, score_record
+from bench.runs.answers import Drawn, Evaluation, Fitted, Opened
 from bench.runs.judge import judge
 from bench.types import Evaluator, Metric, NotApplicable
 from bench.wire.text import named, said
@@ -63,11 +63,11 @@ class EvaluateTask:
     isolation: Isolation
 
 
-def open_task(argument: object) -> DatasetRecord:
+def open_task(argument: object) -> Opened:
     """Do an `OpenTask` and describe the data."""
     task = cast(OpenTask, argument)
     stage("data")
-    return open_data(task.choice, task.place, torch.device(task.device), workers=task.workers)[1]
+    return Opened(data=open_data(task.choice, task.place, torch.device(task.device), workers=task.workers)[1])
 
 
 def fit_task(argument: object) -> Fitted:

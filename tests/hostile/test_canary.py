@@ -47,19 +47,19 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
             Image.fromarray(grey).save(folder / FOLDER / kind / f"{number}.png")
     (folder / "tmp").mkdir()
     leaky = HERE / "leaky.py"
-    asked = ["--method", "identity", *(f"--method={leaky}:LeakyMethod[leak={leak}]" for leak in ("talk", *ENDING))]
+    asked = [*(f"--method={leaky}:LeakyMethod[leak={leak}]" for leak in ("talk", *ENDING))]
     asked += [f"--attack={leaky}:LeakyAttack[leak={leak}]" for leak in ("talk", "not-applicable", "class")]
     asked += [f"--evaluator={leaky}:LeakyEvaluator", f"--metric={leaky}:LeakyMetric", "--metric=reid-auc"]
     command = [sys.executable, "-m", "bench", "run", *asked, "--dataset", f"folder:{folder / FOLDER}", "--size", "16"]
     command += ["--preset", "smoke", "--jobs", "2", "--device", "cpu", "--results", str(folder / "results")]
     home = {"XDG_CACHE_HOME": str(folder / "cache"), "XDG_CONFIG_HOME": str(folder / "config")}
     environment = {**os.environ, **home, "TMPDIR": str(folder / "tmp")}
-    done = subprocess.run(command, env=environment, capture_output=True, check=False)
-    more = [
-        subprocess.run([sys.executable, "-m", "bench", *words], env=environment, capture_output=True, check=False)
-        for words in (["status", "--results", str(folder / "results")],)
-    ]
-    return Ran(folder, b"".join(each.stdout + each.stderr for each in (done, *more)), done.returncode)
+    status = [sys.executable, "-m", "bench", "status", "--results", str(folder / "results")]
+    done, asked_after = (
+        subprocess.run(each, env=environment, capture_output=True, check=False) for each in (command, status)
+    )
+    shown = done.stdout + done.stderr + asked_after.stdout + asked_after.stderr
+    return Ran(folder, shown, done.returncode)
 
 
 def forms(text: str) -> Iterator[bytes]:
