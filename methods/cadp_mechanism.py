@@ -29,20 +29,21 @@ from torch import Tensor
 
 from bench.nets.cinn import CINN
 from bench.nets.flow import decoded, encoded
+from bench.owner.grid_noise import GridNoise
 from bench.types import Dataset, Mechanism, NotApplicable, PrivacyClaim, Release
 from methods.cadp_conditions import Conditions
 
+SHORTER = 1 - 2.0**-30  # float64 errs by far less in a sum of latents; lest a norm exceeds s
 SHORTEST = 1e-30  # a latent of zeros stays one
 ORDINARY = 64  # rows of which two far apart are looked for
 
 Variant = Literal["paper", "corrected", "official-code"]
-NOISE: Mapping[str, tuple[str, float]] = {  # derivation, and derived over claimed epsilon (over d in the official code)
-    "paper": ("noise s / epsilon; derived: two latents of L1 norm s differ by up to 2 s", 2.0),
-    "corrected": ("noise 2 s / epsilon, for two latents of L1 norm s differ by up to 2 s", 1.0),
+NOISE: Mapping[str, str] = {
+    "paper": "noise s / epsilon; derived: two latents of L1 norm s differ by up to 2 s",
+    "corrected": "noise 2 s / epsilon, for two latents of L1 norm s differ by up to 2 s",
     "official-code": (
         "noise s / epsilon, but the norm is that of a batch's matrix; derived: a batch of rows of width d then has L1 "
-        "norm at most d s, so that a changed row moves it by up to 2 d s",
-        2.0,
+        "norm at most d s, so that a changed row moves it by up to 2 d s"
     ),
 }
 
@@ -55,7 +56,7 @@ class NormedLatent(Mechanism):
         flow: In evaluation mode.
         conditions: What it is conditioned on.
         norm: The L1 norm s.
-        noise_scale: Laplace scale b of every element.
+        gridded: The noise of every element.
         batch: Rows that are divided by one number, the norm of their matrix, where not `rowwise`.
         rowwise: Divide every row by its own norm.
     """
@@ -63,9 +64,14 @@ class NormedLatent(Mechanism):
     flow: CINN
     conditions: Conditions
     norm: float
-    noise_scale: float
+    gridded: GridNoise
     batch: int
     rowwise: bool = True
+
+    @property
+    def noise_scale(self) -> float:
+        """Laplace scale b of every element."""
+        return self.gridded.scale
 
     @property
     def width(self) -> int:
@@ -78,7 +84,7 @@ class NormedLatent(Mechanism):
         return torch.full((self.width,), self.noise_scale, dtype=torch.float64, device=self.flow.mean.device)
 
     def locate(self, data: Dataset) -> Tensor:
-        """(n, d) float64: normed latents. Without rowwise they depend on the order of the rows."""
+        """(n, d) float64: normed latents, on the grid. Without rowwise they depend on the order of the rows."""
         return self.normed(self._latent(data.samples, self.conditions.read(data.samples, data.labels, data.findings)))
 
     def observe(self, release: Release) -> Tensor:
@@ -101,11 +107,27 @@ class NormedLatent(Mechanism):
         return self.conditions.join(decoded(self.flow, code.float(), condition), data.samples)
 
     def normed(self, latent: Tensor) -> Tensor:
-        """Latents (n, d) float64 at norm s, row by row or batch by batch."""
+        """Latents (n, d) float64 at norm s, row by row or batch by batch, on the grid: no longer than `most` steps.
+
+        They are rounded to zero, which makes nothing longer; what float64 errs by is taken off before.
+        """
         if self.rowwise:
-            return self.norm * latent / latent.abs().sum(dim=1, keepdim=True).clamp_min(SHORTEST)
+            long = latent.abs().sum(dim=1, keepdim=True)
+            return self._rounded(self.norm * SHORTER * latent / long.clamp_min(SHORTEST), along=1)
         parts = torch.split(latent, self.batch)
-        return torch.cat([self.norm * part / part.abs().sum(dim=0).amax().clamp_min(SHORTEST) for part in parts])
+        scaled = [self.norm * SHORTER * part / part.abs().sum(dim=0).amax().clamp_min(SHORTEST) for part in parts]
+        return torch.cat([self._rounded(part, along=0) for part in scaled])
+
+    @property
+    def most(self) -> int:
+        """The L1 norm s in steps of the grid, rounded down: what rows (of a batch: columns) have at most."""
+        return math.floor(self.gridded.grid.steps(self.norm))
+
+    def _rounded(self, scaled: Tensor, *, along: int) -> Tensor:
+        places = self.gridded.grid.places(scaled, rounding="to zero")
+        longest = int(places.abs().sum(dim=along).amax())
+        assert longest <= self.most, f"a normed latent has {longest} steps, at most {self.most} are allowed"
+        return self.gridded.grid.values(places).double()
 
     def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
         """Rows whose latents are opposite: along one element, or in all of them where a batch's norm allows it.
@@ -146,16 +168,16 @@ def claim(noise: NormedLatent, variant: Variant, epsilon: float) -> PrivacyClaim
     """The paper's epsilon, and the bound that follows from norm and noise."""
     columns = sorted({int(column) for column in noise.conditions.values[:, 0]})
     outside = f"columns {columns} (counted from 0)" if columns else "labels"
-    derivation, factor = NOISE[variant]
+    derivation = NOISE[variant]
     return PrivacyClaim(
         unit="image" if len(noise.flow.shape) == 3 else "record",
         epsilon=epsilon,
         delta=0.0,
         assumptions=(
             f"Any two rows with the same {outside} count as neighbours: {outside} are released as they are. Each "
-            "row is released once, the flow comes from public rows only, and the noise is real-valued (the "
-            "rounding of floating-point numbers is ignored)."
+            "row is released once, and the flow comes from public rows only; it holds for the bits published: latents "
+            "and noise are whole steps of a public grid."
         ),
         basis=f"CADP paper, Theorem 1 and Algorithm 1, {derivation}",
-        derived=epsilon * factor * (1 if noise.rowwise else noise.width),
+        derived=noise.gridded.epsilon(2 * noise.most * (1 if noise.rowwise else noise.width)),
     )

@@ -17,6 +17,9 @@ What the paper's proof (Eqs. 10-24) leaves out or gets wrong:
   that even images that differ in one pixel have the bound of the whole image: at 10 a pixel, 2.6 million at 512x512.
 
 Differences from the paper:
+- Clipped latents are rounded to a grid (4,096 steps on either side of the centre, more where there is little noise)
+  that ends where the clip does, and the noise is the discrete Laplace distribution on it, so that the bound holds for
+  the bits that the flow decodes.
 - H * W is the number of latent elements, c * h * w: for grey images the same. In colour, a "pixel" of
   `epsilon_per_pixel` is one channel of a pixel.
 - An element with the same latent in all training images is set to it; the paper divides zero by zero.
@@ -42,7 +45,7 @@ from bench.nets.flow import decoded, encoded
 from bench.nets.flow_training import FlowCourse, train_flow
 from bench.nets.glow import Glow, most_levels, usual_levels
 from bench.nets.seeded import seeded
-from bench.owner.noise_stream import NoiseKey, laplace
+from bench.owner.noise_stream import NoiseKey
 from bench.randomness import Secret, Stream
 from bench.rows.hold_out import hold_out
 from bench.seeds import derive
@@ -163,9 +166,9 @@ class DPGlow(Method):
             flow.eval().requires_grad_(False),
             centre=(low + high) / 2,
             half=self.alpha * (high - low) / 2,
-            laplace=(high - low)
-            * (self.alpha if self.variant == "corrected" else 1)
-            * (0 if epsilon is None else len(low) / epsilon),
+            relative=0.0
+            if epsilon is None
+            else 2 * (1 if self.variant == "corrected" else 1 / self.alpha) * len(low) / epsilon,
         )
         return DPGlowScheme(dict(state), noise, self.variant, epsilon)
 
@@ -197,10 +200,10 @@ class DPGlowScheme(Scheme):
         if tuple(samples.shape[1:]) != flow.shape:
             raise ValueError(f"this flow is for images of shape {flow.shape}, got {tuple(samples.shape[1:])}")
         code = encoded(flow, samples).double()
-        if self.variant != "no-clip":
-            code = noise.clip(code)
         if self.epsilon is not None:
-            code = noise.clip(code + noise.scale * laplace(code.shape, stream).to(code))
+            code = noise.noisy(code, stream)
+        elif self.variant != "no-clip":
+            code = noise.clip(code)
         return decoded(flow, code.float())
 
     def claim(self) -> PrivacyClaim:
@@ -208,22 +211,21 @@ class DPGlowScheme(Scheme):
         if self.epsilon is None:
             clipped = "Latents are clipped" if self.variant == "clip-only" else "Latents are not clipped"
             return PrivacyClaim("image", math.inf, 0.0, f"{clipped} and no noise is added.", "no noise, no bound")
-        varies = self.noise.scale > 0
         return PrivacyClaim(
             unit="image",
             epsilon=self.epsilon,
             delta=0.0,
             assumptions=(
                 "Any two images count as neighbours, each is released once, the flow and the ranges come from public "
-                "images only, labels are outside the claim, and the noise is real-valued (the rounding of "
-                "floating-point numbers is ignored)."
+                "images only, and labels are outside the claim; it holds for the bits published: latents and noise are "
+                "whole steps of a public grid."
             ),
             basis=(
                 "DP-GLOW paper, Eqs. 2-8 and 24"
                 + (", noise scaled by alpha" if self.variant == "corrected" else "")
-                + "; derived: Laplace mechanism, the first clip bounds every latent element to alpha of its range"
+                + "; derived: discrete Laplace mechanism, the first clip bounds each element to alpha of its range"
             ),
-            derived=float((2 * self.noise.half / self.noise.scale)[varies].sum()),
+            derived=self.noise.bound,
         )
 
     def mechanism(self) -> Mechanism | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,9 +11,12 @@ from torch import Tensor
 
 from bench.nets.flow import decoded, encoded
 from bench.nets.glow import Glow
+from bench.owner.grid_noise import above
+from bench.randomness import Grid, Stream
 from bench.seeds import generator
 from bench.types import Dataset, Mechanism, Release
 
+FINEST_OF_CLIP, FINEST_OF_NOISE = 2.0**-12, 2.0**-16
 OUTSIDE = 1.02  # a witness's code in units of the clip, so that rounding leaves it on the clip's corner
 
 
@@ -20,21 +24,28 @@ OUTSIDE = 1.02  # a witness's code in units of the clip, so that rounding leaves
 class ClippedLatent(Mechanism):
     """Laplace noise on clipped latents.
 
+    The grid counts in halves of the clip's width, element by element, so that the clip's ends are points of it.
+
     Args:
         flow: In evaluation mode.
         centre, half: (d,) float64; the clip, and the fence, is centre +- half.
-        laplace: (d,) float64, the noise's scale.
+        relative: The noise's scale in units of `half`, the same for every element; 0 for no noise.
     """
 
     flow: Glow
     centre: Tensor
     half: Tensor
-    laplace: Tensor
+    relative: float
+
+    @property
+    def grid(self) -> Grid:
+        """Of the noise, in units of `half`: a 4,096th of it, or finer where a 65,536th of the noise's scale is."""
+        return Grid(2.0 ** math.floor(math.log2(min(FINEST_OF_CLIP, self.relative * FINEST_OF_NOISE))))
 
     @property
     def scale(self) -> Tensor:
         """(d,) float64: 0 where an element is the same in all training images."""
-        return self.laplace
+        return self.half * self.relative
 
     @property
     def fence(self) -> tuple[Tensor, Tensor]:
@@ -42,8 +53,8 @@ class ClippedLatent(Mechanism):
         return self.centre - self.half, self.centre + self.half
 
     def locate(self, data: Dataset) -> Tensor:
-        """(n, d) float64: clipped latents."""
-        return self.clip(encoded(self.flow, data.samples).double())
+        """(n, d) float64: clipped latents, on the grid."""
+        return self._values(self.places(encoded(self.flow, data.samples).double()))
 
     def observe(self, release: Release) -> Tensor:
         """(m, d) float64: the latents of released images, within the fence however they were rounded."""
@@ -60,6 +71,27 @@ class ClippedLatent(Mechanism):
         first = like.take(torch.zeros(1, dtype=torch.int64, device=like.samples.device))
         low, high = ([replace(first, samples=row[None]) for row in end] for end in ends)
         return list(zip(low, high, strict=True))
+
+    def places(self, code: Tensor) -> Tensor:
+        """int64 (n, d): clipped latents in steps from the centre; 0 where the clip has no width."""
+        ends = 1 / self.grid.step
+        width = torch.where(self.half > 0, self.half, 1.0)
+        return ((self.clip(code) - self.centre) / width * ends).round().clamp(-ends, ends).long()
+
+    def noisy(self, code: Tensor, stream: Stream) -> Tensor:
+        """Latents (n, d) float64, clipped, on the grid with noise, and clipped again."""
+        places, ends = self.places(code), round(1 / self.grid.step)
+        noise = self.grid.laplace(stream, self.relative, tuple(places.shape)).to(places.device)
+        return self._values((places + noise).clamp(-ends, ends))
+
+    @property
+    def bound(self) -> float:
+        """Epsilon of one whole image: every element that varies moves by the clip's width at most."""
+        steps = int((self.half > 0).sum()) * 2 * round(1 / self.grid.step)
+        return above(steps / self.grid.steps(self.relative))
+
+    def _values(self, places: Tensor) -> Tensor:
+        return self.centre + self.half * (places.double() * self.grid.step)
 
     def clip(self, code: Tensor) -> Tensor:
         """Latents (n, d) within the fence."""

@@ -11,6 +11,8 @@ Differences from the paper:
   every element is first clipped to its public mean plus or minus `clip` public standard deviations: two codes differ by
   at most 2 clip sum(std) in L1, and epsilon is that over b. No image may reach two opposite corners of these bounds,
   so the true loss may be smaller.
+- Codes are rounded to a grid of a 65,536th of the noise's scale or less, and the noise is the discrete Laplace
+  distribution on it, so that a bound holds for the bits that the decoder gets.
 - Labels are released as they are, outside the claim.
 """
 
@@ -27,7 +29,8 @@ from torch import Tensor
 from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, decoded, encoded, train_autoencoder, unexplained
 from bench.nets.classifier import fast_precision
 from bench.nets.seeded import seeded
-from bench.owner.noise_stream import NoiseKey, laplace
+from bench.owner.grid_noise import GridNoise
+from bench.owner.noise_stream import NoiseKey
 from bench.randomness import Secret, Stream
 from bench.rows.hold_out import hold_out
 from bench.seeds import derive
@@ -36,6 +39,7 @@ from bench.validation import at_least, positive_and_finite
 from methods.dp_image_mechanism import NoisyCode
 
 DEFAULT_SCALE = 1.0
+USUAL = 8.0  # public deviations from the mean that codes without a clip hardly leave; the grid reaches 64 times as far
 HELD_OUT = 0.1
 
 
@@ -114,12 +118,15 @@ class DPImage(Method):
             network = Autoencoder((c, h, w), len(state["code std"])).to(state["shape"].device)
         weights = {name: part for name, part in state.items() if name.startswith("network.")}
         network.load_state_dict({name.removeprefix("network."): part for name, part in weights.items()})
-        sensitivity = math.inf if self.clip is None else 2 * self.clip * float(state["code std"].sum())
-        scale = sensitivity / self.epsilon if self.epsilon is not None else self.scale
-        assert scale is not None
-        reach = None if self.clip is None else self.clip * state["code std"]
-        noise = NoisyCode(network.eval().requires_grad_(False), (c, h, w), state["code mean"], reach, scale)
-        return DPImageScheme(dict(state), noise, sensitivity)
+        mean, reach = state["code mean"], None if self.clip is None else self.clip * state["code std"]
+        if self.epsilon is not None and reach is not None:
+            noise = GridNoise.keeping(self.epsilon, mean - reach, mean + reach)
+        else:
+            assert self.scale is not None
+            usual = mean.abs() + (USUAL * state["code std"] if reach is None else reach)
+            noise = GridNoise.of(self.scale, float(usual.max()))
+        coded = NoisyCode(network.eval().requires_grad_(False), (c, h, w), mean, reach, noise)
+        return DPImageScheme(dict(state), coded, None if reach is None else noise.span(mean - reach, mean + reach))
 
     def _course(self, device: torch.device) -> ReconstructionCourse:
         return ReconstructionCourse(self.steps, self.batch, self.learning_rate, fast_precision(device))
@@ -133,12 +140,17 @@ class DPImageScheme(Scheme):
         learned: What `state` gives: `network.*` the weights, `shape` (c, h, w) int64; float64: `code mean`, `code std`
             (d,) of public training images, and `held out`: share of variance unexplained and rows.
         noise: Of the code.
-        sensitivity: The most that two codes can differ by in L1; infinity without a clip.
+        steps: The most that two codes can differ by in L1, in steps of the noise's grid; None without a clip.
     """
 
     learned: State
     noise: NoisyCode
-    sensitivity: float
+    steps: int | None
+
+    @property
+    def sensitivity(self) -> float:
+        """`steps` in units of the code; infinity without a clip."""
+        return math.inf if self.steps is None else self.steps * self.noise.gridded.grid.step
 
     def sample_key(self, secret: Secret) -> NoiseKey:
         """A key with a noise stream of its own."""
@@ -172,23 +184,25 @@ class DPImageScheme(Scheme):
 
     def blur(self, samples: Tensor, stream: Stream) -> Tensor:
         """Decoded noisy codes (n, c, h, w). Raises ValueError for images of another shape."""
-        codes = self.noise.encode(samples)
-        return decoded(self.noise.network, codes + self.noise.noise_scale * laplace(codes.shape, stream).to(codes))
+        noisy = self.noise.gridded.add(self.noise.encode(samples), stream)
+        return decoded(self.noise.network, noisy.to(self.noise.mean))
 
     def claim(self) -> PrivacyClaim:
         """epsilon = L1 sensitivity of the clipped code / scale for one whole image; infinity without a clip."""
         scale = self.noise.noise_scale
-        if self.noise.reach is None:
+        if self.steps is None:
+            epsilon = math.inf
             assumptions = "The code is not clipped, so that no bound on the difference of two codes is known."
             basis = "The paper states a scale and no epsilon; none follows for an unbounded code."
         else:
+            epsilon = self.noise.gridded.epsilon(self.steps)
             assumptions = (
                 "Any two images count as neighbours, the autoencoder has seen public images only, each image is "
-                "released once, labels are outside the claim, and the noise is real-valued (the rounding of "
-                "floating-point numbers is ignored)."
+                "released once, and labels are outside the claim; it holds for the bits published: codes and noise are "
+                "whole steps of a public grid."
             )
             basis = (
-                f"Laplace mechanism: L1 sensitivity of the clipped code 2 * clip * sum(std) = {self.sensitivity:.6g}, "
-                f"scale {scale:.6g}; decoding is post-processing."
+                f"Discrete Laplace mechanism: L1 sensitivity of the clipped code 2 * clip * sum(std), "
+                f"rounded to the grid, {self.sensitivity:.6g}, scale {scale:.6g}; decoding is post-processing."
             )
-        return PrivacyClaim("image", self.sensitivity / scale, 0.0, assumptions, basis)
+        return PrivacyClaim("image", epsilon, 0.0, assumptions, basis)

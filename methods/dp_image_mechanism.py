@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from bench.nets.autoencoder import Autoencoder, encoded
+from bench.owner.grid_noise import GridNoise
 from bench.types import Dataset, Mechanism, Release
 
 
@@ -21,7 +22,7 @@ class NoisyCode(Mechanism):
         shape: (c, h, w) of the images that it codes.
         mean: (d,) float64, the public mean of the code.
         reach: (d,) float64, how far the clip lets a code lie from the mean; None without a clip.
-        noise_scale: Laplace scale b of every element.
+        gridded: The noise of every element.
     """
 
     exact = False
@@ -30,7 +31,12 @@ class NoisyCode(Mechanism):
     shape: tuple[int, int, int]
     mean: Tensor
     reach: Tensor | None
-    noise_scale: float
+    gridded: GridNoise
+
+    @property
+    def noise_scale(self) -> float:
+        """Laplace scale b of every element."""
+        return self.gridded.scale
 
     @property
     def scale(self) -> Tensor:
@@ -45,8 +51,8 @@ class NoisyCode(Mechanism):
         return codes if self.reach is None else codes.clamp(self.mean - self.reach, self.mean + self.reach)
 
     def locate(self, data: Dataset) -> Tensor:
-        """(n, d) float64: codes, clipped if there is a clip."""
-        return self.encode(data.samples)
+        """(n, d) float64: codes, clipped if there is a clip, on the grid."""
+        return self.gridded.on_grid(self.encode(data.samples))
 
     def observe(self, release: Release) -> Tensor:
         """(m, d) float64: unclipped codes of the released images, near the noisy codes."""

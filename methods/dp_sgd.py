@@ -14,6 +14,8 @@ Differences:
   they are balanced, as in this benchmark, that depends on the labels of other rows, and is outside the guarantee.
 - `pretrain` learns the features on the public rows first, as the paper does for CIFAR-10, and goes on from there.
 - Batches and noise come from the key's secret through a cipher, so that the owner can repeat a run and nobody else can.
+- Clipped gradients are rounded to a grid and the noise is the discrete Gaussian distribution on it: see
+  `bench.nets.private_optimiser`.
 """
 
 from __future__ import annotations
@@ -146,8 +148,8 @@ class DPSGDScheme(Scheme):
             delta=MOST_DELTA if method.delta is None else method.delta,
             assumptions=(
                 "Neighbours differ by one row more or less; the classifier is published once a key; the number of rows "
-                "is public; which labels are withheld beforehand (balancing) is outside the claim; the noise is "
-                "real-valued and its generator's seed secret."
+                "is public; which labels are withheld beforehand (balancing) is outside the claim; it holds for the "
+                "bits published: gradients and noise are whole steps of a public grid."
             ),
             basis=(
                 "Abadi et al. 2016, Algorithm 1: Poisson-sampled Gaussian mechanism, its noise calibrated to epsilon "

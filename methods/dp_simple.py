@@ -7,7 +7,9 @@ Differences from the paper: its pixel range is unstated. The order of its result
 of standardised pixels, not of 0-255; rows are therefore standardised by the mean and standard deviation of the public
 set (one number a channel, or a table's column) and released so. Rows are clipped to their known range first (`clip`):
 images to [0, 1], where they lie anyway; the columns of a table to the public minimum and maximum. Labels are released
-as they are, outside the claim.
+as they are, outside the claim. Rows are rounded to a grid of a 65,536th of the noise's scale or less, and the noise is
+the discrete Laplace distribution on it: real noise, in floating point, tells rows apart by the numbers that it cannot
+reach (Mironov 2012).
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.owner.noise_stream import NoiseKey, laplace
+from bench.owner.grid_noise import GridNoise
+from bench.owner.noise_stream import NoiseKey
 from bench.randomness import Secret, Stream
 from bench.types import Dataset, Mechanism, Method, NotApplicable, PrivacyClaim, Release, Scheme, State
 from bench.validation import positive_and_finite
@@ -73,10 +76,13 @@ class DPSimple(Method):
 
     def load(self, state: State) -> DPSimpleScheme:
         """The scheme that `DPSimpleScheme.state` described, with this method's noise."""
-        sensitivity = float(((state["high"] - state["low"]) / state["std"]).sum())
-        scale = sensitivity / self.epsilon if self.epsilon is not None else self.scale
-        assert scale is not None
-        return DPSimpleScheme(dict(state), scale, sensitivity, self.clip)
+        low, high = ((state[end] - state["mean"]) / state["std"] for end in ("low", "high"))
+        if self.epsilon is not None:
+            noise = GridNoise.keeping(self.epsilon, low, high)
+        else:
+            assert self.scale is not None
+            noise = GridNoise.of(self.scale, float(torch.maximum(low.abs(), high.abs()).max()))
+        return DPSimpleScheme(dict(state), noise, noise.span(low, high), self.clip)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,15 +91,25 @@ class DPSimpleScheme(Scheme):
 
     Args:
         learned: `mean` and `std`, float64, shaped to broadcast over rows; `low` and `high`, of a row's shape.
-        scale: The noise's scale b in standardised units.
-        sensitivity: How far two rows in range can differ, in standardised units: the sum of |x - y| over a whole row.
+        noise: In standardised units.
+        steps: How far two rows in range can differ, in steps of the noise's grid: the sum of |x - y| over a whole row.
         clip: Clip rows to `low`..`high`.
     """
 
     learned: State
-    scale: float
-    sensitivity: float
+    noise: GridNoise
+    steps: int
     clip: bool
+
+    @property
+    def scale(self) -> float:
+        """The noise's scale b in standardised units."""
+        return self.noise.scale
+
+    @property
+    def sensitivity(self) -> float:
+        """`steps` in standardised units."""
+        return self.steps * self.noise.grid.step
 
     def sample_key(self, secret: Secret) -> NoiseKey:
         """A key with a noise stream of its own."""
@@ -108,9 +124,13 @@ class DPSimpleScheme(Scheme):
         return self.learned
 
     def standardise(self, samples: Tensor) -> Tensor:
-        """Rows in units of the public standard deviation, clipped first if the scheme clips; float32."""
-        mean, std, low, high = (self.learned[part].to(samples) for part in ("mean", "std", "low", "high"))
-        kept = torch.maximum(torch.minimum(samples, high), low) if self.clip else samples
+        """Rows in units of the public standard deviation, clipped first if the scheme clips: float64.
+
+        By the same operations as the bounds, each of which keeps order: what is within the range stays within.
+        """
+        mean, std, low, high = (self.learned[part].to(samples.device) for part in ("mean", "std", "low", "high"))
+        rows = samples.double()
+        kept = torch.maximum(torch.minimum(rows, high), low) if self.clip else rows
         return (kept - mean) / std
 
     def mechanism(self) -> DPSimpleMechanism:
@@ -126,24 +146,25 @@ class DPSimpleScheme(Scheme):
         shape = tuple(self.learned["low"].shape)
         if tuple(samples.shape[1:]) != shape:  # broadcast, a grey image would have one noise for three channels
             raise ValueError(f"this scheme standardises rows of shape {shape}, got {tuple(samples.shape[1:])}")
-        return self.standardise(samples).add_(laplace(samples.shape, stream).to(samples.device), alpha=self.scale)
+        return self.noise.add(self.standardise(samples), stream)
 
     def claim(self) -> PrivacyClaim:
         """epsilon = L1 sensitivity / scale for one whole row; infinity without a clip."""
         image = self.learned["mean"].ndim == 3
         return PrivacyClaim(
             unit="image" if image else "record",
-            epsilon=self.sensitivity / self.scale if self.clip else math.inf,
+            epsilon=self.noise.epsilon(self.steps) if self.clip else math.inf,
             delta=0.0,
             assumptions=(
-                "Any two rows within the clip range count as neighbours, each row is released once, labels are outside "
-                "the claim, and the noise is real-valued (the rounding of floating-point numbers is ignored)."
+                "Any two rows within the clip range count as neighbours, each row is released once, and labels are "
+                "outside the claim; it holds for the bits published: rows and noise are whole steps of a public grid."
                 if self.clip
                 else "Rows are not clipped, so that no bound on their difference is known."
             ),
             basis=(
-                f"Laplace mechanism: L1 sensitivity {self.sensitivity:.6g} standardised units "
-                f"({'range * c * h * w / std' if image else 'sum of column ranges / std'}), scale {self.scale:.6g}"
+                f"Discrete Laplace mechanism: L1 sensitivity {self.sensitivity:.6g} standardised units "
+                f"on the grid ({'range * c * h * w / std' if image else 'sum of column ranges / std'}), scale "
+                f"{self.scale:.6g}"
             ),
         )
 
@@ -161,7 +182,7 @@ class DPSimpleMechanism(Mechanism):
 
     def locate(self, data: Dataset) -> Tensor:
         """(n, d) float64: standardised rows."""
-        return self.scheme.standardise(data.samples).flatten(1).double()
+        return self.scheme.noise.on_grid(self.scheme.standardise(data.samples)).flatten(1)
 
     def observe(self, release: Release) -> Tensor:
         """(m, d) float64: released rows."""

@@ -12,6 +12,9 @@ Differences from the paper:
 - A colour pixel changes in all c channels: c times the noise.
 - `neighbour_pixels` none makes any two images neighbours: the L1 sensitivity is range * c * cells, the noise the same
   in all cells. For cells of one size, this is the formula above with m = all pixels.
+- Means are rounded to a grid of a 65,536th of the least scale or less, and the noise is the discrete Laplace
+  distribution on it, so that epsilon holds for the bits published. With `neighbour_pixels` rounding may add a step to
+  the difference of two means, for which the scale grows by a few parts in 65,536.
 - Pixels are clipped to [0, 1], where they lie anyway, so that the range is 1. Noisy means are not clipped.
 - Released at the size of the original, each cell painted in its mean, so that the same classifiers read it. Labels are
   released as they are, outside the claim.
@@ -27,10 +30,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
-from bench.owner.noise_stream import laplace
-from bench.randomness import Secret
+from bench.randomness import Grid, Secret
 from bench.types import Dataset, Key, Mechanism, Method, NotApplicable, PrivacyClaim, Release, Scheme, State, paired
 from bench.validation import at_least, positive_and_finite
+
+FINE = 1 << 24
+ROUNDED = 1 + 2.0**-20  # the step that rounding adds, and what a quotient of float64 adds to it
 
 
 @dataclass(frozen=True)
@@ -95,8 +100,24 @@ class MosaicScheme(Scheme):
         return {"shape": torch.tensor(self.shape, device=self.device)}
 
     def means(self, samples: Tensor) -> Tensor:
-        """Means (n, c, rows, columns) of the cells of images (n, c, h, w), at the edge of the pixels they have."""
-        return avg_pool2d(samples.clamp(0, 1), self.cell, ceil_mode=True)
+        """Means (n, c, rows, columns) float64 of the cells of images (n, c, h, w), at the edge of the pixels they have.
+
+        Pixels are rounded to multiples of 2^-24, so that their sums are exact.
+        """
+        fine = (samples.double().clamp(0, 1) * FINE).round_()
+        return avg_pool2d(fine, self.cell, ceil_mode=True, divisor_override=1) / (FINE * self.pixels().to(fine))
+
+    def pixels(self) -> Tensor:
+        """(rows, columns) float64: how many pixels each cell has."""
+        rows, columns = (
+            torch.tensor([min(self.cell, side - start) for start in range(0, side, self.cell)], dtype=torch.float64)
+            for side in self.shape[1:]
+        )
+        return torch.outer(rows, columns)
+
+    def grid(self, epsilon: float) -> Grid:
+        """What means and noise are rounded to."""
+        return Grid.for_noise(float(self._real_scales(epsilon).min()), 1.0)
 
     def paint(self, cells: Tensor) -> Tensor:
         """Images (n, c, h, w) with every cell in its colour."""
@@ -109,17 +130,24 @@ class MosaicScheme(Scheme):
 
     def scales(self, epsilon: float) -> Tensor:
         """Laplace scale (c, rows, columns) of every cell's mean, float64."""
-        c, h, w = self.shape
-        rows, columns = (
-            torch.tensor([min(self.cell, side - start) for start in range(0, side, self.cell)], dtype=torch.float64)
-            for side in (h, w)
-        )
-        pixels = torch.outer(rows, columns)
+        scales, step = self._real_scales(epsilon), self.grid(epsilon).step
         if self.neighbour_pixels is None:
-            spread = torch.full_like(pixels, pixels.numel())
+            # A mean moves by 1 / step steps at most where that is whole, and to a single other point where it is not.
+            more = max(1.0, step)
         else:
-            spread = min(self.neighbour_pixels, h * w) / pixels
-        return (c * spread / epsilon).expand(c, -1, -1).to(self.device)
+            # m_i pixels move a mean of p by at most m_i / (p step) + 1 steps: epsilon (m_i + p step) / m in all.
+            m = min(self.neighbour_pixels, self.shape[1] * self.shape[2])
+            touched = self.pixels().flatten().sort(descending=True).values[:m]
+            more = 1 + ROUNDED * step * float(touched.sum()) / m
+        return (scales * more).expand(self.shape[0], -1, -1).to(self.device)
+
+    def _real_scales(self, epsilon: float) -> Tensor:
+        """(rows, columns) float64: the scales that means which are not rounded would need."""
+        c, h, w = self.shape
+        pixels = self.pixels()
+        if self.neighbour_pixels is None:
+            return torch.full_like(pixels, c * pixels.numel() / epsilon)
+        return c * min(self.neighbour_pixels, h * w) / (pixels * epsilon)
 
     def claim(self) -> PrivacyClaim | None:
         """epsilon for images that differ in `neighbour_pixels`; None without noise."""
@@ -132,10 +160,13 @@ class MosaicScheme(Scheme):
             delta=0.0,
             assumptions=(
                 ("Any two images count as neighbours" if m is None else f"Neighbours differ in at most {m} pixels")
-                + ", each image is released once, labels are outside the claim, and the noise is real-valued (the "
-                "rounding of floating-point numbers is ignored)."
+                + ", each image is released once, and labels are outside the claim; it holds for the bits published: "
+                "means and noise are whole steps of a public grid."
             ),
-            basis="Laplace mechanism on cell means (Fan 2018), for edge cells by the number of pixels they have.",
+            basis=(
+                "Discrete Laplace mechanism on cell means (Fan 2018), rounding included, for edge cells by the number "
+                "of pixels they have."
+            ),
         )
 
     def mechanism(self) -> MosaicMechanism | None:
@@ -156,8 +187,9 @@ class MosaicMechanism(Mechanism):
         return self.scheme.scales(self.epsilon).flatten()
 
     def locate(self, data: Dataset) -> Tensor:
-        """(n, d) float64: the means."""
-        return self.scheme.means(data.samples).flatten(1).double()
+        """(n, d) float64: the means, on the grid."""
+        grid = self.scheme.grid(self.epsilon)
+        return grid.values(grid.places(self.scheme.means(data.samples))).flatten(1).double()
 
     def observe(self, release: Release) -> Tensor:
         """(m, d) float64: the painted means."""
@@ -199,8 +231,12 @@ class MosaicKey(Key):
     def _pixelate(self, samples: Tensor, call: str) -> Tensor:
         if tuple(samples.shape[1:]) != self.scheme.shape:
             raise ValueError(f"this key takes images of shape {self.scheme.shape}, got {tuple(samples.shape[1:])}")
-        means = self.scheme.means(samples)
-        if self.scheme.epsilon is not None and self.secret is not None:
-            stream = self.secret.derive(call).bound_to(samples).stream()
-            means = means + self.scheme.scales(self.scheme.epsilon).to(means) * laplace(means.shape, stream).to(means)
-        return self.scheme.paint(means)
+        scheme, means = self.scheme, self.scheme.means(samples)
+        if scheme.epsilon is None or self.secret is None:
+            return scheme.paint(means.float())
+        grid, scales = scheme.grid(scheme.epsilon), scheme.scales(scheme.epsilon).cpu()
+        secret, noise = self.secret.derive(call).bound_to(samples), torch.zeros(means.shape, dtype=torch.int64)
+        for number, scale in enumerate(torch.unique(scales).tolist()):  # of whole cells, and of those at the edges
+            cells = scales == scale
+            noise[:, cells] = grid.laplace(secret.stream(number), scale, (len(means), int(cells.sum())))
+        return scheme.paint(grid.values(grid.places(means) + noise.to(means.device)))

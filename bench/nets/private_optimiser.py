@@ -1,11 +1,27 @@
-"""The optimiser of private training: Opacus' clipping, and noise from a secret's stream."""
+"""The optimiser of private training: Opacus' clipping, then whole steps of a grid, and noise from a secret's stream.
+
+A row's clipped gradient is rounded to the grid towards zero, which makes no vector longer, and what float64 errs by in
+clipping is taken off before; sums of rows are sums of whole numbers, and the noise is the discrete Gaussian
+distribution (Canonne, Kamath and Steinke 2020) on the same grid. So the sum that is published can be reached from any
+rows, and a row moves it by the clip at most.
+
+The accountant's noise is continuous. At 2^20 steps a deviation the discrete one has the same Renyi divergences (their
+proposition 5), and its privacy profile differs from the continuous one's by the error of a sum for an integral, about
+the square of a step in deviations: 10^-12 of delta, against a calibration that is content within 1 % of epsilon.
+"""
 
 from __future__ import annotations
 
+import math
+
 import torch
 from opacus.optimizers import DPOptimizer
+from torch import Tensor
 
-from bench.randomness import Stream
+from bench.randomness import Grid, Stream
+
+FINE = 20  # steps of a deviation: 2^20 or more
+SHORTER = 1 - 2.0**-30  # float64 errs by far less in the norm and the product of a gradient
 
 
 class PrivateOptimiser(DPOptimizer):  # type: ignore[misc]
@@ -28,11 +44,37 @@ class PrivateOptimiser(DPOptimizer):  # type: ignore[misc]
             expected_batch_size=expected_batch_size,
         )  # fmt: skip
         self._stream = stream
+        self._sigma = noise_multiplier * max_grad_norm
+        finest = min(self._sigma, max_grad_norm)
+        self._grid = Grid(2.0 ** (math.floor(math.log2(finest)) - FINE), bits=52)
+
+    def clip_and_accumulate(self) -> None:
+        """Add every row's clipped gradient to `summed_grad`: int64, in steps.
+
+        Raises:
+            AssertionError: A row is longer than the clip after all; nothing was published then.
+        """
+        gradients = [_flat(weight.grad_sample) for weight in self.params]
+        squares = torch.stack([part.flatten(1).double().square().sum(dim=1) for part in gradients], dim=1).sum(dim=1)
+        factor = (SHORTER * self.max_grad_norm / squares.sqrt().clamp_min(torch.finfo(torch.float64).tiny)).clamp(max=1)
+        places = [
+            self._grid.places(part.flatten(1).double() * factor[:, None], rounding="to zero") for part in gradients
+        ]
+        longest = sum((part.double() * self._grid.step).square().sum(dim=1) for part in places)
+        assert not isinstance(longest, int)
+        assert bool((longest <= self.max_grad_norm**2).all()), "a clipped gradient is longer than the clip"
+        for weight, part in zip(self.params, places, strict=True):
+            total = part.sum(dim=0).view_as(weight)
+            weight.summed_grad = total if weight.summed_grad is None else weight.summed_grad + total
+            weight.grad_sample._processed = True
 
     def add_noise(self) -> None:
         """Fill `grad` of every parameter: the sum of clipped gradients with noise."""
-        sigma = self.noise_multiplier * self.max_grad_norm
         for weight in self.params:
-            noise = self._stream.normal(*weight.shape) * sigma
-            weight.grad = (weight.summed_grad + noise.to(weight.summed_grad)).view_as(weight)
+            noise = self._grid.gaussian(self._stream, self._sigma, tuple(weight.shape)).to(weight.device)
+            weight.grad = self._grid.values(weight.summed_grad + noise).to(weight.dtype)
             weight.summed_grad._processed = True
+
+
+def _flat(samples: Tensor | list[Tensor]) -> Tensor:
+    return samples if isinstance(samples, Tensor) else torch.cat(samples)

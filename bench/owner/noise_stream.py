@@ -10,16 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from bench.randomness import Secret, Stream
 from bench.types import Dataset, Key, Release, State, paired
-
-
-def laplace(shape: torch.Size | tuple[int, ...], stream: Stream) -> Tensor:
-    """Independent Laplace numbers of scale 1, float32 on the CPU: the difference of two exponential numbers."""
-    return (stream.exponential(*shape) - stream.exponential(*shape)).float()
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from typing import Literal, Self
 from torch import Tensor
 
 from bench.randomness.stream import Stream
+from bench.validation import within
 
 FINE = 16  # steps of a scale: 2^16, so that the grid costs the noise nothing that can be measured
 HELD = 24  # bits of a float32: whole multiples of a step up to 2^24 are exact
@@ -22,17 +23,20 @@ HELD = 24  # bits of a float32: whole multiples of a step up to 2^24 are exact
 
 @dataclass(frozen=True)
 class Grid:
-    """Whole multiples of a power of two, up to 2^24 of them, so that float32 holds each exactly.
+    """Whole multiples of a power of two, up to 2^bits of them.
 
     Args:
         step: A power of two.
+        bits: Up to 24 float32 holds each multiple exactly; up to 52 float64 does, for codes that are decoded.
     """
 
     step: float
+    bits: int = HELD
 
     def __post_init__(self) -> None:
         if not (self.step > 0 and math.isfinite(self.step) and math.frexp(self.step)[0] == 0.5):
             raise ValueError(f"the step of a grid must be a power of two, got {self.step}")
+        within(1, 52, bits=self.bits)
 
     @classmethod
     def for_noise(cls, scale: float, reach: float) -> Self:
@@ -47,7 +51,7 @@ class Grid:
     @property
     def most(self) -> int:
         """The largest multiple."""
-        return 1 << HELD
+        return 1 << self.bits
 
     def places(self, values: Tensor, *, rounding: Literal["nearest", "to zero"] = "nearest") -> Tensor:
         """int64: the multiple of the step at each number; "to zero" never makes a vector longer."""
@@ -56,8 +60,9 @@ class Grid:
         return rounded.clamp(-self.most, self.most).long()
 
     def values(self, places: Tensor) -> Tensor:
-        """float32: the numbers at multiples of the step, exactly; those beyond the last one stand at it."""
-        return (places.clamp(-self.most, self.most).double() * self.step).float()
+        """float32, beyond 24 bits float64: numbers at multiples of the step, exactly; the last for any beyond it."""
+        exact = places.clamp(-self.most, self.most).double() * self.step
+        return exact.float() if self.bits <= HELD else exact
 
     def laplace(self, stream: Stream, scale: float, shape: tuple[int, ...]) -> Tensor:
         """int64 of that shape: discrete Laplace noise of that scale (in units of the values), in steps."""

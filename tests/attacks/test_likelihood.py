@@ -5,13 +5,13 @@ import pytest
 import torch
 from made.datasets import unlabelled
 from made.keyless import Keyless
+from made.real_laplace import laplace
 from made.toy_seed import toy_seed
 
 from attacks.likelihood import Likelihood, StatedAttacker
 from bench.contract.mechanism import Mechanism
 from bench.contract.seal import seal
 from bench.eve.channel import Simulated, axes, measure
-from bench.owner.noise_stream import laplace
 from bench.pair_distances import pair_distances
 from bench.pairs import posterior
 from bench.pairs.posterior import PosteriorScores

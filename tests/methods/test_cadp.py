@@ -95,7 +95,7 @@ def test_a_changed_row_moves_the_official_codes_batch_by_at_most_two_s_for_every
         one, other = mechanism.normed(latent), mechanism.normed(changed)
         assert (one - other).abs().sum() <= 2 * 64 * 1.5
         assert torch.equal(one[batch:], other[batch:])
-        assert float(one[:batch].abs().sum(dim=0).amax()) == pytest.approx(1.5)
+        assert float(one[:batch].abs().sum(dim=0).amax()) == pytest.approx(1.5, rel=1e-6)
 
 
 @pytest.mark.parametrize("variant", ["paper", "corrected"])

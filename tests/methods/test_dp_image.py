@@ -37,7 +37,8 @@ def test_a_release_is_the_decoded_noisy_code():
     assert not torch.allclose(noisy, clean, atol=1e-2)
     quiet = loaded(scale=1e-6).sample_key(Secret.of_seed(1)).release(private).samples
     assert torch.allclose(quiet, clean, atol=1e-4)
-    assert torch.equal(mechanism.locate(private), scheme.noise.encode(private.samples))
+    off = (mechanism.locate(private) - scheme.noise.encode(private.samples)).abs()
+    assert float(off.max()) <= scheme.noise.gridded.grid.step / 2
 
 
 @pytest.mark.parametrize("call", ["release", "query"])
@@ -76,8 +77,9 @@ def test_without_a_clip_no_finite_epsilon_is_claimed():
 def test_a_clip_makes_epsilon_finite_and_no_image_exceeds_it():
     scheme = loaded(scale=5.0, clip=0.5)
     sensitivity = 2 * 0.5 * float(learned()["code std"].sum())
-    assert scheme.claim().epsilon == pytest.approx(sensitivity / 5)
-    assert scheme.notes()["L1 sensitivity"] == pytest.approx(sensitivity)
+    rounding = 16 * scheme.noise.gridded.grid.step  # both ends of an element's range move by half a step
+    assert scheme.claim().epsilon == pytest.approx(sensitivity / 5, abs=rounding / 5)
+    assert scheme.notes()["L1 sensitivity"] == pytest.approx(sensitivity, abs=rounding)
     extremes = torch.cat((images(30, seed=2).samples, 100 * torch.randn(30, 1, 12, 9), torch.zeros(1, 1, 12, 9)))
     codes = scheme.noise.encode(extremes)
     assert float(torch.cdist(codes, codes, p=1).max()) <= sensitivity * (1 + 1e-9)
@@ -87,7 +89,9 @@ def test_a_clip_makes_epsilon_finite_and_no_image_exceeds_it():
 
 def test_epsilon_sets_the_scale():
     scheme = loaded(epsilon=10.0, clip=2.0)
-    assert scheme.noise.noise_scale == pytest.approx(4 * float(learned()["code std"].sum()) / 10)
+    assert scheme.noise.noise_scale == pytest.approx(
+        4 * float(learned()["code std"].sum()) / 10, abs=16 * scheme.noise.gridded.grid.step / 10
+    )
     assert scheme.claim().epsilon == pytest.approx(10.0)
     assert loaded().noise.noise_scale == 1.0
 
@@ -132,7 +136,7 @@ def test_the_mechanism_says_that_it_reads_the_code_only_nearly():
     assert not mechanism.exact
     assert mechanism.scale.tolist() == [2.0] * 16
     observed = mechanism.observe(Release(private.samples, None, None))
-    assert torch.equal(observed, mechanism.locate(private))
+    assert float((observed - mechanism.locate(private)).abs().max()) <= mechanism.gridded.grid.step / 2
 
 
 def test_the_same_seed_gives_the_same_bits():

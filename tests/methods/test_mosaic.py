@@ -32,14 +32,18 @@ def test_every_cell_is_painted_in_its_mean(shape):
 def test_a_cell_larger_than_the_image_is_one_mean():
     data = uniform(2, 1, 5, 6)
     scheme = Mosaic(cell=8, epsilon=1.0).fit(data, 0)
-    assert torch.allclose(scheme.means(data.samples).flatten(), data.samples.mean(dim=(1, 2, 3)))
+    assert torch.allclose(
+        scheme.means(data.samples).flatten(), data.samples.double().mean(dim=(1, 2, 3)), atol=2.0**-24
+    )
     assert scheme.mechanism().scale.tolist() == [1.0]
 
 
 def test_the_scale_is_the_papers_where_cells_divide_the_image():
     data = uniform(2, 1, 16, 16)
     scale = Mosaic(cell=4, epsilon=0.5, neighbour_pixels=3).fit(data, 0).mechanism().scale
-    assert scale.tolist() == [pytest.approx(3 / (16 * 0.5))] * 16
+    # Rounding may add a step to the difference of 16 pixels' means: 16 * 3 / 3 steps of a 65,536th of the scale.
+    assert scale.tolist() == [pytest.approx(3 / (16 * 0.5), rel=16 * 0.375 / 65536)] * 16
+    assert float(scale[0]) >= 3 / (16 * 0.5)
     every = Mosaic(cell=4, epsilon=0.5).fit(data, 0).mechanism().scale
     assert every.tolist() == [pytest.approx(16 / 0.5)] * 16
 
@@ -52,7 +56,8 @@ def test_witnesses_attain_epsilon_and_no_neighbours_exceed_it(shape, m):
     (pair,) = mechanism.witnesses(data)
     pixels = shape[1] * shape[2] if m is None else min(m, shape[1] * shape[2])
     assert int((pair[0].samples != pair[1].samples).any(dim=1).sum()) == pixels
-    assert loss(mechanism, *pair) == pytest.approx(0.7, rel=1e-5)
+    assert loss(mechanism, *pair) == pytest.approx(0.7, rel=1e-3)  # less than it by what rounding could have added
+    assert loss(mechanism, *pair) <= 0.7 * (1 + 1e-12)
     random = torch.Generator().manual_seed(1)
     for trial in range(40):  # scattered pixels, and blocks in the corner where cells are smallest
         changed = torch.randperm(shape[1] * shape[2], generator=random)[:pixels]
@@ -61,7 +66,7 @@ def test_witnesses_attain_epsilon_and_no_neighbours_exceed_it(shape, m):
         dark = uniform(1, *shape, seed=trial)
         bright = uniform(1, *shape, seed=trial)
         dark.samples.flatten(2)[..., changed], bright.samples.flatten(2)[..., changed] = 0, 1
-        assert loss(mechanism, dark, bright) <= 0.7 * (1 + 1e-5)
+        assert loss(mechanism, dark, bright) <= 0.7 * (1 + 1e-12)
 
 
 def test_pixels_out_of_range_are_clipped_so_that_the_claim_holds():
@@ -95,7 +100,8 @@ def test_every_row_call_and_key_has_noise_of_its_own():
         scheme.sample_key(Secret.of_seed(2)).release(flat).samples,
     )
     drawn = scheme.read(torch.cat(outs)).flatten(1)
-    assert len(torch.unique(drawn)) == drawn.numel()
+    assert len(torch.unique(drawn)) >= drawn.numel() - 4  # on a grid two of 192 draws meet once in 14 cases
+    assert len(torch.unique(drawn, dim=0)) == 12
     assert torch.equal(key.release(flat).samples, outs[0])
 
 

@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 import torch
+from made.real_laplace import laplace
 from made.toy_seed import toy_seed
 from torch import Tensor
 
@@ -15,7 +16,6 @@ from bench.conformance.mechanisms import check_density, check_reuse, draw_noise
 from bench.conformance.outcome import Skip
 from bench.contract.mechanism import Mechanism
 from bench.contract.seal import ContractError
-from bench.owner.noise_stream import laplace
 from bench.plugins import registry
 from bench.plugins.chosen import to_fit
 from bench.plugins.spec import parse

@@ -1,0 +1,70 @@
+"""Laplace noise on a grid: what a bound is claimed for are the bits that are published.
+
+Rows come onto the grid first, noise is a whole number of steps (the discrete Laplace distribution), and so is their
+sum: whatever comes of it later is post-processing. A bound counts in steps, after rounding (Canonne, Kamath and Steinke
+2020): where rows differ by at most D steps in L1 and the noise has scale t steps, epsilon = D / t.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+from torch import Tensor
+
+from bench.randomness import Grid, Stream
+
+
+@dataclass(frozen=True)
+class GridNoise:
+    """Noise of Laplace scale `scale`, in units of the values, on `grid`."""
+
+    grid: Grid
+    scale: float
+
+    @classmethod
+    def of(cls, scale: float, reach: float) -> Self:
+        """Noise of that scale for values up to `reach` in size; both are public."""
+        return cls(Grid.for_noise(scale, reach), scale)
+
+    @classmethod
+    def keeping(cls, epsilon: float, low: Tensor, high: Tensor) -> Self:
+        """The noise that hides any change within `low`..`high` (float64, of a row's shape) by `epsilon`.
+
+        Its scale is that of the ranges' sum over epsilon, but for what rounding to the grid adds to the ranges.
+        """
+        scale = float((high - low).sum()) / epsilon
+        found = cls.of(scale, float(max(low.abs().max(), high.abs().max())))
+        steps = Fraction(found.span(low, high))
+        # Where the grid is so coarse that both ends of every range are one point, any scale will do.
+        return cls(found.grid, above(steps * Fraction(found.grid.step) / Fraction(epsilon)) if steps else scale)
+
+    def span(self, low: Tensor, high: Tensor) -> int:
+        """How many steps rows within `low`..`high` can differ by in L1. Rounding keeps order, so that ends are ends."""
+        return int((self.grid.places(high) - self.grid.places(low)).sum())
+
+    def epsilon(self, steps: int) -> float:
+        """The bound for rows that differ by so many steps, rounded up."""
+        return max(above(steps / self.grid.steps(self.scale)), sys.float_info.min)
+
+    def on_grid(self, values: Tensor) -> Tensor:
+        """float64: values on the grid."""
+        return self.grid.values(self.grid.places(values)).double()
+
+    def add(self, values: Tensor, stream: Stream) -> Tensor:
+        """The shape of `values`, float32 or as the grid needs: on the grid, with noise."""
+        places = self.grid.places(values)
+        return self.grid.values(places + self.grid.laplace(stream, self.scale, tuple(places.shape)).to(places.device))
+
+
+def above(exact: Fraction) -> float:
+    """The least float64 that is not below.
+
+    >>> above(Fraction(1, 3)) > Fraction(1, 3), above(Fraction(1, 2))
+    (True, 0.5)
+    """
+    found = float(exact)
+    return math.nextafter(found, math.inf) if Fraction(found) < exact else found
