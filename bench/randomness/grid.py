@@ -15,7 +15,6 @@ from typing import Literal, Self
 from torch import Tensor
 
 from bench.randomness.stream import Stream
-from bench.validation import within
 
 FINE = 16  # steps of a scale: 2^16, so that the grid costs the noise nothing that can be measured
 HELD = 24  # bits of a float32: whole multiples of a step up to 2^24 are exact
@@ -36,7 +35,8 @@ class Grid:
     def __post_init__(self) -> None:
         if not (self.step > 0 and math.isfinite(self.step) and math.frexp(self.step)[0] == 0.5):
             raise ValueError(f"the step of a grid must be a power of two, got {self.step}")
-        within(1, 52, bits=self.bits)
+        if not 1 <= self.bits <= 52:
+            raise ValueError(f"bits of a grid must be from 1 to 52, got {self.bits}")
 
     @classmethod
     def for_noise(cls, scale: float, reach: float) -> Self:
