@@ -36,11 +36,19 @@ def same_run_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.results.run_secret.fresh", lambda: Secret.of_seed(0, "tests"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def in_one_process() -> Iterator[None]:
+    """Methods and attacks stay in the process that runs them, which is quicker; commands started by tests do so too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BENCH_ISOLATION", "none")
+        yield
+
+
 @pytest.fixture(autouse=True)
-def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Methods and attacks stay in the process that runs them, which is quicker, but for tests of their isolation."""
-    if request.node.get_closest_marker("isolated") is None:
-        monkeypatch.setenv("BENCH_ISOLATION", "none")
+def in_processes_of_their_own(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for tests of their isolation."""
+    if request.node.get_closest_marker("isolated") is not None:
+        monkeypatch.delenv("BENCH_ISOLATION")
 
 
 @pytest.fixture(scope="module")
