@@ -389,11 +389,16 @@ class HostileMetric(Metric[SetEvidence]):
     source: ClassVar[str] = "a test"
     on_request: ClassVar[bool] = True
     column: ClassVar[Column] = Column("Rows", "Rows released.", "Released set", digits=0)
-    mode: str = "raise"
+    mode: ClassVar[str] = "raise"
 
     def __call__(self, evidence: SetEvidence) -> Any:
         plain = Score(1.0, None, None, len(evidence.released), note="no interval: counted")
         return misbehave((self.mode, "metric"), "metric", lambda: plain)
+
+
+METRICS = {mode: f"Metric{number}" for number, mode in enumerate(MODES)}  # a metric takes no parameters
+for _mode, _name in METRICS.items():
+    globals()[_name] = type(_name, (HostileMetric,), {"__doc__": _mode, "__module__": __name__, "mode": _mode})
 
 
 def specs(place: str, modes: tuple[str, ...], file: Path) -> Iterator[str]:
@@ -402,6 +407,6 @@ def specs(place: str, modes: tuple[str, ...], file: Path) -> Iterator[str]:
         if place == "attack":
             yield f"{file}:HostileAttack[mode={mode}]"
         elif place == "metric":
-            yield f"{file}:HostileMetric[mode={mode}]"
+            yield f"{file}:{METRICS[mode]}"
         else:
             yield f"{file}:Hostile[mode={mode},place={place}]"
