@@ -77,7 +77,7 @@ class LeakyScheme(IdentityScheme):
         return {"text": torch.tensor(list(self.text.encode("latin-1")), dtype=torch.uint8)}
 
     def notes(self) -> Any:
-        return {self.text: self.text, "numbers": list(self.text.encode("latin-1")), "deep": {self.text: [self.text]}}
+        return {self.text: self.text, "number": int.from_bytes(self.text[:6].encode("latin-1"), "big")}
 
     def claim(self) -> Any:
         return PrivacyClaim("image", 1.0, 0.0, self.text, self.text, derived=2.0)
@@ -103,7 +103,7 @@ class LeakyAttacker(ChanceAttacker):
     text: str = ""
 
     def notes(self) -> Any:
-        return {self.text: self.text, "numbers": list(self.text.encode("latin-1"))}
+        return {self.text: self.text, "number": int.from_bytes(self.text[:6].encode("latin-1"), "big")}
 
 
 @dataclass(frozen=True)
