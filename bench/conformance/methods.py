@@ -13,6 +13,7 @@ from torch import Tensor
 from bench.conformance.generators import check_draws, check_seeds, check_states, require_equal
 from bench.conformance.mechanisms import check_density, check_reuse, draw_noise
 from bench.conformance.outcome import PRESET, Skip, require, sample_data
+from bench.conformance.secrecy import check_secrets
 from bench.contract.seal import check, fingerprint, seal
 from bench.plugins import registry
 from bench.plugins.chosen import to_fit
@@ -255,6 +256,7 @@ _CHECKS: Mapping[str, Callable[[_Fits], None]] = {
     "inputs stay untouched": _inputs_stay_untouched,
     "same seed, same bits": _same_seed_same_bits,
     "different keys differ": _keys_differ,
+    "keys cannot be guessed": lambda fits: check_secrets(fits().scheme),
     "saves and loads": _saves_and_loads,
     "links follow the rows": _links_follow_rows,
     "labels stay out of samples": _labels_stay_out_of_samples,

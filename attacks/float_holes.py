@@ -1,0 +1,137 @@
+"""Float holes: which raw rows could have become a released row at all, by the last bits of its numbers.
+
+Source: Mironov, On significance of the least significant bits for differential privacy (2012). Noise that is added in
+floating point has holes: released = fl(z + b N) takes, of the numbers near it, only some, and others for another raw
+row z. Where a released number is finer than the noise that would have to be there, its last bits are those of z.
+
+A released number y can be reached from z if there is a float32 number N with fl(z + b N) = y, b being the stated scale
+and the product rounded or not (a fused operation does not): the three numbers next to (y - z) / b are tried. Where b N
+is not how noise is made, any float32 noise e with fl(z + e) = y will do. Which of the two it is Eve, the attacker, sees
+from a release of her own: all of its rows must be possible. That is generous, for real samplers reach fewer numbers. A
+candidate's score is minus the numbers of a released row that cannot be reached from it. Against noise on a grid, where
+rows and noise are whole steps, every number can be reached from every row, and all scores are equal: chance.
+
+A scheme that states no noise is taken to add none: then only equal numbers can be reached. A code that cannot be read
+to the last bit from a release (one that was decoded) shows nothing of this kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from bench.randomness import Secret
+from bench.types import Attack, Attacker, Mechanism, NotApplicable, PairScores, Release, View
+from bench.validation import at_least
+
+OWN_ROWS = 16
+Way = Callable[..., Tensor]
+
+
+@dataclass(frozen=True)
+class FloatHoles(Attack):
+    """Tests the last bits of released numbers: could they have come from this raw row?
+
+    Args:
+        elements: Numbers of a released row that are tested: those nearest to zero, which are finest.
+    """
+
+    name: ClassVar[str] = "float-holes"
+    source: ClassVar[str] = "Mironov 2012, on the noise that a scheme states"
+    knowledge: ClassVar[str] = "the raw rows, the release to the last bit, and where the scheme puts a row before noise"
+
+    elements: int = 64
+
+    def __post_init__(self) -> None:
+        at_least(1, elements=self.elements)
+
+    def fit(self, view: View, seed: int) -> FloatHolesAttacker:
+        """Locate the candidates. Raises NotApplicable where released numbers are not the noisy code itself."""
+        mechanism, candidates = view.scheme.mechanism(), view.candidates
+        if mechanism is None:
+            return FloatHolesAttacker(None, candidates.samples.flatten(1).double(), self.elements, equal)
+        rows = candidates.take(torch.arange(min(OWN_ROWS, len(candidates)), device=candidates.samples.device))
+        release = view.scheme.sample_key(Secret.of_seed(seed, "key")).release(rows)
+        if not mechanism.exact or release.links is None:
+            raise NotApplicable("the noisy code is not what is released, and its last bits are lost")
+        own = mechanism.locate(rows)[release.links[:, 0]]
+        shown = mechanism.observe(replace(release, links=None, primary=None))[release.links[:, 1]].double()
+        for way in (partial(by_product, scale=mechanism.scale), by_sum):
+            if bool(way(own, shown).all()):
+                return FloatHolesAttacker(mechanism, mechanism.locate(candidates), self.elements, way)
+        raise NotApplicable("what releases show of the noisy code is not exact to the last bit")
+
+
+@dataclass(frozen=True, eq=False)
+class FloatHolesAttacker(Attacker):
+    """The mechanism (None: no noise), the candidates' codes (n, d) float64, how many numbers are tested, and how."""
+
+    mechanism: Mechanism | None
+    located: Tensor
+    elements: int
+    way: Way
+
+    def score(self, sealed: Release) -> HoleScores:
+        """Minus the released numbers that cannot be reached. Raises NotApplicable for rows of another shape."""
+        observed = sealed.samples.flatten(1) if self.mechanism is None else self.mechanism.observe(sealed)
+        if observed.shape[1] != self.located.shape[1]:
+            raise NotApplicable(
+                f"released rows have {observed.shape[1]} numbers where raw ones have {self.located.shape[1]}"
+            )
+        return HoleScores(self.located, observed.double(), self.elements, self.way)
+
+
+class HoleScores(PairScores):
+    """Scores (n, m) of codes (n, d) and observed codes (m, d), both float64."""
+
+    def __init__(self, located: Tensor, observed: Tensor, elements: int, way: Way) -> None:
+        self.shape = len(located), len(observed)
+        self._located, self._observed, self._way = located, observed, way
+        self._chosen = observed.abs().argsort(dim=1)[:, :elements]
+
+    def block(self, rows: slice, cols: slice) -> Tensor:
+        """float32, whole numbers at most 0."""
+        located, columns = self._located[rows], range(*cols.indices(self.shape[1]))
+        found = located.new_zeros(len(located), len(columns), dtype=torch.float32)
+        for place, column in enumerate(columns):
+            chosen = self._chosen[column]
+            possible = self._way(located[:, chosen], self._observed[column, chosen], chosen)
+            found[:, place] = -(~possible).sum(dim=1)
+        return found
+
+
+def equal(located: Tensor, observed: Tensor, chosen: Tensor | None = None) -> Tensor:
+    """bool: no noise at all."""
+    return located == observed
+
+
+def by_sum(located: Tensor, observed: Tensor, chosen: Tensor | None = None) -> Tensor:
+    """bool: whether some float32 noise e gives fl(located + e) = observed; both float64 tensors that broadcast.
+
+    >>> by_sum(torch.tensor([0.1, 0.0]).double(), torch.tensor([2.0**-30]).double()).tolist()
+    [False, True]
+    """
+    found = torch.zeros_like(observed - located, dtype=torch.bool)
+    for noise in _around((observed - located).float()):
+        found |= ((located + noise.double()).float() == observed) | (located.float() + noise == observed)
+    return found
+
+
+def by_product(located: Tensor, observed: Tensor, chosen: Tensor | None = None, *, scale: Tensor) -> Tensor:
+    """bool: whether some float32 number N gives fl(located + scale N) = observed; `scale` (d,) is cut to `chosen`."""
+    scale = (scale if chosen is None else scale[chosen]).float()
+    found = torch.zeros_like(observed - located, dtype=torch.bool)
+    for number in _around(((observed - located) / scale).float()):
+        found |= (located + scale.double() * number.double()).float() == observed
+        found |= located.float() + scale * number == observed
+    return found
+
+
+def _around(nearest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    up, down = (torch.nextafter(nearest, nearest.new_tensor(end)) for end in (torch.inf, -torch.inf))
+    return nearest, up, down
