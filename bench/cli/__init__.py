@@ -186,7 +186,7 @@ def _cells(what: argparse._ArgumentGroup) -> None:
 
 def _sizes(how: argparse._ArgumentGroup) -> None:
     add_flags(how, Choice, SIZES)
-    add_flags(how, RunSpec, ("device",))
+    add_flags(how, RunSpec, ("device", "isolation"))
 
 
 def _how(parser: argparse.ArgumentParser) -> None:

@@ -37,6 +37,7 @@ from safetensors.torch import save
 
 from bench.cli.options import place, run_spec
 from bench.contract.seal import ContractError, check, seal
+from bench.isolation import DiedError, OutsideError
 from bench.plugins.spec import UsageError
 from bench.progress import stage, told
 from bench.randomness import Secret
@@ -99,7 +100,7 @@ def _release(bench: Workbench, where: Place) -> Publication:
         stage("release")
         release = bench.untouched(method.name, lambda: key.release(bench.private))
         check(release, bench.private)
-    except (NotApplicable, ContractError, ValueError, FloatingPointError) as reason:
+    except (NotApplicable, ContractError, ValueError, FloatingPointError, OutsideError, DiedError) as reason:
         raise UsageError(f"{bench.cell.method.spec.shown} releases nothing here: {reason}") from reason
     sealed = seal(release, Secret.fresh()).release
     files = {**_published(sealed), "scheme.safetensors": scheme.state()}

@@ -19,7 +19,7 @@ from torch import Tensor
 from bench.cli.options import place, run_spec
 from bench.contract.seal import ContractError, Sealed
 from bench.evaluators.tables import check_columns, column_names
-from bench.isolation import find_isolation
+from bench.isolation import DiedError, Isolation, OutsideError
 from bench.pictures.scatter import Cloud, scatter_sheet
 from bench.pictures.sheets import Rows, Strip, findings_of, image_sheet, table_sheet
 from bench.pictures.strips import stands
@@ -53,7 +53,7 @@ def main(options: argparse.Namespace) -> int:
         shown = []
         for title, cell in chosen:
             with _progress(display, title.replace("\n", " ")):
-                shown.append((title, *_release(cell, where, confidential=options.confidential)))
+                shown.append((title, *_release(cell, where, spec.isolation, confidential=options.confidential)))
     bench = shown[0][1]
     heading = "" if bench.record.shareable else SECRET
     if bench.private.samples.ndim == 4:
@@ -82,9 +82,9 @@ def _title(method: PluginSpec) -> str:
     return "\n".join([str(replace(shown, parameters=())), *(f"{key}={value}" for key, value in shown.parameters)])
 
 
-def _release(cell: Cell, where: Place, *, confidential: bool) -> tuple[Workbench, Sealed]:
+def _release(cell: Cell, where: Place, isolation: Isolation, *, confidential: bool) -> tuple[Workbench, Sealed]:
     """The cell laid out and its release, which stays in the store only if it was there before."""
-    bench = Workbench.open(cell, where, find_isolation("auto"))
+    bench = Workbench.open(cell, where, isolation)
     if not bench.record.shareable and not confidential:
         raise UsageError(
             f"{bench.record.name} may not be shared, and a picture shows it: --confidential draws one all the same, "
@@ -98,9 +98,10 @@ def _release(cell: Cell, where: Place, *, confidential: bool) -> tuple[Workbench
             check_columns(bench, sealed.release.samples)
         elif sealed.release.samples.ndim != 4:
             raise NotApplicable("its release holds vectors, not images")
-    except (NotApplicable, ContractError, ValueError, FloatingPointError) as reason:
+    except (NotApplicable, ContractError, ValueError, FloatingPointError, OutsideError, DiedError) as reason:
         raise UsageError(f"{cell.method.spec.shown} cannot be shown: {reason}") from reason
     finally:
+        bench.close()
         if not kept:
             bench.store.drop("releases", inputs)
     return bench, sealed
