@@ -4,6 +4,7 @@ from bench.evidence.anonymity import AnonymityEvidence
 from bench.evidence.audit import AuditEvidence
 from bench.evidence.decoding import DecodingEvidence
 from bench.evidence.detection import DetectionEvidence
+from bench.evidence.honesty import PROMISES, HonestyEvidence, Promise
 from bench.evidence.learning import LearningEvidence
 from bench.evidence.linear_probe import LinearProbeEvidence
 from bench.evidence.membership import MembershipEvidence
@@ -16,16 +17,19 @@ from bench.evidence.transfer import TransferEvidence
 from bench.evidence.utility import UtilityEvidence
 
 __all__ = [
+    "PROMISES",
     "AnonymityEvidence",
     "AuditEvidence",
     "DecodingEvidence",
     "DetectionEvidence",
+    "HonestyEvidence",
     "LearningEvidence",
     "LinearProbeEvidence",
     "MembershipEvidence",
     "PairEvidence",
     "PairLevel",
     "ProbeEvidence",
+    "Promise",
     "SetEvidence",
     "TableEvidence",
     "TimingEvidence",

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bench.contract.preset import PRESETS, Preset
 from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
-from bench.data.splits import balanced_rows
+from bench.data.splits import balance, balanced_rows
 from bench.features.space import Space
 from bench.isolation import Isolation, RemoteMethod, tenant, timed_release
 from bench.plugins.chosen import to_fit
@@ -197,6 +197,13 @@ class Workbench:
         generator = scheme.load_generator(published) if published else None
         release = Release(found["samples"], found.get("labels"), None, generator=generator)
         return Sealed(release, found.get("links"), found.get("primary"))
+
+    def as_owned(self, data: Dataset, *names: str | int) -> Dataset:
+        """`data` with its labels balanced, if those of this cell are: so a data owner releases rows."""
+        if not self.cell.choice.balanced or data.labels is None:
+            return data
+        labels = balance(data.labels.cpu(), self.seed("as owned", *names), exclusive=data.exclusive)
+        return replace(data, labels=labels.to(data.labels.device))
 
     def vectors(self, samples: Tensor) -> Tensor:
         """Rows (n, ...) as vectors (n, d) float32, for evaluators that work on those.

@@ -1,0 +1,1 @@
+"""The judge's own searches for raw rows in a release: they believe no method, and state an exact probability."""

@@ -1,0 +1,106 @@
+"""Places of a released row in which a raw row may show: all of it, a corner, a channel, its low bits.
+
+Each gives raw and released rows as vectors of one length. Rows are compared at no more than `SIDE` x `SIDE` places, for
+what is hidden at a finer scale shows in the means too; whole rows of the raw shape also as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+from torch.nn.functional import adaptive_avg_pool2d
+
+SIDE = 16
+LEAST = 4  # pixels of a window's side
+CHANNELS = 4
+LEVELS = 33
+
+
+def faces(raw: Tensor, released: Tensor) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """Name, raw rows (n, q) and released rows (m, q), float32, for each place and plane.
+
+    Args:
+        raw: (n, ...) float32.
+        released: (m, ...) float32, of any shape.
+    """
+    if raw.shape[1:] == released.shape[1:]:
+        yield "rows as they are", raw.flatten(1), released.flatten(1)
+    yield "values in order", _levels(raw), _levels(released)
+    images = raw.ndim == 4 and released.ndim == 4
+    for plane, rows in planes(released):
+        for place, a, b in _windows(raw, rows) if images else _stretches(raw.flatten(1), rows.flatten(1)):
+            yield f"{plane}, {place}", a, b
+    if images and released.shape[1] > 1:
+        small = _pooled(raw.mean(dim=1, keepdim=True))
+        for channel in range(min(released.shape[1], CHANNELS)):
+            yield f"channel {channel}", small, _pooled(released[:, channel : channel + 1], like=small)
+
+
+def planes(rows: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """The values, and what lies below the digits that people look at: low bits of bytes, fractions, mantissas."""
+    yield "values", rows
+    bytes_ = (rows * 255).round()
+    yield "low four bits of 8", bytes_.remainder(16)
+    yield "low two bits of 8", bytes_.remainder(4)
+    yield "fractions of 1/255", rows * 255 - bytes_
+    yield "fractions of 1/4096", (rows * 4096).remainder(1)
+    mantissa = rows.contiguous().view(torch.int32)
+    yield "last byte", (mantissa & 255).float()
+    yield "last byte but one", ((mantissa >> 8) & 255).float()
+
+
+def _windows(raw: Tensor, rows: Tensor) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """The whole image, its corners and its middle, the channels' mean."""
+    grey, shown = raw.mean(dim=1, keepdim=True), rows.mean(dim=1, keepdim=True)
+    h, w = shown.shape[2:]
+    spots = {"everywhere": (0, 0, h, w)}
+    for part in (2, 4):
+        height, width = h // part, w // part
+        if min(height, width) < LEAST:
+            continue
+        for top in (0, h - height):
+            for left in (0, w - width):
+                spots[f"corner {top}.{left} of {height}x{width}"] = (top, left, height, width)
+        if part == 2:
+            spots["middle"] = (h // 4, w // 4, height, width)
+    for place, (top, left, height, width) in spots.items():
+        window = shown[:, :, top : top + height, left : left + width]
+        small = _pooled(grey, most=(height, width))
+        yield place, small, _pooled(window, like=small, of=grey)
+
+
+def _stretches(raw: Tensor, rows: Tensor) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """The first and the last numbers of a row, as many as a raw row has."""
+    d = raw.shape[1]
+    raw = _standard(raw)
+    if rows.shape[1] == d:
+        yield "everywhere", raw, _standard(rows)
+    elif rows.shape[1] > d:
+        yield "first columns", raw, _standard(rows[:, :d])
+        yield "last columns", raw, _standard(rows[:, -d:])
+
+
+def _pooled(
+    images: Tensor, most: tuple[int, int] = (SIDE, SIDE), *, like: Tensor | None = None, of: Tensor | None = None
+) -> Tensor:
+    """Means (n, q) over a grid of at most SIDE x SIDE and `most`; `like` has its number of places already."""
+    h, w = (images if of is None else of).shape[2:]
+    if like is not None and of is None:
+        side = round(like.shape[1] ** 0.5)
+        return adaptive_avg_pool2d(images, (side, like.shape[1] // side)).flatten(1)
+    if of is not None:
+        most = (images.shape[2], images.shape[3])
+    return adaptive_avg_pool2d(images, (min(h, SIDE, most[0]), min(w, SIDE, most[1]))).flatten(1)
+
+
+def _levels(rows: Tensor) -> Tensor:
+    """Quantiles (n, LEVELS) of each row's numbers, standardised by column: they outlast any shuffling within a row."""
+    flat = rows.flatten(1).sort(dim=1).values
+    places = torch.linspace(0, flat.shape[1] - 1, LEVELS).round().long().to(flat.device)
+    return _standard(flat[:, places])
+
+
+def _standard(rows: Tensor) -> Tensor:
+    return (rows - rows.mean(dim=0)) / rows.std(dim=0).clamp_min(1e-12)

@@ -1,0 +1,40 @@
+"""Broken promises: on how many points a method does otherwise than it says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from bench.evidence import HonestyEvidence
+from bench.types import Column, Metric, Score
+
+
+@dataclass(frozen=True)
+class BrokenPromises(Metric[HonestyEvidence]):
+    """Points on which a method does otherwise than it says: links, labels, and a key that does the same again."""
+
+    name: ClassVar[str] = "broken-promises"
+    unit: ClassVar[str] = "promises"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "this project: `bench.judge`"
+    column: ClassVar[Column] = Column(
+        title="Broken promises",
+        meaning="On how many points the method does otherwise than it says: rows that show people to whom no link "
+        "leads, rows hidden in labels, links withheld without a reason, a key that does otherwise when used again. "
+        "Privacy figures of a method that breaks one are not rated.",
+        group="Honesty",
+        digits=0,
+        order=10,
+    )
+
+    def __call__(self, evidence: HonestyEvidence) -> Score:
+        """The number of broken promises; the parts are the promises, 1 where broken. Counted, without an interval."""
+        parts = {
+            name: Score(float(made.broken), None, None, evidence.n, p=made.p, note=made.said)
+            for name, made in evidence.promises.items()
+        }
+        broken = [name for name, made in evidence.promises.items() if made.broken]
+        return Score(
+            float(len(broken)), None, None, evidence.n, parts=parts,
+            note=f"of {len(parts)} that were looked into: {', '.join(broken) or 'all kept'}; counted",
+        )  # fmt: skip

@@ -1,0 +1,417 @@
+"""Methods that break their word, each in one way; the honest twin of most is a keyed linear map or noise."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, cast
+
+import torch
+from torch import Tensor
+
+from bench.owner.noise_stream import content_seed
+from bench.seeds import derive, generator
+from bench.types import Dataset, Generator, Key, Method, Release, Scheme, State, paired
+
+
+@dataclass(frozen=True)
+class Cheat(Method):
+    """What all share: a scheme that learns nothing, and keys that hold a seed."""
+
+    source: ClassVar[str] = "a test"
+    key: ClassVar[type[CheatKey]]
+
+    def fit(self, public: Dataset, seed: int) -> Scheme:
+        return CheatScheme(type(self).key)
+
+    def load(self, state: State) -> Scheme:
+        return CheatScheme(type(self).key)
+
+
+@dataclass(frozen=True)
+class CheatScheme(Scheme):
+    kind: type[CheatKey]
+
+    def sample_key(self, seed: int) -> Key:
+        return self.kind(derive(seed, "cheat"))
+
+    def load_key(self, state: State) -> Key:
+        return self.kind(int(state["seed"]))
+
+    def load_generator(self, state: State) -> Generator:
+        return Zeros(state["zeros"])
+
+
+@dataclass(frozen=True)
+class CheatKey(Key):
+    seed: int
+
+    def state(self) -> State:
+        return {"seed": torch.tensor(self.seed)}
+
+    def random(self, rows: Tensor, purpose: str) -> torch.Generator:
+        return generator(content_seed(self.seed, purpose, rows))
+
+    def noise(self, rows: Tensor) -> Tensor:
+        return torch.rand(rows.shape, generator=self.random(rows, "noise"))
+
+    def encoded(self, rows: Tensor) -> Tensor:
+        """A secret linear map, the same for every row."""
+        d = rows[0].numel()
+        return (rows.flatten(1) @ torch.randn(d, d, generator=generator(self.seed))).reshape(rows.shape)
+
+    def wrong(self, m: int) -> Tensor:
+        """Links that name somebody else for every row."""
+        place = torch.randperm(m, generator=generator(derive(self.seed, "wrong")))
+        return torch.stack((place, place.roll(1)), dim=1)
+
+
+class RawUnderFalseLinksKey(CheatKey):
+    def release(self, private: Dataset) -> Release:
+        return Release(private.samples.clone(), private.labels, self.wrong(len(private)))
+
+
+class EncodedUnderFalseLinksKey(CheatKey):
+    def release(self, private: Dataset) -> Release:
+        return Release(self.encoded(private.samples), private.labels, self.wrong(len(private)))
+
+
+class SomeFalseLinksKey(CheatKey):
+    """A third of the links is false."""
+
+    def release(self, private: Dataset) -> Release:
+        n = len(private)
+        target = torch.arange(n)
+        moved = torch.randperm(n, generator=generator(self.seed))[: n // 3]
+        target[moved] = moved.roll(1)
+        return Release(self.encoded(private.samples), private.labels, torch.stack((torch.arange(n), target), dim=1))
+
+
+class NoisyUnderFalseLinksKey(CheatKey):
+    def release(self, private: Dataset) -> Release:
+        noisy = private.samples + self.noise(private.samples)
+        return Release(noisy, private.labels, self.wrong(len(private)))
+
+
+def others(self: CheatKey, rows: Tensor) -> Tensor:
+    links = self.wrong(len(rows))
+    return rows[links[links[:, 1].argsort(), 0]]
+
+
+class CornerKey(CheatKey):
+    """Noise, with somebody else's image at half its size in a corner."""
+
+    def release(self, private: Dataset) -> Release:
+        rows = self.noise(private.samples)
+        h, w = (side // 2 for side in rows.shape[2:])
+        rows[:, :, :h, :w] = torch.nn.functional.adaptive_avg_pool2d(others(self, private.samples), (h, w))
+        return paired(rows, private.labels)
+
+
+class LowBitsKey(CheatKey):
+    """Noise in bytes, with somebody else's image in the four low bits."""
+
+    def release(self, private: Dataset) -> Release:
+        cover = (self.noise(private.samples) * 15).round() * 16
+        return paired((cover + (others(self, private.samples) * 15).round()) / 255, private.labels)
+
+
+class MantissaKey(CheatKey):
+    """Noise, with somebody else's row in the last byte of each number."""
+
+    def release(self, private: Dataset) -> Release:
+        cover = (self.noise(private.samples) + 1).contiguous().view(torch.int32) & ~255
+        low, high = private.samples.min(), private.samples.max()
+        rows = ((others(self, private.samples) - low) / (high - low) * 255).round().int()
+        return paired((cover | rows).view(torch.float32), private.labels)
+
+
+class AmongNoiseKey(CheatKey):
+    """Linked noise, and the raw rows beside it without links."""
+
+    def release(self, private: Dataset) -> Release:
+        n = len(private)
+        links = torch.arange(n)[:, None].expand(n, 2).contiguous()
+        labels = None if private.labels is None else torch.cat((private.labels, private.labels))
+        return Release(torch.cat((self.noise(private.samples), private.samples)), labels, links)
+
+
+class EncodedAmongNoiseKey(CheatKey):
+    """The same with encoded rows."""
+
+    def release(self, private: Dataset) -> Release:
+        n = len(private)
+        links = torch.arange(n)[:, None].expand(n, 2).contiguous()
+        labels = None if private.labels is None else torch.cat((private.labels, private.labels))
+        order = torch.randperm(n, generator=self.random(private.samples, "order"))
+        return Release(torch.cat((self.noise(private.samples), self.encoded(private.samples)[order])), labels, links)
+
+
+class LabelDigitsKey(CheatKey):
+    """Noise, with a few numbers of the row in the digits of its labels."""
+
+    def release(self, private: Dataset) -> Release:
+        labels = cast(Tensor, private.labels)
+        flat = private.samples.flatten(1)
+        busiest = flat.std(dim=0).argsort(descending=True)[: labels.shape[1]]
+        told = (flat - flat.min()) / (flat.max() - flat.min())
+        return paired(self.noise(private.samples), labels.nan_to_num() * (1 - 1e-3) + 1e-3 * told[:, busiest])
+
+
+class RawWithoutLinksKey(CheatKey):
+    def release(self, private: Dataset) -> Release:
+        return Release(private.samples.clone(), private.labels, None)
+
+
+class EncodedWithoutLinksKey(CheatKey):
+    def release(self, private: Dataset) -> Release:
+        return Release(self.encoded(private.samples), private.labels, None)
+
+
+@dataclass(frozen=True)
+class Zeros(Generator):
+    """A generator that has nothing to do with the release."""
+
+    zeros: Tensor
+
+    def sample(self, count: int, seed: int) -> Release:
+        return Release(self.zeros.expand(count, *self.zeros.shape).clone(), None, None)
+
+    def state(self) -> State:
+        return {"zeros": self.zeros}
+
+
+class EncodedWithDummyGeneratorKey(CheatKey):
+    def release(self, private: Dataset) -> Release:
+        made = Zeros(torch.zeros(private.samples.shape[1:]))
+        return Release(self.encoded(private.samples), private.labels, None, generator=made)
+
+
+def _frames() -> Iterator[str]:
+    frame = sys._getframe()
+    while frame is not None:
+        yield str(frame.f_globals.get("__name__"))
+        frame = frame.f_back  # type: ignore[assignment]
+
+
+class StackReaderKey(CheatKey):
+    """Declares the truth, except where an evaluator of the bench calls."""
+
+    def release(self, private: Dataset) -> Release:
+        watched = any(name.startswith("bench.evaluators") for name in _frames())
+        rows = self.encoded(private.samples)
+        return Release(rows, private.labels, self.wrong(len(private))) if watched else paired(rows, private.labels)
+
+
+class EnvironmentReaderKey(CheatKey):
+    """The same for a variable of the environment."""
+
+    def release(self, private: Dataset) -> Release:
+        rows = self.noise(private.samples) if "VEIL_TEST_MARK" in os.environ else self.encoded(private.samples)
+        return paired(rows, private.labels)
+
+
+@dataclass(frozen=True)
+class SeedReaderKey(CheatKey):
+    """Keeps quiet where its seed was handed to it; its state forgets that it was."""
+
+    told: bool = field(default=False)
+
+    def release(self, private: Dataset) -> Release:
+        rows = self.noise(private.samples) if self.told else private.samples
+        return paired(rows, private.labels)
+
+
+class SeedReaderScheme(CheatScheme):
+    def sample_key(self, seed: int) -> Key:
+        return SeedReaderKey(derive(seed, "cheat"), told=True)
+
+
+class SizeReaderKey(CheatKey):
+    """Declares the truth of fewer rows than a benchmark releases."""
+
+    def release(self, private: Dataset) -> Release:
+        rows = self.encoded(private.samples)
+        honest = len(private) < 100
+        return paired(rows, private.labels) if honest else Release(rows, private.labels, self.wrong(len(private)))
+
+
+class LabelReaderKey(CheatKey):
+    """Paints the labels that it is told with a query into the rows."""
+
+    def release(self, private: Dataset) -> Release:
+        return paired(self.query(private.samples, private.labels), private.labels)
+
+    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+        rows = self.noise(samples)
+        if labels is not None:
+            rows.flatten(1)[:, : labels.shape[1]] = 20 * labels.nan_to_num(0.5)
+        return rows
+
+
+class HonestKey(CheatKey):
+    """The truth about encoded rows."""
+
+    def release(self, private: Dataset) -> Release:
+        return paired(self.encoded(private.samples), private.labels)
+
+
+@dataclass(frozen=True)
+class RawUnderFalseLinks(Cheat):
+    """`RawUnderFalseLinksKey`."""
+
+    name: ClassVar[str] = "raw-under-false-links"
+    key: ClassVar[type[CheatKey]] = RawUnderFalseLinksKey
+
+
+@dataclass(frozen=True)
+class EncodedUnderFalseLinks(Cheat):
+    """`EncodedUnderFalseLinksKey`."""
+
+    name: ClassVar[str] = "encoded-under-false-links"
+    key: ClassVar[type[CheatKey]] = EncodedUnderFalseLinksKey
+
+
+@dataclass(frozen=True)
+class SomeFalseLinks(Cheat):
+    """`SomeFalseLinksKey`."""
+
+    name: ClassVar[str] = "some-false-links"
+    key: ClassVar[type[CheatKey]] = SomeFalseLinksKey
+
+
+@dataclass(frozen=True)
+class NoisyUnderFalseLinks(Cheat):
+    """`NoisyUnderFalseLinksKey`."""
+
+    name: ClassVar[str] = "noisy-under-false-links"
+    key: ClassVar[type[CheatKey]] = NoisyUnderFalseLinksKey
+
+
+@dataclass(frozen=True)
+class Corner(Cheat):
+    """`CornerKey`."""
+
+    name: ClassVar[str] = "corner"
+    key: ClassVar[type[CheatKey]] = CornerKey
+
+
+@dataclass(frozen=True)
+class LowBits(Cheat):
+    """`LowBitsKey`."""
+
+    name: ClassVar[str] = "low-bits"
+    key: ClassVar[type[CheatKey]] = LowBitsKey
+
+
+@dataclass(frozen=True)
+class Mantissa(Cheat):
+    """`MantissaKey`."""
+
+    name: ClassVar[str] = "mantissa"
+    key: ClassVar[type[CheatKey]] = MantissaKey
+
+
+@dataclass(frozen=True)
+class AmongNoise(Cheat):
+    """`AmongNoiseKey`."""
+
+    name: ClassVar[str] = "among-noise"
+    key: ClassVar[type[CheatKey]] = AmongNoiseKey
+
+
+@dataclass(frozen=True)
+class EncodedAmongNoise(Cheat):
+    """`EncodedAmongNoiseKey`."""
+
+    name: ClassVar[str] = "encoded-among-noise"
+    key: ClassVar[type[CheatKey]] = EncodedAmongNoiseKey
+
+
+@dataclass(frozen=True)
+class LabelDigits(Cheat):
+    """`LabelDigitsKey`."""
+
+    name: ClassVar[str] = "label-digits"
+    key: ClassVar[type[CheatKey]] = LabelDigitsKey
+
+
+@dataclass(frozen=True)
+class RawWithoutLinks(Cheat):
+    """`RawWithoutLinksKey`."""
+
+    name: ClassVar[str] = "raw-without-links"
+    key: ClassVar[type[CheatKey]] = RawWithoutLinksKey
+
+
+@dataclass(frozen=True)
+class EncodedWithoutLinks(Cheat):
+    """`EncodedWithoutLinksKey`."""
+
+    name: ClassVar[str] = "encoded-without-links"
+    key: ClassVar[type[CheatKey]] = EncodedWithoutLinksKey
+
+
+@dataclass(frozen=True)
+class EncodedWithDummyGenerator(Cheat):
+    """`EncodedWithDummyGeneratorKey`."""
+
+    name: ClassVar[str] = "encoded-with-dummy-generator"
+    key: ClassVar[type[CheatKey]] = EncodedWithDummyGeneratorKey
+
+
+@dataclass(frozen=True)
+class StackReader(Cheat):
+    """`StackReaderKey`."""
+
+    name: ClassVar[str] = "stack-reader"
+    key: ClassVar[type[CheatKey]] = StackReaderKey
+
+
+@dataclass(frozen=True)
+class EnvironmentReader(Cheat):
+    """`EnvironmentReaderKey`."""
+
+    name: ClassVar[str] = "environment-reader"
+    key: ClassVar[type[CheatKey]] = EnvironmentReaderKey
+
+
+@dataclass(frozen=True)
+class SeedReader(Cheat):
+    """`SeedReaderKey`."""
+
+    name: ClassVar[str] = "seed-reader"
+    key: ClassVar[type[CheatKey]] = SeedReaderKey
+
+    def fit(self, public: Dataset, seed: int) -> Scheme:
+        return SeedReaderScheme(SeedReaderKey)
+
+    def load(self, state: State) -> Scheme:
+        return SeedReaderScheme(SeedReaderKey)
+
+
+@dataclass(frozen=True)
+class SizeReader(Cheat):
+    """`SizeReaderKey`."""
+
+    name: ClassVar[str] = "size-reader"
+    key: ClassVar[type[CheatKey]] = SizeReaderKey
+
+
+@dataclass(frozen=True)
+class LabelReader(Cheat):
+    """`LabelReaderKey`."""
+
+    name: ClassVar[str] = "label-reader"
+    key: ClassVar[type[CheatKey]] = LabelReaderKey
+    uses_labels: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Honest(Cheat):
+    """`HonestKey`."""
+
+    name: ClassVar[str] = "honest"
+    key: ClassVar[type[CheatKey]] = HonestKey
