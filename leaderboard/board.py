@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
@@ -19,7 +19,8 @@ from bench.results.records import ClaimRecord, DatasetRecord, Record, Status
 from leaderboard.claims import METRIC, Verdict, verdict
 from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, number, reason
-from leaderboard.panel import Panel, membership_panel, panel
+from leaderboard.honesty import unrated
+from leaderboard.panel import Panel, membership_panel, not_rated, panel
 from leaderboard.reach import MEMBERSHIP, PAIRS, shipped, steps
 from leaderboard.versions import by_earlier_code
 
@@ -35,6 +36,7 @@ class Row:
         preset, seed, cell: Which run.
         choice: As in the records.
         keys: How many keys the attacks were scored on; other evaluators may use fewer, as their records say.
+        unrated: Why its privacy figures are not rated; empty where they are.
         entries: One entry a metric, weakest over the attacks; keys are metric names in column order.
         attacks: One set of entries an attack that matches pairs, by evaluator name; keys as in `entries`.
         panel: Which attacks that match pairs count, and what may be said of the method.
@@ -56,6 +58,7 @@ class Row:
     choice: Mapping[str, str | int | bool | None]
     keys: int
     cell: str
+    unrated: str
     entries: Mapping[str, Entry]
     attacks: Mapping[str, Mapping[str, Entry]]
     panel: Panel
@@ -106,6 +109,11 @@ def _row(
     attacks = [record for record in records if record.kind == PAIRS]
     audit = next((record for record in records if record.kind == "audit" and record.status == "ok"), None)
     timed = next((record for record in records if record.kind == "throughput" and record.status == "ok"), None)
+    why = unrated(records)
+
+    def marked(made: Entry) -> Entry:
+        return replace(made, unrated=why) if made.attacked else made
+
     return Row(
         dataset=dataset,
         data=data,
@@ -117,13 +125,14 @@ def _row(
         choice=first.choice,
         keys=(attacks or [record for record in records if record.kind == MEMBERSHIP] or records)[0].keys,
         cell=first.cell,
-        entries={column.name: entry(records, column, certified) for column in shown},
+        unrated=why,
+        entries={column.name: marked(entry(records, column, certified)) for column in shown},
         attacks={
-            record.evaluator: {c.name: entry([record], c, certified) for c in shown if c.name in record.metrics}
+            record.evaluator: {c.name: marked(entry([record], c, certified)) for c in shown if c.name in record.metrics}
             for record in attacks
         },
-        panel=tried,
-        membership=told,
+        panel=not_rated(tried, why),
+        membership=not_rated(told, why),
         claim=claim,
         claim_text=claim_text(claim, reached=any(record.status == "ok" for record in records)),
         audited=None if claim is None else verdict(claim, audit.scores.get(METRIC) if audit else None),
@@ -151,13 +160,16 @@ def missing(board: Iterable[Row]) -> list[tuple[Row, Status, str, list[str]]]:
 
 
 def ordered(board: Iterable[Row], metric: str) -> list[Row]:
-    """The rows from the best to the worst for the data owner by one metric; rows without the figure come last."""
+    """The rows from the best to the worst for the data owner by one metric.
+
+    Rows without the figure come last, after those whose figure is not rated.
+    """
 
     def place(row: Row) -> tuple[int, float]:
         found = row.entries.get(metric)
         if found is None or found.score is None:
-            return 1, 0.0
-        return 0, -found.score.value if found.column.better == "higher" else found.score.value
+            return 2, 0.0
+        return bool(found.unrated), -found.score.value if found.column.better == "higher" else found.score.value
 
     return sorted(board, key=place)
 

@@ -54,6 +54,7 @@ class Entry:
         kind: Which evaluator that is, without its attack; empty without a figure.
         attacked: Whether an attack gave the figure.
         certified: Whether that attack's controls hold; True for figures that no attack gave.
+        unrated: Why a figure that an attack gave is not rated; empty where it is.
         score: The figure itself; None without one.
         gaps: Evaluators that should have given this figure and did not.
         reason: Why there is no figure; empty where there is one, and for "not run".
@@ -69,6 +70,7 @@ class Entry:
     kind: str = ""
     attacked: bool = False
     certified: bool = True
+    unrated: str = ""
     score: ScoreRecord | None = None
     gaps: tuple[Gap, ...] = ()
     reason: str = ""
@@ -107,7 +109,7 @@ def entry(records: Sequence[Record], column: Column, certified: Collection[str] 
         column, "ok", number(score.value, column.digits), interval(score.low, score.high, column.digits),
         _null(score, column.digits), against_null(score), weakest.evaluator, weakest.kind,
         weakest.attack is not None,
-        weakest.attack is None or weakest.evaluator in certified, score, gaps,
+        weakest.attack is None or weakest.evaluator in certified, "", score, gaps,
     )  # fmt: skip
 
 

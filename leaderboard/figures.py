@@ -120,6 +120,8 @@ def points(rows: Sequence[Row], shown: Plane) -> list[Point]:
             row.entries[name].score if name in row.entries else None for name in (shown.up, shown.across)
         )
         drawn = shown.references or row.records[0].method.role is None
+        if row.unrated and shown.across in row.entries and row.entries[shown.across].attacked:
+            continue
         if drawn and utility is not None and privacy is not None:
             found.append(Point(shortened(name_of(row, unusual(row, rows), rows)), row.method, utility, privacy))
     return found

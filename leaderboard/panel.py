@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pydantic import JsonValue
@@ -96,6 +96,11 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Sequence[St
     strongest = min(scored, key=_strength, default=None)
     verdict = _verdict(strongest, scored, attacks, [member for member in members if member.certified])
     return Panel(members, None if strongest is None else strongest.evaluator, verdict)
+
+
+def not_rated(made: Panel, why: str) -> Panel:
+    """The panel of a method whose word did not hold (`why`, in words; empty where it did): nothing is said for it."""
+    return replace(made, verdict=f"not rated ({why}): {made.verdict}") if why and made.members else made
 
 
 def membership_panel(records: Sequence[Record], pool: Sequence[Record]) -> Panel:

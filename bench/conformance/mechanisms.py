@@ -27,16 +27,13 @@ ELEMENTS = 512
 NEAR = 1e-3
 
 
-def draw_noise(
-    scheme: Scheme, private: Dataset, other: Dataset, *, labelled: bool, seed: int = 0
-) -> Mapping[str, Tensor]:
+def draw_noise(scheme: Scheme, private: Dataset, other: Dataset, *, seed: int = 0) -> Mapping[str, Tensor]:
     """(p, q) float64 each, in units of the scale: what was added to `private` under two keys, to `other` under the
     first, and in a query; the q elements are those that vary.
 
     Args:
         scheme: Any. Raises Skip where it states no noise, or noise that cannot be read off its releases.
         private, other: Different rows of one kind.
-        labelled: Whether queries are given labels.
         seed: Of the two keys.
     """
     mechanism = scheme.mechanism()
@@ -47,7 +44,7 @@ def draw_noise(
     if not bool((mechanism.scale > 0).any()):
         raise Skip("it states noise of scale 0 everywhere")
     first, second = (scheme.sample_key(Secret.of_seed(seed, "key", number)) for number in (1, 2))
-    release, query = first.release(private), first.query(private.samples, private.labels if labelled else None)
+    release, query = first.release(private), first.query(private.samples)
     found = {
         "release": _added(mechanism, private, release, 1),
         "release under another key": _added(mechanism, private, second.release(private), 2),

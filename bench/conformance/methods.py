@@ -92,7 +92,7 @@ def _inputs_stay_untouched(fits: _Fits) -> None:
     setting = fits.fresh()
     public, private, key = setting.public, setting.private, setting.scheme.sample_key(Secret.of_seed(1))
     key.release(private)
-    key.query(private.samples, private.labels)
+    key.query(private.samples)
     after = fingerprint(public), fingerprint(private)
     require(after == setting.before, "fit, release or query wrote into its input")
 
@@ -190,8 +190,7 @@ def _rows_do_not_see_their_place(fits: _Fits) -> None:
 def _queries_look_like_releases(fits: _Fits) -> None:
     setting = fits()
     key = setting.scheme.sample_key(Secret.of_seed(1))
-    labels = setting.private.labels if setting.method.uses_labels else None
-    query = key.query(setting.private.samples[:5], None if labels is None else labels[:5])
+    query = key.query(setting.private.samples[:5])
     shape = (5, *key.release(setting.private).samples.shape[1:])
     require(tuple(query.shape) == shape, f"query must give rows like the release, {shape}, got {tuple(query.shape)}")
     require(bool(query.isfinite().all()), "query gave numbers that are not finite")
@@ -210,7 +209,7 @@ def _noise_is_never_reused(fits: _Fits) -> None:
 def _noise(fits: _Fits) -> Mapping[str, Tensor]:
     setting = fits()
     other = sample_data(setting.kind, seed=3).to(fits.device)
-    return draw_noise(setting.scheme, setting.private, other, labelled=setting.method.uses_labels)
+    return draw_noise(setting.scheme, setting.private, other)
 
 
 def _generator_draws_what_it_is_asked_for(fits: _Fits) -> None:

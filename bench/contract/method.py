@@ -26,11 +26,8 @@ class Key(ABC):
     def release(self, private: Dataset) -> Release:
         """The released form of `private`; its tensors stay untouched, row order is kept (the harness shuffles)."""
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
-        """How new images (n, c, h, w) reach Bob's model. Default: as they are.
-
-        `labels` (n, k) come only to methods that declare `uses_labels`.
-        """
+    def query(self, samples: Tensor) -> Tensor:
+        """How new images (n, c, h, w) reach Bob's model, who does not know their labels. Default: as they are."""
         return samples
 
     def decode(self, scores: Tensor) -> Tensor:
@@ -84,7 +81,8 @@ class Scheme(ABC):
 class Method(Plugin):
     """An obfuscation method: fits what is public, then hands out keys.
 
-    `uses_labels` says that released samples depend on labels (conditional flows); only then does `Key.query` see any.
+    `uses_labels` says that released samples depend on labels (conditional flows): new rows, whose labels are what Bob
+    wants to know, then reach his model as they are.
     `needs_labels` says that only the release does (rows grouped or modelled class by class). Attackers of both see the
     labels too, for without them they could not simulate a release.
     `claims` is its formal guarantee in a sentence; the figure for given data is `Scheme.claim`. `role` marks the

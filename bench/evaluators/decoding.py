@@ -14,6 +14,7 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor
 
+from bench.evaluators.predictions import queried
 from bench.evidence import DecodingEvidence
 from bench.nets.decoder import train_decoder
 from bench.pictures.strips import SHOWN, draw
@@ -44,8 +45,7 @@ class Decoding(Evaluator[Workbench]):
         raw, released = bench.private.samples[rows], sealed.release.samples[order]
         network = train_decoder(released, raw, steps=bench.preset.decoder_steps, seed=bench.seed("decoder"))
         stage("decode")
-        labels = bench.test.labels if bench.method.uses_labels else None
-        query = bench.untouched(bench.method.name, lambda: key.query(bench.test.samples, labels))
+        query = queried(bench, key, bench.test)
         with torch.no_grad():
             decoded = torch.cat([network(part) for part in torch.split(query, 256)]).clamp(0, 1)
         subjects = None if bench.test.subjects is None else bench.test.subjects.cpu()

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from bench.contract.seal import check
 from bench.data.scorable import MINIMUM_CASES
-from bench.evaluators.predictions import label_note, sample_predictions
+from bench.evaluators.predictions import sample_predictions, told_note
 from bench.evidence import DetectionEvidence, UtilityEvidence
 from bench.nets.likelihood_ratio import LikelihoodRatio, RatioPlan, load_ratio, train_ratio
 from bench.plugins.source_hash import modules_hash
@@ -73,7 +73,7 @@ class Detection(Evaluator[Workbench]):
         evidence = DetectionEvidence(
             _evidence(bench, ratio, seen, truth, rows), _evidence(bench, ratio, raw, truth, every)
         )
-        return Measurement({"": evidence}, details | label_note(bench), {"detection": time.perf_counter() - start}, {})
+        return Measurement({"": evidence}, details | told_note(bench), {"detection": time.perf_counter() - start}, {})
 
     @classmethod
     def samples(cls) -> Iterator[DetectionEvidence]:

@@ -12,7 +12,7 @@ leave rows out, normalise by their batch.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,7 +23,7 @@ from torch import Tensor
 from bench.contract.preset import Preset
 from bench.contract.seal import Sealed, seal
 from bench.evaluators.questioned import Questioned
-from bench.evidence import HonestyEvidence, Promise
+from bench.evidence import PROMISES, HonestyEvidence, Promise
 from bench.judge.neighbours import mixing
 from bench.judge.search import Search, strongest
 from bench.judge.sharing import INSIDE, sharing
@@ -44,6 +44,7 @@ class Honesty(Evaluator[Workbench]):
     name: ClassVar[str] = "honesty"
     source: ClassVar[str] = "this project: exact tests on people dealt at random"
     evidence: ClassVar[type] = HonestyEvidence
+    said: ClassVar[Mapping[str, str]] = PROMISES
 
     def keys(self, preset: Preset) -> int:
         """One of as many as attacks are scored on: a method cannot tell which."""
@@ -77,7 +78,7 @@ class Honesty(Evaluator[Workbench]):
         details: dict[str, JsonValue] = {
             "searches": sum(map(len, searched)),
             "released rows asked": len(question.released),
-            "people or rows that may be found": len(question.lineup.group.unique()),
+            "people or rows that may be found": len(set(question.lineup.group.tolist())),
             "releases of some people compared": compared,
             **{name: made.said for name, made in promises.items()},
         }

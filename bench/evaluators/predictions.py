@@ -17,7 +17,8 @@ from bench.seeds import generator
 from bench.types import Dataset, Key, NotApplicable, Release
 from bench.workbench.workbench import Workbench
 
-LABELLED = "released rows and queries depend on their true labels: figures on such rows tell what the label put in"
+TOLD = "test rows are released with their true labels: figures on such rows tell what the label put in"
+LABELLED = "released rows depend on their true labels, which new rows do not have: Bob is tested on raw rows"
 
 
 def published_predictions(bench: Workbench, key: Key) -> Tensor | None:
@@ -36,8 +37,13 @@ def check_labels(bench: Workbench) -> None:
 
 
 def label_note(bench: Workbench) -> dict[str, JsonValue]:
-    """What a record must say where released rows and queries are made with their labels; else nothing."""
+    """What a record must say where released rows are made with their labels; else nothing."""
     return {"note": LABELLED} if bench.method.uses_labels else {}
+
+
+def told_note(bench: Workbench) -> dict[str, JsonValue]:
+    """What a record must say where test rows are released with their true labels; else nothing."""
+    return {"note": TOLD} if bench.method.uses_labels else {}
 
 
 def released_labels(bench: Workbench, release: Release) -> Tensor:
@@ -50,6 +56,12 @@ def released_labels(bench: Workbench, release: Release) -> Tensor:
 def learn(bench: Workbench, release: Release, key: Key, plan: BobPlan, seed: int) -> tuple[Tensor, Bob]:
     """Bob's decoded predictions (n, k) for the test rows, and Bob."""
     released_labels(bench, release)
+    if bench.method.uses_labels and release.samples.shape[1:] != bench.test.samples.shape[1:]:
+        raise NotApplicable(
+            f"rows of {bench.method.name} depend on their labels, which new rows do not have: Bob's model would have "
+            f"to read raw rows, and cannot: expected shape {tuple(bench.test.samples.shape[1:])}, released are "
+            f"{tuple(release.samples.shape[1:])}"
+        )
     stage("utility")
     bob = train_bob(
         release,
@@ -88,9 +100,13 @@ def summary(bob: Bob) -> dict[str, JsonValue]:
 
 
 def queried(bench: Workbench, key: Key, data: Dataset) -> Tensor:
-    """New rows as Bob's model gets them; their labels are handed over only where the method says that it needs them."""
-    labels = data.labels if bench.method.uses_labels else None
-    return bench.untouched(bench.method.name, lambda: key.query(data.samples, labels))
+    """New rows as Bob's model gets them: as the key queries them, which never sees their labels.
+
+    Where released rows depend on their labels, they are raw rows.
+    """
+    if bench.method.uses_labels:
+        return data.samples
+    return bench.untouched(bench.method.name, lambda: key.query(data.samples))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Self
 
@@ -55,7 +56,7 @@ class Questioned:
         ends = [0, len(bench.private), len(bench.private) + len(bench.control), len(pool)]
         part = torch.full((len(pool),), FOLDS)
         part[: ends[1]], part[ends[2] :] = deal(group[: ends[1]], FOLDS, derive(seed, "folds")), FOLDS + 1
-        kinds = zip(ends, ends[1:], strict=False)
+        kinds = itertools.pairwise(ends)
         rows = torch.cat([_some(torch.arange(*kind), derive(seed, "rows", *kind)) for kind in kinds])
         asked = _some(torch.arange(len(sealed.release)), derive(seed, "asked"))
         told, pairs = None, torch.empty(0, 2, dtype=torch.int64)
@@ -131,9 +132,11 @@ class Questioned:
 
     def _released_again(self, made: list[Release]) -> Lineup:
         """Released rows by part; a row belongs to the group of the first raw row that it is declared to show."""
-        groups, parts = [], []
+        groups: list[Tensor] = []
+        parts: list[Tensor] = []
         for number, (rows, release) in enumerate(zip(self.members(), made, strict=True)):
-            group = torch.arange(len(release)) + int(self.lineup.group.max()) + 1 + sum(map(len, groups))
+            group = torch.arange(len(release)) + int(self.lineup.group.max()) + 1
+            group += sum(len(other) for other in groups)
             if release.links is not None:
                 links = release.links.cpu()
                 group[links[:, 1].flip(0)] = self.lineup.group[rows][links[:, 0].flip(0)]

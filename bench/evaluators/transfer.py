@@ -5,7 +5,8 @@ Source: Tölle et al., Content-Aware Differential Privacy with Conditional Inver
 
 Differences: one Bob is chosen for each kind of training row as in `bench.bob.bob`, on control rows of the same kind.
 Test rows are released under the key of the training rows, with noise of their own, and without labels unless the method
-declares that it needs them. Rows are taken as they are: a release in other units than the raw rows pays for it in p/o.
+declares that it needs them: the record then says that figures on such rows (p/p, o/p) tell what the label put in. Rows
+are taken as they are: a release in other units than the raw rows pays for it in p/o.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from bench.contract.seal import check
 from bench.evaluators.predictions import (
     check_labels,
     evidence_of,
-    label_note,
     plan_of,
     published_predictions,
     queried,
     released_labels,
     sample_predictions,
     summary,
+    told_note,
 )
 from bench.evidence import TransferEvidence, UtilityEvidence
 from bench.progress import stage
@@ -82,7 +83,7 @@ class Transfer(Evaluator[Workbench]):
                     routes |= found
             details |= {"bob": bobs, "left out": left_out}
             if not isinstance(tests["p"], str):
-                details |= label_note(bench)
+                details |= told_note(bench)
         return Measurement({"": TransferEvidence(routes)}, details, {"transfer": time.perf_counter() - start}, {})
 
     @classmethod

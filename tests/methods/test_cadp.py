@@ -199,7 +199,7 @@ def test_rows_without_labels_are_released_without():
 def test_labels_and_queries_stay_as_they_are(state):
     key, data = loaded(state).sample_key(Secret.of_seed(1)), images(5)
     assert torch.equal(key.release(data).labels, data.labels)
-    assert torch.equal(key.query(data.samples, data.labels), data.samples)
+    assert torch.equal(key.query(data.samples), data.samples)
 
 
 def test_a_column_as_condition_is_released_as_it_is_and_said_so():

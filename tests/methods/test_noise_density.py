@@ -51,7 +51,7 @@ def learned(method: Method, kind: str) -> State:
 def check_noise(method: Method, scheme: Scheme, public: Dataset) -> None:
     private, other = (rows(*public.samples.shape, seed=seed) for seed in (1, 2))
     for seed in range(3):
-        noise = draw_noise(scheme, private, other, labelled=method.uses_labels, seed=seed)
+        noise = draw_noise(scheme, private, other, seed=seed)
         queries = type(scheme.sample_key(Secret.of_seed(0))).query is not Key.query
         assert len(noise) == (4 if queries else 3)
         check_density(noise)

@@ -169,7 +169,9 @@ def _text(entry: Entry) -> str:
     if entry.score is None:
         return entry.text
     lines = [entry.text, entry.interval]
-    if entry.against_null == "inside":
+    if entry.unrated:
+        lines.append("not rated")
+    elif entry.against_null == "inside":
         lines.append("= chance")
     if short(entry.by) != entry.by:
         lines.append(short(entry.by) + ("" if entry.certified else " ?"))

@@ -1,0 +1,30 @@
+"""Whether a method's privacy figures are rated: only where its word was looked into, and held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.evaluators.honesty import Honesty
+from bench.results.records import Record
+
+FIGURE = "broken-promises"
+"""The metric whose parts say which promises a method breaks."""
+
+
+def unrated(records: Sequence[Record]) -> str:
+    """Why the privacy figures of a cell are not rated, in words; empty where they are.
+
+    Reference methods are there to hold attacks against: nobody ranks them.
+    """
+    if records[0].method.role is not None:
+        return ""
+    found = next((record for record in records if record.kind == Honesty.name), None)
+    figure = None if found is None else found.scores.get(FIGURE)
+    if found is None or (found.status == "ok" and figure is None):
+        return "nobody looked into its word"
+    if found.status == "not-applicable":  # nothing is released that could be looked into, or that could be attacked
+        attacked = any(record.attack is not None and record.scores for record in records)
+        return "attacks found a release, and the judge none" if attacked else ""
+    if figure is None:
+        return f"its word could not be looked into ({found.status})"
+    return ", ".join(Honesty.said.get(name, name) for name, part in sorted(figure.parts.items()) if part.value)
