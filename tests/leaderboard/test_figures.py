@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import matplotlib
 import pytest
-from made.board_records import auc, guesswork, metrics, record, score, utility
+from made.board_records import auc, guesswork, metrics, record, score, utility, word
 
 from bench.results.records import Record
 from leaderboard.board import rows
@@ -16,6 +16,7 @@ def pair(method: str, seed: int = 0, **parameters: float) -> list[Record]:
     return [
         record(method, scores={"reid-auc": auc(0.7), "guesswork": guesswork(9)}, **more),
         record(method, "utility", {"utility-auc": utility(0.8)}, kind="utility", **more),
+        word(method, **more),
     ]
 
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from made.board_records import guesswork, plugin, record, score
+from made.board_records import guesswork, plugin, record, score, word
 
 from bench.cli.commands.run import _print_table
 from bench.results.records import PluginRecord, Record
@@ -111,7 +111,7 @@ def test_a_break_by_an_attack_that_does_not_count_is_told_beside_those_that_do()
 def test_few_guesses_among_few_rows_do_not_hide_an_attack_that_beats_chance() -> None:
     few = {"guesswork": score(4.0, better="higher", null=12.0, null_low=1.0, null_high=40.0, p=0.3)}
     mine = [record("syfer", "labels", few), record("syfer", "images", pairs(4.5, 0.9, 0.0))]
-    row = rows(mine, pool=[*mine, *holding("labels"), *holding("images")])[0]
+    row = rows([*mine, word("syfer")], pool=[*mine, *holding("labels"), *holding("images")])[0]
     assert row.panel.headline == row.entries["guesswork"].by == "images"
     assert row.panel.verdict == "broken by images: 4.50 guesses"
 

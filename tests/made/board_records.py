@@ -130,6 +130,13 @@ def record(
     return keyed(Record(**(usual | more))) if not {"inputs", "key"} & more.keys() else Record(**(usual | more))
 
 
+def word(method: str = "dp-simple", *broken: str, **more: Any) -> Record:
+    """What the judge found of a method's word; `broken` are the promises that it breaks."""
+    parts = {name: score(float(name in broken)) for name in ("pairs", "labels", "links", "replay")}
+    figure = score(float(len(broken))).model_copy(update={"parts": parts})
+    return record(method, "honesty", {"broken-promises": figure}, kind="honesty", **more)
+
+
 def keyed(made: Record, **more: Any) -> Record:
     """The record, changed, with the inputs and the key that go with what it says, as the harness would write it."""
     changed = made.model_copy(update=more)

@@ -1,0 +1,85 @@
+"""Figures of methods whose word did not hold, or that nobody looked into, are marked and never ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from made.board_records import auc, plugin, record, score, utility, word
+
+from bench.results.results import Results
+from leaderboard.board import Row, ordered, rows
+from leaderboard.figures import PLANES, points
+from leaderboard.pages import build
+
+
+def attacked(method: str, figure: float = 0.6) -> list:
+    return [
+        record(method, scores={"reid-auc": auc(figure)}),
+        record(method, "utility", {"utility-auc": utility(0.8)}, kind="utility"),
+    ]
+
+
+def row(*records) -> Row:
+    (made,) = rows(records)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (("pairs",), "undeclared links"),
+        (("links",), "links withheld"),
+        (("labels",), "rows hidden in labels"),
+        (("replay", "pairs"), "undeclared links, does otherwise when its key is used again"),
+    ],
+)
+def test_a_broken_promise_is_said_and_marks_figures_of_attacks_only(broken: tuple[str, ...], said: str) -> None:
+    made = row(*attacked("a"), word("a", *broken))
+    assert made.unrated == made.entries["reid-auc"].unrated == said
+    assert made.attacks["contrastive"]["reid-auc"].unrated == said
+    assert made.entries["utility-auc"].unrated == ""
+    assert made.panel.verdict.startswith(f"not rated ({said}): ")
+
+
+def test_a_kept_word_leaves_figures_as_they_are() -> None:
+    made = row(*attacked("a"), word("a"))
+    assert made.unrated == made.entries["reid-auc"].unrated == ""
+    assert "not rated" not in made.panel.verdict
+
+
+def test_a_word_that_nobody_looked_into_is_not_taken() -> None:
+    assert row(*attacked("a")).unrated == "nobody looked into its word"
+    without = record("a", "honesty", {"undeclared-pairs": score(0.0)}, kind="honesty")
+    assert row(*attacked("a"), without).unrated == "nobody looked into its word"
+    failed = record("a", "honesty", kind="honesty", status="timed-out", reason="slow", phase="score")
+    assert row(*attacked("a"), failed).unrated == "its word could not be looked into (timed-out)"
+
+
+def test_a_method_that_releases_nothing_has_nothing_to_keep() -> None:
+    nothing = record("a", "honesty", kind="honesty", status="not-applicable", reason="no rows", phase="release")
+    assert row(nothing).unrated == ""
+    assert row(*attacked("a"), nothing).unrated == "attacks found a release, and the judge none"
+
+
+def test_reference_methods_need_no_word() -> None:
+    reference = plugin("noise", {}).model_copy(update={"role": "keeps nothing"})
+    made = record("noise", scores={"reid-auc": auc(0.5)}).model_copy(update={"method": reference})
+    assert row(made).unrated == ""
+
+
+def test_unrated_rows_come_after_all_rated_ones_and_are_not_drawn() -> None:
+    board = rows([*attacked("cheat", 0.5), word("cheat", "pairs"), *attacked("honest", 0.9), word("honest")])
+    assert [each.method for each in ordered(board, "reid-auc")] == ["honest", "cheat"]
+    assert [point.method for point in points(board, PLANES[0])] == ["honest"]
+
+
+def test_pages_mark_unrated_figures_and_do_not_sort_by_them(write: Callable[..., Results], tmp_path: Path) -> None:
+    results = write(*attacked("cheat"), word("cheat", "pairs"))
+    page = build(results, tmp_path / "site").read_text(encoding="utf-8")
+    place = page.index(">0.600<")
+    cell = page[page.rindex("<td", 0, place) : page.index("</td>", place)]
+    assert "not rated" in cell
+    assert "undeclared links" in cell
+    assert "data-sort" not in cell
