@@ -1,8 +1,8 @@
 """The attack panels of one cell: which attacks count, the strongest of them, and what may be said of the method.
 
-An attack counts ("certified") where both of its controls hold on the same data, preset and seed. One that matches pairs
-finds nearly every row of the method that hides nothing, and sits at chance on the one that keeps nothing. One that
-tells members does better than chance on the method that remembers its rows, and sits at chance on the one that forgets
+An attack counts ("certified") where its controls hold on the same data, preset and seed. One that matches pairs finds
+nearly every row of the method that hides nothing, and sits at chance on the one that keeps nothing, and on another
+whose keys hide in which way they keep nothing: the former may be recognised, by its name or its looks. One that tells members does better than chance on the method that remembers its rows, and sits at chance on the one that forgets
 them.
 """
 
@@ -46,7 +46,7 @@ class Member:
 
     Args:
         evaluator: Its record's name.
-        controls: Both, the method on which it must find something first.
+        controls: All of them, the method on which it must find something first.
         rungs: Its reach, from the plainest encoder up; none for attacks on membership.
     """
 
@@ -56,7 +56,7 @@ class Member:
 
     @property
     def certified(self) -> bool:
-        """Whether both controls hold."""
+        """Whether all controls hold."""
         return all(control.state == "holds" for control in self.controls)
 
     @property

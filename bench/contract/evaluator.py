@@ -62,7 +62,7 @@ class Evaluator(Plugin, Generic[W]):
 
     evidence: ClassVar[type]
     scores: ClassVar[Literal["pairs", "membership"] | None] = None
-    controls: ClassVar[tuple[Role, Role] | None] = None
+    controls: ClassVar[tuple[Role, ...] | None] = None
     alone: ClassVar[bool] = False
 
     def keys(self, preset: Preset) -> int:

@@ -16,7 +16,7 @@ from bench.contract.release import Generator, Release
 from bench.randomness import Secret
 
 Classifier = Callable[[Tensor], Tensor]  # raw rows (n, ...) to scores (n, k), higher is likelier
-Role = Literal["hides nothing", "keeps nothing", "remembers its rows", "forgets its rows"]
+Role = Literal["hides nothing", "keeps nothing", "keeps nothing, in secret", "remembers its rows", "forgets its rows"]
 
 
 class Key(ABC):
@@ -86,7 +86,7 @@ class Method(Plugin):
     `needs_labels` says that only the release does (rows grouped or modelled class by class). Attackers of both see the
     labels too, for without them they could not simulate a release.
     `claims` is its formal guarantee in a sentence; the figure for given data is `Scheme.claim`. `role` marks the
-    reference methods that every attack is held against (two for pairs, two for membership). `unlearned` names
+    reference methods that every attack is held against (three for pairs, two for membership). `unlearned` names
     parameters that only `load` reads: what `fit` learns is shared by methods that differ in these alone (the harness
     fits with them at their defaults).
     """

@@ -41,7 +41,7 @@ class Membership(Evaluator[Workbench]):
     source: ClassVar[str] = "Carlini et al. 2022, section II"
     evidence: ClassVar[type] = MembershipEvidence
     scores: ClassVar[Literal["pairs", "membership"] | None] = "membership"
-    controls: ClassVar[tuple[Role, Role] | None] = "remembers its rows", "forgets its rows"
+    controls: ClassVar[tuple[Role, ...] | None] = "remembers its rows", "forgets its rows"
     attack: Attack
 
     def keys(self, preset: Preset) -> int:

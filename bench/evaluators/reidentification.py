@@ -47,7 +47,7 @@ class Reidentification(Evaluator[Workbench]):
     source: ClassVar[str] = "Syfer, definitions 2 and 3; section 5"
     evidence: ClassVar[type] = PairEvidence
     scores: ClassVar[Literal["pairs", "membership"] | None] = "pairs"
-    controls: ClassVar[tuple[Role, Role] | None] = "hides nothing", "keeps nothing"
+    controls: ClassVar[tuple[Role, ...] | None] = "hides nothing", "keeps nothing", "keeps nothing, in secret"
     attack: Attack
 
     def keys(self, preset: Preset) -> int:

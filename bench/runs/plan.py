@@ -121,7 +121,7 @@ def _check_apart(found: Sequence[Cell], asked: Sequence[Planned]) -> None:
             raise UsageError(f"an evaluator's name must be of a-z, 0-9 and single hyphens, got {each.kind!r}")
 
 
-def controls(roles: tuple[Role, Role], preset: str) -> tuple[Chosen[Method], ...]:
+def controls(roles: tuple[Role, ...], preset: str) -> tuple[Chosen[Method], ...]:
     """The reference methods of those roles."""
     names = registry.own("methods")
     return tuple(

@@ -1,0 +1,124 @@
+"""Hidden control: a release in which nothing is left of any row, in one of several ways that the key draws in secret.
+
+Attacks are held against `noise`, which an attack may recognise by its name or by its looks, and behave there. Here the
+scheme is the same whatever is drawn, and what a key does shows in its releases alone:
+
+- pad: a one-time pad. Numbers on a grid of 65,536 levels over the known range, each plus a uniform one, modulo the
+  grid: uniform, whatever the row.
+- network: a random layer of its own for every row: standard Gaussian map, ReLU, standardised. A Gaussian map of a row
+  has independent Gaussian numbers of the row's length for its image, and standardising takes the length away: so the
+  image is drawn as such.
+- shuffle: each column of numbers (each pixel) is shuffled among the rows by itself. A released row holds no more of
+  its own raw row than of any other.
+
+Links are (i, i), which is as true as any: row i was made in the place of raw row i. Labels are shuffled, as under
+`noise`. New rows are drawn like those of a pad.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.owner.noise_stream import content_seed
+from bench.seeds import derive, generator
+from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, paired
+
+Way = Literal["pad", "network", "shuffle"]
+WAYS: tuple[Way, ...] = ("pad", "network", "shuffle")
+LEVELS = 1 << 16
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class HiddenControl(Method):
+    """Nothing is kept, in a way that the key hides: no attack may do better than chance."""
+
+    name: ClassVar[str] = "hidden-control"
+    role: ClassVar[Role | None] = "keeps nothing, in secret"
+    source: ClassVar[str] = "reference row: one-time pad, a network of each row's own, or shuffled columns"
+
+    def fit(self, public: Dataset, seed: int) -> HiddenControlScheme:
+        """The range of numbers: [0, 1] for images, by column that of the public rows for tables."""
+        rows = public.samples
+        if rows.ndim == 4:
+            return self.load({"low": torch.zeros(1, 1, 1), "high": torch.ones(1, 1, 1)})
+        return self.load({"low": rows.amin(dim=0), "high": rows.amax(dim=0)})
+
+    def load(self, state: State) -> HiddenControlScheme:
+        """The scheme that `HiddenControlScheme.state` described."""
+        return HiddenControlScheme(state["low"], state["high"])
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenControlScheme(Scheme):
+    """The range of numbers, float32, shaped to broadcast over rows; the same whatever its keys do."""
+
+    low: Tensor
+    high: Tensor
+
+    def sample_key(self, seed: int) -> HiddenControlKey:
+        """A key that does one of the three, each as likely."""
+        return HiddenControlKey(self, derive(seed, "hidden-control-key"))
+
+    def load_key(self, state: State) -> HiddenControlKey:
+        """The key that `HiddenControlKey.state` described."""
+        return HiddenControlKey(self, int(state["seed"]))
+
+    def state(self) -> State:
+        """The range."""
+        return {"low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenControlKey(Key):
+    """A seed, of which the way and all its numbers come."""
+
+    scheme: HiddenControlScheme
+    seed: int
+
+    @property
+    def way(self) -> Way:
+        """What this key does."""
+        return WAYS[derive(self.seed, "way") % len(WAYS)]
+
+    def release(self, private: Dataset) -> Release:
+        """Rows of the same shape (n, ...) of which nothing is left, and shuffled labels."""
+        rows = private.samples
+        seed = content_seed(self.seed, "release", rows)
+        done = {"pad": self._padded, "network": _network, "shuffle": _shuffled}[self.way](rows, seed)
+        order = torch.randperm(len(rows), generator=generator(derive(seed, "labels"))).to(rows.device)
+        return paired(done, None if private.labels is None else private.labels[order])
+
+    def query(self, samples: Tensor) -> Tensor:
+        """Uniform rows of the same shape, in the known range."""
+        return self._padded(samples, content_seed(self.seed, "query", samples))
+
+    def state(self) -> State:
+        """The seed, a single int64."""
+        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+
+    def _padded(self, rows: Tensor, seed: int) -> Tensor:
+        low, high = self.scheme.low.to(rows), self.scheme.high.to(rows)
+        extent = (high - low).clamp_min(TINY)
+        steps = ((rows - low) / extent).clamp(0, 1).mul(LEVELS - 1).round().long()
+        source = generator(derive(seed, "pad"), rows.device)
+        pad = torch.randint(LEVELS, rows.shape, generator=source, device=rows.device)
+        return low + extent * ((steps + pad) % LEVELS) / (LEVELS - 1)
+
+
+def _network(rows: Tensor, seed: int) -> Tensor:
+    source = generator(derive(seed, "network"), rows.device)
+    made = torch.randn(rows.shape, generator=source, device=rows.device).relu_().flatten(1)
+    std, mean = torch.std_mean(made, dim=1, correction=0, keepdim=True)
+    return ((made - mean) / std.clamp_min(TINY)).reshape(rows.shape)
+
+
+def _shuffled(rows: Tensor, seed: int) -> Tensor:
+    source = generator(derive(seed, "shuffle"), rows.device)
+    flat = rows.flatten(1)
+    order = torch.rand(flat.shape, generator=source, device=rows.device).argsort(dim=0)
+    return flat.gather(0, order).reshape(rows.shape)
