@@ -2,7 +2,8 @@
 
 An attack counts ("certified") where its controls hold on the same data, preset and seed. One that matches pairs finds
 nearly every row of the method that hides nothing, and sits at chance on the one that keeps nothing, and on another
-whose keys hide in which way they keep nothing: the former may be recognised, by its name or its looks. One that tells members does better than chance on the method that remembers its rows, and sits at chance on the one that forgets
+whose keys hide in which way they keep nothing: the former may be recognised, by its name or its looks. One that
+tells members does better than chance on the method that remembers its rows, and sits at chance on the one that forgets
 them.
 """
 

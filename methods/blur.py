@@ -73,7 +73,7 @@ class BlurKey(Key):
         """Blurred images (n, c, h, w), labels as they are."""
         return paired(self.query(private.samples), private.labels)
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+    def query(self, samples: Tensor) -> Tensor:
         """Blurred images (n, c, h, w)."""
         # Takes seconds to import: only where something is blurred.
         from torchvision.transforms.v2.functional import gaussian_blur

@@ -96,7 +96,7 @@ class DauntlessKey(Key):
         """Encoded images (n, c, h, w) with the labels as they are."""
         return paired(self.query(private.samples), private.labels)
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+    def query(self, samples: Tensor) -> Tensor:
         """Encoded images, by the same matrices as the release. Raises ValueError for images of another shape."""
         shape, patch_size = self.scheme.shape, self.scheme.patch_size
         if tuple(samples.shape[1:]) != shape:

@@ -23,8 +23,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from bench.owner.noise_stream import content_seed
-from bench.seeds import derive, generator
+from bench.randomness import Secret, Stream
 from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, paired
 
 Way = Literal["pad", "network", "shuffle"]
@@ -60,13 +59,13 @@ class HiddenControlScheme(Scheme):
     low: Tensor
     high: Tensor
 
-    def sample_key(self, seed: int) -> HiddenControlKey:
+    def sample_key(self, secret: Secret) -> HiddenControlKey:
         """A key that does one of the three, each as likely."""
-        return HiddenControlKey(self, derive(seed, "hidden-control-key"))
+        return HiddenControlKey(self, secret.derive("hidden-control"))
 
     def load_key(self, state: State) -> HiddenControlKey:
         """The key that `HiddenControlKey.state` described."""
-        return HiddenControlKey(self, int(state["seed"]))
+        return HiddenControlKey(self, Secret.load(state["secret"]))
 
     def state(self) -> State:
         """The range."""
@@ -75,50 +74,46 @@ class HiddenControlScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class HiddenControlKey(Key):
-    """A seed, of which the way and all its numbers come."""
+    """A secret, of which the way and all its numbers come."""
 
     scheme: HiddenControlScheme
-    seed: int
+    secret: Secret
 
     @property
     def way(self) -> Way:
         """What this key does."""
-        return WAYS[derive(self.seed, "way") % len(WAYS)]
+        return WAYS[int(self.secret.stream("way").integers(len(WAYS), 1))]
 
     def release(self, private: Dataset) -> Release:
         """Rows of the same shape (n, ...) of which nothing is left, and shuffled labels."""
-        rows = private.samples
-        seed = content_seed(self.seed, "release", rows)
-        done = {"pad": self._padded, "network": _network, "shuffle": _shuffled}[self.way](rows, seed)
-        order = torch.randperm(len(rows), generator=generator(derive(seed, "labels"))).to(rows.device)
+        rows, secret = private.samples, self.secret.derive("release").bound_to(private.samples)
+        done = {"pad": self._padded, "network": _network, "shuffle": _shuffled}[self.way](rows, secret.stream("rows"))
+        order = secret.stream("labels").permutation(len(rows)).to(rows.device)
         return paired(done, None if private.labels is None else private.labels[order])
 
     def query(self, samples: Tensor) -> Tensor:
         """Uniform rows of the same shape, in the known range."""
-        return self._padded(samples, content_seed(self.seed, "query", samples))
+        return self._padded(samples, self.secret.derive("query").bound_to(samples).stream())
 
     def state(self) -> State:
-        """The seed, a single int64."""
-        return {"seed": torch.tensor(self.seed, dtype=torch.int64)}
+        """The secret, uint8 (32,)."""
+        return {"secret": self.secret.tensor()}
 
-    def _padded(self, rows: Tensor, seed: int) -> Tensor:
+    def _padded(self, rows: Tensor, stream: Stream) -> Tensor:
         low, high = self.scheme.low.to(rows), self.scheme.high.to(rows)
-        extent = (high - low).clamp_min(TINY)
-        steps = ((rows - low) / extent).clamp(0, 1).mul(LEVELS - 1).round().long()
-        source = generator(derive(seed, "pad"), rows.device)
-        pad = torch.randint(LEVELS, rows.shape, generator=source, device=rows.device)
+        extent = high - low
+        steps = ((rows - low) / extent.clamp_min(TINY)).clamp(0, 1).mul(LEVELS - 1).round().long()
+        pad = stream.integers(LEVELS, *rows.shape).to(rows.device)
         return low + extent * ((steps + pad) % LEVELS) / (LEVELS - 1)
 
 
-def _network(rows: Tensor, seed: int) -> Tensor:
-    source = generator(derive(seed, "network"), rows.device)
-    made = torch.randn(rows.shape, generator=source, device=rows.device).relu_().flatten(1)
+def _network(rows: Tensor, stream: Stream) -> Tensor:
+    made = stream.normal(*rows.shape).to(rows).relu_().flatten(1)
     std, mean = torch.std_mean(made, dim=1, correction=0, keepdim=True)
     return ((made - mean) / std.clamp_min(TINY)).reshape(rows.shape)
 
 
-def _shuffled(rows: Tensor, seed: int) -> Tensor:
-    source = generator(derive(seed, "shuffle"), rows.device)
+def _shuffled(rows: Tensor, stream: Stream) -> Tensor:
     flat = rows.flatten(1)
-    order = torch.rand(flat.shape, generator=source, device=rows.device).argsort(dim=0)
+    order = stream.uniform(*flat.shape).argsort(dim=0).to(rows.device)
     return flat.gather(0, order).reshape(rows.shape)

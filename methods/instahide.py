@@ -134,7 +134,7 @@ class InstaHideKey(Key):
             primary=first,
         )
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+    def query(self, samples: Tensor) -> Tensor:
         """Standardised rows, each on its own; under fresh signs if the method's `query` is signed."""
         rows = self.scheme.standardise(samples)
         if self.scheme.method.query == "plain":

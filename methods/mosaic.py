@@ -220,7 +220,7 @@ class MosaicKey(Key):
         """Painted images with fresh noise each. The same rows get the same noise again, any others new noise."""
         return paired(self._pixelate(private.samples, "release"), private.labels)
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+    def query(self, samples: Tensor) -> Tensor:
         """Painted images with fresh noise, never that of the release. Raises ValueError for images of another shape."""
         return self._pixelate(samples, "query")
 

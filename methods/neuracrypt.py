@@ -165,7 +165,7 @@ class NeuraCryptKey(Key):
         """Encoded images (n, channels, h, w) with shuffled patches, labels as they are. Errors as for `query`."""
         return paired(self._encode(private.samples, "release"), private.labels)
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+    def query(self, samples: Tensor) -> Tensor:
         """Encoded images, shuffled anew; with statistics "batch" they depend on all `samples` of their batch.
 
         Raises ValueError for images of another shape, and for a single image with statistics "batch".

@@ -57,7 +57,7 @@ class NoiseKey(Key):
         order = self.secret.stream("labels").permutation(len(samples)).to(samples.device)
         return paired(samples, None if private.labels is None else private.labels[order])
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+    def query(self, samples: Tensor) -> Tensor:
         """N(0, 1) rows of the same shape, from another stream than the release.
 
         The rows only choose the stream (through a keyed hash), so that two calls do not return the same noise.

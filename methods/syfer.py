@@ -232,7 +232,7 @@ class SyferKey(Key):
         labels = private.labels if self.scheme.labels == "raw" else self.code.encode(private)
         return paired(self.query(private.samples), labels)
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+    def query(self, samples: Tensor) -> Tensor:
         """Encoded images, by the same layers as the release. Raises ValueError for images of another shape."""
         if tuple(samples.shape[1:]) != self.scheme.shape:
             raise ValueError(f"this key encodes images of shape {self.scheme.shape}, got {tuple(samples.shape[1:])}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,14 +16,20 @@ from bench.conformance.mechanisms import check_density, check_reuse, draw_noise
 from bench.conformance.outcome import PRESET, Skip, require, sample_data
 from bench.conformance.secrecy import check_secrets
 from bench.contract.seal import check, fingerprint, seal
+from bench.data.splits import balance
+from bench.evaluators.honesty import held
+from bench.evaluators.questioned import People, Questioned
+from bench.evidence import PROMISES
 from bench.plugins import registry
-from bench.plugins.chosen import to_fit
+from bench.plugins.chosen import choose, to_fit
 from bench.plugins.spec import PluginSpec
 from bench.randomness import Secret
 from bench.seeds import derive, generator
 from bench.types import Dataset, Generator, Key, Method, NotApplicable, Release, Scheme
+from bench.workbench.second_owner import release_elsewhere
 
 Kind = Literal["images", "table"]
+PEOPLES_ROWS = (0, 240, 321, 402)  # of private people and of two parts of others, three rows a person
 
 
 def _method(spec: PluginSpec) -> Method:
@@ -234,6 +241,30 @@ def _published(fits: _Fits) -> tuple[_Setting, Release, Generator]:
     return setting, release, release.generator
 
 
+def _word_holds(fits: _Fits) -> None:
+    """What `bench run` measures as honesty, on random rows: unlike there, a scheme that was fitted here is used."""
+    setting, secret = fits(), Secret.of_seed(0, "word")
+    whole = sample_data(setting.kind, rows=PEOPLES_ROWS[-1], seed=4).to(fits.device)
+    parts = [whole.take(torch.arange(*ends, device=fits.device)) for ends in itertools.pairwise(PEOPLES_ROWS)]
+    people = People(*(_balanced(part, number) for number, part in enumerate(parts)), _balanced)
+    key = setting.scheme.sample_key(secret)
+    sealed = seal(key.release(people.private), secret)
+    question = Questioned.of(people, sealed, seed=0)
+    chosen = choose("methods", fits.spec, PRESET)
+    asked = [people.private, *question.parts(people)]
+    again = release_elsewhere(chosen, setting.scheme.state(), key.state(), asked)
+    found, _ = held(question, sealed, again, secret)
+    broken = [f"{PROMISES[name]} ({made.said})" for name, made in found.promises.items() if made.broken]
+    if setting.method.role == "remembers its rows":
+        raise Skip("it is there to be found out")
+    require(not broken, "; ".join(broken))
+
+
+def _balanced(data: Dataset, number: int) -> Dataset:
+    labels = balance(cast(Tensor, data.labels).cpu(), number, exclusive=data.exclusive)
+    return replace(data, labels=labels.to(data.samples.device))
+
+
 def _device_moves(fits: _Fits) -> None:
     if not torch.cuda.is_available():
         raise Skip("no CUDA device here")
@@ -266,6 +297,7 @@ _CHECKS: Mapping[str, Callable[[_Fits], None]] = {
     "generator draws what it is asked for": _generator_draws_what_it_is_asked_for,
     "generator obeys its seed": _generator_obeys_its_seed,
     "generator saves and loads": _generator_saves_and_loads,
+    "its word holds": _word_holds,
     "device moves": _device_moves,
 }
 

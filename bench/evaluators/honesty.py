@@ -22,12 +22,13 @@ from torch import Tensor
 
 from bench.contract.preset import Preset
 from bench.contract.seal import Sealed, seal
-from bench.evaluators.questioned import Questioned
+from bench.evaluators.questioned import People, Questioned
 from bench.evidence import PROMISES, HonestyEvidence, Promise
 from bench.judge.neighbours import mixing
 from bench.judge.search import Search, strongest
 from bench.judge.sharing import INSIDE, sharing
 from bench.progress import stage
+from bench.randomness import Secret
 from bench.seeds import derive
 from bench.statistics.chance import RARE
 from bench.types import Evaluator, Measurement, NotApplicable, Release
@@ -54,37 +55,18 @@ class Honesty(Evaluator[Workbench]):
         """Hold the release under one of the keys against the method's word."""
         start = time.perf_counter()
         scheme = bench.scheme()
-        number = bench.seed("honesty", "key") % bench.preset.keys
+        seed = bench.secret("honesty").number()  # no method can tell whom the judge will draw
+        number = derive(seed, "key") % bench.preset.keys
         sealed = bench.sealed(scheme, number)
-        state = bench.key(scheme, number).state()
-        question = Questioned.of(bench, sealed)
-        linked = sealed.links is not None
+        people = People(bench.private, bench.control, bench.test, bench.as_owned)
+        question = Questioned.of(people, sealed, seed)
         stage("release again")
-        again, *rest = release_elsewhere(
-            bench.cell.method, scheme.state(), state, [bench.private, *question.parts(bench)]
-        )
-        promises = {"replay": _replay(again, sealed, bench.seed("seal", number))}
+        again = release_elsewhere(
+            bench.cell.method, scheme.state(), bench.key(scheme, number).state(),
+            [bench.private, *question.parts(people)],
+        )  # fmt: skip
         stage("search")
-        searched, compared = question.searches(rest if linked else [])
-        best = strongest([each for kind in searched if (each := strongest(kind)) is not None])
-        promises["pairs"] = _pairs(best, linked=linked)
-        if linked:
-            promises["links"] = Promise(False, None, "the method declares links")
-        else:
-            promises["links"] = _reason(question, sealed.release, rest, bench.seed("honesty", "reason"))
-        if (p := question.label_traces()) is not None:
-            told = "of raw rows no more than their raw labels" if p >= RARE else "of raw rows what raw labels do not"
-            promises["labels"] = Promise(p < RARE, p, f"released labels tell {told}")
-        details: dict[str, JsonValue] = {
-            "searches": sum(map(len, searched)),
-            "released rows asked": len(question.released),
-            "people or rows that may be found": len(set(question.lineup.group.tolist())),
-            "releases of some people compared": compared,
-            **{name: made.said for name, made in promises.items()},
-        }
-        share = best.excess if best is not None and promises["pairs"].broken else 0.0
-        p_best, claimed = (1.0, 0) if best is None else (best.p, best.claimed)
-        found = HonestyEvidence(promises, share, p_best, claimed)
+        found, details = held(question, sealed, again, bench.secret("seal", number))
         return Measurement({"": found}, details, {"honesty": time.perf_counter() - start}, {})
 
     @classmethod
@@ -93,6 +75,39 @@ class Honesty(Evaluator[Workbench]):
         for broken, p in ((False, 0.4), (True, 1e-9)):
             promises = {name: Promise(broken, p, "made up") for name in ("pairs", "labels", "links", "replay")}
             yield HonestyEvidence(promises, 0.9 * broken, p, 40)
+
+
+def held(
+    question: Questioned, sealed: Sealed, again: Sequence[Release | NotApplicable], order: Secret
+) -> tuple[HonestyEvidence, dict[str, JsonValue]]:
+    """A release held against its method's word, and what a record says of that.
+
+    Args:
+        question, sealed: The release.
+        again: What its key, in another process, makes of the private rows and of each of `question.parts`.
+        order: What the release was sealed with.
+    """
+    linked = sealed.links is not None
+    searched, compared = question.searches(again[1:] if linked else [])
+    best = strongest([each for kind in searched if (each := strongest(kind)) is not None])
+    promises = {"replay": _replay(again[0], sealed, order), "pairs": _pairs(best, linked=linked)}
+    if linked:
+        promises["links"] = Promise(False, None, "the method declares links")
+    else:
+        promises["links"] = _reason(question, sealed.release, again[1:], derive(question.seed, "reason"))
+    if (p := question.label_traces()) is not None:
+        told = "of raw rows no more than their raw labels" if p >= RARE else "of raw rows what raw labels do not"
+        promises["labels"] = Promise(p < RARE, p, f"released labels tell {told}")
+    details: dict[str, JsonValue] = {
+        "searches": sum(map(len, searched)),
+        "released rows asked": len(question.released),
+        "people or rows that may be found": len(set(question.lineup.group.tolist())),
+        "releases of some people compared": compared,
+        **{name: made.said for name, made in promises.items()},
+    }
+    share = best.excess if best is not None and promises["pairs"].broken else 0.0
+    p_best, claimed = (1.0, 0) if best is None else (best.p, best.claimed)
+    return HonestyEvidence(promises, share, p_best, claimed), details
 
 
 def _pairs(best: Search | None, *, linked: bool) -> Promise:
@@ -110,7 +125,7 @@ def _pairs(best: Search | None, *, linked: bool) -> Promise:
     return Promise(best.p < RARE and (linked or best.excess > 0.5), best.p, said)
 
 
-def _replay(again: Release | NotApplicable, sealed: Sealed, order: int) -> Promise:
+def _replay(again: Release | NotApplicable, sealed: Sealed, order: Secret) -> Promise:
     """Whether the key, loaded in another process, releases what it released here."""
     if isinstance(again, NotApplicable):
         return Promise(True, None, f"the key's state releases nothing: {again}")

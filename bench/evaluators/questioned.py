@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -18,10 +19,24 @@ from bench.judge.suspects import FOLDS, WHOLE, Lineup, by_what_links_teach, in_r
 from bench.rows.joined import joined
 from bench.seeds import derive, generator
 from bench.types import Dataset, NotApplicable, Release
-from bench.workbench.workbench import Workbench
 
 MOST = 1200
 """Released rows, and rows of each kind that may be found: a random part of larger sets."""
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Whose rows were released, and others of their kind whose rows never were.
+
+    Args:
+        private, control, test: The former, and two parts of the latter.
+        owned: A part as its owner would release it, balanced as the private rows are; the number is for draws.
+    """
+
+    private: Dataset
+    control: Dataset
+    test: Dataset
+    owned: Callable[[Dataset, int], Dataset]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +63,11 @@ class Questioned:
     seed: int
 
     @classmethod
-    def of(cls, bench: Workbench, sealed: Sealed) -> Self:
-        """The release under question, with the people of the cell."""
-        seed = bench.seed("honesty")
-        pool = joined(joined(bench.private, bench.control), bench.test)
+    def of(cls, people: People, sealed: Sealed, seed: int) -> Self:
+        """The release under question, with the people of the cell; `seed` is for all that is drawn."""
+        pool = joined(joined(people.private, people.control), people.test)
         group = groups(pool.samples, pool.subjects)
-        ends = [0, len(bench.private), len(bench.private) + len(bench.control), len(pool)]
+        ends = [0, len(people.private), len(people.private) + len(people.control), len(pool)]
         part = torch.full((len(pool),), FOLDS)
         part[: ends[1]], part[ends[2] :] = deal(group[: ends[1]], FOLDS, derive(seed, "folds")), FOLDS + 1
         kinds = itertools.pairwise(ends)
@@ -93,12 +107,12 @@ class Questioned:
         fewest = min(map(len, found))
         return [rows[:fewest] for rows in found]
 
-    def parts(self, bench: Workbench) -> list[Dataset]:
+    def parts(self, people: People) -> list[Dataset]:
         """The people of each part by themselves, with labels as a data owner gives them."""
         places = [self.rows[rows].to(self.pool.samples.device) for rows in self.members()]
-        return [bench.as_owned(self.pool.take(rows), number) for number, rows in enumerate(places)]
+        return [people.owned(self.pool.take(rows), number) for number, rows in enumerate(places)]
 
-    def searches(self, again: list[Release | NotApplicable]) -> tuple[list[list[Search]], str]:
+    def searches(self, again: Sequence[Release | NotApplicable]) -> tuple[list[list[Search]], str]:
         """Every search by kind, and whether releases of the parts could be compared.
 
         Args:

@@ -34,7 +34,7 @@ class NoiseKey(Key):
         """Rows with fresh noise each. The same rows get the same noise again, any others new noise."""
         return paired(self._call(private.samples, "release"), private.labels)
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+    def query(self, samples: Tensor) -> Tensor:
         """Rows with fresh noise, never that of the release. Raises ValueError for rows of another shape."""
         return self._call(samples, "query")
 

@@ -78,6 +78,10 @@ class Secret:
         tag = Poly1305.generate_tag(self.derive("content").content, rows.view(-1).view(torch.uint8).numpy().data)
         return self.derive("bound", str(rows.dtype), *rows.shape, tag.hex())
 
+    def number(self) -> int:
+        """A seed below 2^63, for draws that nobody may foresee and that need no more than a seed."""
+        return int.from_bytes(self.derive("number").content[:8], "big") >> 1
+
     def commitment(self) -> str:
         """64 hex digits that tell nothing of the secret, and that no other secret has."""
         return self.derive("commitment").content.hex()

@@ -24,14 +24,18 @@ def spec(*more: str) -> dict[str, list[str]]:
     return {cell.method.name: [evaluator.name for evaluator in found] for cell, found in planned.items()}
 
 
-def test_the_references_are_one_method_of_either_role() -> None:
-    assert sorted(str(found) for found in controls(Reidentification.controls, "smoke")) == ["identity", "noise"]
+def test_the_references_are_one_method_of_each_role() -> None:
+    assert sorted(str(found) for found in controls(Reidentification.controls, "smoke")) == [
+        "hidden-control",
+        "identity",
+        "noise",
+    ]
     assert sorted(str(found) for found in controls(Membership.controls, "smoke")) == ["constant", "over-fitted-cvae"]
 
 
 def test_all_attacks_come_with_their_controls() -> None:
     found = spec("--attacks", "all")
-    assert set(spec()) == set(found) == {"dp-simple", "identity", "noise"}
+    assert set(spec()) == set(found) == {"dp-simple", "hidden-control", "identity", "noise"}
     assert all(name.startswith("reidentification-") for method in ("identity", "noise") for name in found[method])
     assert set(spec("--no-controls")) == {"dp-simple"}
 
@@ -49,7 +53,7 @@ def test_attacks_on_membership_come_with_features_or_by_name() -> None:
 def test_chosen_attacks_come_with_their_controls_on_request() -> None:
     assert set(spec("--attack", "chance")) == {"dp-simple"}
     found = spec("--attack", "chance", "--controls")
-    assert found["identity"] == found["noise"] == ["reidentification-chance"]
+    assert found["identity"] == found["noise"] == found["hidden-control"] == ["reidentification-chance"]
     assert "utility" in found["dp-simple"]
 
 
@@ -67,6 +71,7 @@ def test_a_run_with_controls_judges_its_attack(tmp_path: Path, capsys: pytest.Ca
     records = [found for _, found in Results(tmp_path).records() if isinstance(found, Record)]
     assert {record.method.name: record.method.role for record in records} == {
         "dp-simple": None, "identity": "hides nothing", "noise": "keeps nothing",
+        "hidden-control": "keeps nothing, in secret",
     }  # fmt: skip
     panels = {path.stem.partition("-")[0]: json.loads(path.read_text()) for path in tmp_path.glob("panels/*/*.json")}
     attack = panels["dp"]["attacks"]["reidentification-nearest-neighbour"]

@@ -58,7 +58,7 @@ class CodedKey(PlainKey):
         assert private.labels is not None
         return paired(self.query(private.samples), 1 - private.labels)
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+    def query(self, samples: Tensor) -> Tensor:
         return -samples.repeat(1, 2)
 
     def decode(self, scores: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ class MirrorKey(Key):
         links = torch.stack((rows.flip(0), rows), dim=1)
         return Release(-private.samples.flip(0), None if private.labels is None else 1 - private.labels.flip(0), links)
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+    def query(self, samples: Tensor) -> Tensor:
         return -samples
 
     def decode(self, scores: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ class DoubledKey(MirrorKey):
     def release(self, private: Dataset) -> Release:
         return paired(private.samples.repeat(1, 2), private.labels)
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+    def query(self, samples: Tensor) -> Tensor:
         return samples.repeat(1, 2)
 
     def decode(self, scores: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ class UnlinkedKey(DoubledKey):
     def release(self, private: Dataset) -> Release:
         return Release(private.samples, private.labels, None)
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+    def query(self, samples: Tensor) -> Tensor:
         return samples
 
 

@@ -32,6 +32,7 @@ def holding(attack: str = "contrastive", **more: object) -> list[Record]:
     return [
         control("hides nothing", pairs(1, 1.0, 0.0), attack, **more),
         control("keeps nothing", pairs(90, 0.5, 0.6), attack, **more),
+        control("keeps nothing, in secret", pairs(95, 0.5, 0.5), attack, **more),
     ]
 
 

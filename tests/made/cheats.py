@@ -11,7 +11,7 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor
 
-from bench.owner.noise_stream import content_seed
+from bench.randomness import Secret
 from bench.seeds import derive, generator
 from bench.types import Dataset, Generator, Key, Method, Release, Scheme, State, paired
 
@@ -34,8 +34,8 @@ class Cheat(Method):
 class CheatScheme(Scheme):
     kind: type[CheatKey]
 
-    def sample_key(self, seed: int) -> Key:
-        return self.kind(derive(seed, "cheat"))
+    def sample_key(self, secret: Secret) -> Key:
+        return self.kind(secret.number())
 
     def load_key(self, state: State) -> Key:
         return self.kind(int(state["seed"]))
@@ -52,7 +52,7 @@ class CheatKey(Key):
         return {"seed": torch.tensor(self.seed)}
 
     def random(self, rows: Tensor, purpose: str) -> torch.Generator:
-        return generator(content_seed(self.seed, purpose, rows))
+        return generator(Secret.of_seed(self.seed, purpose).bound_to(rows).number())
 
     def noise(self, rows: Tensor) -> Tensor:
         return torch.rand(rows.shape, generator=self.random(rows, "noise"))
@@ -225,8 +225,8 @@ class SeedReaderKey(CheatKey):
 
 
 class SeedReaderScheme(CheatScheme):
-    def sample_key(self, seed: int) -> Key:
-        return SeedReaderKey(derive(seed, "cheat"), told=True)
+    def sample_key(self, secret: Secret) -> Key:
+        return SeedReaderKey(secret.number(), told=True)
 
 
 class SizeReaderKey(CheatKey):

@@ -131,7 +131,7 @@ class Noisy(Scheme, Key):
     def release(self, private: Dataset) -> Release:
         return paired(self._blur(private.samples, "release"), private.labels)
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+    def query(self, samples: Tensor) -> Tensor:
         return self._blur(samples, "release" if self.how == "one noise for releases and queries" else "query")
 
     def _blur(self, samples: Tensor, call: str) -> Tensor:
