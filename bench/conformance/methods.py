@@ -246,7 +246,8 @@ def _word_holds(fits: _Fits) -> None:
     setting, secret = fits(), Secret.of_seed(0, "word")
     whole = sample_data(setting.kind, rows=PEOPLES_ROWS[-1], seed=4).to(fits.device)
     parts = [whole.take(torch.arange(*ends, device=fits.device)) for ends in itertools.pairwise(PEOPLES_ROWS)]
-    people = People(*(_balanced(part, number) for number, part in enumerate(parts)), _balanced)
+    private, control, test = (_balanced(part, number) for number, part in enumerate(parts))
+    people = People(private, control, test, _balanced)
     key = setting.scheme.sample_key(secret)
     sealed = seal(key.release(people.private), secret)
     question = Questioned.of(people, sealed, seed=0)

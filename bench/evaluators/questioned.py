@@ -76,7 +76,7 @@ class Questioned:
         told, pairs = None, torch.empty(0, 2, dtype=torch.int64)
         if sealed.links is not None:
             links = sealed.links.cpu()
-            told = shown(links, part, len(sealed.release))[asked]
+            told = shown(links, part, sealed.release.samples.cpu())[asked]
             first = links if sealed.primary is None else links[sealed.primary.cpu()]
             row, column = torch.full((len(pool),), -1), torch.full((len(sealed.release),), -1)
             row[rows], column[asked] = torch.arange(len(rows)), torch.arange(len(asked))

@@ -74,12 +74,11 @@ def _windows(raw: Tensor, rows: Tensor) -> Iterator[tuple[str, Tensor, Tensor]]:
 def _stretches(raw: Tensor, rows: Tensor) -> Iterator[tuple[str, Tensor, Tensor]]:
     """The first and the last numbers of a row, as many as a raw row has."""
     d = raw.shape[1]
-    raw = _standard(raw)
     if rows.shape[1] == d:
-        yield "everywhere", raw, _standard(rows)
+        yield "everywhere", raw, rows
     elif rows.shape[1] > d:
-        yield "first columns", raw, _standard(rows[:, :d])
-        yield "last columns", raw, _standard(rows[:, -d:])
+        yield "first columns", raw, rows[:, :d]
+        yield "last columns", raw, rows[:, -d:]
 
 
 def _pooled(
@@ -96,11 +95,7 @@ def _pooled(
 
 
 def _levels(rows: Tensor) -> Tensor:
-    """Quantiles (n, LEVELS) of each row's numbers, standardised by column: they outlast any shuffling within a row."""
+    """Quantiles (n, LEVELS) of each row's numbers: they outlast any shuffling within a row."""
     flat = rows.flatten(1).sort(dim=1).values
     places = torch.linspace(0, flat.shape[1] - 1, LEVELS).round().long().to(flat.device)
-    return _standard(flat[:, places])
-
-
-def _standard(rows: Tensor) -> Tensor:
-    return (rows - rows.mean(dim=0)) / rows.std(dim=0).clamp_min(1e-12)
+    return flat[:, places]

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 import torch
 from scipy.stats import hypergeom
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from bench.seeds import generator
 
 STRONGEST = (1 / 16, 1 / 4, 1.0)
 """Shares of the claimed groups, the surest first, that are looked at: all, and few where only few rows are shown."""
 FEWEST = 3
+TINY = 1e-6
 EXACT = 1e-4  # resemblances are cosines: rows nearer than this are the same row
 EQUAL = 1e5  # resemblances that differ by less than a part in so many are equal
 
@@ -30,7 +32,7 @@ class Candidates:
     """Rows that may be found, by number in the table of resemblances.
 
     Args:
-        columns: (t,) int64.
+        columns: (t,) int64, their rows.
         group: (t,) int64; rows of one group are counted once.
         inside: (t,) bool, the same for all rows of a group.
     """
@@ -64,22 +66,21 @@ class Search:
         return max(0.0, (self.hits / self.claimed - self.base) / (1 - self.base)) if self.claimed else 0.0
 
 
-def search(name: str, resemblance: Tensor, asked: Tensor, among: Candidates) -> Search | None:
+def search(name: str, table: Tensor, among: Candidates) -> Search | None:
     """One search; None where there is nobody to ask or nobody to find.
 
     Args:
         name: For the record.
-        resemblance: (m, t) of released rows and all candidates: cosines.
-        asked: (a,) int64, the released rows.
+        table: (a, t) cosines of the released rows that are asked and of the candidates.
         among: The candidates.
     """
     sides = torch.unique(torch.stack((among.group, among.inside.long()), dim=1), dim=0)
     total, inside = len(sides), int(sides[:, 1].sum())
-    if not len(asked) or not 0 < inside < total:
+    if not len(table) or not 0 < inside < total:
         return None
     shuffled = torch.randperm(len(among.columns), generator=generator(0))  # equal resemblances favour nobody
     group, member = among.group[shuffled], among.inside[shuffled]
-    table = resemblance[asked][:, among.columns[shuffled]].mul(EQUAL).round()
+    table = table[:, shuffled].mul(EQUAL).round()
     top = table.topk(2, dim=1)
     best, second = (EXACT + 1 - top.values[:, place] / EQUAL for place in (0, 1))
     sure = (second / best).log()  # how much farther the second is: nothing is surer than the same row
@@ -105,6 +106,11 @@ def strongest(found: Sequence[Search]) -> Search | None:
 
 
 def cosine(a: Tensor, b: Tensor) -> Tensor:
-    """(m, n) absolute cosines of released rows a (m, q) and raw rows b (n, q), each set about its own mean."""
-    left, right = (torch.nn.functional.normalize(rows - rows.mean(dim=0), dim=1) for rows in (a, b))
-    return (left @ right.T).abs()
+    """(a, t) cosines of the rows that are asked (a, q) and of the candidates (t, q), each set standardised by itself.
+
+    Nothing but these rows may enter: the mean of a whole release holds those whom the asked rows are not to show.
+    """
+    left, right = (
+        normalize((rows - rows.mean(dim=0)) / rows.std(dim=0, correction=0).clamp_min(TINY), dim=1) for rows in (a, b)
+    )
+    return left @ right.T

@@ -7,7 +7,6 @@ declared to show nobody of a fold are asked whether they find people of the fold
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from bench.judge.faces import faces, planes
 from bench.judge.learned import recovered
+from bench.judge.people import groups
 from bench.judge.search import Candidates, Search, cosine, search, strongest
 
 FOLDS = 3
@@ -57,12 +57,12 @@ def in_raw_rows(released: Tensor, told: Tensor | None, lineup: Lineup) -> list[S
         lineup: Who may be found.
     """
     found = []
-    for name, raw, shown in faces(lineup.raw, released):
-        resemblance = cosine(shown, raw)
+    for name, raw, face in faces(lineup.raw, released):
         if told is None:
-            found.append(search(name, resemblance, torch.arange(len(released)), lineup.all))
+            among = lineup.all
+            found.append(search(name, cosine(face, raw[among.columns]), among))
         else:
-            found += _by_fold(name, resemblance, told, lineup)
+            found += _by_fold(name, face, raw, told, lineup)
     return [each for each in found if each is not None]
 
 
@@ -86,9 +86,9 @@ def by_what_links_teach(released: Tensor, told: Tensor, pairs: Tensor, lineup: L
             if len(known) < FEWEST_PAIRS:
                 continue
             among = lineup.fold(fold)
-            resemblance = recovered(rows.flatten(1), raw, known, raw)
-            asked = (~told[:, fold] & ~learned_from).nonzero()[:, 0]
-            found.append(search(f"learned from half of the links, {name}", resemblance, asked, among))
+            guess = recovered(rows.flatten(1), raw, known, raw[among.columns])
+            asked = ~told[:, fold] & ~learned_from
+            found.append(search(f"learned from half of the links, {name}", guess[asked], among))
     return [each for each in found if each is not None]
 
 
@@ -104,36 +104,37 @@ def in_releases(released: Tensor, told: Tensor, again: Lineup) -> tuple[list[Sea
     """
     found: list[Search | None] = []
     wholes: list[Search | None] = []
-    for name, resemblance in _alike(released, again):
-        found += _by_fold(name, resemblance, told, again)
+    for name, ordered in (("released again", False), ("released again, values in order", True)):
+        left, right = (rows.flatten(1) for rows in (released, again.raw))
+        if ordered:  # patches may be shuffled
+            left, right = (rows.sort(dim=1).values for rows in (left, right))
+        found += _by_fold(name, left, right, told, again)
+        columns = (again.part >= FOLDS).nonzero()[:, 0]
+        others = cosine(left, right[columns])
         for one in (FOLDS, FOLDS + 1):
-            columns = (again.part >= FOLDS).nonzero()[:, 0]
             pair = Candidates(columns, again.group[columns], again.part[columns] == one)
-            wholes.append(search(name, resemblance, torch.arange(len(released)), pair))
+            wholes.append(search(name, others, pair))
     whole = strongest([each for each in wholes if each is not None])
     return [each for each in found if each is not None], 1.0 if whole is None else whole.p
 
 
-def _by_fold(name: str, resemblance: Tensor, told: Tensor, lineup: Lineup) -> list[Search | None]:
-    return [search(name, resemblance, (~told[:, fold]).nonzero()[:, 0], lineup.fold(fold)) for fold in range(FOLDS)]
+def _by_fold(name: str, released: Tensor, rows: Tensor, told: Tensor, lineup: Lineup) -> list[Search | None]:
+    found: list[Search | None] = []
+    for fold in range(FOLDS):
+        among, asked = lineup.fold(fold), released[~told[:, fold]]
+        found.append(search(name, cosine(asked, rows[among.columns]), among) if len(asked) else None)
+    return found
 
 
-def _alike(released: Tensor, again: Lineup) -> list[tuple[str, Tensor]]:
-    """Resemblances (m, t) of released rows, one to one and with their values in order (shuffled patches)."""
-    made = []
-    for name, order in (("released again", False), ("released again, values in order", True)):
-        left, right = (rows.flatten(1) for rows in (released, again.raw))
-        if order:
-            left, right = (rows.sort(dim=1).values for rows in (left, right))
-        left, right = (torch.nn.functional.normalize(rows - rows.mean(dim=0), dim=1) for rows in (left, right))
-        made.append((name, left @ right.T))
-    return made
+def shown(links: Tensor, part: Tensor, released: Tensor) -> Tensor:
+    """(m, FOLDS) bool: the folds whose people each released row is declared to show.
 
-
-def shown(links: Sequence[Sequence[int]] | Tensor, part: Tensor, m: int) -> Tensor:
-    """(m, FOLDS) bool: the folds whose people each released row is declared to show."""
-    pairs = torch.as_tensor(links)
-    told = torch.zeros(m, FOLDS, dtype=torch.bool)
-    fold = part[pairs[:, 0]]
-    told[pairs[:, 1], fold] = True
-    return told
+    Released rows (m, ...) that are equal to the last bit show whom any of them is declared to show: under k-Same every
+    person has a row of her own, the mean of her cluster, and stands in the rows of all its members.
+    """
+    told = torch.zeros(len(released), FOLDS, dtype=torch.bool)
+    fold = part[links[:, 0]]
+    told[links[:, 1], fold] = True
+    equal = groups(released, None)
+    shared = torch.zeros(int(equal.max()) + 1, FOLDS, dtype=torch.int64).index_add_(0, equal, told.long())
+    return shared[equal] > 0
