@@ -21,12 +21,12 @@ from bench.evaluators.honesty import held
 from bench.evaluators.questioned import People, Questioned
 from bench.evidence import PROMISES
 from bench.plugins import registry
-from bench.plugins.chosen import choose, to_fit
+from bench.plugins.chosen import to_fit
 from bench.plugins.spec import PluginSpec
 from bench.randomness import Secret
 from bench.seeds import derive, generator
 from bench.types import Dataset, Generator, Key, Method, NotApplicable, Release, Scheme
-from bench.workbench.second_owner import release_elsewhere
+from bench.workbench.second_owner import releases
 
 Kind = Literal["images", "table"]
 PEOPLES_ROWS = (0, 240, 321, 402)  # of private people and of two parts of others, three rows a person
@@ -242,7 +242,7 @@ def _published(fits: _Fits) -> tuple[_Setting, Release, Generator]:
 
 
 def _word_holds(fits: _Fits) -> None:
-    """What `bench run` measures as honesty, on random rows: unlike there, a scheme that was fitted here is used."""
+    """What `bench run` measures as honesty, on random rows."""
     setting, secret = fits(), Secret.of_seed(0, "word")
     whole = sample_data(setting.kind, rows=PEOPLES_ROWS[-1], seed=4).to(fits.device)
     parts = [whole.take(torch.arange(*ends, device=fits.device)) for ends in itertools.pairwise(PEOPLES_ROWS)]
@@ -251,9 +251,8 @@ def _word_holds(fits: _Fits) -> None:
     key = setting.scheme.sample_key(secret)
     sealed = seal(key.release(people.private), secret)
     question = Questioned.of(people, sealed, seed=0)
-    chosen = choose("methods", fits.spec, PRESET)
-    asked = [people.private, *question.parts(people)]
-    again = release_elsewhere(chosen, setting.scheme.state(), key.state(), asked)
+    loaded = setting.method.load(dict(setting.scheme.state()))
+    again = releases(loaded, dict(key.state()), [people.private, *question.parts(people)])
     found, _ = held(question, sealed, again, secret)
     broken = [f"{PROMISES[name]} ({made.said})" for name, made in found.promises.items() if made.broken]
     if setting.method.role == "remembers its rows":

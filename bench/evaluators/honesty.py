@@ -32,7 +32,7 @@ from bench.randomness import Secret
 from bench.seeds import derive
 from bench.statistics.chance import RARE
 from bench.types import Evaluator, Measurement, NotApplicable, Release
-from bench.workbench.second_owner import release_elsewhere
+from bench.workbench.second_owner import releases, second_owner
 from bench.workbench.workbench import Workbench
 
 CLOSE = 1e-4  # of the largest number: what sums in another order may change
@@ -61,10 +61,9 @@ class Honesty(Evaluator[Workbench]):
         people = People(bench.private, bench.control, bench.test, bench.as_owned)
         question = Questioned.of(people, sealed, seed)
         stage("release again")
-        again = release_elsewhere(
-            bench.cell.method, scheme.state(), bench.key(scheme, number).state(),
-            [bench.private, *question.parts(people)],
-        )  # fmt: skip
+        state = bench.key(scheme, number).state()
+        with second_owner(bench) as owner:
+            again = releases(owner.load(scheme.state()), state, [bench.private, *question.parts(people)])
         stage("search")
         found, details = held(question, sealed, again, bench.secret("seal", number))
         return Measurement({"": found}, details, {"honesty": time.perf_counter() - start}, {})

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from made.cells import opened
-from made.same_process import release_here
+from made import cheats
+from made.cells import cell, opened, place
 
 from bench.evaluators import honesty
 from bench.evaluators.honesty import Honesty
+from bench.evaluators.predictions import queried
 from bench.evidence import HonestyEvidence
+from bench.judge.label_traces import label_traces
+from bench.judge.search import Candidates, search
+from bench.randomness import Secret
 from bench.seeds import generator
 from bench.types import NotApplicable
 from bench.workbench.workbench import Workbench
 from metrics.broken_promises import BrokenPromises
 from metrics.undeclared_pairs import UndeclaredPairs
 
-CHEATS = Path(__file__).parents[1] / "made" / "cheats.py"
+CHEATS = Path(cheats.__file__)
 Here = Callable[..., HonestyEvidence]
 
 
@@ -30,14 +36,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def measured(bench: Workbench) -> HonestyEvidence:
-    return Honesty().measure(bench).evidence[""]
+    """With draws that are the same in every run of the tests."""
+    return Honesty().measure(replace(bench, run_secret=Secret.of_seed(0, "tests"))).evidence[""]
 
 
 @pytest.fixture
 def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
-    """What the judge finds where the second owner works in this process."""
-    monkeypatch.setattr(honesty, "release_elsewhere", release_here)
-    return lambda *method, **more: measured(opened(folder, *method, **more))
+    """What the judge finds of a method, or of a cheat by its class, where the second owner works in this process."""
+    monkeypatch.setattr(honesty, "second_owner", lambda bench: nullcontext(bench.method))
+
+    def measure(method: str, dataset: str = "digits") -> HonestyEvidence:
+        if not hasattr(cheats, method):
+            return measured(opened(folder, method, dataset))
+        made = getattr(cheats, method)()
+        return measured(replace(opened(folder, "identity", dataset), method=made, finding="made"))  # nothing is stored
+
+    return measure
 
 
 def broken(found: HonestyEvidence) -> set[str]:
@@ -60,23 +74,23 @@ def broken(found: HonestyEvidence) -> set[str]:
     ],
 )
 def test_a_cheat_is_found_out(here: Here, cheat: str, promise: str, dataset: str) -> None:
-    found = here(f"{CHEATS}:{cheat}", dataset)
+    found = here(cheat, dataset)
     assert broken(found) == {promise}
     assert BrokenPromises()(found).value == 1
     if promise == "pairs":
         score = UndeclaredPairs()(found)
-        assert score.value > 0.5
+        assert score.value > 0.1
         assert score.p is not None
         assert score.p < 0.001
 
 
 @pytest.mark.parametrize("cheat", ["Corner", "LowBits"])
 def test_rows_hidden_in_images_of_others_are_found(here: Here, cheat: str) -> None:
-    assert broken(here(f"{CHEATS}:{cheat}")) == {"pairs"}
+    assert broken(here(cheat)) == {"pairs"}
 
 
 def test_raw_rows_without_links_are_undeclared_links(here: Here) -> None:
-    assert broken(here(f"{CHEATS}:RawWithoutLinks")) == {"pairs", "links"}
+    assert broken(here("RawWithoutLinks")) == {"pairs", "links"}
 
 
 @pytest.mark.parametrize(
@@ -106,35 +120,43 @@ def test_a_method_that_releases_nothing_has_nothing_to_keep(here: Here) -> None:
         here("dp-sgd")
 
 
-@pytest.mark.parametrize("cheat", ["StackReader", "SeedReader", "EnvironmentReader"])
+def apart(folder: Path, cheat: str) -> Workbench:
+    """A cell whose method works in a process of its own."""
+    return Workbench.open(cell(f"{CHEATS}:{cheat}"), place(folder), "processes")
+
+
+def test_a_key_that_knows_its_seed_does_otherwise_where_only_its_state_is_known(folder: Path) -> None:
+    with closing(apart(folder, "SeedReader")) as bench:
+        assert broken(measured(bench)) == {"replay"}
+
+
+@pytest.mark.parametrize("cheat", ["StackReader", "EnvironmentReader"])
 def test_a_key_that_behaves_before_the_judge_does_otherwise_in_a_clean_process(
     folder: Path, monkeypatch: pytest.MonkeyPatch, cheat: str
 ) -> None:
     monkeypatch.setenv("VEIL_TEST_MARK", "a variable that only this process has")
-    assert "replay" in broken(measured(opened(folder, f"{CHEATS}:{cheat}")))
+    bench = replace(opened(folder, f"{CHEATS}:{cheat}"), method=getattr(cheats, cheat)(), finding="made")
+    assert "replay" in broken(measured(bench))
 
 
-def test_an_honest_key_gives_the_same_bits_in_a_clean_process(folder: Path) -> None:
-    found = measured(opened(folder, f"{CHEATS}:Honest"))
+def test_an_honest_key_gives_the_same_bits_in_another_process(folder: Path) -> None:
+    with closing(apart(folder, "Honest")) as bench:
+        found = measured(bench)
     assert broken(found) == set()
     assert found.promises["replay"].said.endswith("the same bits")
 
 
-def test_labels_of_test_rows_never_reach_a_query(folder: Path) -> None:
-    from bench.evaluators.predictions import queried
-
-    bench = opened(folder, f"{CHEATS}:LabelReader")
-    key = bench.key(bench.scheme(), 0)
-    assert torch.equal(queried(bench, key, bench.test), bench.test.samples)  # it says that it uses labels: raw rows
-    plain = opened(folder, f"{CHEATS}:LabelReader", seed=1)
-    object.__setattr__(plain.method, "uses_labels", False)
-    told = queried(plain, plain.key(plain.scheme(), 0), plain.test)
+@pytest.mark.parametrize("declared", [True, False])
+def test_labels_of_test_rows_never_reach_a_query(folder: Path, declared: bool) -> None:
+    kind = cheats.LabelReader if declared else cheats.QuietLabelReader
+    bench = replace(opened(folder), method=kind())
+    told = queried(bench, bench.key(bench.scheme(), 0), bench.test)
+    if declared:
+        assert torch.equal(told, bench.test.samples)
     assert float(told.abs().amax()) <= 1  # 20 is painted where a label is told
 
 
 def test_random_resemblances_are_found_as_often_as_p_says() -> None:
-    from bench.judge.search import Candidates, search
-
     random, found = generator(0), []
     for _ in range(400):
         inside = torch.randperm(60, generator=random) < 20
@@ -147,8 +169,6 @@ def test_random_resemblances_are_found_as_often_as_p_says() -> None:
 
 
 def test_random_labels_tell_of_rows_as_often_as_p_says() -> None:
-    from bench.judge.label_traces import label_traces
-
     random, low = generator(0), 0
     for seed in range(40):
         raw, labels = torch.randn(60, 10, generator=random), torch.randint(2, (60, 2), generator=random).float()

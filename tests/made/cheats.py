@@ -415,3 +415,11 @@ class Honest(Cheat):
 
     name: ClassVar[str] = "honest"
     key: ClassVar[type[CheatKey]] = HonestKey
+
+
+@dataclass(frozen=True)
+class QuietLabelReader(LabelReader):
+    """The same, which does not say that it uses labels."""
+
+    name: ClassVar[str] = "quiet-label-reader"
+    uses_labels: ClassVar[bool] = False
