@@ -149,9 +149,9 @@ class RemoteKey(Key):
             raise ContractError(f"a key must release a Release, got {type(found).__name__}")
         return found
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+    def query(self, samples: Tensor) -> Tensor:
         """As the key encodes them."""
-        return tensor(self.scheme.ask(self.handle, "query", samples, labels), "a query")
+        return tensor(self.scheme.ask(self.handle, "query", samples), "a query")
 
     def decode(self, scores: Tensor) -> Tensor:
         """As the key decodes them."""

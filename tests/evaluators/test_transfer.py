@@ -139,7 +139,7 @@ def test_only_methods_that_declare_it_see_the_labels_of_released_test_rows(bench
         replace(bench, method=MadeWithLabels("MirrorKey"), store=Store(bench.store.root / "other"))
     )
     assert not any(labels is None for labels in SEEN)
-    assert "depend on their true labels" in str(found.details["note"])
+    assert "with their true labels" in str(found.details["note"])
 
 
 @pytest.mark.parametrize("evaluator", [Utility(), LearningCurve()])

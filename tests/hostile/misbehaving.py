@@ -347,7 +347,7 @@ class HostileKey(IdentityKey):
     def release(self, private: Any) -> Any:
         return misbehave(self.asked, "release", lambda: super(HostileKey, self).release(private))
 
-    def query(self, samples: Any, labels: Any = None) -> Any:
+    def query(self, samples: Any) -> Any:
         return misbehave(self.asked, "query", lambda: samples)
 
 

@@ -136,7 +136,7 @@ class SpyKey(Key):
         private.samples.mul_(1)
         return paired(private.samples, private.labels)
 
-    def query(self, samples: Tensor, labels: Tensor | None = None) -> Tensor:
+    def query(self, samples: Tensor) -> Tensor:
         return samples
 
     def state(self) -> State:

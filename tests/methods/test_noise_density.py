@@ -159,7 +159,7 @@ class Noisy(Scheme, Key):
 
 def drawn(scheme: Scheme, n: int = 200, seed: int = 0):
     private, other = rows(n, 1, 8, 8), rows(n, 1, 8, 8, seed=1)
-    return draw_noise(scheme, private, other, labelled=False, seed=seed)
+    return draw_noise(scheme, private, other, seed=seed)
 
 
 @pytest.mark.parametrize("bound", [None, 0.0, 0.3, 3.0])
