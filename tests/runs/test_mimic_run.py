@@ -153,7 +153,7 @@ def test_a_run_on_mimic_gives_all_its_figures(results: Path) -> None:
     assert (results.parent / "code").read_text() == "0"
     records = [record for _, record in Results(results).records()]
     assert {record.evaluator for record in records if isinstance(record, Record)} == {
-        "anonymity", "audit", "decoding", "detection", "learning-curve", "linear-probe", "probes",
+        "anonymity", "audit", "decoding", "detection", "honesty", "learning-curve", "linear-probe", "probes",
         "reidentification-nearest-neighbour", "sets", "tables", "throughput", "transfer", "utility",
     }  # fmt: skip
     for record in records:
