@@ -1,7 +1,7 @@
 """How often the judge accuses honest methods: `python tests/benchmarks/false_alarms.py DATASET "METHOD;..." [SEEDS]`.
 
-Every seed draws other splits, keys and people. Releases are made in this process, which is quicker. The nominal level of
-an accusation is .001; of all p at most one in twenty may lie below .05.
+Every seed draws other splits, keys and people. Releases are made in this process, which is quicker. The nominal level
+of an accusation is .001; of all p at most one in twenty may lie below .05.
 """
 
 from __future__ import annotations
