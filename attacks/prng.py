@@ -1,0 +1,250 @@
+"""Guessed keys: Eve, the attacker, goes through the keys that a scheme can have and looks for the owner's.
+
+Source: this project. A generator that is fed few bits (torch's on a CPU keeps 32 of a seed) has few keys, however large
+they look. Eve draws keys of her own to see how many there are (`bench.eve.key_space`), makes trial releases of
+candidates under as many as her budget allows, and looks for their rows, to the last bit, among the released ones. A
+key whose rows are there is the owner's. She then releases every candidate under it: a pair scores 1 if the released row
+is the candidate's own, and 0 if not. Where no key is found all scores are 0, which is chance.
+
+What has to be in a trial she learns from a key of her own: one candidate, a few, or all of them, where their rows do
+not depend on the order; one candidate in every place, where noise depends on the place. Where noise is bound to the
+content and order of all rows, trying a key means knowing the owner's order of rows as well: nothing is tried then, and
+the notes count what trying every key would cost an attacker who knew it.
+
+Keys without any secret are a space of one key: identity, and whatever else anybody can compute, is found at once.
+Numbers that are drawn from a short seed inside a release, on the way from a good key, are seen only where two of the
+keys that Eve draws meet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bench.eve.key_space import KeySpace, survey
+from bench.progress import report, stage
+from bench.randomness import Secret
+from bench.seeds import derive, generator
+from bench.types import Attack, Attacker, Dataset, Key, NotApplicable, PairScores, Parameter, Release, View
+from bench.validation import at_least
+
+FEW = 16
+TIMED = 8  # releases that are timed where no key can be tried
+VERIFIED = 4  # keys that are looked at closely, of those whose rows seem to be there
+REPORTED = 1 << 10
+CORE_YEAR = 365.25 * 24 * 3600.0
+Marks = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class PRNG(Attack):
+    """Tries the keys that a scheme can have, where they are few, until one gives the released rows.
+
+    Args:
+        tries: Keys that are tried, at most.
+        numbers: Numbers that trial releases hold in all, at most.
+    """
+
+    name: ClassVar[str] = "prng"
+    source: ClassVar[str] = "this project: exhaustive search of keys that are made from few bits"
+    knowledge: ClassVar[str] = (
+        "the raw rows, the release to the last bit, and the scheme, whose keys she draws and loads"
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"tries": 1 << 14}}
+
+    tries: int = 1 << 18
+    numbers: int = 1 << 30
+
+    def __post_init__(self) -> None:
+        at_least(1, tries=self.tries, numbers=self.numbers)
+
+    def fit(self, view: View, seed: int) -> PRNGAttacker:
+        """Count the keys, and make trial releases. Raises NotApplicable for releases without links."""
+        stage("count keys")
+        candidates, own = view.candidates, view.scheme.sample_key(Secret.of_seed(seed, "own"))
+        trial, least = _trial(own, candidates, derive(seed, "order")), _least(own, candidates)
+        space = survey(view.scheme, seed, lambda key: hashlib.sha256(_bytes(key.release(least).samples)).digest())
+        stage("try keys")
+        shown = candidates if trial is None else trial.rows
+        budget = TIMED if trial is None else max(1, min(self.tries, self.numbers // shown.samples.numel()))
+        marks: list[Marks] = []
+        start = time.process_time()
+        for number, key in enumerate(islice(space.keys(), budget)):
+            marks.append(_marks(key.release(shown).samples))
+            if number % REPORTED == 0:
+                report("try keys", number, budget)
+        seconds = (time.process_time() - start) / len(marks)
+        return PRNGAttacker(candidates, space, trial, [] if trial is None else marks, seconds, self.numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What is released to try a key, and whether it is one candidate in every place."""
+
+    rows: Dataset
+    placed: bool
+
+
+@dataclass(eq=False)
+class PRNGAttacker(Attacker):
+    """The candidates (n, ...), the keys, how they are tried (None: not at all), and what came of it.
+
+    Args:
+        marks: Of the rows that each tried key released.
+        seconds: Of CPU time that a try takes.
+        numbers: That may be released to score candidates.
+    """
+
+    candidates: Dataset
+    space: KeySpace
+    trial: Trial | None
+    marks: list[Marks]
+    seconds: float
+    numbers: int
+    found: int = 0
+    scored: int = 0
+
+    def score(self, sealed: Release) -> FoundScores:
+        """1 for pairs of a candidate and the row that it becomes under the owner's key; all 0 if that is not found."""
+        self.scored += 1
+        shape = len(self.candidates), len(sealed)
+        columns = _columns(sealed.samples)
+        for number in self._matches(_marks(sealed.samples)):
+            key = next(islice(self.space.keys(), number, None))
+            pairs = sorted({(row, column) for row, own in self._own(key) for column in columns.get(own, ())})
+            if pairs:
+                self.found += 1
+                return FoundScores(shape, torch.tensor(pairs))
+        return FoundScores(shape, torch.empty(0, 2, dtype=torch.int64))
+
+    def _matches(self, released: Marks) -> list[int]:
+        """Numbers of keys that released such rows, those with most of them first."""
+        if not self.marks:
+            return []
+        keys = np.repeat(np.arange(len(self.marks)), [len(each) for each in self.marks])
+        counted = Counter(keys[np.isin(np.concatenate(self.marks), released)].tolist())
+        return [number for number, _ in counted.most_common(VERIFIED)]
+
+    def _own(self, key: Key) -> Iterator[tuple[int, bytes]]:
+        """Candidates, and what they become under a key."""
+        n, trial = len(self.candidates), self.trial
+        if trial is None or not trial.placed:
+            yield from _linked(key.release(self.candidates))
+            return
+        for row in range(min(n, max(1, self.numbers // self.candidates.samples.numel()))):
+            for _, own in _linked(key.release(_repeated(self.candidates, row))):
+                yield row, own
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """How many keys there are, were tried and found, and what trying all of them would take."""
+        space = self.space
+        found = {
+            "key bits": round(space.bits, 1),
+            "key bits known by": space.basis,
+            "keys drawn": space.drawn,
+            "different keys drawn": space.different,
+            "keys tried": len(self.marks),
+            "keys found": f"{self.found} of {self.scored}",
+            "CPU seconds a key": self.seconds,
+            "core-years for all keys": self.seconds * 2.0**space.bits / CORE_YEAR,
+        }
+        return found if self.trial else found | {"not tried": "a release depends on all rows in their owner's order"}
+
+
+class FoundScores(PairScores):
+    """1 for the pairs (p, 2) int64 of raw and released rows, 0 for all others."""
+
+    def __init__(self, shape: tuple[int, int], pairs: Tensor) -> None:
+        self.shape, self._pairs = shape, pairs
+
+    def block(self, rows: slice, cols: slice) -> Tensor:
+        """float32, 0 or 1."""
+        (top, bottom, _), (left, right, _) = rows.indices(self.shape[0]), cols.indices(self.shape[1])
+        at = self._pairs - torch.tensor([top, left])
+        at = at[((at >= 0) & (at < torch.tensor([bottom - top, right - left]))).all(dim=1)]
+        found = torch.zeros(bottom - top, right - left)
+        found[at[:, 0], at[:, 1]] = 1
+        return found
+
+
+def _trial(own: Key, candidates: Dataset, seed: int) -> Trial | None:
+    """The fewest rows by which a key can be told from its release of all rows in another order.
+
+    Raises NotApplicable where releases have no links.
+    """
+    n, device = len(candidates), candidates.samples.device
+    release = own.release(candidates.take(torch.randperm(n, generator=generator(seed)).to(device)))
+    if release.links is None:
+        raise NotApplicable("no raw row stands in a row of this release")
+    all_rows = set(_columns(release.samples))
+    for first in _first(candidates):
+        if (shown := _released(own, first)) and shown <= all_rows:
+            return Trial(first, placed=False)
+    placed = _repeated(candidates, 0)
+    return Trial(placed, placed=True) if _released(own, placed) & all_rows else None
+
+
+def _least(own: Key, candidates: Dataset) -> Dataset:
+    """The fewest rows that a key releases."""
+    return next(first for first in _first(candidates) if len(first) == len(candidates) or _released(own, first))
+
+
+def _first(candidates: Dataset) -> Iterator[Dataset]:
+    """One candidate, a few, all."""
+    for count in sorted({1, min(FEW, len(candidates)), len(candidates)}):
+        yield candidates.take(torch.arange(count, device=candidates.samples.device))
+
+
+def _released(key: Key, rows: Dataset) -> set[bytes]:
+    """Released rows; none where a method refuses so few rows, or the same row again."""
+    try:
+        return set(_columns(key.release(rows).samples))
+    except (NotApplicable, ValueError):
+        return set()
+
+
+def _repeated(candidates: Dataset, row: int) -> Dataset:
+    return candidates.take(torch.full((len(candidates),), row, device=candidates.samples.device))
+
+
+def _linked(release: Release) -> Iterator[tuple[int, bytes]]:
+    """Raw rows by number, and a released row that each stands in."""
+    assert release.links is not None
+    rows = [_bytes(row) for row in release.samples]
+    for raw, released in release.links.tolist():
+        yield raw, rows[released]
+
+
+def _columns(samples: Tensor) -> dict[bytes, list[int]]:
+    """Where each row stands."""
+    found: dict[bytes, list[int]] = {}
+    for column, row in enumerate(samples):
+        found.setdefault(_bytes(row), []).append(column)
+    return found
+
+
+def _bytes(numbers: Tensor) -> bytes:
+    return numbers.detach().cpu().contiguous().numpy().tobytes()
+
+
+def _marks(samples: Tensor) -> Marks:
+    """(m,) uint64: a hash of every row (m, ...) float32; equal rows have equal ones, and hardly any others."""
+    words = samples.detach().cpu().contiguous().flatten(1).numpy().view(np.uint32).astype(np.uint64)
+    found: Marks = (words * _factors(words.shape[1])).sum(axis=1, dtype=np.uint64)
+    return found
+
+
+@lru_cache(maxsize=4)
+def _factors(width: int) -> Marks:
+    return np.random.default_rng(0).integers(1 << 64, size=width, dtype=np.uint64) | np.uint64(1)
