@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import median
 from typing import ClassVar
 
 from pydantic import JsonValue
+from torch import Tensor
 
 from bench.contract.preset import Preset
 from bench.evidence import TimingEvidence
 from bench.progress import stage
+from bench.randomness import Secret
 from bench.types import Evaluator, Measurement
 from bench.workbench.timing import WARM_UPS, repeat
 from bench.workbench.workbench import Workbench
@@ -18,7 +21,11 @@ from bench.workbench.workbench import Workbench
 
 @dataclass(frozen=True)
 class Throughput(Evaluator[Workbench]):
-    """How many rows a key releases in a second, after warm-up, on the device of the run."""
+    """How many rows a key releases in a second, after warm-up, on the device of the run.
+
+    What binding noise to the content of these rows costs is timed apart (`binding_seconds` in the details): methods
+    that do so pay it within a release.
+    """
 
     name: ClassVar[str] = "throughput"
     source: ClassVar[str] = "this project: median of timed repeats, device synchronised"
@@ -36,7 +43,11 @@ class Throughput(Evaluator[Workbench]):
         unused = iter([bench.timed_release(key) for key in keys])
         stage("time releases")
         timing = repeat(lambda: next(unused)(), device=bench.device, repeats=repeats, process=bench.process)
+        # Noise that no two releases share is bound to their content: what hashing costs, for a reader to take off.
+        secret, rows = bench.secret("binding"), bench.private.samples
+        binding = repeat(lambda: _bind(secret, rows), device=bench.device, repeats=repeats)
         details: dict[str, JsonValue] = {
+            "binding_seconds": median(binding.seconds),
             "repeats": repeats,
             "images": len(bench.private),
             "peak_mib": round(timing.peak_bytes / 2**20, 1),
@@ -48,3 +59,7 @@ class Throughput(Evaluator[Workbench]):
     def samples(cls) -> Iterator[TimingEvidence]:
         """Three repeats."""
         yield TimingEvidence(100, (0.5, 0.4, 0.6))
+
+
+def _bind(secret: Secret, rows: Tensor) -> None:
+    secret.bound_to(rows)
