@@ -1,6 +1,7 @@
 """The command line: arguments in, an exit code out. Everything heavy is imported by the verb that needs it.
 
-Exit codes: 0 all is well, 1 something failed (a cell, a check), 2 wrong usage or data that are not there, 130 stopped.
+Exit codes: 0 all is well, 1 something failed (a cell, a check), 2 wrong usage or data that are not there; stopped by a
+signal, 128 and its number: 130 (Ctrl-C), 143 (TERM), 129 (HUP).
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from bench import shadowing
+from bench.cli.stop import Stopped, heeded
 from bench.contract.preset import PRESETS
 from bench.plugins.groups import GROUPS
 from bench.plugins.option import add_flags, options
@@ -46,12 +49,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     options = parser().parse_args(arguments)
     try:
-        shadowing.guard()
-        command = importlib.import_module(f"bench.cli.commands.{options.verb}")
-        return int(command.main(options))
-    except KeyboardInterrupt:
-        print("\nbench: stopped; what was finished is kept", file=sys.stderr)
-        return 130
+        with heeded():
+            shadowing.guard()
+            command = importlib.import_module(f"bench.cli.commands.{options.verb}")
+            return int(command.main(options))
+    except KeyboardInterrupt as stop:
+        with suppress(OSError):  # the terminal may be what has gone
+            print("\nbench: stopped; what was finished is kept", file=sys.stderr)
+        return stop.code if isinstance(stop, Stopped) else 130
     except BrokenPipeError:
         # The reader (say, `head`) has gone; keep the interpreter from complaining about it on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

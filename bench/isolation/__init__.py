@@ -10,7 +10,7 @@ project's packages and the plug-in itself.
 from bench.isolation.level import Isolation, find_isolation
 from bench.isolation.remote_attack import RemoteAttack
 from bench.isolation.remote_method import RemoteMethod, timed_release
-from bench.isolation.room import DiedError, OutsideError
+from bench.isolation.room import DiedError, OutsideError, remove_unused
 from bench.isolation.tenant import tenant
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "RemoteAttack",
     "RemoteMethod",
     "find_isolation",
+    "remove_unused",
     "tenant",
     "timed_release",
 ]

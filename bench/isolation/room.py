@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import NoReturn, cast
@@ -215,29 +215,48 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _new_folder(parent: Path) -> tuple[Path, int]:
     """A new folder with `in` and `out`, and the lock that says that somebody uses it; those nobody uses go."""
     parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for left in parent.iterdir():
-        _remove_unused(left)
-    folder = Path(tempfile.mkdtemp(prefix="room-", dir=parent))
-    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    with _nobody_else_makes(parent):
+        _remove_unused(parent)
+        folder = Path(tempfile.mkdtemp(prefix="room-", dir=parent))
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
     for name in ("in", "out"):
         (folder / name).mkdir(mode=0o700)
     return folder, lock
 
 
-def _remove_unused(folder: Path) -> None:
-    """Remove the folder of a run that was killed: nobody holds its lock."""
+def remove_unused(parent: Path) -> None:
+    """Remove the folders of rooms whose judge was killed: what had been handed over may be private rows."""
+    if parent.is_dir():
+        with _nobody_else_makes(parent):
+            _remove_unused(parent)
+
+
+@contextlib.contextmanager
+def _nobody_else_makes(parent: Path) -> Iterator[None]:
+    """Hold the folder of all rooms, so that a room without a lock is one that nobody will ever lock."""
+    whole = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return  # it is being made, or removed, just now
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
-    except BlockingIOError:
-        pass
+        fcntl.flock(whole, fcntl.LOCK_EX)
+        yield
     finally:
-        os.close(lock)
+        os.close(whole)
+
+
+def _remove_unused(parent: Path) -> None:
+    for folder in parent.iterdir():
+        try:
+            lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            shutil.rmtree(folder, ignore_errors=True)  # its judge was killed before it was locked
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(lock)
 
 
 def _pass_on(said: JsonValue) -> None:

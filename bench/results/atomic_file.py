@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import glob
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -12,15 +16,56 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
 
     The file and the folders that name it are on disk when this returns. The user's umask narrows `mode`.
     """
+    _put(path, content, mode, os.replace)
+
+
+def write_once(path: Path, content: bytes, *, mode: int) -> None:
+    """As `write_atomically`, but a file that is there stays as it is."""
+    with contextlib.suppress(FileExistsError):
+        _put(path, content, mode, os.link)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what writers of `path` left that were killed on the way: temporary files that nobody holds."""
+    for left in path.parent.glob(f"{glob.escape(_prefix(path))}{'[0-9a-f]' * 16}"):
+        with contextlib.suppress(OSError):  # somebody else was quicker, or it is being written just now
+            handle = os.open(left, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                left.unlink()
+            finally:
+                os.close(handle)
+
+
+def _put(path: Path, content: bytes, mode: int, move: Callable[[Path, Path], None]) -> None:
     make_folder(path.parent)
-    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}")
-    write_new(temporary, content, mode=mode)
+    remove_unfinished(path)
+    handle, temporary = _held(path, mode)
     try:
-        temporary.replace(path)
-    except BaseException:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            move(temporary, path)  # while it is held: nobody takes it for a dead writer's
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
     sync(path.parent)
+
+
+def _held(path: Path, mode: int) -> tuple[int, Path]:
+    """A new temporary file for `path`, open and locked, so that `remove_unfinished` knows that somebody is writing."""
+    while True:
+        temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(8)}")
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with contextlib.suppress(OSError):  # a file system without locks: there nothing is ever removed
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, temporary
+        os.close(handle)  # it was removed before it was locked
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name[:100]}."
 
 
 def write_new(path: Path, content: bytes, *, mode: int) -> None:

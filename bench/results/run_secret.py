@@ -8,14 +8,12 @@ folders is meant to show, for their runs are one run.
 
 from __future__ import annotations
 
-import os
 import stat
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from bench.plugins.spec import UsageError
 from bench.randomness import SECRET_BYTES, Secret
+from bench.results.atomic_file import make_folder, remove_unfinished, write_once
 
 FEWEST_BYTES = 16  # different ones among 32: of random bytes, about 30 are; fewer than 16 in one case in 10^17
 
@@ -42,19 +40,11 @@ def keep(path: Path, wanted: Secret | None) -> Secret:
         UsageError: The file holds another secret than the one that is wanted.
     """
     if (found := kept(path)) is None:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(_proved(fresh() if wanted is None else wanted))
-                file.flush()
-                os.fsync(file.fileno())
-            with suppress(FileExistsError):  # another run was first
-                os.link(temporary, path)
-        finally:
-            Path(temporary).unlink()
+        make_folder(path.parent, mode=0o700)
+        write_once(path, _proved(fresh() if wanted is None else wanted), mode=0o600)  # another run may be first
         found = kept(path)
         assert found is not None
+    remove_unfinished(path)
     if wanted is not None and found != wanted:
         raise UsageError(f"{path.parent.parent} stands under another run secret: name that one, or another --results")
     return found

@@ -71,18 +71,16 @@ class Store:
         return (self.root / kind / content_key(inputs) / MANIFEST).is_file()
 
     def drop(self, kind: str, inputs: Inputs) -> None:
-        """Remove an artefact that is no longer needed."""
+        """Remove an artefact that is no longer needed, and what a process left that was killed while it made it."""
         folder = self.root / kind / content_key(inputs)
-        if folder.exists():
+        if folder.exists() or _unfinished(folder):
             with FileLock(folder.with_suffix(".lock")):
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove(folder)
 
 
 def _write(folder: Path, artefact: Artefact, inputs: Inputs) -> None:
-    prefix = f".new-{folder.name}-"
-    for left in folder.parent.glob(f"{prefix}*"):  # of a process that was killed here: we hold its lock
-        shutil.rmtree(left, ignore_errors=True)
-    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=prefix))
+    _remove(folder)
+    temporary = _temporary(folder)
     try:
         data = temporary / DATA
         # Views and expanded tensors share memory, which safetensors refuses: every tensor gets its own.
@@ -96,12 +94,27 @@ def _write(folder: Path, artefact: Artefact, inputs: Inputs) -> None:
             "sha256": _checksum(data),
         }
         write_atomically(temporary / MANIFEST, attested.written(attested.attest(manifest, KIND)))
-        shutil.rmtree(folder, ignore_errors=True)
         temporary.replace(folder)
         sync(folder.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def _remove(folder: Path) -> None:
+    """Remove an artefact and what is unfinished of it; its lock is held. A kill leaves no half of it under its name."""
+    if folder.exists():
+        folder.replace(_temporary(folder))
+    for left in _unfinished(folder):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _temporary(folder: Path) -> Path:
+    return Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".new-{folder.name}-"))
+
+
+def _unfinished(folder: Path) -> list[Path]:
+    return list(folder.parent.glob(f".new-{folder.name}-*"))
 
 
 def problem(folder: Path) -> str | None:
@@ -124,7 +137,7 @@ def _read(folder: Path) -> Artefact | None:
     warnings.warn(
         f"artefact {folder.name} is corrupt ({reason}) and is made again", CorruptArtefactWarning, stacklevel=3
     )
-    shutil.rmtree(folder, ignore_errors=True)
+    _remove(folder)
     return None
 
 

@@ -14,6 +14,7 @@ from typing import Literal, cast
 
 from bench.contract.preset import PRESETS
 from bench.contract.source import DataError
+from bench.isolation import remove_unused
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
 from bench.results.content_key import content_key
@@ -74,8 +75,11 @@ class Summary:
 
 def run(spec: RunSpec, place: Place, display: Display, signer: SigningKey | None = None) -> Summary:
     """Do what is missing of `spec`, and return the records of all of it; new ones are signed by `signer`."""
-    with closing(Workers(jobs=spec.jobs, memory=spec.memory, notify=display.progress)) as workers:
-        return execute(spec, place, display, workers, signer)
+    try:
+        with closing(Workers(jobs=spec.jobs, memory=spec.memory, notify=display.progress)) as workers:
+            return execute(spec, place, display, workers, signer)
+    finally:
+        remove_unused(place.results.rooms)  # of workers that were killed
 
 
 def execute(
@@ -164,6 +168,7 @@ class _Scheduler:
                     self._keep(cell, found)
             if not missing:
                 self.display.skip(1)
+                self._complete(cell, data)  # a run that was killed may have left releases
                 continue
             log = self.results.log(cell.folder, "fit")
             job = Job(
@@ -201,9 +206,12 @@ class _Scheduler:
     def _evaluated(self, cell: Cell, data: DatasetRecord, planned: Planned, fitted: Fitted, outcome: Outcome) -> None:
         self._write(cell, data, planned, fitted, outcome)
         self.waiting[cell] -= 1
-        if self.waiting[cell] or self.spec.keep_releases:
-            return
-        if not any(record.cell == cell.folder for record in self.summary.failures):
+        if not self.waiting[cell]:
+            self._complete(cell, data)
+
+    def _complete(self, cell: Cell, data: DatasetRecord) -> None:
+        """Nothing of the cell is left to do: its releases go, unless they are wanted or a job may be tried again."""
+        if not self.spec.keep_releases and not any(record.cell == cell.folder for record in self.summary.failures):
             keys = max(each.evaluator.keys(PRESETS[cell.choice.preset]) for each in self.planned[cell])
             drop_releases(cell, data, self.results, keys)
 

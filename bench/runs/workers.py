@@ -28,6 +28,7 @@ from bench.workbench.machine import cores
 _POLL_SECONDS = 0.2
 _LINGER_SECONDS = 5.0
 _ENDING_LOOKS = 50
+_MORE_STARTS = 10
 _LAST_LOOKS = 32  # at what a pipe may still hold
 
 
@@ -105,10 +106,12 @@ class Workers:
             threads = max(1, cores() // (1 if job.alone else self._jobs))
             ours, theirs = self._context.Pipe(duplex=False)
             process = self._context.Process(target=supervise, args=(job, theirs, threads))  # type: ignore[attr-defined]
-            process.start()
-            theirs.close()
             reader = Reader(ours.fileno(), MESSAGE_CAP)
-            self._running.append(_Running(job, process, _process(process.pid), ours, reader, time.perf_counter()))
+            running = _Running(job, process, None, ours, reader, time.perf_counter())
+            self._running.append(running)  # first of all: a signal may end this at any line, and `close` must know it
+            _begin(process)
+            running.tree = _process(process.pid)
+            theirs.close()
 
     def _look(self, running: _Running) -> Outcome | None:
         """The outcome once it is known and no process of the job is left; waits for neither."""
@@ -194,6 +197,9 @@ def _without(running: _Running, code: Code, text: str, seconds: float) -> Outcom
 
 def _kill(running: _Running) -> None:
     """Stop a worker and whatever it started; its supervisor takes leave of them, and ends by itself."""
+    if running.process.pid is None:  # a signal came before it was there
+        return
+    running.tree = running.tree or _process(running.process.pid)
     if running.tree is None:  # it was gone as soon as it was there
         return
     end_below(running.tree, running.seen)
@@ -206,6 +212,16 @@ def _kill(running: _Running) -> None:
         end_below(running.tree)  # it may have been about to start its worker
     running.process.kill()
     running.process.join()
+
+
+def _begin(process: BaseProcess) -> None:
+    """Start a worker; if the fork server was killed just now, by another one."""
+    for _ in range(_MORE_STARTS):
+        with contextlib.suppress(ConnectionError, EOFError):
+            process.start()
+            return
+        time.sleep(_POLL_SECONDS)
+    process.start()
 
 
 def _process(pid: int | None) -> psutil.Process | None:

@@ -1,0 +1,94 @@
+"""The crash campaign: runs are disturbed at random moments, run again, and compared with one that nobody disturbed.
+
+python tests/crash/campaign.py [--rounds 3] [--seed 0] [--only TERM,INT] [--isolation none] [--all-metrics] prints a
+table in Markdown, says below it what was wrong in which round, and exits with 1 if anything was. Which disturbance,
+victim and moment a round has follows from the seed; a moment is counted in files that the run has made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import random
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from disturbances import DISTURBANCES, can_mount, unmount
+from trial import Harm, Trial, harm
+
+FEW = ("guesswork", "max-dispersion")
+COLUMNS = (
+    "rounds",
+    "records lost",
+    "records that differ",
+    "corrupt artefacts accepted",
+    "processes left",
+    "files left",
+)
+
+
+def undisturbed(folder: Path, metrics: tuple[str, ...], isolation: str) -> Trial:
+    """A run that nobody disturbs, with its releases."""
+    trial = Trial(folder, metrics, isolation)
+    trial.whole("--keep-releases")
+    return trial
+
+
+def trial_round(name: str, seed: int, folder: Path, reference: Trial) -> Harm:
+    """One round of a disturbance, in a folder of its own."""
+    trial = Trial(folder, reference.metrics, reference.isolation)
+    try:
+        return harm(trial, partial(DISTURBANCES[name], chance=random.Random(f"{name} {seed}")), reference)
+    finally:
+        unmount(trial)
+
+
+def table(found: Mapping[str, Sequence[Harm]]) -> str:
+    """Disturbances by what they did, in Markdown."""
+    lines = ["| disturbance | " + " | ".join(COLUMNS) + " |", "|---" + "|---:" * len(COLUMNS) + "|"]
+    for name, harms in found.items():
+        counts = [
+            len(harms),
+            *(sum(len(getattr(each, kind)) for each in harms) for kind in ("lost", "differ", "corrupt")),
+        ]
+        counts += [sum(each.processes for each in harms), sum(len(each.files) for each in harms)]
+        lines.append(f"| {name} | " + " | ".join(map(str, counts)) + " |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="of each disturbance")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default=",".join(DISTURBANCES), help="disturbances, with commas between them")
+    parser.add_argument("--isolation", choices=("none", "processes", "sandbox"), default="none")
+    parser.add_argument("--all-metrics", action="store_true", help="utility and throughput too, which take longer")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="a new folder, for the rounds that go wrong")
+    options = parser.parse_args()
+    found: dict[str, list[Harm]] = {}
+    if options.keep:
+        options.keep.mkdir(parents=True)
+    with contextlib.nullcontext(options.keep) if options.keep else tempfile.TemporaryDirectory(prefix="crash-") as made:
+        reference = undisturbed(Path(made, "reference"), () if options.all_metrics else FEW, options.isolation)
+        for number in range(options.rounds):
+            for name in options.only.split(","):
+                if name == "full disk" and not can_mount():
+                    print("full disk: left out, for no file system can be mounted here", file=sys.stderr)
+                    continue
+                seed = options.seed + number
+                folder = Path(made, f"{number}-{name.replace(' ', '-')}")
+                one = trial_round(name, seed, folder, reference)
+                found.setdefault(name, []).append(one)
+                print(f"{name}, seed {seed}: {one if one else 'as undisturbed'}", file=sys.stderr, flush=True)
+                if not (one and options.keep):
+                    shutil.rmtree(folder)
+    print(table(found))
+    return any(each for harms in found.values() for each in harms)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
