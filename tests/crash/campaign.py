@@ -20,9 +20,11 @@ from pathlib import Path
 from disturbances import DISTURBANCES, can_mount, unmount
 from trial import Harm, Trial, harm
 
-FEW = ("guesswork", "max-dispersion")
+ASKED = ("--method", "identity", "--method", "dp-simple", "--attack", "nearest-neighbour")
+FEW = ("--metric", "guesswork", "--metric", "max-dispersion")
 COLUMNS = (
     "rounds",
+    "cut short",
     "records lost",
     "records that differ",
     "corrupt artefacts accepted",
@@ -31,16 +33,16 @@ COLUMNS = (
 )
 
 
-def undisturbed(folder: Path, metrics: tuple[str, ...], isolation: str) -> Trial:
+def undisturbed(folder: Path, asked: tuple[str, ...], isolation: str) -> Trial:
     """A run that nobody disturbs, with its releases."""
-    trial = Trial(folder, metrics, isolation)
+    trial = Trial(folder, asked, isolation)
     trial.whole("--keep-releases")
     return trial
 
 
 def trial_round(name: str, seed: int, folder: Path, reference: Trial) -> Harm:
     """One round of a disturbance, in a folder of its own."""
-    trial = Trial(folder, reference.metrics, reference.isolation)
+    trial = Trial(folder, reference.asked, reference.isolation)
     try:
         return harm(trial, partial(DISTURBANCES[name], chance=random.Random(f"{name} {seed}")), reference)
     finally:
@@ -51,10 +53,8 @@ def table(found: Mapping[str, Sequence[Harm]]) -> str:
     """Disturbances by what they did, in Markdown."""
     lines = ["| disturbance | " + " | ".join(COLUMNS) + " |", "|---" + "|---:" * len(COLUMNS) + "|"]
     for name, harms in found.items():
-        counts = [
-            len(harms),
-            *(sum(len(getattr(each, kind)) for each in harms) for kind in ("lost", "differ", "corrupt")),
-        ]
+        counts = [len(harms), sum(bool(each.undone) for each in harms)]
+        counts += [sum(len(getattr(each, kind)) for each in harms) for kind in ("lost", "differ", "corrupt")]
         counts += [sum(each.processes for each in harms), sum(len(each.files) for each in harms)]
         lines.append(f"| {name} | " + " | ".join(map(str, counts)) + " |")
     return "\n".join(lines)
@@ -73,7 +73,9 @@ def main() -> int:
     if options.keep:
         options.keep.mkdir(parents=True)
     with contextlib.nullcontext(options.keep) if options.keep else tempfile.TemporaryDirectory(prefix="crash-") as made:
-        reference = undisturbed(Path(made, "reference"), () if options.all_metrics else FEW, options.isolation)
+        reference = undisturbed(
+            Path(made, "reference"), ASKED if options.all_metrics else ASKED + FEW, options.isolation
+        )
         for number in range(options.rounds):
             for name in options.only.split(","):
                 if name == "full disk" and not can_mount():
@@ -83,7 +85,11 @@ def main() -> int:
                 folder = Path(made, f"{number}-{name.replace(' ', '-')}")
                 one = trial_round(name, seed, folder, reference)
                 found.setdefault(name, []).append(one)
-                print(f"{name}, seed {seed}: {one if one else 'as undisturbed'}", file=sys.stderr, flush=True)
+                print(
+                    f"{name}, seed {seed}: {one or 'as undisturbed'} ({one.undone} were to do)",
+                    file=sys.stderr,
+                    flush=True,
+                )
                 if not (one and options.keep):
                     shutil.rmtree(folder)
     print(table(found))

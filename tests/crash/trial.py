@@ -12,18 +12,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+
+from bench.results.results import Results
 
 MARK = "CRASH_MARK"
 GRACE_SECONDS = 60.0  # in which processes must notice that the run is gone
 MOST_SECONDS = 600.0
 SOCKETS = "tmp/pymp-"  # of Python's multiprocessing: a folder with a dead socket, which kill -9 leaves behind
-METHODS = ("identity", "dp-simple")
 SECRET = bytes(range(0, 256, 8))
-TIMES = ("created", "digest", "git", "hardware", "seconds", "versions")
+APART = ("created", "digest", "git", "hardware", "isolation", "seconds", "versions")  # of the same figures
 TIMED = "throughput.json"  # its figures are times, and other in every run
 
 
@@ -33,12 +34,12 @@ class Trial:
 
     Args:
         folder: Of this trial alone.
-        metrics: What is measured; nothing stands for all that are not on request.
+        asked: Of `bench run`, beside data and preset.
         isolation: As BENCH_ISOLATION takes it.
     """
 
     folder: Path
-    metrics: tuple[str, ...] = ()
+    asked: tuple[str, ...]
     isolation: str = "none"
 
     @property
@@ -60,11 +61,9 @@ class Trial:
         if not secret.exists():
             secret.touch(mode=0o600)
             secret.write_bytes(SECRET)
-        command = [sys.executable, "-m", "bench", "run", "--attack", "nearest-neighbour", "--dataset", "digits"]
-        command += [word for method in METHODS for word in ("--method", method)]
-        command += [word for metric in self.metrics for word in ("--metric", metric)]
-        command += ["--preset", "smoke", "--device", "cpu", "--jobs", "2", "--no-site"]
-        command += ["--secret", str(secret), "--results", str(self.results), *more]
+        command = [sys.executable, "-m", "bench", "run", *self.asked, "--dataset", "digits", "--preset", "smoke"]
+        command += ["--device", "cpu", "--jobs", "2", "--no-site", "--secret", str(secret)]
+        command += ["--results", str(self.results), *more]
         environment = {
             **os.environ, MARK: str(self.folder), "BENCH_ISOLATION": self.isolation, "TMPDIR": str(self.folder / "tmp"),
             "XDG_CACHE_HOME": str(self.folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1",
@@ -138,6 +137,7 @@ class Harm:
         corrupt: Artefacts with other bytes than the undisturbed ones, and files that `bench verify` names.
         processes: That were still there after a run.
         files: Files and folders that the undisturbed run did not leave.
+        undone: No harm: how many records the disturbance had left to the last run.
     """
 
     lost: tuple[str, ...] = ()
@@ -145,36 +145,49 @@ class Harm:
     corrupt: tuple[str, ...] = ()
     processes: int = 0
     files: tuple[str, ...] = ()
+    undone: int = field(default=0, compare=False)
 
     def __bool__(self) -> bool:
-        return any(getattr(self, field.name) for field in fields(self))
+        return self != Harm()
 
 
 def harm(trial: Trial, disturb: Callable[[Trial], None], undisturbed: Trial) -> Harm:
-    """Disturb a run, run again to the end, and compare. `undisturbed` kept its releases."""
+    """Disturb a run, run again to the end, and compare."""
     disturb(trial)
     processes = trial.left()
     before = {name: text for name, text in trial.records().items() if _complete(text)}
     trial.whole()
-    processes += trial.left()
+    return compared(trial, undisturbed, finished=before, processes=processes + trial.left())
+
+
+def compared(trial: Trial, undisturbed: Trial, *, finished: Mapping[str, bytes], processes: int) -> Harm:
+    """What sets a folder apart in which a run came to its end.
+
+    Args:
+        trial: The folder.
+        undisturbed: Nobody disturbed this one; it kept its releases.
+        finished: Records that were there before the last run.
+        processes: That were left.
+    """
     after, expected = trial.records(), undisturbed.records()
-    artefacts, verified = undisturbed.artefacts(), _verify(trial)
+    artefacts, altered = undisturbed.artefacts(), [": ".join(found) for found in Results(trial.results).problems()]
     shared = {name for name in expected if name in after}
     dropped = {f"results/artefacts/{Path(name).parent}" for name in artefacts if name.startswith("releases/")}
     usual = {name for name in undisturbed.files() if not any(name.startswith(gone) for gone in dropped)}
-    usual |= {f"{gone}.lock" for gone in dropped}
+    usual |= {"results/artefacts/rooms", *(f"{gone}.lock" for gone in dropped)}
     return Harm(
-        lost=tuple(sorted({*expected} - shared | {name for name in before if before[name] != after.get(name)})),
+        lost=tuple(sorted({*expected} - shared | {name for name in finished if finished[name] != after.get(name)})),
         differ=tuple(name for name in sorted(shared) if content(name, after[name]) != content(name, expected[name])),
-        corrupt=(*(name for name, tensors in trial.artefacts().items() if artefacts.get(name) != tensors), *verified),
+        corrupt=(*(name for name, tensors in trial.artefacts().items() if artefacts.get(name) != tensors), *altered),
         processes=processes,
+        undone=len(expected.keys() - finished.keys()),
         files=tuple(sorted(name for name in trial.files() - usual if not name.startswith(SOCKETS))),
     )
 
 
 def content(name: str, text: bytes) -> Mapping[str, object]:
     """What a record says, but for what is another in every run."""
-    found = {key: value for key, value in json.loads(text).items() if key not in TIMES}
+    found = {key: value for key, value in json.loads(text).items() if key not in APART}
     if name.endswith(TIMED):
         del found["scores"], found["details"]
     return found
@@ -182,12 +195,6 @@ def content(name: str, text: bytes) -> Mapping[str, object]:
 
 def _complete(text: bytes) -> bool:
     return json.loads(text)["status"] == "ok"
-
-
-def _verify(trial: Trial) -> list[str]:
-    command = [sys.executable, "-m", "bench", "verify", "--results", str(trial.results)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS, check=False)
-    return done.stderr.splitlines() or [f"bench verify ended with {done.returncode}"] if done.returncode else []
 
 
 def until(trial: Trial, run: subprocess.Popen[bytes], count: int) -> Iterator[None]:

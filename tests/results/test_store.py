@@ -9,7 +9,7 @@ import torch
 
 from bench.results.atomic_file import write_atomically
 from bench.results.content_key import content_key
-from bench.results.store import Artefact, CorruptArtefactWarning, Store
+from bench.results.store import Artefact, CorruptArtefactWarning, Store, problem
 
 INPUTS = {"method": "x", "seed": 1}
 
@@ -104,3 +104,37 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
         write_atomically(path, b"new")
     assert path.read_text() == "old"
     assert [found.name for found in tmp_path.iterdir()] == ["a.json"]
+
+
+class Killed(BaseException):
+    """Stands for kill -9."""
+
+
+def _die(*_: object, **__: object) -> None:
+    raise Killed
+
+
+def test_a_kill_while_an_artefact_is_removed_leaves_no_half_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path / "s")
+    store.ensure("releases", INPUTS, lambda: _make([]))
+    with monkeypatch.context() as patch:
+        patch.setattr("bench.results.store.shutil.rmtree", _die)
+        with pytest.raises(Killed):
+            store.drop("releases", INPUTS)
+    kind = tmp_path / "s/releases"
+    assert not (kind / content_key(INPUTS)).exists()  # else its rest would be an altered artefact for ever
+    assert list(kind.glob(".new-*"))
+    store.drop("releases", INPUTS)
+    assert {path.name for path in kind.iterdir()} == {"CACHEDIR.TAG", f"{content_key(INPUTS)}.lock"}
+
+
+def test_what_a_killed_process_left_goes_when_the_artefact_is_made_again(tmp_path: Path) -> None:
+    store, kind = Store(tmp_path / "s"), tmp_path / "s/schemes"
+    left = kind / f".new-{content_key(INPUTS)}-left"
+    left.mkdir(parents=True)
+    (left / "data.safetensors").write_bytes(b"half")
+    store.ensure("schemes", INPUTS, lambda: _make([]))
+    assert not left.exists()
+    assert problem(kind / content_key(INPUTS)) is None

@@ -1,0 +1,53 @@
+"""A few rounds of the crash campaign at the smallest sizes; `campaign.py` has more of them, and more disturbances."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from campaign import undisturbed
+from disturbances import can_mount, full_disk, kill_main, told, unmount
+from trial import Harm, Trial, compared, harm
+
+ASKED = ("--method", "dp-simple", "--attack", "none", "--metric", "max-dispersion", "--limit", "60")
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"), ASKED, "none")
+
+
+def test_a_run_that_was_killed_and_hung_up_ends_as_if_nothing_had_been(reference: Trial, tmp_path: Path) -> None:
+    def disturb(trial: Trial) -> None:
+        kill_main(replace(trial, isolation="processes"), random.Random(0))
+        assert not trial.left()
+        told(signal=signal.SIGHUP, group=True)(trial, random.Random(1))
+
+    assert harm(replace(reference, folder=tmp_path), disturb, reference) == Harm()
+
+
+@pytest.mark.skipif(not can_mount(), reason="needs a small file system, which only root can mount, on Linux")
+def test_a_run_on_a_disk_that_was_full_ends_as_if_nothing_had_been(reference: Trial, tmp_path: Path) -> None:
+    trial = replace(reference, folder=tmp_path)
+    try:
+        assert harm(trial, lambda trial: full_disk(trial, random.Random(0)), reference) == Harm()
+    finally:
+        unmount(trial)
+
+
+def test_the_comparison_sees_every_kind_of_harm(reference: Trial, tmp_path: Path) -> None:
+    spoilt = replace(reference, folder=tmp_path / "spoilt")
+    shutil.copytree(reference.folder, spoilt.folder)
+    (name, text), (artefact, tensors) = *reference.records().items(), next(iter(reference.artefacts().items()))
+    (spoilt.results / "cells" / name).write_bytes(text.replace(b'"better": "higher"', b'"better": "lower"'))
+    (spoilt.results / "artefacts" / artefact).write_bytes(tensors + b" ")
+    (spoilt.results / "cells" / ".left").touch()
+    found = compared(spoilt, reference, finished={"gone.json": b""}, processes=1)
+    assert (found.lost, found.differ, found.processes) == (("gone.json",), (name,), 1)
+    assert artefact in found.corrupt
+    assert any(name in said for said in found.corrupt)
+    assert "results/cells/.left" in found.files
