@@ -2,7 +2,7 @@
 
 A key that is made from few bits can be found by trying them all. Three things tell how few: bits of a key's state that
 never vary from key to key; bits that vary, and change nothing that the key does; and keys that do the same under two
-secrets (of N keys, D(D - 1) / 2N pairs among D do: birthdays).
+secrets (Chao 1984: from how many were met once, and how many twice, how many there are).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bench.types import Key, Scheme, State
 
 DRAWN, FEWEST_DRAWN = 1024, 64
 NUMBERS = 1 << 22  # of all states that are looked at: fewer of large ones
-CLOSE = 2  # bits by which birthdays may be wrong: going through all keys in turn is sure to meet every one
+CLOSE = 2  # bits by which that count may be wrong: going through all keys in turn is sure to meet every one
 ROUNDS = 8  # times as many keys as there are, drawn at random: exp(-8) of them are left out
 HOPELESS = 64  # keys that are tried where trying is for the measure of it
 SECRET_BITS = 8 * SECRET_BYTES
@@ -64,16 +64,18 @@ def survey(scheme: Scheme, seed: int, shown: Shown) -> KeySpace:
         return KeySpace(0.0, "keys hold no secret", lambda: iter((first,)), 1, 1)
     drawn = min(DRAWN, max(FEWEST_DRAWN, NUMBERS // size))
     keys = [scheme.sample_key(Secret.of_seed(seed, "space", number)) for number in range(drawn)]
-    times = Counter(shown(key) for key in keys)
-    met = sum(n * (n - 1) // 2 for n in times.values())
-    places = _relevant(scheme, [key.state() for key in keys], shown)
-    born = math.log2(drawn * (drawn - 1) / 2 / met) if met else math.inf
+    done = [shown(key) for key in keys]
+    times = Counter(done)
+    # The key whose doing is rarest comes first: bits are tried on it, and of one that does nothing none would count.
+    ranked = sorted(range(drawn), key=lambda number: times[done[number]])
+    places = _relevant(scheme, [keys[number].state() for number in ranked], shown)
+    born = math.log2(_unseen(times) + len(times))
     if len(places) <= min(born + CLOSE, WHOLE):
         return KeySpace(
             len(places), "bits of a key's state that vary and count",
             lambda: _patterns(scheme, first.state(), places), drawn, len(times),
         )  # fmt: skip
-    if met:
+    if born < math.inf:
         draws = round(ROUNDS * 2**born)
         return KeySpace(
             born, "keys that do the same under two secrets",
@@ -84,6 +86,17 @@ def survey(scheme: Scheme, seed: int, shown: Shown) -> KeySpace:
     return KeySpace(
         bits, "bits of a key's state or secret; no two keys met", lambda: iter(keys[:HOPELESS]), drawn, len(times)
     )
+
+
+def _unseen(times: Counter[bytes]) -> float:
+    """How many more keys there are than were drawn; infinity where none was met twice.
+
+    One that comes again and again among many that do not says nothing of these: some keys do nothing to a lone row.
+    """
+    once, twice = (sum(n == wanted for n in times.values()) for wanted in (1, 2))
+    if not twice and once > len(times) / 2:
+        return math.inf
+    return once * (once - 1) / (2 * (twice + 1))
 
 
 def _relevant(scheme: Scheme, states: list[State], shown: Shown) -> NDArray[np.int64]:

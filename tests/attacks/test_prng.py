@@ -12,6 +12,7 @@ from attacks.prng import PRNG
 from bench.types import Dataset, Method, NotApplicable
 from methods.constant import Constant
 from methods.dp_simple import DPSimple
+from methods.hidden_control import HiddenControl
 from methods.identity import Identity
 from methods.k_same import KSame
 from methods.noise import Noise
@@ -55,14 +56,15 @@ def test_a_budget_that_is_too_small_finds_no_key_and_says_what_all_would_take() 
     assert notes["core-years for all keys"] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("method", [Noise(), DPSimple(scale=20.0), RandomLayers(patch_size=4)])
+@pytest.mark.parametrize("method", [Noise(), DPSimple(scale=20.0), RandomLayers(patch_size=4), HiddenControl()])
 def test_keys_of_a_whole_secret_are_not_found(method: Method) -> None:
     game = play(PRNG(), method, images())
     assert not bool(game.table.any())
     notes = game.attacker.notes()
     assert notes["key bits"] == 256
     assert float(notes["core-years for all keys"]) > 1e50
-    assert notes["keys drawn"] == notes["different keys drawn"]
+    if not isinstance(method, HiddenControl):  # a lone row is left alone by a third of its keys
+        assert notes["keys drawn"] == notes["different keys drawn"]
 
 
 def test_noise_that_is_bound_to_all_rows_is_not_tried() -> None:
