@@ -6,7 +6,7 @@ findings) and `phantom` (drawing).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -61,6 +61,8 @@ class Phantom(Source):
         images: Number of studies, at least 1. Study s of person p looks the same whatever it is.
         seed: Which population; at least 0.
     """
+
+    presets: ClassVar[Mapping[str, Mapping[str, int]]] = {"first-look": {"images": 1200}}  # more would not be looked at
 
     images: int = 3000
     seed: int = 0
