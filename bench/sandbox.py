@@ -18,12 +18,15 @@ from bench.shadowing import HOME, PACKAGES
 
 BWRAP = shutil.which("bwrap")
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/nix/store")
+SHARED_BYTES = 1 << 28
 SCRATCH_BYTES = 1 << 30  # of temporary files, which lie in memory
 KEPT_VARIABLES = (
-    "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHASHSEED", "PYTHONSAFEPATH", "PYTHONWARNINGS", "LD_LIBRARY_PATH",
+    "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHASHSEED", "PYTHONWARNINGS", "LD_LIBRARY_PATH",
 )  # fmt: skip
 KEPT_PREFIXES = ("OMP_", "MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_", "ATEN_", "NUMBA_", "CUDA_", "CUBLAS_", "NVIDIA_")
 SECONDS = 60.0
+ROOM = "/room"
+"""Where a sandboxed process finds what is handed over: its true place says whose run it is."""
 NVIDIA = ("/dev/nvidia*", "/dev/nvidia-caps/*")
 
 
@@ -39,7 +42,8 @@ def confined(command: Sequence[str], *, folder: Path | None, files: Sequence[Pat
     assert BWRAP is not None
     line = [
         BWRAP, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox",
-        "--proc", "/proc", "--dev", "/dev", "--size", str(SCRATCH_BYTES), "--tmpfs", "/tmp", "--clearenv",
+        "--proc", "/proc", "--dev", "/dev", "--size", str(SCRATCH_BYTES), "--tmpfs", "/tmp",
+        "--size", str(SHARED_BYTES), "--tmpfs", "/dev/shm", "--clearenv",
     ]  # fmt: skip
     for name, value in environment(sandbox=True).items():
         line += ["--setenv", name, value]
@@ -53,9 +57,8 @@ def confined(command: Sequence[str], *, folder: Path | None, files: Sequence[Pat
                 line += ["--dev-bind", str(found), str(found)]
         line += ["--ro-bind-try", "/sys", "/sys"]
     if folder is not None:
-        given, made = str(folder / "in"), str(folder / "out")
-        line += ["--ro-bind", given, given, "--bind", made, made]
-    return [*line, "--remount-ro", "/", "--chdir", "/tmp", "--", *command]
+        line += ["--ro-bind", str(folder / "in"), f"{ROOM}/in", "--bind", str(folder / "out"), f"{ROOM}/out"]
+    return [*line, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp", "--", *command]
 
 
 def environment(*, sandbox: bool) -> dict[str, str]:

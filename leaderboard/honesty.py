@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.evaluators.honesty import Honesty
+from bench.plugins.registry import HOME
 from bench.results.records import Record
 
 FIGURE = "broken-promises"
@@ -18,6 +19,8 @@ def unrated(records: Sequence[Record]) -> str:
     """
     if records[0].method.role is not None:
         return ""
+    if any(_exposed(record) for record in records):
+        return "a plug-in from outside worked without a sandbox"
     found = next((record for record in records if record.kind == Honesty.name), None)
     figure = None if found is None else found.scores.get(FIGURE)
     if found is None or (found.status == "ok" and figure is None):
@@ -28,3 +31,9 @@ def unrated(records: Sequence[Record]) -> str:
     if figure is None:
         return f"its word could not be looked into ({found.status})"
     return ", ".join(Honesty.said.get(name, name) for name, part in sorted(figure.parts.items()) if part.value)
+
+
+def _exposed(record: Record) -> bool:
+    """Whether a method or an attack of other authors could reach what it must not see."""
+    outside = [plugin for plugin in (record.method, record.attack) if plugin is not None and plugin.origin != HOME]
+    return bool(outside) and record.isolation != "sandbox"

@@ -52,7 +52,7 @@ TEXT_CHARACTERS = 2_000
 ASKED: Mapping[type, frozenset[str]] = {
     Method: frozenset({"fit", "load"}),
     Scheme: frozenset({"state", "claim", "notes", "mechanism", "sample_key", "load_key", "load_generator"}),
-    Key: frozenset({"release", "query", "decode", "classifier", "state"}),
+    Key: frozenset({"release", "query", "decode", "classifier", "state", "own"}),
     Generator: frozenset({"sample"}),
     Mechanism: frozenset({
         "exact", "rowwise", "scale", "fence", "locate", "observe", "witnesses", "log_density", "noise", "stopped",
@@ -118,19 +118,19 @@ class Inside:
         allowed = next((names for kind, names in ASKED.items() if isinstance(target, kind)), frozenset())
         if what == "call" and callable(target):
             return target(*values)
-        if what == "release and keep" and isinstance(target, Key):
-            return self._timed(target, cast(Dataset, values[0]))
+        if what == "fetch":
+            return self._objects.pop(cast(int, whom))
         if what not in allowed:
             raise ContractError(f"nobody may ask {type(target).__name__} for {what}")
+        if what == "own":  # of what a key may leave as it is
+            return [name for name in ("query", "decode") if getattr(type(target), name) is not getattr(Key, name)]
         found = getattr(target, what)
         if what == "block":
             top, bottom, left, right = cast("list[int]", values)
             values = [slice(top, bottom), slice(left, right)]
         result = found(*values) if callable(found) else found
         if isinstance(target, Key) and what == "release":
-            if not isinstance(result, Release):
-                raise ContractError(f"a key must release a Release, got {type(result).__name__}")
-            check(result, cast(Dataset, values[0]))
+            return self._checked(result, cast(Dataset, values[0]))
         return result
 
     def _scheme(self, learned: Learned) -> Scheme:
@@ -161,17 +161,14 @@ class Inside:
         self._objects[number] = value
         return Handle(number, kind)
 
-    def _timed(self, key: Key, private: Dataset) -> int | None:
-        """Release, keep nothing, and give the device's peak memory in bytes; None on the CPU, where the judge looks."""
-        if self._device.type != "cuda":
-            key.release(private)
-            return None
-        before = torch.cuda.memory_allocated(self._device)
-        torch.cuda.reset_peak_memory_stats(self._device)
-        kept = key.release(private)
-        torch.cuda.synchronize(self._device)
-        del kept
-        return torch.cuda.max_memory_allocated(self._device) - before
+    def _checked(self, result: object, private: Dataset) -> Handle:
+        """A release that stays here until it is fetched: its way to the judge is no part of the time that it takes."""
+        if not isinstance(result, Release):
+            raise ContractError(f"a key must release a Release, got {type(result).__name__}")
+        check(result, private)
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        return self._held(result, "Release")
 
 
 def main(arguments: Sequence[str]) -> NoReturn:

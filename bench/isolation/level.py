@@ -13,6 +13,8 @@ Isolation = Literal["sandbox", "processes", "none"]
 own process, for debugging and for tests."""
 
 
+LEVELS: tuple[Isolation, ...] = ("none", "processes", "sandbox")
+"""From the weakest."""
 VARIABLE = "BENCH_ISOLATION"
 """In the environment: what `auto` stands for in place of the strongest."""
 

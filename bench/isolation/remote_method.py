@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import cast
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Literal, cast
 
 from torch import Tensor
 
@@ -31,8 +31,12 @@ SAID = ("name", "source", "requires", "presets", "claims", "role", "uses_labels"
 """What a method says of itself that its stand-in repeats. (What `fit` does not read is dealt with where it runs.)"""
 
 
+Part = Literal["release", "query", "decode"]
+"""What a process is for: that which has seen private rows encodes no query, and neither decodes predictions."""
+
+
 class RemoteMethod(Method):
-    """The method `plugin`, whose work is done in a room that opens when it is first needed.
+    """The method `plugin`, whose work is done in rooms that open when they are first needed.
 
     Args:
         plugin: The method as built here, for what it says of itself.
@@ -43,31 +47,35 @@ class RemoteMethod(Method):
         for name in SAID:
             setattr(self, name, getattr(plugin, name))
         self.tenant = tenant
-        self._room: Room | None = None
-        self._held: tuple[Dataset, Handle] | None = None
+        self._rooms: dict[Part, Room] = {}
+        self._held: tuple[Dataset, Room, Handle] | None = None
+        self.says: dict[Part, Sequence[str]] = {}
 
-    @property
-    def room(self) -> Room:
-        """The owner's process; after it has died, a new one."""
-        if self._room is None or not self._room.open:
-            self._room = Room(self.tenant)
-        return self._room
+    def room(self, part: Part = "release") -> Room:
+        """The owner's process for a part of her work; after it has died, a new one."""
+        if part not in self._rooms or not self._rooms[part].open:
+            self._rooms[part] = Room(self.tenant)
+        return self._rooms[part]
 
     def close(self) -> None:
-        """End the process, if there is one."""
-        if self._room is not None:
-            self._room.close()
+        """End the processes that there are."""
+        for room in self._rooms.values():
+            room.close()
+        self._rooms.clear()
 
     def hold(self, rows: Dataset) -> Handle:
         """Rows that the owner's process keeps; the same rows are handed over once."""
-        if self._held is None or self._held[0] is not rows:
-            self._held = (rows, _handle(self.room.ask(None, "hold", rows), "Dataset"))
-        return self._held[1]
+        room = self.room()
+        if self._held is None or self._held[0] is not rows or self._held[1] is not room:
+            self._held = (rows, room, _handle(room.ask(None, "hold", rows), "Dataset"))
+        return self._held[2]
 
     def fit(self, public: Dataset, seed: int) -> RemoteScheme:
-        """Fit in the owner's process, on public rows; no private ones are there yet."""
-        handle = _handle(self.room.ask(None, "fit", public, seed), "Scheme")
-        return RemoteScheme(self, tensors(self.room.ask(handle, "state")))
+        """Fit in a process that sees public rows alone, and ends: releases are asked of one that has not fitted."""
+        handle = _handle(self.room().ask(None, "fit", public, seed), "Scheme")
+        state = tensors(self.room().ask(handle, "state"))
+        self.close()
+        return RemoteScheme(self, state)
 
     def load(self, state: State) -> RemoteScheme:
         """The scheme, which the owner's process loads when it is first asked something."""
@@ -85,6 +93,7 @@ class RemoteScheme(Scheme):
 
     method: RemoteMethod
     learned: State
+    _handles: dict[Part, tuple[Room, Handle]] = field(default_factory=dict)
 
     def state(self) -> State:
         """What was learned."""
@@ -97,11 +106,11 @@ class RemoteScheme(Scheme):
 
     def sample_key(self, secret: Secret) -> RemoteKey:
         """A key of the owner's process."""
-        return RemoteKey(self, _handle(self._ask("sample_key", secret), "Key"))
+        return RemoteKey(self, "sample_key", secret)
 
     def load_key(self, state: State) -> RemoteKey:
         """A key of the owner's process."""
-        return RemoteKey(self, _handle(self._ask("load_key", state), "Key"))
+        return RemoteKey(self, "load_key", state)
 
     def load_generator(self, state: State) -> RemoteGenerator:
         """A generator, which is looked at when it first draws rows."""
@@ -123,43 +132,80 @@ class RemoteScheme(Scheme):
         found = self._ask("mechanism")
         return None if found is None else RemoteMechanism(self, _handle(found, "Mechanism"))
 
-    @cached_property
-    def _handle(self) -> Handle:
-        return _handle(self.method.room.ask(None, "load", self.learned), "Scheme")
+    def handle(self, part: Part = "release") -> Handle:
+        """The scheme in the process for that part."""
+        room = self.method.room(part)
+        known = self._handles.get(part)
+        if known is None or known[0] is not room:
+            known = (room, _handle(room.ask(None, "load", self.learned), "Scheme"))
+            self._handles[part] = known
+        return known[1]
 
     def _ask(self, what: str, *values: Value) -> Value:
-        return self.method.room.ask(self._handle, what, *values)
+        return self.ask(self.handle(), what, *values)
 
-    def ask(self, whom: Handle, what: str, *values: Value) -> Value:
+    def ask(self, whom: Handle, what: str, *values: Value, part: Part = "release") -> Value:
         """What an object of this scheme gives."""
-        return self.method.room.ask(whom, what, *values, generator=self.load_generator)
+        return self.method.room(part).ask(whom, what, *values, generator=self.load_generator)
 
 
 @dataclass(frozen=True, eq=False)
 class RemoteKey(Key):
-    """A key of the owner's process."""
+    """A key of the owner's processes: one releases, one encodes queries, one decodes predictions.
+
+    A process that has seen the private rows could answer for Bob, and one that has seen the queries as well.
+
+    Args:
+        scheme: Its scheme.
+        made_by, of: How each process makes the key: `sample_key` of a secret, or `load_key` of a state.
+    """
 
     scheme: RemoteScheme
-    handle: Handle
+    made_by: Literal["sample_key", "load_key"]
+    of: Secret | State
+    _handles: dict[Part, tuple[Room, Handle]] = field(default_factory=dict)
+
+    def handle(self, part: Part = "release") -> Handle:
+        """The key in the process for that part."""
+        room = self.scheme.method.room(part)
+        known = self._handles.get(part)
+        if known is None or known[0] is not room:
+            made = self.scheme.ask(self.scheme.handle(part), self.made_by, self.of, part=part)
+            known = (room, _handle(made, "Key"))
+            self._handles[part] = known
+        return known[1]
 
     def release(self, private: Dataset) -> Release:
         """The release, as it came out of the owner's process; `bench.contract.seal.check` looks at it."""
-        found = self.scheme.ask(self.handle, "release", private)
+        return self.fetch(self.kept_release(private))
+
+    def kept_release(self, private: Dataset) -> Handle:
+        """A release that stays in the owner's process until it is fetched."""
+        held = self.scheme.method.hold(private)
+        return _handle(self.scheme.ask(self.handle(), "release", held), "Release")
+
+    def fetch(self, kept: Handle) -> Release:
+        """A release that was kept."""
+        found = self.scheme.ask(kept, "fetch")
         if not isinstance(found, Release):
             raise ContractError(f"a key must release a Release, got {type(found).__name__}")
         return found
 
     def query(self, samples: Tensor) -> Tensor:
-        """As the key encodes them."""
-        return tensor(self.scheme.ask(self.handle, "query", samples), "a query")
+        """As the key encodes them; as they are where it says that it leaves them so."""
+        if "query" not in self._own("query"):
+            return samples
+        return tensor(self.scheme.ask(self.handle("query"), "query", samples, part="query"), "a query")
 
     def decode(self, scores: Tensor) -> Tensor:
-        """As the key decodes them."""
-        return tensor(self.scheme.ask(self.handle, "decode", scores), "decoded predictions")
+        """As the key decodes them; as they are where it says that it leaves them so."""
+        if "decode" not in self._own("decode"):
+            return scores
+        return tensor(self.scheme.ask(self.handle("decode"), "decode", scores, part="decode"), "decoded predictions")
 
     def classifier(self, private: Dataset) -> Classifier | None:
         """The classifier of the owner's process."""
-        found = self.scheme.ask(self.handle, "classifier", private)
+        found = self.scheme.ask(self.handle(), "classifier", private)
         if found is None:
             return None
         handle = _handle(found, "Classifier")
@@ -167,7 +213,16 @@ class RemoteKey(Key):
 
     def state(self) -> State:
         """The secret."""
-        return tensors(self.scheme.ask(self.handle, "state"))
+        return tensors(self.scheme.ask(self.handle(), "state"))
+
+    def _own(self, part: Part) -> Sequence[str]:
+        """What of queries and predictions the key changes by its own word; a key that changes nothing is not asked."""
+        known = self.scheme.method.says.get(part)
+        if known is None:
+            found = self.scheme.ask(self.handle(part), "own", part=part)
+            known = [str(name) for name in cast("Sequence[str]", found)] if isinstance(found, Sequence) else []
+            self.scheme.method.says[part] = known
+        return known
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,20 +300,17 @@ class RemoteMechanism(Mechanism):
         return self._scheme.ask(self._handle, what, *values)
 
 
-def timed_release(key: Key, private: Dataset) -> Callable[[], int | None]:
-    """A release to be timed: it gives the peak memory of an accelerator in bytes where only its process can see that.
+def timed_release(key: Key, private: Dataset) -> tuple[Callable[[], object], Callable[[object], Release]]:
+    """A release to be timed, and what gives it afterwards, untimed, to be looked at.
 
-    Rows are handed to the owner's process before, and the release stays there: neither way is timed.
+    Of a remote key neither the way of the rows nor that of the release is timed, and it is asked in no other words than
+    for any release.
     """
-    if not isinstance(key, RemoteKey):
-        return lambda: _nothing(key.release(private))
-    method = key.scheme.method
-    held = method.hold(private)
-    return lambda: cast("int | None", method.room.ask(key.handle, "release and keep", held))
-
-
-def _nothing(_: object) -> None:
-    return None
+    if isinstance(key, RemoteKey):
+        key.handle()
+        key.scheme.method.hold(private)
+        return partial(key.kept_release, private), lambda kept: key.fetch(cast(Handle, kept))
+    return partial(key.release, private), lambda made: cast(Release, made)
 
 
 def _handle(found: Value, kind: str) -> Handle:

@@ -7,7 +7,6 @@ import fcntl
 import itertools
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -25,14 +24,15 @@ from bench.contract.seal import ContractError
 from bench.isolation.language import Handle, Value, pack, unpack
 from bench.isolation.tenant import Tenant
 from bench.progress import report, stage
-from bench.sandbox import confined, environment
+from bench.sandbox import ROOM, confined, environment
 from bench.types import Dataset, Generator, NotApplicable
 from bench.wire.channel import Reader, send
 from bench.wire.message import WireError
 from bench.wire.tensors import TensorsError, pack_tensors, unpack_tensors
 
 MESSAGE_BYTES = 1 << 24
-TENSOR_BYTES = 1 << 36
+TENSOR_BYTES = 1 << 34
+LOOK_SECONDS = 1.0
 TEXT_CHARACTERS = 2_000
 LINGER_SECONDS = 5.0
 PROGRESS_CHARACTERS = 200
@@ -54,20 +54,23 @@ class Room:
         self._folder, self._lock = _new_folder(tenant.folder)
         theirs, self._write = os.pipe()
         self._read, answers = os.pipe()
+        # The same numbers and the same place whatever is asked for: nothing tells a benchmark from a release.
+        requests, replies = (fcntl.fcntl(end, fcntl.F_DUPFD, wanted) for end, wanted in ((theirs, 200), (answers, 201)))
+        place = ROOM if tenant.sandbox else str(self._folder)
         command = [
             sys.executable, "-u", "-P", "-m", "bench.isolation.inside", tenant.group, tenant.spec, tenant.preset,
-            tenant.device, str(torch.get_num_threads()), str(theirs), str(answers), str(self._folder),
+            tenant.device, str(torch.get_num_threads()), str(requests), str(replies), place,
         ]  # fmt: skip
         if tenant.sandbox:
             command = confined(command, folder=self._folder, files=tenant.files, device=tenant.device)
         try:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, pass_fds=(theirs, answers), env=environment(sandbox=tenant.sandbox),
-                cwd=self._folder, start_new_session=not tenant.sandbox,
+                command, stdin=subprocess.DEVNULL, pass_fds=(requests, replies), cwd=self._folder,
+                env=environment(sandbox=tenant.sandbox), start_new_session=not tenant.sandbox,
             )  # fmt: skip
         finally:
-            os.close(theirs)
-            os.close(answers)
+            for end in (theirs, answers, requests, replies):
+                os.close(end)
         self._reader = Reader(self._read, MESSAGE_BYTES)
         self._numbers = itertools.count()
         self._sent: dict[int, tuple[Tensor, JsonValue]] = {}
@@ -141,7 +144,7 @@ class Room:
             _end(self._process)
         os.close(self._read)
         self._sent.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        _remove(self._folder)
         os.close(self._lock)
 
     def _remember(self, values: tuple[Value, ...], beside: Mapping[str, Tensor], number: int) -> bool:
@@ -160,7 +163,8 @@ class Room:
     def _wait(self, number: int) -> dict[str, JsonValue]:
         """The answer with that number; what is said of progress on the way is passed on."""
         while True:
-            select.select([self._read], [], [])
+            select.select([self._read], [], [], LOOK_SECONDS)
+            self._look_out(number)
             for message in self._reader.messages():
                 if "progress" in message:
                     _pass_on(message["progress"])
@@ -168,6 +172,15 @@ class Room:
                     return message
                 else:
                     raise WireError("not-json", "an answer came that nobody had asked for")
+
+    def _look_out(self, number: int) -> None:
+        """Raise TensorsError where the process has put more into its folder than the file that it answers with."""
+        with os.scandir(self._folder / "out") as entries:
+            for entry in entries:
+                if entry.name != f"{number}.safetensors" or not entry.is_file(follow_symlinks=False):
+                    raise TensorsError("a plug-in's process may write the file that it answers with, and no other")
+                if entry.stat(follow_symlinks=False).st_size > TENSOR_BYTES:
+                    raise TensorsError(f"a plug-in may hand over {TENSOR_BYTES >> 30} GiB at once")
 
     def _understood(
         self, found: JsonValue, number: int, generator: Callable[[Mapping[str, Tensor]], Generator] | None
@@ -248,15 +261,21 @@ def _remove_unused(parent: Path) -> None:
         try:
             lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
-            shutil.rmtree(folder, ignore_errors=True)  # its judge was killed before it was locked
+            _remove(folder)  # its judge was killed before it was locked
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
         except BlockingIOError:
             pass
         finally:
             os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, what was handed over first, the lock last; a plug-in may have filled it however it liked."""
+    for name in ("in", "out", ""):
+        subprocess.run(["rm", "-rf", "--", str(folder / name)], check=False, capture_output=True)
 
 
 def _pass_on(said: JsonValue) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from bench.plugins.chosen import Chosen
 from bench.plugins.groups import Group
 from bench.plugins.outside import files_of
+from bench.plugins.spec import UsageError
 
 
 @dataclass(frozen=True)
@@ -35,4 +36,8 @@ class Tenant:
 def tenant(chosen: Chosen[Any], *beside: Chosen[Any], device: str, sandbox: bool, folder: Path) -> Tenant:
     """The tenant that a chosen plug-in is; `beside` are others whose code it must be able to load."""
     files = dict.fromkeys(path for each in (chosen, *beside) for path in files_of(each.group, each.spec))
+    if shown := [path for path in files if folder.resolve().is_relative_to(path.resolve())]:
+        raise UsageError(
+            f"{chosen.spec.shown} may not be shown {shown[0]}, in which the results lie: name files, not that"
+        )
     return Tenant(chosen.group, str(chosen), chosen.preset, device, sandbox, tuple(files), folder)

@@ -46,7 +46,7 @@ class Chosen(Generic[P]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if isinstance(self.plugin, StandIn):
-            return _rebuilt, (self.group, self.preset, self.plugin.told)
+            return _rebuilt, (self.group, self.plugin.asked, self.preset, self.plugin.told)
         return _here, (self.group, str(self.spec), self.preset)
 
     @property
@@ -127,8 +127,8 @@ def _here(group: Group, written: str, preset: str) -> Chosen[Any]:
     return choose(cast(Any, group), written, preset, here=True)
 
 
-def _rebuilt(group: Group, preset: str, told: Mapping[str, JsonValue]) -> Chosen[Any]:
-    plugin = rebuild(group, preset, told)
+def _rebuilt(group: Group, asked: PluginSpec, preset: str, told: Mapping[str, JsonValue]) -> Chosen[Any]:
+    plugin = rebuild(group, asked, preset, told)
     return Chosen(group, plugin.written, preset, plugin, plugin.written)
 
 

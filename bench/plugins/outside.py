@@ -21,6 +21,7 @@ from typing import Any, ClassVar, NoReturn, cast
 
 from pydantic import JsonValue
 
+from bench.contract.evaluator import NAME
 from bench.plugins import registry
 from bench.plugins.groups import Group
 from bench.plugins.spec import PluginSpec, UsageError, parse
@@ -29,6 +30,7 @@ from bench.shadowing import PACKAGES
 from bench.types import Attack, Attacker, Dataset, Method, Parameter, Plugin, Scheme, State, View
 from bench.wire.channel import Reader
 from bench.wire.message import WireError
+from bench.wire.text import line
 
 MESSAGE_BYTES = 1 << 20
 SECONDS = 600.0
@@ -37,6 +39,9 @@ SAID: Mapping[Group, tuple[str, ...]] = {
     "attacks": ("name", "source", "requires", "scores", "knowledge", "uses_labels"),
 }
 """The class variables that a stand-in repeats."""
+HELD = frozenset({"written", "told", "asked", "group", "role", "confidential", "presets"})
+"""What a stand-in's class holds, and no parameter may be called."""
+LONGEST_NAME = 60
 KINDS: Mapping[str, type] = {"uses_labels": bool, "needs_labels": bool, "unlearned": list}
 """What is said that is no text."""
 
@@ -46,6 +51,7 @@ class StandIn(Plugin):
 
     written: ClassVar[PluginSpec]
     told: ClassVar[Mapping[str, JsonValue]]
+    asked: ClassVar[PluginSpec]
     group: ClassVar[Group]
 
 
@@ -98,42 +104,83 @@ def nested(spec: PluginSpec) -> Iterator[tuple[Group, PluginSpec]]:
 
 @cache
 def stand_in(group: Group, spec: PluginSpec, preset: str) -> StandIn:
-    """The stand-in of a plug-in from outside.
+    """The stand-in of a plug-in from outside. Of its description is believed what harms nobody but its author.
 
     Raises:
         UsageError: It cannot be built; the text says why.
     """
-    return rebuild(group, preset, _described(group, spec, preset))
+    placed = _placed(spec)
+    return rebuild(group, placed, preset, _described(group, placed, preset))
 
 
-def rebuild(group: Group, preset: str, told: Mapping[str, JsonValue]) -> StandIn:
-    """The stand-in that a description gives. Raises UsageError where it is none."""
+def rebuild(group: Group, spec: PluginSpec, preset: str, told: Mapping[str, JsonValue]) -> StandIn:
+    """The stand-in that a description gives. Raises UsageError where it is none.
+
+    Which files it is made of, and which it may read, is decided by what the user wrote, never by what it says.
+    """
     try:
         said = {name: _checked(name, value) for name, value in cast("dict[str, JsonValue]", told["said"]).items()}
         if set(said) != set(SAID[group]):
             raise ValueError("other class variables than a stand-in has")
-        parameters = [(str(name), value) for name, value in cast("list[list[Any]]", told["parameters"])]
+        if said["name"] in registry.entries(group) and said["name"] != spec.name:
+            raise ValueError(
+                f"its name, {said['name']}, is that of a registered {registry.noun(group)}: choose another"
+            )
+        values = {str(name): value for name, value in cast("list[list[Any]]", told["parameters"])}
         usual = cast("dict[str, JsonValue]", told["defaults"])
+        base = StandInMethod if group == "methods" else StandInAttack
+        if taken := [name for name in values if not name.isidentifier() or hasattr(base, name) or name in HELD]:
+            raise ValueError(f"a parameter may not be called {line(taken[0])!r}: every plug-in has that")
+        made = {name: _value(value, spec, preset) for name, value in values.items()}
         namespace: dict[str, Any] = {
             **said,
             "confidential": frozenset(map(str, cast("list[str]", told["confidential"]))),
-            "written": parse(str(told["spec"])),
+            "written": _canonical(spec, parse(str(told["spec"]))),
             "group": group,
             "told": told,
+            "asked": spec,
         }
         fields = [
-            (name, object, dataclasses.field(default=_value(usual[name], preset)))
+            (name, object, dataclasses.field(default=_value(usual[name], spec, preset)))
             if name in usual
             else (name, object, dataclasses.field())
-            for name, _ in parameters
+            for name in made
         ]
+        title = str(told["class"])
         cls = dataclasses.make_dataclass(
-            str(told["class"]), fields, bases=(StandInMethod if group == "methods" else StandInAttack,),
-            namespace=namespace, frozen=True, kw_only=True,
+            title if title.isidentifier() else "StandIn", fields, bases=(base,), namespace=namespace, frozen=True,
+            kw_only=True,
         )  # fmt: skip
-        return cast(StandIn, cls(**{name: _value(value, preset) for name, value in parameters}))
-    except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"a plug-in from outside says of itself what cannot be read: {error}") from error
+        return cast(StandIn, cls(**made))
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"{spec.shown} says of itself what cannot be used: {line(str(error))}") from error
+
+
+def _placed(spec: PluginSpec) -> PluginSpec:
+    """The spec as the user wrote it, with its files by their full path, nested ones too."""
+    parameters = tuple(
+        (name, str(_placed(parse(value))) if isinstance(value, str) and ".py:" in value else value)
+        for name, value in spec.parameters
+    )
+    return dataclasses.replace(spec, name=registry.placed_name(spec.name), parameters=parameters)
+
+
+def _canonical(asked: PluginSpec, told: PluginSpec) -> PluginSpec:
+    """What the user asked for, in the one way to write it that the plug-in told: its defaults left out, numbers plain.
+
+    Text stays as the user wrote it: a path that he did not name would be shown to the plug-in.
+    """
+    written, said = dict(asked.parameters), dict(told.parameters)
+    kept = {name: value for name, value in written.items() if name in said}
+    plain = {name: said[name] if _same_number(value, said[name]) else value for name, value in kept.items()}
+    return dataclasses.replace(asked, parameters=tuple(sorted(plain.items())))
+
+
+def _same_number(a: Parameter, b: Parameter) -> bool:
+    try:
+        return float(str(a)) == float(str(b))
+    except ValueError:
+        return str(a).lower() == str(b).lower() and not isinstance(a, str)
 
 
 def _checked(name: str, value: JsonValue) -> object:
@@ -141,30 +188,45 @@ def _checked(name: str, value: JsonValue) -> object:
     if not isinstance(value, kind):
         raise ValueError(f"{name} must be {kind.__name__}, got {type(value).__name__}")
     if name == "scores" and value not in ("pairs", "membership"):
-        raise ValueError(f"scores must be pairs or membership, got {value!r}")
-    return frozenset(map(str, value)) if isinstance(value, list) else value
+        raise ValueError("scores must be pairs or membership")
+    if name == "name" and (NAME.fullmatch(str(value)) is None or len(str(value)) > LONGEST_NAME):
+        raise ValueError(f"a name must be of a-z, 0-9 and single hyphens, and at most {LONGEST_NAME} long")
+    if isinstance(value, list):
+        return frozenset(map(str, value))
+    return line(value) if isinstance(value, str) else value
 
 
-def _value(value: JsonValue, preset: str) -> Parameter | Plugin:
+def _value(value: JsonValue, spec: PluginSpec, preset: str) -> Parameter | Plugin:
+    """A parameter's value; another plug-in is one of this project's own, or one that the user named."""
     if isinstance(value, dict):
         group, written = cast("list[str]", value["plugin"])
         inner = parse(written)
+        if group not in SAID:
+            raise ValueError("a plug-in may hold methods and attacks, and nothing else")
+        for named_group, named in nested(spec):
+            if named_group == group and registry.placed_name(inner.name) == registry.placed_name(named.name):
+                return _held(named_group, named, preset)
         if is_outside(cast(Group, group), inner):
-            return stand_in(cast(Group, group), inner, preset)
+            raise ValueError("it holds a plug-in that nobody named")
         return cast(Plugin, registry.build(cast(Group, group), inner, preset))
     if value is not None and not isinstance(value, int | float | str | bool):
         raise ValueError(f"a parameter must be a number, a text, true, false or none, got {type(value).__name__}")
     return value
 
 
+def _held(group: Group, spec: PluginSpec, preset: str) -> Plugin:
+    if is_outside(group, spec):
+        return stand_in(group, spec, preset)
+    return cast(Plugin, registry.build(group, spec, preset))
+
+
 def _described(group: Group, spec: PluginSpec, preset: str) -> dict[str, JsonValue]:
     """What the plug-in says of itself in a process of its own, within a sandbox where that works."""
-    placed = dataclasses.replace(spec, name=registry.placed_name(spec.name))
-    files = tuple(files_of(group, placed))
+    files = tuple(files_of(group, spec))
     if missing := [path for path in files if not path.exists()]:
         raise UsageError(f"no such plug-in file: {missing[0]} (expected FILE.py:CLASS)")
     reading, writing = os.pipe()
-    command = [sys.executable, "-P", "-m", "bench.plugins.describe", group, str(placed), preset, str(writing)]
+    command = [sys.executable, "-P", "-m", "bench.plugins.describe", group, str(spec), preset, str(writing)]
     sandbox = why_not() is None
     if sandbox:
         command = confined(command, folder=None, files=files, device="cpu")

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from bench.contract.evaluator import NAME
 from bench.data.yaml_text import parse_yaml
+from bench.isolation import LEVELS, Isolation
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.spec import UsageError, parse
@@ -129,8 +130,13 @@ def controls(roles: tuple[Role, ...], preset: str) -> tuple[Chosen[Method], ...]
     )
 
 
-def standing(results: Results, cell: Cell, planned: Planned, data: DatasetRecord | None) -> Standing:
-    """Compare the record that is there with what would be computed now; metrics beyond those asked for do no harm."""
+def standing(
+    results: Results, cell: Cell, planned: Planned, data: DatasetRecord | None, isolation: Isolation | None = None
+) -> Standing:
+    """Compare the record that is there with what would be computed now; metrics beyond those asked for do no harm.
+
+    `isolation` is what is asked for: a record that was made with less is made again. None asks for nothing.
+    """
     try:
         record = results.record(cell.folder, planned.name)
     except FileNotFoundError:
@@ -157,6 +163,8 @@ def standing(results: Results, cell: Cell, planned: Planned, data: DatasetRecord
         inputs = record_inputs(cell, data, whole, results.commitment)
     except UsageError:  # a metric of an earlier run is no longer installed
         whole, inputs = planned, record_inputs(cell, data, planned, results.commitment)
+    if isolation is not None and LEVELS.index(record.isolation) < LEVELS.index(isolation):
+        return Standing("changed", f"made with isolation {record.isolation}: {isolation} is asked for", record, whole)
     if content_key(held_inputs) == content_key(inputs):
         return Standing(
             "done", record.status if record.status == "ok" else f"not applicable: {record.reason}", record, whole

@@ -144,7 +144,7 @@ class _Scheduler:
             failed = Outcome(outcome.status, None, outcome.code, short, "data", outcome.seconds)
             for cell in part:
                 # Results that are there stay there: a disk that is not mounted must not cost a day's work.
-                stand = [standing(self.results, cell, each, None) for each in self.planned[cell]]
+                stand = [standing(self.results, cell, each, None, self.spec.isolation) for each in self.planned[cell]]
                 lost = []
                 for found in stand:
                     if found.state in ("missing", "failed"):
@@ -161,7 +161,7 @@ class _Scheduler:
         for cell in part:
             missing = []
             for planned in self.planned[cell]:
-                found = standing(self.results, cell, planned, data)
+                found = standing(self.results, cell, planned, data, self.spec.isolation)
                 if to_run(found, self.spec.overwrite):
                     missing.append(found.planned)
                 else:
@@ -213,7 +213,7 @@ class _Scheduler:
         """Nothing of the cell is left to do: its releases go, unless they are wanted or a job may be tried again."""
         if not self.spec.keep_releases and not any(record.cell == cell.folder for record in self.summary.failures):
             keys = max(each.evaluator.keys(PRESETS[cell.choice.preset]) for each in self.planned[cell])
-            drop_releases(cell, data, self.results, keys)
+            drop_releases(cell, data, self.results, keys, apart=self.spec.isolation != "none")
 
     def _give_up(self, cell: Cell, data: DatasetRecord | None, missing: Sequence[Planned], outcome: Outcome) -> None:
         """Record the same outcome for all that can no longer run."""

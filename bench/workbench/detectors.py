@@ -17,6 +17,6 @@ def detector(bench: Workbench, inputs: Inputs, make: Callable[[], Artefact]) -> 
         inputs: Everything else that it depends on, its code among them.
         make: Trains it, on public and on raw private rows only.
     """
-    found = fit_inputs(bench.cell, bench.record)
+    found = fit_inputs(bench.cell, bench.record, apart=bench.apart)
     data = {name: value for name, value in found.items() if not name.startswith("method")}
     return bench.store.ensure("detectors", {**data, **inputs}, make)

@@ -39,13 +39,18 @@ def plugin_record(chosen: Chosen[Any]) -> PluginRecord:
         source=plugin.source,
         code=plugin_hash(plugin),
         origin=chosen.origin,
-        role=vars(type(plugin)).get("role"),  # a method derived from a reference method is none itself
+        role=vars(type(plugin)).get("role")
+        if chosen.origin == registry.HOME
+        else None,  # a method derived from a reference method is none itself
     )
 
 
-def fit_inputs(cell: Cell, data: DatasetRecord) -> dict[str, JsonValue]:
-    """Everything a fitted scheme depends on, before `Method.load` adds what need not be learned."""
-    return _method_inputs(cell, data, to_fit(cell.method.plugin))
+def fit_inputs(cell: Cell, data: DatasetRecord, *, apart: bool) -> dict[str, JsonValue]:
+    """Everything a fitted scheme depends on, before `Method.load` adds what need not be learned.
+
+    `apart` says that the method works in a process of its own: what it made elsewhere is not taken for that.
+    """
+    return {**_method_inputs(cell, data, to_fit(cell.method.plugin)), "method apart": apart}
 
 
 def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str, JsonValue]:
@@ -61,11 +66,12 @@ def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str,
     }
 
 
-def release_inputs(cell: Cell, data: DatasetRecord, key: int, commitment: str) -> dict[str, JsonValue]:
+def release_inputs(cell: Cell, data: DatasetRecord, key: int, commitment: str, *, apart: bool) -> dict[str, JsonValue]:
     """Everything the sealed release under one key depends on; of the run secret, its commitment."""
     made = _method_inputs(cell, data, cell.method.plugin)
     return {
         **made,
+        "method apart": apart,
         COMMITMENT: commitment,
         "key": key,
         "release code": modules_hash(ROOMS / "workbench" / "workbench.py"),

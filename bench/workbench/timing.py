@@ -22,20 +22,25 @@ class Timing:
 WARM_UPS = 2  # the first warms caches up, the second is watched for its memory
 
 
-def repeat(work: Callable[[], int | None], *, device: torch.device, repeats: int, process: int | None = None) -> Timing:
+def repeat(
+    work: Callable[[], object], *, device: torch.device, repeats: int, process: int | None = None,
+    after: Callable[[object], object] = lambda made: None,
+) -> Timing:  # fmt: skip
     """Time `work` `repeats` times after `WARM_UPS` untimed runs, the device synchronised around each.
 
     Peak memory is what the second warm-up needed beyond what was held before it: by the accelerator's allocator, or
     on a CPU by the growth of the resident set, looked at every millisecond.
 
     Args:
-        work: Gives None, or the accelerator's peak memory where another process holds it.
+        work: What is timed.
         device: That the work is done on.
         repeats: At least 1.
         process: In which it is done, with those that it started; None stands for this one.
+        after: Gets what `work` made, untimed.
     """
-    work()
-    peak = _peak(work, device, process)
+    after(work())
+    made, peak = _peak(work, device, process)
+    after(made)
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -43,18 +48,19 @@ def repeat(work: Callable[[], int | None], *, device: torch.device, repeats: int
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         seconds.append(time.perf_counter() - start)
+        after(kept)
         del kept
     return Timing(tuple(seconds), peak)
 
 
-def _peak(work: Callable[[], int | None], device: torch.device, number: int | None) -> int:
+def _peak(work: Callable[[], object], device: torch.device, number: int | None) -> tuple[object, int]:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
         before = torch.cuda.memory_allocated(device)
         torch.cuda.reset_peak_memory_stats(device)
-        told = work()
+        kept = work()
         torch.cuda.synchronize(device)
-        return told if told is not None else torch.cuda.max_memory_allocated(device) - before
+        return kept, torch.cuda.max_memory_allocated(device) - before
     whole = psutil.Process(number)
     processes = [whole, *whole.children(recursive=True)] if number is not None else [whole]
 
@@ -74,8 +80,7 @@ def _peak(work: Callable[[], int | None], device: torch.device, number: int | No
     try:
         kept = work()
         high = max(high, held())
-        del kept
     finally:
         done.set()
         watcher.join()
-    return high - before
+    return kept, high - before

@@ -17,6 +17,8 @@ from bench.data.splits import balance, balanced_rows
 from bench.features.space import Space
 from bench.isolation import Isolation, RemoteMethod, tenant, timed_release
 from bench.plugins.chosen import to_fit
+from bench.plugins.outside import StandIn
+from bench.plugins.source_hash import plugin_hash
 from bench.plugins.spec import parameters
 from bench.progress import stage
 from bench.randomness import Secret
@@ -33,11 +35,11 @@ from bench.workbench.place import Place
 T = TypeVar("T")
 
 
-def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int) -> None:
+def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int, *, apart: bool) -> None:
     """Delete a cell's stored releases under the first `keys` keys; they can be made again from the scheme."""
     commitment = results.keep_secret().commitment()
     for number in range(keys):
-        results.store.drop("releases", release_inputs(cell, data, number, commitment))
+        results.store.drop("releases", release_inputs(cell, data, number, commitment, apart=apart))
 
 
 def _apart(cell: Cell, place: Place, isolation: Isolation) -> Method:
@@ -92,9 +94,9 @@ class Workbench:
     @property
     def process(self) -> int:
         """The number of the process in which the method works."""
-        return self.method.room.process if isinstance(self.method, RemoteMethod) else os.getpid()
+        return self.method.room().process if isinstance(self.method, RemoteMethod) else os.getpid()
 
-    def timed_release(self, key: Key) -> Callable[[], int | None]:
+    def timed_release(self, key: Key) -> tuple[Callable[[], object], Callable[[object], Release]]:
         """A release of the private rows to be timed (see `bench.isolation.timed_release`)."""
         return timed_release(key, self.private)
 
@@ -117,6 +119,8 @@ class Workbench:
         choice = (self.cell.choice.seed, self.record.fingerprint, self.record.public_fingerprint)
         plugin = self.cell.method.plugin if self.apart else self.method
         method = repr((plugin.name, sorted(parameters(plugin).items())))
+        if isinstance(plugin, StandIn):  # it chose its name: keys of another author's method are none of its own
+            method = repr((self.cell.method.origin, str(self.cell.method), plugin_hash(plugin)))
         return self.run_secret.derive(*choice, method, self.finding or "", *names)
 
     def scheme(self) -> Scheme:
@@ -129,7 +133,7 @@ class Workbench:
             fitted = self.untouched(method.name, lambda: method.fit(self.public, self.seed("fit")))
             return Artefact(fitted.state(), {"seconds": time.perf_counter() - start})
 
-        artefact = self.store.ensure("schemes", fit_inputs(self.cell, self.record), fit)
+        artefact = self.store.ensure("schemes", fit_inputs(self.cell, self.record, apart=self.apart), fit)
         return self.method.load({name: tensor.to(self.device) for name, tensor in artefact.tensors.items()})
 
     def findings_apart(self) -> list[Self]:
@@ -186,7 +190,9 @@ class Workbench:
 
         if self.finding is None:
             artefact = self.store.ensure(
-                "releases", release_inputs(self.cell, self.record, number, self.run_secret.commitment()), make
+                "releases",
+                release_inputs(self.cell, self.record, number, self.run_secret.commitment(), apart=self.apart),
+                make,
             )
         else:
             artefact = make()  # used once

@@ -18,6 +18,7 @@ from bench.isolation import DiedError, OutsideError, RemoteMethod, tenant
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.outside import StandIn
 from bench.plugins.spec import UsageError
+from bench.randomness import Secret
 from bench.runs.tasks import EvaluateTask, Evaluation, evaluate_task
 from bench.sandbox import why_not
 from bench.types import Dataset, Method, NotApplicable
@@ -126,7 +127,7 @@ def labelled(self, private):
 def senseless(self, private):
     raise NotApplicable("because")
 def garbage(self, private):
-    for number in range(3, 20):
+    for number in (*range(3, 20), 201):
         try:
             os.write(number, b"\\xff" * 5000)
         except OSError:
@@ -134,7 +135,7 @@ def garbage(self, private):
     time.sleep(3600)
 def twice(self, private):
     from bench.wire.channel import send
-    for number in range(3, 20):
+    for number in (*range(3, 20), 201):
         try:
             send(number, {"number": 99, "ok": 1}, 1000)
         except OSError:
@@ -185,7 +186,7 @@ ENDS: dict[str, tuple[type[Exception], str]] = {
     "senseless": (NotApplicable, "because"),
     "garbage": (DiedError, "nobody can read"),
     "twice": (DiedError, "nobody had asked"),
-    "linked": (OutsideError, "FileExistsError"),
+    "linked": (DiedError, "and no other"),
 }
 
 
@@ -213,7 +214,7 @@ def test_nothing_that_a_plugin_starts_outlives_its_room(written: str, rows: Data
     before = {each.pid for each in psutil.process_iter()}
     method = remote(choose("methods", written, "smoke"), tmp_path, sandbox=True)
     method.load({}).load_key({"forks": torch.zeros(1)}).release(rows)
-    inside = psutil.Process(method.room.process).children(recursive=True)
+    inside = psutil.Process(method.room().process).children(recursive=True)
     assert inside
     method.close()
     _, alive = psutil.wait_procs(inside, timeout=60)
@@ -264,3 +265,82 @@ def test_cells_travel_with_their_stand_ins(tmp_path: Path) -> None:
     again = Cell(rebuild(*arguments), choice("digits"), "cpu")
     assert again.method == chosen
     assert again.folder == Cell(chosen, cell().choice, "cpu").folder
+
+
+LIES = """
+import sys
+if any("bench.plugins.describe" in word for word in sys.orig_argv):
+    import os
+    from bench.wire.channel import send
+    told = {{
+        "spec": {spec!r}, "class": "Spy", "confidential": ["root", "canary"], "defaults": {{}},
+        "parameters": {parameters},
+        "said": {{"name": {name!r}, "source": "x", "requires": "x", "scores": "pairs", "knowledge": "x",
+                  "uses_labels": False}},
+    }}
+    send(int(sys.argv[-1]), {{"ok": told}}, 1 << 20)
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("spec", "parameters", "name", "said"),
+    [
+        ("x", '[["x", {"plugin": ["metrics", "PAYLOAD:X"]}]]', "lie", "holds? .*nothing else"),
+        ("x", '[["x", {"plugin": ["attacks", "PAYLOAD:X"]}]]', "lie", "nobody named"),
+        ("x", '[["role", "hides nothing"]]', "lie", "may not be called"),
+        ("x", '[["written", 1]]', "lie", "may not be called"),
+        ("x", "[]", "nearest-neighbour", "registered attack"),
+        ("x", "[]", "a\x1b[2J", "a name must be"),
+        ("x", '{"a": 1}', "lie", "cannot be used"),
+    ],
+)
+def test_a_description_that_lies_is_refused(spec: str, parameters: str, name: str, said: str, tmp_path: Path) -> None:
+    payload = tmp_path / "payload.py"
+    payload.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n", encoding="utf-8")
+    path = tmp_path / "lies.py"
+    path.write_text(
+        LIES.format(spec=spec, parameters=parameters.replace("PAYLOAD", str(payload)), name=name), encoding="utf-8"
+    )
+    with pytest.raises(UsageError, match=said):
+        choose("attacks", f"{path}:Spy", "smoke")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_description_cannot_choose_what_a_sandbox_shows(tmp_path: Path) -> None:
+    path = tmp_path / "lies.py"
+    spec = f"{path}:Spy[root={tmp_path},canary=/etc]"
+    path.write_text(
+        LIES.format(spec=spec, parameters=[["canary", "/etc"], ["root", "/"]], name="lie"), encoding="utf-8"
+    )
+    chosen = choose("attacks", f"{path}:Spy[canary=mine]", "smoke")
+    assert str(chosen) == f"{path}:Spy[canary=mine]"
+    assert tenant(chosen, device="cpu", sandbox=True, folder=tmp_path / "rooms").files == (path,)
+
+
+def test_nobody_is_shown_the_folder_of_the_results(tmp_path: Path) -> None:
+    chosen = choose("attacks", f"{SPY}:Spy[canary={tmp_path}]", "smoke")
+    with pytest.raises(UsageError, match="in which the results lie"):
+        tenant(chosen, device="cpu", sandbox=True, folder=tmp_path / "results" / "rooms")
+
+
+REMEMBERS = """
+def release(self, private):
+    SEEN.append(private.samples.clone())
+    return paired(private.samples, private.labels)
+def query(self, samples):
+    SEEN.append(samples.clone())
+    return samples + len(SEEN)
+def decode(self, scores):
+    return scores + len(SEEN)
+"""
+
+
+def test_who_has_seen_rows_encodes_no_query_and_decodes_nothing(tmp_path: Path, rows: Dataset) -> None:
+    make(tmp_path, "SEEN = []" + REMEMBERS.replace("SEEN", "Key_.SEEN"))
+    made = remote(choose("methods", f"{tmp_path / 'made_method.py'}:Made", "smoke"), tmp_path)
+    with closing(made):
+        key = made.load({}).sample_key(Secret(bytes(32)))
+        key.release(rows)
+        assert torch.equal(key.query(rows.samples), rows.samples + 1)
+        assert torch.equal(key.decode(torch.zeros(2, 2)), torch.zeros(2, 2))

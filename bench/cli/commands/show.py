@@ -90,7 +90,7 @@ def _release(cell: Cell, where: Place, isolation: Isolation, *, confidential: bo
             f"{bench.record.name} may not be shared, and a picture shows it: --confidential draws one all the same, "
             "which must then stay on this machine"
         )
-    inputs = release_inputs(cell, bench.record, 0, bench.run_secret.commitment())
+    inputs = release_inputs(cell, bench.record, 0, bench.run_secret.commitment(), apart=bench.apart)
     kept = bench.store.has("releases", inputs)
     try:
         sealed = bench.sealed(bench.scheme(), 0)
