@@ -16,6 +16,7 @@ GROUPS = (
     "Membership: weakest figure over the attacks that count",
     "Other attack figures: weakest",
     "Released set",
+    "Honesty",
     "Cost",
     "Formal privacy",
 )

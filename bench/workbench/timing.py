@@ -41,6 +41,7 @@ def repeat(
     after(work())
     made, peak = _peak(work, device, process)
     after(made)
+    del made
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()

@@ -53,7 +53,7 @@ def test_labels_are_withheld_only_where_they_are_balanced(tmp_path: Path) -> Non
     # What they were is kept for those who have to withhold other rows' labels likewise.
     assert found[False][0].natural is None
     assert torch.equal(found[True][0].natural, found[False][0].private.labels)
-    assert fit_inputs(natural, found[False][1]) != fit_inputs(balanced, found[True][1])
+    assert fit_inputs(natural, found[False][1], apart=False) != fit_inputs(balanced, found[True][1], apart=False)
 
 
 def test_weights_need_an_extractor() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import shutil
 import signal
+import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,23 +18,30 @@ from trial import Harm, Trial, compared, harm
 ASKED = ("--method", "dp-simple", "--attack", "none", "--metric", "max-dispersion", "--limit", "60")
 
 
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder with a short name: the socket of a fork server lies below it, and its path holds 107 letters."""
+    with tempfile.TemporaryDirectory(prefix="crash-") as folder:
+        yield Path(folder)
+
+
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Trial:
     return undisturbed(tmp_path_factory.mktemp("undisturbed"), ASKED, "none")
 
 
-def test_a_run_that_was_killed_and_hung_up_ends_as_if_nothing_had_been(reference: Trial, tmp_path: Path) -> None:
+def test_a_run_that_was_killed_and_hung_up_ends_as_if_nothing_had_been(reference: Trial, short: Path) -> None:
     def disturb(trial: Trial) -> None:
         kill_main(replace(trial, isolation="processes"), random.Random(0))
         assert not trial.left()
         told(signal=signal.SIGHUP, group=True)(trial, random.Random(1))
 
-    assert harm(replace(reference, folder=tmp_path), disturb, reference) == Harm()
+    assert harm(replace(reference, folder=short), disturb, reference) == Harm()
 
 
 @pytest.mark.skipif(not can_mount(), reason="needs a small file system, which only root can mount, on Linux")
-def test_a_run_on_a_disk_that_was_full_ends_as_if_nothing_had_been(reference: Trial, tmp_path: Path) -> None:
-    trial = replace(reference, folder=tmp_path)
+def test_a_run_on_a_disk_that_was_full_ends_as_if_nothing_had_been(reference: Trial, short: Path) -> None:
+    trial = replace(reference, folder=short)
     try:
         assert harm(trial, lambda trial: full_disk(trial, random.Random(0)), reference) == Harm()
     finally:
