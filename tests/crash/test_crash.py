@@ -32,7 +32,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Trial:
 
 def test_a_run_that_was_killed_and_hung_up_ends_as_if_nothing_had_been(reference: Trial, short: Path) -> None:
     def disturb(trial: Trial) -> None:
-        kill_main(replace(trial, isolation="processes"), random.Random(0))
+        kill_main(trial, random.Random(0))
         assert not trial.left()
         told(signal=signal.SIGHUP, group=True)(trial, random.Random(1))
 
