@@ -13,9 +13,14 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from bench.shadowing import HOME, PACKAGES
 
+Isolation = Literal["sandbox", "processes", "none"]
+"""Where methods and attacks work. `sandbox`: processes inside bubblewrap. `processes`: of their own, but with this
+user's rights. `none`: the judge's own process, for debugging and for tests."""
+FROM_WEAKEST: tuple[Isolation, ...] = ("none", "processes", "sandbox")
 BWRAP = shutil.which("bwrap")
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/nix/store")
 SHARED_BYTES = 1 << 28

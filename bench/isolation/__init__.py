@@ -7,16 +7,15 @@ arrival. Where bubblewrap works, either process has no network, no other process
 project's packages and the plug-in itself.
 """
 
-from bench.isolation.level import LEVELS, Isolation, find_isolation
+from bench.isolation.level import find_isolation
 from bench.isolation.remote_attack import RemoteAttack
 from bench.isolation.remote_method import RemoteMethod, timed_release
-from bench.isolation.room import DiedError, OutsideError, remove_unused
+from bench.isolation.room import DiedError, OutsideError
+from bench.isolation.room_folder import remove_unused
 from bench.isolation.tenant import tenant
 
 __all__ = [
-    "LEVELS",
     "DiedError",
-    "Isolation",
     "OutsideError",
     "RemoteAttack",
     "RemoteMethod",

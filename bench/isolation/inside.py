@@ -25,7 +25,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from bench.contract.seal import ContractError, check
-from bench.isolation.language import Handle, Learned, Value, pack, unpack
+from bench.isolation.language import MESSAGE_BYTES, TEXT_CHARACTERS, Handle, Learned, Value, pack, unpack
 from bench.plugins.chosen import choose, to_fit
 from bench.plugins.groups import Group
 from bench.progress import LOGGER, Forwarder
@@ -47,8 +47,6 @@ from bench.wire.channel import Reader, send
 from bench.wire.message import WireError
 from bench.wire.tensors import TensorsError, pack_tensors
 
-MESSAGE_BYTES = 1 << 24
-TEXT_CHARACTERS = 2_000
 ASKED: Mapping[type, frozenset[str]] = {
     Method: frozenset({"fit", "load"}),
     Scheme: frozenset({"state", "claim", "notes", "mechanism", "sample_key", "load_key", "load_generator"}),
@@ -72,6 +70,7 @@ class Inside:
         self._device, self._folder = device, folder
         self._objects: dict[int, object] = {}
         self._numbers = itertools.count(1)
+        self._rows = 0  # the number of those that are held
 
     def answer(self, request: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """What becomes of a request: {"number", "ok"} or {"number", "error"}."""
@@ -103,8 +102,11 @@ class Inside:
         return {"number": number, "ok": packed}
 
     def _ask(self, whom: int | None, what: str, values: Sequence[Value]) -> Value:
-        if what == "hold":
-            return self._held(cast(Dataset, values[0]), "Dataset")
+        if what == "hold":  # in place of the rows that were held before
+            self._objects.pop(self._rows, None)
+            handle = self._held(cast(Dataset, values[0]), "Dataset")
+            self._rows = handle.number
+            return handle
         if whom is None:
             plugin = _plugin(self._group, self._spec, self._preset)
             if isinstance(plugin, Attack):

@@ -14,6 +14,8 @@ from bench.contract.seal import ContractError
 from bench.randomness import Secret
 from bench.types import Dataset, PrivacyClaim, Release
 
+MESSAGE_BYTES = 1 << 24
+TEXT_CHARACTERS = 2_000  # of what an error says
 Value = object
 """None, bool, int, float, str, Tensor, Secret, Dataset, Release, PrivacyClaim, `Handle`, `Learned`, or a sequence or
 mapping (with text as keys) of such."""
@@ -142,6 +144,13 @@ def tensor(value: Value, what: str) -> Tensor:
     """A tensor. Raises ContractError for anything else."""
     if not isinstance(value, Tensor):
         raise ContractError(f"{what} must be a tensor, got {type(value).__name__}")
+    return value
+
+
+def handle_of(value: Value, kind: str) -> Handle:
+    """A handle of that kind. Raises ContractError for anything else."""
+    if not isinstance(value, Handle) or value.kind != kind:
+        raise ContractError(f"a plug-in must give a {kind}, got {type(value).__name__}")
     return value
 
 

@@ -6,20 +6,13 @@ import os
 from typing import Literal, cast, get_args
 
 from bench.plugins.spec import UsageError
-from bench.sandbox import why_not
+from bench.sandbox import Isolation, why_not
 
-Isolation = Literal["sandbox", "processes", "none"]
-"""`sandbox`: processes inside bubblewrap. `processes`: of their own, but with this user's rights. `none`: the judge's
-own process, for debugging and for tests."""
-
-
-LEVELS: tuple[Isolation, ...] = ("none", "processes", "sandbox")
-"""From the weakest."""
 VARIABLE = "BENCH_ISOLATION"
 """In the environment: what `auto` stands for in place of the strongest."""
 
 
-def find_isolation(wish: Literal["auto", "sandbox", "processes", "none"]) -> Isolation:
+def find_isolation(wish: Literal["auto", Isolation]) -> Isolation:
     """The level that a run gets: the one asked for, `auto` standing for the strongest that works here.
 
     Raises:

@@ -10,7 +10,8 @@ from typing import Literal, cast
 from torch import Tensor
 
 from bench.contract.seal import ContractError
-from bench.isolation.language import Handle, Learned, Value, notes, tensor, tensors
+from bench.isolation.language import Handle, Learned, Value, handle_of, notes, tensor, tensors
+from bench.isolation.remote_mechanism import RemoteMechanism
 from bench.isolation.room import Room
 from bench.isolation.tenant import Tenant
 from bench.randomness import Secret
@@ -19,7 +20,6 @@ from bench.types import (
     Dataset,
     Generator,
     Key,
-    Mechanism,
     Method,
     PrivacyClaim,
     Release,
@@ -67,12 +67,12 @@ class RemoteMethod(Method):
         """Rows that the owner's process keeps; the same rows are handed over once."""
         room = self.room()
         if self._held is None or self._held[0] is not rows or self._held[1] is not room:
-            self._held = (rows, room, _handle(room.ask(None, "hold", rows), "Dataset"))
+            self._held = (rows, room, handle_of(room.ask(None, "hold", rows), "Dataset"))
         return self._held[2]
 
     def fit(self, public: Dataset, seed: int) -> RemoteScheme:
         """Fit in a process that sees public rows alone, and ends: releases are asked of one that has not fitted."""
-        handle = _handle(self.room().ask(None, "fit", public, seed), "Scheme")
+        handle = handle_of(self.room().ask(None, "fit", public, seed), "Scheme")
         state = tensors(self.room().ask(handle, "state"))
         self.close()
         return RemoteScheme(self, state)
@@ -93,7 +93,7 @@ class RemoteScheme(Scheme):
 
     method: RemoteMethod
     learned: State
-    _handles: dict[Part, tuple[Room, Handle]] = field(default_factory=dict)
+    _handles: dict[Room, Handle] = field(default_factory=dict)
 
     def state(self) -> State:
         """What was learned."""
@@ -130,16 +130,14 @@ class RemoteScheme(Scheme):
     def mechanism(self) -> RemoteMechanism | None:
         """The mechanism of the owner's process."""
         found = self._ask("mechanism")
-        return None if found is None else RemoteMechanism(self, _handle(found, "Mechanism"))
+        return None if found is None else RemoteMechanism(partial(self.ask, handle_of(found, "Mechanism")))
 
     def handle(self, part: Part = "release") -> Handle:
         """The scheme in the process for that part."""
         room = self.method.room(part)
-        known = self._handles.get(part)
-        if known is None or known[0] is not room:
-            known = (room, _handle(room.ask(None, "load", self.learned), "Scheme"))
-            self._handles[part] = known
-        return known[1]
+        if room not in self._handles:
+            self._handles[room] = handle_of(room.ask(None, "load", self.learned), "Scheme")
+        return self._handles[room]
 
     def _ask(self, what: str, *values: Value) -> Value:
         return self.ask(self.handle(), what, *values)
@@ -163,17 +161,15 @@ class RemoteKey(Key):
     scheme: RemoteScheme
     made_by: Literal["sample_key", "load_key"]
     of: Secret | State
-    _handles: dict[Part, tuple[Room, Handle]] = field(default_factory=dict)
+    _handles: dict[Room, Handle] = field(default_factory=dict)
 
     def handle(self, part: Part = "release") -> Handle:
         """The key in the process for that part."""
         room = self.scheme.method.room(part)
-        known = self._handles.get(part)
-        if known is None or known[0] is not room:
+        if room not in self._handles:
             made = self.scheme.ask(self.scheme.handle(part), self.made_by, self.of, part=part)
-            known = (room, _handle(made, "Key"))
-            self._handles[part] = known
-        return known[1]
+            self._handles[room] = handle_of(made, "Key")
+        return self._handles[room]
 
     def release(self, private: Dataset) -> Release:
         """The release, as it came out of the owner's process; `bench.contract.seal.check` looks at it."""
@@ -182,7 +178,7 @@ class RemoteKey(Key):
     def kept_release(self, private: Dataset) -> Handle:
         """A release that stays in the owner's process until it is fetched."""
         held = self.scheme.method.hold(private)
-        return _handle(self.scheme.ask(self.handle(), "release", held), "Release")
+        return handle_of(self.scheme.ask(self.handle(), "release", held), "Release")
 
     def fetch(self, kept: Handle) -> Release:
         """A release that was kept."""
@@ -208,7 +204,7 @@ class RemoteKey(Key):
         found = self.scheme.ask(self.handle(), "classifier", private)
         if found is None:
             return None
-        handle = _handle(found, "Classifier")
+        handle = handle_of(found, "Classifier")
         return lambda rows: tensor(self.scheme.ask(handle, "call", rows), "a classifier's scores")
 
     def state(self) -> State:
@@ -245,59 +241,7 @@ class RemoteGenerator(Generator):
 
     @cached_property
     def _handle(self) -> Handle:
-        return _handle(self.scheme._ask("load_generator", self.published), "Generator")
-
-
-class RemoteMechanism(Mechanism):
-    """A mechanism of the owner's process."""
-
-    def __init__(self, scheme: RemoteScheme, handle: Handle) -> None:
-        self._scheme, self._handle = scheme, handle
-        self.exact, self.rowwise = bool(self._ask("exact")), bool(self._ask("rowwise"))
-
-    @cached_property
-    def scale(self) -> Tensor:
-        """As the mechanism says."""
-        return tensor(self._ask("scale"), "a scale")
-
-    @cached_property
-    def fence(self) -> tuple[Tensor, Tensor] | None:
-        """As the mechanism says."""
-        found = self._ask("fence")
-        if found is None:
-            return None
-        low, high = (tensor(end, "an end of a fence") for end in cast("Sequence[Value]", found))
-        return low, high
-
-    def locate(self, data: Dataset) -> Tensor:
-        """As the mechanism says."""
-        return tensor(self._ask("locate", data), "codes")
-
-    def observe(self, release: Release) -> Tensor:
-        """As the mechanism says."""
-        return tensor(self._ask("observe", release), "codes")
-
-    def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
-        """As the mechanism says."""
-        pairs = [tuple(cast("Sequence[Value]", pair)) for pair in cast("Sequence[Value]", self._ask("witnesses", like))]
-        if not all(len(pair) == 2 and all(isinstance(part, Dataset) for part in pair) for pair in pairs):
-            raise ContractError("witnesses must be pairs of data sets")
-        return cast("Sequence[tuple[Dataset, Dataset]]", pairs)
-
-    def log_density(self, located: Tensor, observed: Tensor) -> Tensor:
-        """As the mechanism says."""
-        return tensor(self._ask("log_density", located, observed), "log densities")
-
-    def noise(self, located: Tensor, observed: Tensor) -> Tensor:
-        """As the mechanism says."""
-        return tensor(self._ask("noise", located, observed), "noise")
-
-    def stopped(self, observed: Tensor) -> Tensor:
-        """As the mechanism says."""
-        return tensor(self._ask("stopped", observed), "stopped numbers")
-
-    def _ask(self, what: str, *values: Value) -> Value:
-        return self._scheme.ask(self._handle, what, *values)
+        return handle_of(self.scheme._ask("load_generator", self.published), "Generator")
 
 
 def timed_release(key: Key, private: Dataset) -> tuple[Callable[[], object], Callable[[object], Release]]:
@@ -311,9 +255,3 @@ def timed_release(key: Key, private: Dataset) -> tuple[Callable[[], object], Cal
         key.scheme.method.hold(private)
         return partial(key.kept_release, private), lambda kept: key.fetch(cast(Handle, kept))
     return partial(key.release, private), lambda made: cast(Release, made)
-
-
-def _handle(found: Value, kind: str) -> Handle:
-    if not isinstance(found, Handle) or found.kind != kind:
-        raise ContractError(f"a plug-in must give a {kind}, got {type(found).__name__}")
-    return found

@@ -10,10 +10,7 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import NoReturn, cast
 
 import torch
@@ -21,19 +18,18 @@ from pydantic import JsonValue
 from torch import Tensor
 
 from bench.contract.seal import ContractError
-from bench.isolation.language import Handle, Value, pack, unpack
+from bench.isolation.language import MESSAGE_BYTES, TEXT_CHARACTERS, Handle, Value, pack, unpack
+from bench.isolation.room_folder import new_folder, remove
 from bench.isolation.tenant import Tenant
 from bench.progress import report, stage
 from bench.sandbox import ROOM, confined, environment
-from bench.types import Dataset, Generator, NotApplicable
+from bench.types import Generator, NotApplicable
 from bench.wire.channel import Reader, send
 from bench.wire.message import WireError
 from bench.wire.tensors import TensorsError, pack_tensors, unpack_tensors
 
-MESSAGE_BYTES = 1 << 24
 TENSOR_BYTES = 1 << 34
 LOOK_SECONDS = 1.0
-TEXT_CHARACTERS = 2_000
 LINGER_SECONDS = 5.0
 PROGRESS_CHARACTERS = 200
 
@@ -51,7 +47,7 @@ class Room:
 
     def __init__(self, tenant: Tenant) -> None:
         self._device = torch.device(tenant.device)
-        self._folder, self._lock = _new_folder(tenant.folder)
+        self._folder, self._lock = new_folder(tenant.folder)
         theirs, self._write = os.pipe()
         self._read, answers = os.pipe()
         # The same numbers and the same place whatever is asked for: nothing tells a benchmark from a release.
@@ -73,7 +69,6 @@ class Room:
                 os.close(end)
         self._reader = Reader(self._read, MESSAGE_BYTES)
         self._numbers = itertools.count()
-        self._sent: dict[int, tuple[Tensor, JsonValue]] = {}
         self.open = True
 
     @property
@@ -104,9 +99,6 @@ class Room:
         beside: dict[str, Tensor] = {}
 
         def keep(part: Tensor) -> JsonValue:
-            known = self._sent.get(id(part))
-            if known is not None:
-                return known[1]
             name = f"t{len(beside)}"
             beside[name] = part
             return [number, name]
@@ -115,7 +107,6 @@ class Room:
         file = self._folder / "in" / f"{number}.safetensors"
         if beside:
             pack_tensors(beside, file)
-        lasting = self._remember(values, beside, number)
         whom_number = None if whom is None else whom.number
         try:
             send(self._write, {"number": number, "whom": whom_number, "what": what, "with": packed}, MESSAGE_BYTES)
@@ -129,8 +120,7 @@ class Room:
             self.close()
             raise DiedError(f"the plug-in's process sent what nobody can read: {error}") from error
         finally:
-            if not lasting:
-                file.unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
             if self.open:
                 (self._folder / "out" / f"{number}.safetensors").unlink(missing_ok=True)
 
@@ -143,22 +133,8 @@ class Room:
         if self._process.poll() is None:
             _end(self._process)
         os.close(self._read)
-        self._sent.clear()
-        _remove(self._folder)
+        remove(self._folder)
         os.close(self._lock)
-
-    def _remember(self, values: tuple[Value, ...], beside: Mapping[str, Tensor], number: int) -> bool:
-        """Data sets are handed over once: they stay in their file. Whether any was new."""
-        data = {
-            id(part)
-            for value in values
-            if isinstance(value, Dataset)
-            for field in fields(value)
-            if isinstance(part := getattr(value, field.name), Tensor)
-        }
-        lasting = {name: part for name, part in beside.items() if id(part) in data}
-        self._sent |= {id(part): (part, [number, name]) for name, part in lasting.items()}
-        return bool(lasting)
 
     def _wait(self, number: int) -> dict[str, JsonValue]:
         """The answer with that number; what is said of progress on the way is passed on."""
@@ -223,59 +199,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
     process.kill()
     process.wait()
-
-
-def _new_folder(parent: Path) -> tuple[Path, int]:
-    """A new folder with `in` and `out`, and the lock that says that somebody uses it; those nobody uses go."""
-    parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _nobody_else_makes(parent):
-        _remove_unused(parent)
-        folder = Path(tempfile.mkdtemp(prefix="room-", dir=parent))
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    for name in ("in", "out"):
-        (folder / name).mkdir(mode=0o700)
-    return folder, lock
-
-
-def remove_unused(parent: Path) -> None:
-    """Remove the folders of rooms whose judge was killed: what had been handed over may be private rows."""
-    if parent.is_dir():
-        with _nobody_else_makes(parent):
-            _remove_unused(parent)
-
-
-@contextlib.contextmanager
-def _nobody_else_makes(parent: Path) -> Iterator[None]:
-    """Hold the folder of all rooms, so that a room without a lock is one that nobody will ever lock."""
-    whole = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(whole, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(whole)
-
-
-def _remove_unused(parent: Path) -> None:
-    for folder in parent.iterdir():
-        try:
-            lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            _remove(folder)  # its judge was killed before it was locked
-            continue
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove(folder)
-        except BlockingIOError:
-            pass
-        finally:
-            os.close(lock)
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder, what was handed over first, the lock last; a plug-in may have filled it however it liked."""
-    for name in ("in", "out", ""):
-        subprocess.run(["rm", "-rf", "--", str(folder / name)], check=False, capture_output=True)
 
 
 def _pass_on(said: JsonValue) -> None:

@@ -42,13 +42,9 @@ def description(group: Group, spec: str, preset: str) -> dict[str, JsonValue]:
         "class": cls.__name__,
         "said": {name: sorted(value) if isinstance(value, frozenset) else value for name, value in said.items()},
         "confidential": [*sorted(registry.confidential(cls))],
-        "parameters": [[name, _shown(value)] for name, value in _fields(plugin)],
+        "parameters": [[name, _shown(getattr(plugin, name))] for name in parameters(plugin)],
         "defaults": {name: _shown(value) for name, value in defaults(cls).items() if value is not MISSING},
     }
-
-
-def _fields(plugin: Plugin) -> list[tuple[str, object]]:
-    return [(name, getattr(plugin, name)) for name in parameters(plugin)]
 
 
 def _shown(value: object) -> JsonValue:

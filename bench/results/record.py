@@ -14,6 +14,7 @@ from bench.results.part import Part
 from bench.results.plugin_record import PluginRecord
 from bench.results.reason import Code
 from bench.results.score_record import ScoreRecord
+from bench.sandbox import Isolation
 
 SCHEMA = 3
 Status = Literal["ok", "not-applicable", "failed", "timed-out"]
@@ -98,7 +99,7 @@ class Record(Part):
     not_applicable: dict[str, str] = Field(default={}, description="metrics without a figure, and why")
     details: dict[str, JsonValue] = Field(default={})
     seconds: dict[str, float] = Field(default={})
-    isolation: Literal["sandbox", "processes", "none"] = Field(default="none")
+    isolation: Isolation = Field(default="none")
     hardware: dict[str, JsonValue] = Field(default={})
     versions: dict[str, str] = Field(default={})
     git: str | None = None

@@ -12,7 +12,6 @@ from pydantic import JsonValue
 
 from bench.contract.evaluator import NAME
 from bench.data.yaml_text import parse_yaml
-from bench.isolation import LEVELS, Isolation
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.spec import UsageError, parse
@@ -21,6 +20,7 @@ from bench.results.identity import METRIC
 from bench.results.records import DatasetRecord, NewerRecordError, Record, RecordError
 from bench.results.results import AlteredWarning, Results
 from bench.runs.run_spec import Overwrite, RunSpec
+from bench.sandbox import FROM_WEAKEST, Isolation
 from bench.types import Attack, Evaluator, Method, Role, evidence_type
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
@@ -163,7 +163,7 @@ def standing(
         inputs = record_inputs(cell, data, whole, results.commitment)
     except UsageError:  # a metric of an earlier run is no longer installed
         whole, inputs = planned, record_inputs(cell, data, planned, results.commitment)
-    if isolation is not None and LEVELS.index(record.isolation) < LEVELS.index(isolation):
+    if isolation is not None and FROM_WEAKEST.index(record.isolation) < FROM_WEAKEST.index(isolation):
         return Standing("changed", f"made with isolation {record.isolation}: {isolation} is asked for", record, whole)
     if content_key(held_inputs) == content_key(inputs):
         return Standing(

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from bench.plugins.option import Amount, Count, option
+from bench.sandbox import Isolation
 
 if TYPE_CHECKING:  # the command line is laid out from this module, before anything heavy is imported
-    from bench.isolation import Isolation
     from bench.plugins.chosen import Chosen
     from bench.types import Attack, Method
     from bench.workbench.choice import Choice
@@ -66,7 +66,7 @@ class RunSpec:
     keep_releases: bool = option(bool, "keep stored releases after a cell is complete", usual=False)
 
     isolation: Isolation = option(
-        Literal["auto", "sandbox", "processes", "none"],
+        Literal["auto", Isolation],
         "how methods and attacks are kept apart: sandbox, processes or none (default: the strongest that works here)",
         metavar="HOW", usual="auto",
     )  # fmt: skip

@@ -18,12 +18,13 @@ from pydantic import JsonValue
 
 from bench.contract.evaluator import check_measurement, check_pictures
 from bench.contract.seal import ContractError
-from bench.isolation import Isolation, RemoteAttack, tenant
+from bench.isolation import RemoteAttack, tenant
 from bench.plugins import registry
 from bench.progress import stage
 from bench.results.records import claim_record, score_record
 from bench.runs.answers import Drawn, Evaluation, Fitted, Opened
 from bench.runs.judge import judge
+from bench.sandbox import Isolation
 from bench.types import Evaluator, Metric, NotApplicable
 from bench.wire.text import named, said
 from bench.workbench.cell import Cell, Planned

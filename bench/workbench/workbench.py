@@ -15,7 +15,7 @@ from bench.contract.preset import PRESETS, Preset
 from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
 from bench.data.splits import balance, balanced_rows
 from bench.features.space import Space
-from bench.isolation import Isolation, RemoteMethod, tenant, timed_release
+from bench.isolation import RemoteMethod, tenant, timed_release
 from bench.plugins.chosen import to_fit
 from bench.plugins.outside import StandIn
 from bench.plugins.source_hash import plugin_hash
@@ -25,6 +25,7 @@ from bench.randomness import Secret
 from bench.results.records import DatasetRecord
 from bench.results.results import Results
 from bench.results.store import Artefact, Store
+from bench.sandbox import Isolation
 from bench.seeds import derive
 from bench.types import Dataset, Key, Method, Release, Scheme
 from bench.workbench.cell import Cell

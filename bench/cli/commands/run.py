@@ -13,7 +13,6 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from bench.cli.options import place, run_spec, site
-from bench.isolation import Isolation
 from bench.pairs.sweep import engine
 from bench.plugins.spec import text
 from bench.results.records import Record
@@ -23,7 +22,7 @@ from bench.runs.display import Display, to_stdout
 from bench.runs.plan import Condition, data_key, standing, to_run, work
 from bench.runs.run import Summary, run
 from bench.runs.run_spec import RunSpec
-from bench.sandbox import why_not
+from bench.sandbox import Isolation, why_not
 from bench.types import Parameter
 from bench.workbench.place import Place
 from leaderboard.board import Row, rows, telling

@@ -19,7 +19,7 @@ from torch import Tensor
 from bench.cli.options import place, run_spec
 from bench.contract.seal import ContractError, Sealed
 from bench.evaluators.tables import check_columns, column_names
-from bench.isolation import DiedError, Isolation, OutsideError
+from bench.isolation import DiedError, OutsideError
 from bench.pictures.scatter import Cloud, scatter_sheet
 from bench.pictures.sheets import Rows, Strip, findings_of, image_sheet, table_sheet
 from bench.pictures.strips import stands
@@ -28,6 +28,7 @@ from bench.progress import told
 from bench.runs.backend import Outcome
 from bench.runs.display import Display
 from bench.runs.plan import cells
+from bench.sandbox import Isolation
 from bench.statistics.two_samples import MATCHED, matched
 from bench.types import Dataset, NotApplicable
 from bench.workbench.cell import Cell

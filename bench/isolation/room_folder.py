@@ -1,0 +1,64 @@
+"""The folder in which a room and the judge hand things over, and the lock that says that somebody uses it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def new_folder(parent: Path) -> tuple[Path, int]:
+    """A new folder with `in` and `out`, and the lock that says that somebody uses it; those nobody uses go."""
+    parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with _nobody_else_makes(parent):
+        _remove_unused(parent)
+        folder = Path(tempfile.mkdtemp(prefix="room-", dir=parent))
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    for name in ("in", "out"):
+        (folder / name).mkdir(mode=0o700)
+    return folder, lock
+
+
+def remove_unused(parent: Path) -> None:
+    """Remove the folders of rooms whose judge was killed: what had been handed over may be private rows."""
+    if parent.is_dir():
+        with _nobody_else_makes(parent):
+            _remove_unused(parent)
+
+
+@contextlib.contextmanager
+def _nobody_else_makes(parent: Path) -> Iterator[None]:
+    """Hold the folder of all rooms, so that a room without a lock is one that nobody will ever lock."""
+    whole = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(whole, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(whole)
+
+
+def _remove_unused(parent: Path) -> None:
+    for folder in parent.iterdir():
+        try:
+            lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            remove(folder)  # its judge was killed before it was locked
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove(folder)
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(lock)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, what was handed over first, the lock last; a plug-in may have filled it however it liked."""
+    for name in ("in", "out", ""):
+        subprocess.run(["rm", "-rf", "--", str(folder / name)], check=False, capture_output=True)
