@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from bench.contract.attributes import Attributes
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -20,6 +22,8 @@ class Dataset:
         findings: The k names of the label columns.
         exclusive: True when each row has exactly one of the k classes.
         shareable: False for data under a use agreement: no pixel, path or identifier may leave this machine.
+        attributes: Groups that rows belong to (sex, age, view, site), for the judge's figures by group; None where the
+            data say nothing, and for methods and attacks that work apart.
     """
 
     name: str
@@ -29,13 +33,13 @@ class Dataset:
     findings: tuple[str, ...]
     exclusive: bool
     shareable: bool
+    attributes: Attributes | None = None
 
     def __post_init__(self) -> None:
-        for what, tensor in (("labels", self.labels), ("subjects", self.subjects)):
-            if tensor is not None and len(tensor) != len(self.samples):
-                raise ValueError(
-                    f"{what} must have one row per sample: expected {len(self.samples)}, got {len(tensor)}"
-                )
+        parts = {"labels": self.labels, "subjects": self.subjects, "attributes": self.attributes}
+        for what, part in parts.items():
+            if part is not None and len(part) != len(self.samples):
+                raise ValueError(f"{what} must have one row per sample: expected {len(self.samples)}, got {len(part)}")
         if self.labels is not None and self.labels.shape[1:] != (len(self.findings),):
             raise ValueError(f"labels must have {len(self.findings)} columns, got shape {tuple(self.labels.shape)}")
 
@@ -49,7 +53,12 @@ class Dataset:
             samples=self.samples[rows],
             labels=None if self.labels is None else self.labels[rows],
             subjects=None if self.subjects is None else self.subjects[rows],
+            attributes=None if self.attributes is None else self.attributes.take(rows),
         )
+
+    def nameless(self) -> Dataset:
+        """The same rows without what says who they show: people and attributes."""
+        return replace(self, subjects=None, attributes=None)
 
     def to(self, device: torch.device) -> Dataset:
         """The same data set with its tensors on `device`."""
@@ -58,4 +67,5 @@ class Dataset:
             samples=self.samples.to(device),
             labels=None if self.labels is None else self.labels.to(device),
             subjects=None if self.subjects is None else self.subjects.to(device),
+            attributes=None if self.attributes is None else self.attributes.to(device),
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
@@ -36,6 +36,8 @@ class Scan:
         name: How the record calls it, where parameters matter (`medmnist:pneumoniamnist@28`); "": the source's name.
         origin: The collection the images come from, where the parameters decide; "": the source's origin.
         shareable: Whether pixels may leave this machine, where the parameters decide; None: as the source says.
+        attributes: By attribute (`sex`, `age`, `view`, `site`, ...), n words as the data set writes them ("" where
+            unknown); `bench.data.groups` makes groups of them.
     """
 
     labels: np.ndarray
@@ -52,6 +54,7 @@ class Scan:
     name: str = ""
     origin: str = ""
     shareable: bool | None = None
+    attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class Source(ABC):

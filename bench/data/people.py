@@ -16,12 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.contract.source import DataError
-from bench.data.spelling import spelling
+from bench.data.spelling import NOTHING, spelling
 
 UNKNOWN = "people are not known: images of one person may stand on two sides"
-_NOBODY = frozenset(
-    {"", "nan", "none", "null", "nil", "na", "n/a", "<na>", "#n/a", "nat", "unknown", "missing", "-", "--", "?", "."}
-)
 _NUMBER = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:e([+-]?[0-9]{1,9}))?")
 
 
@@ -52,7 +49,7 @@ def person(subject: str) -> str | tuple[str, str, int] | None:
         DataError: As `spelling`.
     """
     word = spelling(subject)
-    if word in _NOBODY:
+    if word in NOTHING:
         return None
     number = _NUMBER.fullmatch(word)
     if number is None:

@@ -25,6 +25,7 @@ import psutil
 
 from bench.contract.source import DataError, Scan, Source
 from bench.data.decode import Decoded, Failure
+from bench.data.groups import read_groups
 from bench.data.people import people
 from bench.data.picture import PIXELS
 from bench.data.prepared import SCHEMA, DamagedError, Prepared, connect, load, save, verify
@@ -97,6 +98,7 @@ def prepare(
             drop(building / "samples.npy", set(failures))
         kept = np.array([row for row in range(len(scan.labels)) if row not in failures], dtype=np.int64)
         known = people(None if scan.subjects is None else [scan.subjects[row] for row in kept])
+        told = read_groups({name: [words[row] for row in kept] for name, words in scan.attributes.items()})
         samples = np.load(building / "samples.npy", mmap_mode="r")
         save(
             building,
@@ -116,6 +118,7 @@ def prepare(
             subjects=known.numbers,
             groups=connect(known.numbers, filled.digests[kept]),
             digests=filled.digests[kept],
+            attributes=told,
         )
     return load(folder)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +13,14 @@ import torch
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from bench.contract.attributes import Attributes
 from bench.contract.source import DataError
 from bench.data.decode import DIGEST_BYTES, digest
 from bench.data.people import codes
 from bench.types import Dataset
 
-SCHEMA = 2
-ARRAYS = ("samples", "labels", "subjects", "groups", "digests")
+SCHEMA = 3
+ARRAYS = ("samples", "labels", "subjects", "groups", "digests", "attributes")
 FILES = {"meta.json", *(f"{name}.npy" for name in ARRAYS)}
 """What the folder of a prepared data set holds."""
 
@@ -41,6 +42,7 @@ class Prepared:
         groups: (n,) int64, connected components over "same person or identical content": what a split keeps together.
         digests: (n, 16) uint8, equal exactly for rows of identical content.
         findings, exclusive, shareable: As in `bench.types.Dataset`.
+        attributes: Groups that rows belong to; None where the data say nothing.
         fingerprint: SHA-256 over the arrays and what they mean, 64 hex digits; no path and no identifier goes in.
         size: Side of the images in pixels; None for tables.
         skipped: How many corrupt images were left out on request.
@@ -57,6 +59,7 @@ class Prepared:
     findings: tuple[str, ...]
     exclusive: bool
     shareable: bool
+    attributes: Attributes | None
     fingerprint: str
     size: int | None
     skipped: int
@@ -83,6 +86,7 @@ class Prepared:
             findings=self.findings,
             exclusive=self.exclusive,
             shareable=self.shareable,
+            attributes=None if self.attributes is None else self.attributes.take(torch.from_numpy(rows)),
         )
 
 
@@ -116,11 +120,15 @@ def fingerprint(
     labels: np.ndarray,
     subjects: np.ndarray | None,
     groups: np.ndarray,
+    attributes: Attributes | None,
     meaning: dict[str, object],
 ) -> str:
-    """SHA-256 in hex over row digests, labels, people, groups and `meaning` (as JSON with sorted keys)."""
-    seen = hashlib.sha256(json.dumps(meaning, sort_keys=True).encode())
-    for array in (digests, labels, np.zeros(0, np.int64) if subjects is None else subjects, groups):
+    """SHA-256 in hex over row digests, labels, people, groups, attributes and `meaning` (JSON with sorted keys)."""
+    told, named = _told(attributes)
+    whole = {**meaning, **({"attributes": named} if named else {})}
+    seen = hashlib.sha256(json.dumps(whole, sort_keys=True).encode())
+    more = () if told is None else (told,)
+    for array in (digests, labels, np.zeros(0, np.int64) if subjects is None else subjects, groups, *more):
         seen.update(f"{array.dtype.str}{array.shape}".encode())
         seen.update(np.ascontiguousarray(array).data)
     return seen.hexdigest()
@@ -134,15 +142,17 @@ def save(
     subjects: np.ndarray | None,
     groups: np.ndarray,
     digests: np.ndarray,
+    attributes: Attributes | None,
 ) -> None:
     """Write everything but the samples.npy that `folder` already holds; arrays and `meta` as in `Prepared`."""
     samples = np.load(folder / "samples.npy", mmap_mode="r")
-    arrays = {"labels": labels, "subjects": subjects, "groups": groups, "digests": digests}
+    told, named = _told(attributes)
+    arrays = {"labels": labels, "subjects": subjects, "groups": groups, "digests": digests, "attributes": told}
     for name, array in arrays.items():
         if array is not None:
             np.save(folder / f"{name}.npy", array)
-    seen = fingerprint(digests, labels, subjects, groups, _meaning(meta, samples))
-    whole = {**meta, "schema": SCHEMA, "people": subjects is not None, "fingerprint": seen}
+    seen = fingerprint(digests, labels, subjects, groups, attributes, _meaning(meta, samples))
+    whole = {**meta, "attributes": named, "schema": SCHEMA, "people": subjects is not None, "fingerprint": seen}
     (folder / "meta.json").write_text(json.dumps(whole, indent=1, sort_keys=True), encoding="utf-8")
 
 
@@ -159,7 +169,9 @@ def load(folder: Path) -> Prepared:
         samples = np.load(folder / "samples.npy", mmap_mode="r")
         labels, groups, digests = (np.load(folder / f"{name}.npy") for name in ("labels", "groups", "digests"))
         subjects = np.load(folder / "subjects.npy") if meta["people"] else None
-        lengths = {len(array) for array in (samples, labels, groups, digests, subjects) if array is not None}
+        attributes = _attributes(meta["attributes"], folder)
+        told = (samples, labels, groups, digests, subjects, attributes)
+        lengths = {len(array) for array in told if array is not None}
         if len(lengths) != 1:
             raise ValueError(f"arrays of different lengths: {sorted(lengths)}")
         return Prepared(
@@ -168,6 +180,7 @@ def load(folder: Path) -> Prepared:
             subjects=subjects,
             groups=groups,
             digests=digests,
+            attributes=attributes,
             folder=folder,
             findings=tuple(meta["findings"]),
             notes=tuple(meta["notes"]),
@@ -187,7 +200,7 @@ def verify(prepared: Prepared) -> None:
     fresh = digest_rows(prepared.samples)
     changed = np.flatnonzero((fresh != prepared.digests).any(axis=1))
     meaning = _meaning(vars(prepared), prepared.samples)
-    found = fingerprint(fresh, prepared.labels, prepared.subjects, prepared.groups, meaning)
+    found = fingerprint(fresh, prepared.labels, prepared.subjects, prepared.groups, prepared.attributes, meaning)
     if found == prepared.fingerprint:
         return
     what = f"{len(changed)} rows changed, first row {changed[0]}" if len(changed) else "labels, people or meta changed"
@@ -195,6 +208,22 @@ def verify(prepared: Prepared) -> None:
         f"{prepared.name}: expected fingerprint {prepared.fingerprint[:16]}, got {found[:16]}: {what} since the "
         f"preparation. Delete {prepared.folder} and prepare again."
     )
+
+
+def _told(attributes: Attributes | None) -> tuple[np.ndarray | None, list[list[object]]]:
+    """Codes of attributes, and each one's name with its groups."""
+    if attributes is None:
+        return None, []
+    named = zip(attributes.names, attributes.groups, strict=True)
+    return attributes.codes.numpy(), [[name, list(groups)] for name, groups in named]
+
+
+def _attributes(named: Sequence[tuple[str, Sequence[str]]], folder: Path) -> Attributes | None:
+    """The attributes with those names and groups; None where there are none."""
+    if not named:
+        return None
+    codes = torch.from_numpy(np.load(folder / "attributes.npy"))
+    return Attributes(tuple(name for name, _ in named), tuple(tuple(groups) for _, groups in named), codes)
 
 
 def _meaning(meta: Mapping[str, object], samples: np.ndarray) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -13,6 +14,8 @@ from bench.data.spelling import spelling
 from bench.validation import within
 
 _LONGEST = 200
+ATTRIBUTE = re.compile(r"[a-z][a-z0-9 -]{0,39}")
+"""What an attribute may be called."""
 
 
 def check_scan(source: Source, scan: Scan, size: int | None) -> None:
@@ -21,6 +24,7 @@ def check_scan(source: Source, scan: Scan, size: int | None) -> None:
     if not n:
         raise DataError(f"{source.name}: no row was found. {source.obtain}")
     parts = {"labels": scan.labels, "subjects": scan.subjects, "paths": scan.paths, "samples": scan.samples}
+    parts |= {f"attribute {name}": words for name, words in scan.attributes.items()}
     rows = {part: len(values) for part, values in parts.items() if values is not None}
     if len(set(rows.values())) != 1 or (scan.paths is None) == (scan.samples is None):
         raise ValueError(f"{source.name}: expected {n} paths or samples (one of them) and subjects, got rows {rows}")
@@ -28,6 +32,10 @@ def check_scan(source: Source, scan: Scan, size: int | None) -> None:
         raise ValueError(f"{source.name}: subjects must be text, as the data set writes them, and None for no people")
     if scan.bits is not None:
         within(FEWEST, MOST, bits=scan.bits)
+    if odd := [name for name in scan.attributes if ATTRIBUTE.fullmatch(name) is None]:
+        raise DataError(
+            f"{source.name}: an attribute must be called by at most 40 of a-z, 0-9, blanks and hyphens, got {odd[0]!r}"
+        )
     _check_findings(source, scan.findings)
     if scan.labels.dtype != np.float32 or k != len(scan.findings):
         raise ValueError(

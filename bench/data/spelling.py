@@ -6,6 +6,11 @@ import unicodedata
 
 from bench.contract.source import DataError
 
+NOTHING = frozenset(
+    {"", "nan", "none", "null", "nil", "na", "n/a", "<na>", "#n/a", "nat", "unknown", "missing", "-", "--", "?", "."}
+)
+"""Words that tables write where they know nothing."""
+
 
 def spelling(text: str) -> str:
     """The word behind a spelling: without case, width of letters, invisible marks, or blanks around and in a row.

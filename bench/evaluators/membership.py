@@ -61,8 +61,8 @@ class Membership(Evaluator[Workbench]):
         candidates, members = mixed(
             bench.private, bench.test, bench.secret("membership candidates"), natural=bench.natural
         )
-        hidden = replace(candidates, subjects=None)
-        view = View(bench.public, scheme, hidden, replace(bench.control, subjects=None))
+        hidden = candidates.nameless()
+        view = View(bench.public, scheme, hidden, bench.control.nameless())
         watched = replace(bench, private=hidden)
         stage("attack")
         start = time.perf_counter()

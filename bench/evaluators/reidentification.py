@@ -118,9 +118,9 @@ def _attack_once(
     order = bench.secret("candidates").stream().permutation(n)
     candidates = bench.private.take(order.to(bench.private.samples.device))
     labelled = attack.uses_labels or bench.method.uses_labels or bench.method.needs_labels
-    hidden = replace(candidates, subjects=None, labels=candidates.labels if labelled else None)
+    hidden = replace(candidates.nameless(), labels=candidates.labels if labelled else None)
     watched = replace(bench, private=candidates)
-    view = View(bench.public, scheme, hidden, replace(bench.control, subjects=None))
+    view = View(bench.public, scheme, hidden, bench.control.nameless())
     stage("attack")
     names = [attack.name] if bench.finding is None else [attack.name, bench.finding]
     start = time.perf_counter()

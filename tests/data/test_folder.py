@@ -242,3 +242,15 @@ def test_truncated_image_is_refused_without_its_name(classes: Path, tmp_path: Pa
     with pytest.raises(DataError, match="1 of 3 images cannot be decoded") as caught:
         prepare(Folder(str(classes)), roots=[], cache=tmp_path / "c")
     assert "dog" not in str(caught.value)
+
+
+def test_columns_of_words_are_groups_and_no_findings(listed: Path) -> None:
+    table = listed / "labels.csv"
+    header, *rows = table.read_text().splitlines()
+    words = ("F,a", "M,b", "F,a", ",b")
+    table.write_text(
+        "\n".join([f"{header},sex,attribute:scanner", *map(",".join, zip(rows, words, strict=True))]) + "\n"
+    )
+    scan = Folder(str(listed)).scan([], 8)
+    assert scan.findings == ("Edema", "Mass")
+    assert dict(scan.attributes) == {"sex": ["F", "M", "F", ""], "scanner": ["a", "b", "a", "b"]}

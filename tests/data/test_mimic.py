@@ -187,3 +187,14 @@ def test_login_page_saved_as_a_table_is_refused(top: Path) -> None:
 def test_senseless_parameters_are_refused(tasks: str, views: str) -> None:
     with pytest.raises(ValueError, match="must be"):
         MIMIC(tasks=tasks, views=views)  # type: ignore[arg-type]
+
+
+def test_views_and_where_the_table_of_patients_lies_beside_sex_and_age(top: Path) -> None:
+    scan = MIMIC().scan([top], 64)
+    assert dict(scan.attributes) == {"view": ["PA", "AP", "AP"]}
+    before = MIMIC().stamp([top])
+    rows: Rows = (("subject_id", "gender", "anchor_age"), ("10000032", "F", "52"), ("9", "M", "30"))
+    write_table(top / "patients.csv.gz", rows)
+    scan = MIMIC().scan([top], 64)
+    assert dict(scan.attributes) == {"view": ["PA", "AP", "AP"], "sex": ["F", "F", ""], "age": ["52", "52", ""]}
+    assert MIMIC().stamp([top]) != before

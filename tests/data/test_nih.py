@@ -133,3 +133,12 @@ def test_real_nih_images_are_grouped_by_patient(tmp_path: Path) -> None:
     assert prepared.subjects is not None
     for subject in np.unique(prepared.subjects):
         assert len(np.unique(prepared.groups[prepared.subjects == subject])) == 1
+
+
+def test_sex_age_and_view_of_either_edition_are_read(top: Path) -> None:
+    assert {name: set(words) for name, words in NIH().scan([top], 16).attributes.items()} == {
+        "sex": {"M"}, "age": {"57"}, "view": {"PA"},
+    }  # fmt: skip
+    table = top / "Data_Entry_2017.csv"
+    table.write_text(table.read_text().replace("Patient Gender", "Patient Sex"))
+    assert "sex" in NIH().scan([top], 16).attributes

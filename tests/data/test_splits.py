@@ -24,7 +24,23 @@ def made(subjects: list[int], contents: list[int], name: str = "made") -> Prepar
     labels = np.zeros((len(samples), 1), dtype=np.float32)
     groups = connect(people, digests)
     return Prepared(
-        name, samples, labels, people, groups, digests, ("x",), False, True, "", 2, 0, "", (), name, Path("nowhere")
+        name,
+        samples,
+        labels,
+        people,
+        groups,
+        digests,
+        ("x",),
+        False,
+        True,
+        None,
+        "",
+        2,
+        0,
+        "",
+        (),
+        name,
+        Path("nowhere"),
     )
 
 

@@ -1,8 +1,9 @@
 """Images in a folder of one's own: `folder:PATH`, with class sub-folders (PATH/CLASS/**/*.png) or with a CSV.
 
 The CSV is PATH/labels.csv or PATH itself. Columns: `path` (relative to the CSV's folder), optionally `subject`, and one
-column a finding with 1, 0, or blank or -1 for unknown. Class sub-folders give exclusive classes and know no people.
-Messages name lines and counts, not files, because such data may be confidential.
+column a finding with 1, 0, or blank or -1 for unknown. The columns `sex`, `age`, `view` and `site`, and those called
+`attribute:NAME`, hold words: groups for which figures are given apart. Class sub-folders give exclusive classes and
+know no people. Messages name lines and counts, not files, because such data may be confidential.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from bench.validation import within
 
 _ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm"})
 _MARKS = {"1": 1.0, "1.0": 1.0, "0": 0.0, "0.0": 0.0, "-1": np.nan, "-1.0": np.nan, "": np.nan}
+
+_ATTRIBUTES = ("sex", "age", "view", "site")
+_PREFIX = "attribute:"
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,8 @@ class Folder(Source):
     licence: ClassVar[str] = "the user's"
     obtain: ClassVar[str] = (
         "Give folder:PATH a folder with one sub-folder of images per class, or a CSV (PATH/labels.csv or PATH itself) "
-        "with the columns path, optionally subject, and one per finding with 1, 0, blank or -1."
+        "with the columns path, optionally subject, and one per finding with 1, 0, blank or -1; sex, age, view, site "
+        "and attribute:NAME may hold groups of rows."
     )
     default_size: ClassVar[int | None] = 64
     confidential: ClassVar[frozenset[str]] = frozenset({"path"})
@@ -78,6 +83,7 @@ class Folder(Source):
             exclusive=found.exclusive,
             paths=found.paths,
             notes=found.notes,
+            attributes=found.attributes,
             channels=self.channels,
             bits=self.bits,
             folder=place if table is None else table.parent,
@@ -137,7 +143,8 @@ class Folder(Source):
 
     def _listed(self, table: Path) -> Scan:
         rows = read_table(table, ("path",), optional=("subject",), rest=True, obtain=self.obtain)
-        findings = tuple(column for column in rows.columns if column not in ("path", "subject"))
+        told = {column: _attribute(column) for column in rows.columns}
+        findings = tuple(column for column in rows.columns if column not in ("path", "subject") and not told[column])
         if not findings or not len(rows):
             raise DataError(
                 f"{table}: expected rows and at least one column of labels beside path and subject, found "
@@ -171,7 +178,13 @@ class Folder(Source):
             exclusive=False,
             paths=paths,
             notes=() if known else (UNKNOWN,),
+            attributes={name: list(rows[column]) for column, name in told.items() if name},
         )
+
+
+def _attribute(column: str) -> str:
+    """The attribute that a column holds; empty for another one."""
+    return column if column in _ATTRIBUTES else column.removeprefix(_PREFIX) if column.startswith(_PREFIX) else ""
 
 
 def _table(place: Path) -> Path | None:

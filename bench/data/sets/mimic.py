@@ -23,6 +23,8 @@ from bench.validation import one_of
 
 _VERSIONS = ("2.1.0", "2.0.0")
 _TABLES = ("chexpert", "metadata", "split")
+_PATIENTS = ("patients.csv.gz", "patients.csv")
+"""MIMIC-IV's table of the same patients, which holds their sex and age; used where it lies beside the others."""
 _VIEWS = {"frontal": ("AP", "PA"), "AP": ("AP",), "PA": ("PA",)}
 _MARKS = {"1.0": 1.0, "1": 1.0, "0.0": 0.0, "0": 0.0, "-1.0": np.nan, "-1": np.nan, "": np.nan}
 
@@ -105,13 +107,15 @@ class MIMIC(Source):
             folder=top,
             version=self._version(top),
             notes=tuple(notes),
+            attributes={"view": list(known["ViewPosition"][here]), **self._told(top, known["subject_id"][here])},
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:
         """Sizes and times of the tables, and the patients' folders; single images are too many to look at."""
         top = self._top(roots)
         parts = sorted(part for part in (top / "files").glob("p[0-9][0-9]") if part.is_dir())
-        return "\n".join([stamp_files(self._tables(top).values()), *(stamp_folder(part) for part in parts)])
+        tables = [*self._tables(top).values(), *(top / name for name in _PATIENTS)]
+        return "\n".join([stamp_files(tables), *(stamp_folder(part) for part in parts)])
 
     def _top(self, roots: Sequence[Path]) -> Path:
         folders = [
@@ -132,6 +136,15 @@ class MIMIC(Source):
                 f"Found {other}: this version is not known here (known: {', '.join(_VERSIONS)}). " if other else kind
             )
             raise DataError(f"{error}\n{found.strip()}") from None
+
+    def _told(self, top: Path, subjects: pd.Series[str]) -> dict[str, list[str]]:
+        """Sex and age of each row's patient, where MIMIC-IV's table of patients is there."""
+        path = next((top / name for name in _PATIENTS if (top / name).exists()), None)
+        if path is None:
+            return {}
+        patients = read_table(path, ("subject_id", "gender", "anchor_age"), obtain=self.obtain)
+        found = patients.drop_duplicates("subject_id").set_index("subject_id").reindex(subjects).fillna("")
+        return {"sex": list(found["gender"]), "age": list(found["anchor_age"])}
 
     def _tables(self, top: Path) -> dict[str, Path]:
         found = {}

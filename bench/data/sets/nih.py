@@ -23,6 +23,10 @@ FINDINGS = (
     "Pneumothorax", "Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening", "Hernia",
 )  # fmt: skip
 _TABLES = ("Data_Entry_2017_v2020.csv", "Data_Entry_2017.csv")
+_ATTRIBUTES = {
+    "sex": ("Patient Sex", "Patient Gender"), "age": ("Patient Age",), "view": ("View Position",)
+}  # fmt: skip
+"""The columns of each attribute, one name an edition of the table."""
 _LISTS = ("train_val_list.txt", "test_list.txt")
 
 
@@ -47,7 +51,9 @@ class NIH(Source):
         """See `Source.scan`."""
         top = self._top(roots)
         table_path = next(top / name for name in _TABLES if (top / name).exists())
-        table = read_table(table_path, ("Image Index", "Finding Labels", "Patient ID"), obtain=self.obtain)
+        told = [column for columns in _ATTRIBUTES.values() for column in columns]
+        needed = ("Image Index", "Finding Labels", "Patient ID")
+        table = read_table(table_path, needed, optional=told, obtain=self.obtain)
         found = [(name, folder / name) for folder in _folders(top) for name in os.listdir(folder)]  # noqa: PTH208
         files = dict(found)
         here = table["Image Index"].isin(files)
@@ -75,6 +81,12 @@ class NIH(Source):
             folder=top,
             version=table_path.stem,
             notes=tuple(notes),
+            attributes={
+                name: list(table[column][here])
+                for name, columns in _ATTRIBUTES.items()
+                for column in columns
+                if column in table
+            },
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:

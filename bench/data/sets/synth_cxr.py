@@ -84,6 +84,7 @@ class Phantom(Source):
         samples = np.empty((self.images, 1, side, side), dtype=np.uint8)
         labels = np.empty((self.images, len(FINDINGS)), dtype=np.float32)
         subjects: list[str] = []
+        told: dict[str, list[str]] = {"sex": [], "age": [], "view": []}
         number = 0
         while len(subjects) < self.images:
             person = draw_person(self.hospital, self.seed, number)
@@ -95,6 +96,9 @@ class Phantom(Source):
                 samples[row, 0] = draw(person, study, side)
                 labels[row] = study.labels
                 subjects.append(f"{self.hospital.name}-{number:06d}")
+                told["sex"].append("F" if person.female else "M")
+                told["age"].append(str(int(person.age)))
+                told["view"].append("AP" if study.supine else "PA")
             number += 1
         return Scan(
             labels=labels,
@@ -104,6 +108,7 @@ class Phantom(Source):
             samples=samples,
             version="phantom 1",
             notes=("drawn by a procedure; no patient stands behind these images",),
+            attributes=told,
         )
 
 

@@ -58,6 +58,8 @@ class Person:
     """The anatomy of one person. Lengths in patient units, angles in radians, densities as attenuation.
 
     Args:
+        age: In years.
+        female: As the anatomy was drawn.
         width: Half the inner width of the thorax.
         apex, waist: Heights of the lung apex and of the widest level.
         asymmetry: Relative difference between the two sides.
@@ -84,6 +86,8 @@ class Person:
             wide, is their coarse structure.
     """
 
+    age: float
+    female: bool
     width: float
     apex: float
     waist: float
@@ -134,7 +138,7 @@ def draw_person(hospital: Hospital, seed: int, number: int) -> Person:
 
     age = float(np.clip(normal(hospital.age, 15.0), 18.0, 95.0))
     old = (age - 55.0) / 15.0
-    female = rng.random() < 0.47
+    female = bool(rng.random() < 0.47)
     fat = normal(0.0, 1.0)
     build = normal(0.0, 1.0)
     ratio = normal(hospital.ratio + 0.006 * old, 0.026)
@@ -146,6 +150,8 @@ def draw_person(hospital: Hospital, seed: int, number: int) -> Person:
     if rng.random() < hospital.devices:
         device = implants[int(rng.choice(3, p=(0.45, 0.25, 0.30)))]
     return Person(
+        age=age,
+        female=female,
         width=width,
         apex=normal(-0.76, 0.03),
         waist=normal(0.30, 0.07),

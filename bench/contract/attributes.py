@@ -1,0 +1,57 @@
+"""What is known of rows beside their labels: the groups that they belong to, by sex, age, view or site."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+UNKNOWN_GROUP = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Attributes:
+    """Groups of rows, for figures by group. The judge's alone: no method and no attack is shown them.
+
+    Args:
+        names: Of the attributes: a names.
+        groups: For each attribute, the names of its groups.
+        codes: (n, a) int64: which group of each attribute a row belongs to, -1 where nobody knows.
+
+    Raises:
+        ValueError: Parts that do not fit together.
+    """
+
+    names: tuple[str, ...]
+    groups: tuple[tuple[str, ...], ...]
+    codes: Tensor
+
+    def __post_init__(self) -> None:
+        if len(self.groups) != len(self.names) or self.codes.shape[1:] != (len(self.names),):
+            raise ValueError(
+                f"attributes must have groups and a column of codes each: expected {len(self.names)}, got "
+                f"{len(self.groups)} and codes of shape {tuple(self.codes.shape)}"
+            )
+        most = torch.tensor([len(groups) for groups in self.groups])
+        codes = self.codes.cpu()
+        if codes.dtype != torch.int64 or bool(((codes < UNKNOWN_GROUP) | (codes >= most)).any()):
+            raise ValueError("codes of attributes must be int64, the number of a group or -1")
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def members(self) -> dict[str, dict[str, Tensor]]:
+        """By attribute and group, in their order: (n,) bool, who belongs to it."""
+        return {
+            name: {group: self.codes[:, column] == number for number, group in enumerate(self.groups[column])}
+            for column, name in enumerate(self.names)
+        }
+
+    def take(self, rows: Tensor) -> Attributes:
+        """Those of the given rows (int64 indices)."""
+        return replace(self, codes=self.codes[rows])
+
+    def to(self, device: torch.device) -> Attributes:
+        """The same on `device`."""
+        return replace(self, codes=self.codes.to(device))

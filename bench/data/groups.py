@@ -1,0 +1,79 @@
+"""Groups of rows made of the words that data sets write, by one rule for every source.
+
+Ages become bands of years; `F`, `female` and the like become `female`. Every other word is a group of its own name,
+whatever its case and blanks. Words that say nothing, and ages that nobody reaches, are unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from bench.contract.attributes import Attributes
+from bench.contract.source import DataError
+from bench.data.spelling import NOTHING, spelling
+
+MOST_GROUPS = 32
+AGES = (18, 40, 60, 80)
+BANDS = ("0-17", "18-39", "40-59", "60-79", "80 and over")
+OLDEST = 120
+_AGE = re.compile(r"([0-9]{1,3})(?:\.[0-9]*)? ?([ymwd]?)(?:ears?)?")
+_SEXES = {"f": "female", "female": "female", "w": "female", "m": "male", "male": "male"}
+
+
+def read_groups(words: Mapping[str, Sequence[str]]) -> Attributes | None:
+    """The groups that rows belong to; None where there are no words.
+
+    Args:
+        words: By attribute, one word a row as the data set writes it.
+
+    Raises:
+        DataError: An age that is no number, a word that is no text, or an attribute of more than `MOST_GROUPS` words.
+
+    >>> read_groups({"sex": ["F", "male", "", "f"], "age": ["058Y", "17", "9", "411"]}).groups
+    (('female', 'male'), ('0-17', '40-59'))
+    """
+    groups: dict[str, tuple[str, ...]] = {}
+    columns = []
+    for name, column in words.items():
+        shown: dict[str, str] = {}  # a group is called as it is first written
+        known = {word: _group(name, word, shown) for word in dict.fromkeys(column)}
+        found = sorted({group for group in known.values() if group})
+        if len(found) > MOST_GROUPS:
+            raise DataError(
+                f"the attribute {name} has {len(found)} different words, expected at most {MOST_GROUPS}: a group holds "
+                "many people. Leave the column out, or write fewer words"
+            )
+        groups[name] = tuple(found)
+        places = {group: number for number, group in enumerate(found)}
+        columns.append([places.get(known[word], -1) for word in column])
+    if not columns:
+        return None
+    return Attributes(tuple(groups), tuple(groups.values()), torch.tensor(columns, dtype=torch.int64).T.contiguous())
+
+
+def _group(name: str, word: str, shown: dict[str, str]) -> str:
+    """The group behind a word; empty where it says nothing. `shown` keeps how each word was first written."""
+    try:
+        said = spelling(word)
+    except DataError as error:
+        raise DataError(f"the attribute {name}: {error}") from None
+    if said in NOTHING:
+        return ""
+    if name == "sex":
+        return _SEXES.get(said, said)
+    if name == "age":
+        return _band(said)
+    return shown.setdefault(said, " ".join(word.split()))
+
+
+def _band(word: str) -> str:
+    """The band of an age in years, months, weeks or days, as DICOM writes it or as a number; empty past `OLDEST`."""
+    found = _AGE.fullmatch(word)
+    if found is None:
+        raise DataError("an age must be a number of years, or as DICOM writes it (058Y, 011M), and is neither")
+    years = int(found[1]) if found[2] in ("", "y") else 0
+    return BANDS[bisect_right(AGES, years)] if years <= OLDEST else ""

@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from bench.contract.attributes import Attributes
+from bench.contract.source import DataError
+from bench.data.groups import BANDS, MOST_GROUPS, read_groups
+from bench.data.prepare import prepare, verify
+from bench.data.prepared import load
+from bench.data.sets.synth_cxr import SynthCXR
+from bench.isolation.language import pack
+
+
+def groups(name: str, words: list[str]) -> list[str | None]:
+    found = read_groups({name: words})
+    assert found is not None
+    return [None if code < 0 else found.groups[0][code] for code in found.codes[:, 0].tolist()]
+
+
+def test_ages_become_bands_and_impossible_ages_are_unknown() -> None:
+    assert groups("age", ["0", "17", "18", "058Y", "79", "80", "411", "011M", "nan", " 40 "]) == [
+        BANDS[0], BANDS[0], BANDS[1], BANDS[2], BANDS[3], BANDS[4], None, BANDS[0], None, BANDS[2],
+    ]  # fmt: skip
+
+
+def test_words_that_differ_in_form_alone_are_one_group() -> None:
+    assert groups("sex", ["F", "female", " m ", "W", "?", "other"]) == [
+        "female",
+        "female",
+        "male",
+        "female",
+        None,
+        "other",
+    ]
+    assert groups("site", ["Ward 1", "ward  1", "WARD 1", ""]) == ["Ward 1"] * 3 + [None]
+
+
+def test_an_identifier_and_an_age_that_is_no_number_are_refused() -> None:
+    with pytest.raises(DataError, match=f"33 different words, expected at most {MOST_GROUPS}"):
+        read_groups({"site": [f"s{number}" for number in range(33)]})
+    with pytest.raises(DataError, match="an age must be a number of years"):
+        read_groups({"age": ["old"]})
+
+
+def test_attributes_survive_preparation_and_count_in_the_fingerprint(tmp_path: Path) -> None:
+    source = SynthCXR(images=20)
+    made = prepare(source, roots=[], cache=tmp_path, size=32)
+    assert made.attributes is not None
+    verify(made)
+    rows = np.array([7, 3])
+    taken = made.dataset(rows).attributes
+    assert taken is not None
+    assert torch.equal(taken.codes, made.attributes.codes[[7, 3]])
+    assert made.attributes.names == ("sex", "age", "view")
+    codes = np.load(made.folder / "attributes.npy")
+    codes[0, 0] = 1 - codes[0, 0]
+    np.save(made.folder / "attributes.npy", codes)
+    with pytest.raises(DataError, match="labels, people or meta changed"):
+        verify(load(made.folder))
+
+
+def test_no_other_process_is_told_what_is_known_of_rows(tmp_path: Path) -> None:
+    data = prepare(SynthCXR(images=8), roots=[], cache=tmp_path, size=32).dataset(np.arange(8))
+    assert data.attributes is not None
+    kept: list[torch.Tensor] = []
+    told = pack(data, lambda tensor: kept.append(tensor) or len(kept))
+    assert "attributes" not in str(told)
+    assert "female" not in str(told)
+    assert not any(tensor.shape == data.attributes.codes.shape for tensor in kept)
+    assert data.nameless().attributes is None
+
+
+def test_codes_without_a_group_are_refused() -> None:
+    with pytest.raises(ValueError, match="the number of a group or -1"):
+        Attributes(("sex",), (("female",),), torch.tensor([[1]]))
