@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench.contract.preset import PRESETS
 from bench.data.sets.synth_cxr import CLINIC, WARD, SynthCXR, SynthMIMIC, SynthNIH
+from bench.data.splits import SHARES
 from bench.data.synthetic.anatomy import Person, draw_person
 from bench.data.synthetic.phantom import attenuation, draw
 from bench.data.synthetic.plane import place
@@ -221,3 +223,10 @@ def test_the_collimator_blackens_the_rim():
     film = draw(person, replace(study, collimator=(0.9, 0.9, 0.9, 0.9)), 64)
     assert film[:3].max() == film[-3:].max() == film[:, :3].max() == film[:, -3:].max() == 0
     assert film[3:-3, 3:-3].max() > 200
+
+
+@pytest.mark.parametrize("name", SynthCXR.presets)
+def test_presets_draw_enough_for_their_rows_and_not_much_more(name):
+    preset, drawn = PRESETS[name], SynthCXR.presets[name]["images"]
+    needed = max(preset.private / SHARES["private"], preset.public)
+    assert needed <= drawn <= 1.25 * needed

@@ -123,7 +123,7 @@ def test_records_take_codes_phases_and_figures(ran: Ran) -> None:
         assert record.phase is None or record.phase in PHASES
         assert record.code is None or (record.reason or "").startswith(f"{record.code}: {SAID[record.code]}")
         assert (record.scheme, record.details, record.threat_model, record.pictures) == ({}, {}, {}, {})
-        assert set(record.seconds) <= {"open", "total", "wall"}
+        assert set(record.seconds) <= {"open", "total", "wall", "cpu"}
     figures = [record for record in records if record.scores]
     assert {"reid-auc", "leaky.py:LeakyMetric"} & {name for record in figures for name in record.scores}
     claims = [record.claim for record in records if record.claim is not None]
