@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bench import shadowing
-from bench.cli.stop import Stopped, heeded
+from bench.cli.stop import code, heeded
 from bench.contract.preset import PRESETS
 from bench.plugins.groups import GROUPS
 from bench.plugins.option import add_flags, options
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stop:
         with suppress(OSError):  # the terminal may be what has gone
             print("\nbench: stopped; what was finished is kept", file=sys.stderr)
-        return stop.code if isinstance(stop, Stopped) else 130
+        return code(stop)
     except BrokenPipeError:
         # The reader (say, `head`) has gone; keep the interpreter from complaining about it on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

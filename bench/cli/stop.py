@@ -1,11 +1,13 @@
-"""TERM and HUP stop a command as Ctrl-C does: workers are ended, and what was finished is kept."""
+"""TERM and HUP stop a command as Ctrl-C does: workers are ended, and what was finished is kept and shown."""
 
 from __future__ import annotations
 
+import os
 import signal
+import stat
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 SIGNALS = tuple(number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None)
@@ -19,11 +21,17 @@ class Stopped(KeyboardInterrupt):
         self.code = 128 + number
 
 
+def code(stop: KeyboardInterrupt) -> int:
+    """The exit code of a command that was stopped: 128 and the signal's number."""
+    return stop.code if isinstance(stop, Stopped) else 128 + signal.SIGINT
+
+
 @contextmanager
 def heeded() -> Iterator[None]:
     """Raise `Stopped` on TERM and HUP; one that is ignored (under nohup) or handled by others stays so.
 
-    After the first they are ignored: the ending of workers is not to be cut short. Ctrl-C and kill -9 can.
+    After the first they are ignored: neither the ending of workers nor the last table and page are to be cut short.
+    Ctrl-C and kill -9 can.
     """
     before = {}
     if threading.current_thread() is threading.main_thread():  # Python sets handlers there alone
@@ -41,4 +49,16 @@ def _stop(number: int, frame: FrameType | None) -> None:
     for each in SIGNALS:
         if signal.getsignal(each) is _stop:
             signal.signal(each, signal.SIG_IGN)
+    if number == getattr(signal, "SIGHUP", None):
+        _let_the_terminal_go()
     raise Stopped(number)
+
+
+def _let_the_terminal_go() -> None:
+    """What is still said goes nowhere, where it went to the terminal: writing to one that is gone is an error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        with suppress(OSError):
+            if stat.S_ISCHR(os.fstat(descriptor).st_mode):
+                os.dup2(nowhere, descriptor)
+    os.close(nowhere)

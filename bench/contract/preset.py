@@ -27,7 +27,7 @@ class Preset:
         flow_steps: Training steps of each density model of a likelihood-ratio detector.
         trials: Releases of each of two inputs in an audit, half of them to choose the test by.
         repeats: Timed repeats of a release.
-        timeout: Seconds a job may take unless --timeout says otherwise.
+        timeout: Seconds of processor time a job may take unless --timeout says otherwise.
     """
 
     private: int | None

@@ -57,7 +57,11 @@ def locate(roots: Sequence[Path], *, name: str, folders: Sequence[str], markers:
     for place in tried:
         if any((place / marker).exists() for marker in markers):
             return Path(os.path.realpath(place))
-    looked = "\n".join(f"  {place}{'' if place.is_dir() else '  (no such folder)'}" for place in dict.fromkeys(tried))
+    names = ", ".join(dict.fromkeys((name, *folders)))
+    looked = "\n".join(
+        f"  {root}, there or in {names}" if root.is_dir() else f"  {root}  (no such folder)"
+        for root in dict.fromkeys(roots)
+    )
     raise DataError(
         f"{name}: expected {' or '.join(markers)} in one of\n{looked or '  (no data root is set)'}\n"
         f"and found it nowhere. Name the folder above the data with --data-root, {VARIABLE} or data_roots in "

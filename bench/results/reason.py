@@ -27,6 +27,8 @@ SAID: Mapping[Code, str] = {
     "metric": "a metric failed",
     "error": "an exception was raised",
 }
+ABSENT: frozenset[Code] = frozenset({"data", "usage"})
+"""Why data do not open that are not there, or not as they should be: their message is said whole."""
 Phase = Literal[
     "start", "data", "prepare", "split", "fetch", "features", "fit", "release", "release again", "time releases",
     "query", "attack", "score", "train decoder", "decode", "train densities", "detect", "utility", "predict",

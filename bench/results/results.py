@@ -6,6 +6,7 @@ keeps it: a folder, and in a file of its own any other place.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import warnings
 from collections.abc import Iterator
@@ -85,6 +86,14 @@ class Results:
         make_folder(private, mode=0o700)
         private.chmod(0o700)  # a folder that was copied, say
         return Path(private, "logs", *folders, f"{slug(name)}.log")
+
+    def forget_log(self, *names: str) -> None:
+        """Remove a log that says nothing new, and the folders that were made for it alone."""
+        path = self.log(*names)
+        path.unlink(missing_ok=True)
+        for folder in (path.parent, self.root / PRIVATE, self.root):
+            with contextlib.suppress(OSError):  # something else is in it
+                folder.rmdir()
 
     def records(self) -> Iterator[tuple[str, Record | RecordError]]:
         """Every record with its name, in order; one that is refused gives its error instead of stopping the rest."""

@@ -21,7 +21,7 @@ class Job:
         argument: What it is called with.
         answer: The type of its result, which comes back as JSON and is checked: a pydantic model, or another type that
             it checks.
-        timeout: Seconds before it is stopped.
+        timeout: Seconds that it may work, as `bench.runs.job_clock` counts them.
         log: File that takes what the worker prints.
         alone: Run it while nothing else runs (timings).
         restricted: Its data may not be shared: of an outcome and of stages nothing is said but codes from fixed lists.
@@ -43,7 +43,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job: `value` if ok, else why there is none, as a code and in words, and the phase it was in."""
+    """What became of a job: `value` if ok, else why there is none, as a code and in words, and the phase it was in.
+
+    `seconds` are those on the wall, `cpu_seconds` of the processor, for all processes of the job.
+    """
 
     status: Status
     value: object
@@ -51,6 +54,7 @@ class Outcome:
     reason: str | None
     phase: Phase | None
     seconds: float
+    cpu_seconds: float = 0.0
 
 
 class Backend(Protocol):

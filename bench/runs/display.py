@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from bench.results.reason import ABSENT
+from bench.results.records import Record
 from bench.runs.backend import Outcome
 from bench.wire.text import line, plain
 
 _SAY_SECONDS = 15.0
+_FIRST_SECONDS = 40.0  # until figures are first printed where there is no terminal; then after twice as long each time
+_DRAW_SECONDS = 2.0
+_MOST_ROWS = 60
+_AROUND = 7  # lines of a table that are no rows, and those below the bars
+Figures = Callable[[Sequence[Record], Console, int], RenderableType]
 _BAR_WIDTH = 20
 _STAGE, _MESSAGE = 80, 8000  # characters
 _WORDS = {"ok": "done", "not-applicable": "not applicable", "failed": "FAILED", "timed-out": "TIMED OUT"}
@@ -40,19 +47,27 @@ class Display:
 
     Args:
         console: Where to write; None stands for standard error.
+        figures: Makes a table of what is measured so far, of so many lines; None for no table.
         clock: Seconds on a clock that never goes back.
     """
 
-    def __init__(self, console: Console | None = None, *, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self, console: Console | None = None, *, figures: Figures | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:  # fmt: skip
         self.console = console or Console(stderr=True, highlight=False)
         self._clock = clock
         self._rows: dict[str, _Row] = {}
         self._total = self._done = self._worked = 0
         self._started = self._said = self._finished = clock()
+        self._told: set[str] = set()
+        self._figures, self._measured, self._shown = figures, list[Record](), 0
+        self._drawn: RenderableType | None = None
+        self._due = 0.0 if self.console.is_terminal else _FIRST_SECONDS  # seconds after the start
         self._spinner = Spinner("dots")
         self._live: Live | None = None
         if self.console.is_terminal:
-            self._live = Live(console=self.console, get_renderable=self._table, refresh_per_second=8, transient=True)
+            self._live = Live(console=self.console, get_renderable=self._whole, refresh_per_second=8, transient=True)
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -75,6 +90,7 @@ class Display:
         if self._live is None and total and now - self._said > _SAY_SECONDS:
             self._said = now
             self.message(f"  {name}: {stage} {done}/{total}")
+        self._show_figures()
 
     def finished(self, name: str, outcome: Outcome) -> None:
         """A job is over."""
@@ -85,9 +101,38 @@ class Display:
         text = f"{_WORDS[outcome.status]:>14}  {name}  {outcome.seconds:.1f} s"
         if outcome.status != "ok":
             where = f" in {outcome.phase}" if outcome.phase and outcome.status != "not-applicable" else ""
-            text += f"{where}: {line(outcome.reason or '')}"
-        left = self._left()
+            text += f"{where}: {self._why(outcome)}"
+        left = "" if outcome.code in ABSENT else self._left()  # what waited for the data is not taken off yet
         self.message(f"{text}  [{left}]" if left and self._live is None else text)
+
+    def _why(self, outcome: Outcome) -> str:
+        """The first line of a reason; of data that are not there all of it, for it says what to do, and once."""
+        reason = outcome.reason or ""
+        if outcome.code not in ABSENT:
+            return line(reason)
+        if reason in self._told:
+            return f"{line(reason, _STAGE)} (as said above)"
+        self._told.add(reason)
+        return f"\n{reason}" if "\n" in reason else reason
+
+    def measured(self, record: Record) -> None:
+        """A record is there: its figures belong to those so far."""
+        self._measured.append(record)
+        self._show_figures()
+
+    def _show_figures(self) -> None:
+        """Draw what is measured so far above the bars, or print it where there is no terminal, if it is time."""
+        after = self._clock() - self._started
+        if self._figures is None or after < self._due or self._shown == len(self._measured):
+            return
+        self._shown = len(self._measured)
+        if self._live is not None:
+            self._due = after + _DRAW_SECONDS
+            lines = max(1, self.console.height - len(self._rows) - _AROUND)
+            self._drawn = self._figures(self._measured, self.console, lines)
+        else:
+            self._due = 2 * after
+            self.console.print(self._figures(self._measured, self.console, _MOST_ROWS))
 
     def cached(self, name: str) -> None:
         """A result was already there."""
@@ -115,7 +160,10 @@ class Display:
         seconds = max(each * remaining - (now - self._finished), each * (remaining - 1))
         return f"{self._done}/{self._total}" + (f", about {_duration(seconds)} left" if seconds >= 0.5 else "")
 
-    def _table(self) -> Table:
+    def _whole(self) -> RenderableType:
+        return self._bars() if self._drawn is None else Group(self._drawn, self._bars())
+
+    def _bars(self) -> Table:
         """The bars as they stand now."""
         now = self._clock()
         table = Table.grid(padding=(0, 1))

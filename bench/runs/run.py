@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Literal, cast
@@ -18,6 +17,7 @@ from bench.isolation import remove_unused
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
 from bench.results.content_key import content_key
+from bench.results.reason import ABSENT
 from bench.results.records import (
     DatasetRecord,
     MetricRecord,
@@ -31,9 +31,10 @@ from bench.results.signing_key import SigningKey
 from bench.runs.answers import Evaluation, Fitted, Opened
 from bench.runs.backend import Backend, Job, Outcome
 from bench.runs.display import Display
-from bench.runs.plan import Condition, Standing, data_key, standing, to_run, work, write_plan
+from bench.runs.plan import Standing, data_key, standing, to_run, work, write_plan
 from bench.runs.restricted import restricted, restricted_data, restricted_fit
 from bench.runs.run_spec import RunSpec
+from bench.runs.summary import Summary
 from bench.runs.tasks import (
     EvaluateTask,
     FitTask,
@@ -44,7 +45,7 @@ from bench.runs.tasks import (
 )
 from bench.runs.workers import Workers
 from bench.types import Metric
-from bench.wire.text import scrub
+from bench.wire.text import line, scrub
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
 from bench.workbench.inputs import plugin_record, record_inputs
@@ -55,26 +56,11 @@ from bench.workbench.workbench import drop_releases
 DATA_SECONDS = 24 * 3600.0  # decoding starts afresh after a stop, so a large set is never stopped by --timeout
 
 
-@dataclass
-class Summary:
-    """What a run came to: all records of its cells, and how many were computed now.
-
-    `kept` counts by their condition those that were not computed now; `unopened` names data that did not open.
-    """
-
-    records: list[Record] = field(default_factory=list)
-    computed: int = 0
-    kept: Counter[Condition] = field(default_factory=Counter)
-    unopened: list[str] = field(default_factory=list)
-
-    @property
-    def failures(self) -> list[Record]:
-        """The records that say failed or timed out."""
-        return [record for record in self.records if record.status in ("failed", "timed-out")]
-
-
 def run(spec: RunSpec, place: Place, display: Display, signer: SigningKey | None = None) -> Summary:
-    """Do what is missing of `spec`, and return the records of all of it; new ones are signed by `signer`."""
+    """Do what is missing of `spec`, and return the records of all of it; new ones are signed by `signer`.
+
+    A signal or Ctrl-C ends the workers, and the summary says so in place of an exception; the next one is raised.
+    """
     try:
         with closing(Workers(jobs=spec.jobs, memory=spec.memory, notify=display.progress)) as workers:
             return execute(spec, place, display, workers, signer)
@@ -87,11 +73,14 @@ def execute(
 ) -> Summary:
     """As `run`, on any back end."""
     scheduler = _Scheduler(spec, place, display, backend, signer)
-    scheduler.start()
-    while (finished := backend.next()) is not None:
-        job, outcome = finished
-        display.finished(job.name, outcome)
-        scheduler.follow.pop(job.number)(outcome)
+    try:
+        scheduler.start()
+        while (finished := backend.next()) is not None:
+            job, outcome = finished
+            display.finished(job.name, outcome)
+            scheduler.follow.pop(job.number)(outcome)
+    except KeyboardInterrupt as stopped:
+        scheduler.summary.stopped = stopped
     return scheduler.summary
 
 
@@ -111,18 +100,17 @@ class _Scheduler:
         self.numbers = itertools.count()
         for evaluator in {each for planned in self.planned.values() for each in planned}:
             described(evaluator.metrics)  # a metric that no record could describe shows before any work
-        self.commitment = place.results.keep_secret().commitment()  # made before any worker asks for it
+        self.commitment: str | None = None  # until any data are opened
+        self.summary.planned = sum(len(planned) for planned in self.planned.values())
 
     def start(self) -> None:
         """Open every choice of data; the rest follows."""
         by_data: dict[Choice, list[Cell]] = {}
-        for cell, planned in self.planned.items():
+        for cell in self.planned:
             by_data.setdefault(cell.choice, []).append(cell)
-            write_plan(self.results, cell, planned)
         self.display.expect(len(by_data) + sum(1 + len(planned) for planned in self.planned.values()))
         for choice, part in by_data.items():
             name = f"{choice.dataset} seed {choice.seed}"
-            log = self.results.log(f"data-{choice.dataset.name}")
             workers = max(1, (os.cpu_count() or 1) // self.spec.jobs)
             job = Job(
                 name=f"data {name}",
@@ -130,7 +118,7 @@ class _Scheduler:
                 argument=OpenTask(choice, self.place, self.spec.device, workers),
                 answer=Opened,
                 timeout=DATA_SECONDS,
-                log=log,
+                log=self.results.log(_data_log(choice)),
                 restricted=not choice.dataset.plugin.shareable,
                 heard=(DataError, UsageError),
             )
@@ -138,27 +126,16 @@ class _Scheduler:
 
     def _opened(self, choice: Choice, part: Sequence[Cell], outcome: Outcome) -> None:
         if outcome.status != "ok":
-            if "\n" in (outcome.reason or ""):  # the first line is already shown
-                self.display.message(f"{choice.dataset}: {outcome.reason}")
-            short = "the data could not be opened; the terminal says why"
-            failed = Outcome(outcome.status, None, outcome.code, short, "data", outcome.seconds)
-            for cell in part:
-                # Results that are there stay there: a disk that is not mounted must not cost a day's work.
-                stand = [standing(self.results, cell, each, None, self.spec.isolation) for each in self.planned[cell]]
-                lost = []
-                for found in stand:
-                    if found.state in ("missing", "failed"):
-                        lost.append(found.planned)
-                    else:
-                        self._keep(cell, found)
-                self._give_up(cell, None, lost, failed)
-            self.summary.unopened.append(str(choice.dataset))
+            self._unopened(choice, part, outcome)
             return
         data = cast(Opened, outcome.value).data
         if not data.shareable:
             data = restricted_data(data)
+        self.commitment = self.results.keep_secret().commitment()  # before any worker asks for it
         self.results.keep_data(data_key(choice), data)
+        self.display.message(_opened_text(choice, data))
         for cell in part:
+            write_plan(self.results, cell, self.planned[cell])
             missing = []
             for planned in self.planned[cell]:
                 found = standing(self.results, cell, planned, data, self.spec.isolation)
@@ -181,6 +158,24 @@ class _Scheduler:
                 restricted=not data.shareable,
             )
             self._submit(job, partial(self._fitted, cell, data, missing))
+
+    def _unopened(self, choice: Choice, part: Sequence[Cell], outcome: Outcome) -> None:
+        """Nothing is written of data that do not open: what was asked for was not tried.
+
+        Results that are there stay there: a disk that is not mounted must not cost a day's work.
+        """
+        assert outcome.code is not None
+        self.summary.unopened[str(choice.dataset)] = outcome.code
+        if outcome.code in ABSENT:
+            self.results.forget_log(_data_log(choice))  # the terminal has said it all
+        for cell in part:
+            self.display.skip(1)
+            for planned in self.planned[cell]:
+                found = standing(self.results, cell, planned, None, self.spec.isolation)
+                if found.state in ("missing", "failed"):
+                    self.display.skip(1)
+                else:
+                    self._keep(cell, found)
 
     def _fitted(self, cell: Cell, data: DatasetRecord, missing: Sequence[Planned], outcome: Outcome) -> None:
         if outcome.status != "ok":
@@ -215,9 +210,9 @@ class _Scheduler:
             keys = max(each.evaluator.keys(PRESETS[cell.choice.preset]) for each in self.planned[cell])
             drop_releases(cell, data, self.results, keys, apart=self.spec.isolation != "none")
 
-    def _give_up(self, cell: Cell, data: DatasetRecord | None, missing: Sequence[Planned], outcome: Outcome) -> None:
+    def _give_up(self, cell: Cell, data: DatasetRecord, missing: Sequence[Planned], outcome: Outcome) -> None:
         """Record the same outcome for all that can no longer run."""
-        self.display.skip(len(missing) + (data is None))
+        self.display.skip(len(missing))
         for planned in missing:
             self._write(cell, data, planned, None, outcome)
 
@@ -226,18 +221,19 @@ class _Scheduler:
         if found.record is not None:
             self.display.cached(f"{_title(cell)} {found.planned.name}")
             self.summary.records.append(found.record)
+            self.display.measured(found.record)
         self.summary.kept[found.state] += 1
 
     def _write(
-        self, cell: Cell, data: DatasetRecord | None, planned: Planned, fitted: Fitted | None, outcome: Outcome
+        self, cell: Cell, data: DatasetRecord, planned: Planned, fitted: Fitted | None, outcome: Outcome
     ) -> None:
-        inputs = {} if data is None else record_inputs(cell, data, planned, self.commitment)
+        inputs = record_inputs(cell, data, planned, self.commitment)
         result = outcome.value if isinstance(outcome.value, Evaluation) else Evaluation()
         metrics = described(planned.metrics)
         if not {*result.scores, *result.not_applicable, *result.broken} <= metrics.keys():
             said = "the worker process spoke of metrics that were not asked for"
             result, outcome = Evaluation(), replace(outcome, status="failed", code="protocol", reason=said)
-        elif data is not None and not data.shareable:
+        elif not data.shareable:
             result = restricted(result, data, cell.device)
         if result.broken:
             reason = "; ".join(f"{name}: {text}" for name, text in result.broken.items())
@@ -270,7 +266,7 @@ class _Scheduler:
             pictures={
                 name: picture_record(picture.png, picture.caption) for name, picture in sorted(result.pictures.items())
             },
-            seconds={**result.seconds, "wall": outcome.seconds},
+            seconds={**result.seconds, "wall": outcome.seconds, "cpu": outcome.cpu_seconds},
             hardware={**result.hardware, "jobs": 1 if evaluator.alone else self.spec.jobs},
             isolation=self.spec.isolation,
             versions=versions(),
@@ -281,12 +277,14 @@ class _Scheduler:
         )
         pictures = {name: picture.png for name, picture in result.pictures.items()}
         try:
-            self.summary.records.append(self.results.keep(record, pictures, self.signer))
+            kept = self.results.keep(record, pictures, self.signer)
         except NewerRecordError as error:  # another version has written it in the meantime
             self.display.message(str(error))
             self.summary.kept["newer"] += 1
         else:
+            self.summary.records.append(kept)
             self.summary.computed += 1
+            self.display.measured(kept)
 
     def _submit(self, job: Job, follow: Callable[[Outcome], None]) -> None:
         job = replace(job, number=next(self.numbers))
@@ -317,6 +315,16 @@ def directed(score: ScoreRecord, better: Literal["higher", "lower"], unit: str) 
     """The figure with the direction and unit that its metric declares, whatever came with it."""
     parts = {name: directed(part, better, unit) for name, part in score.parts.items()}
     return score.model_copy(update={"better": better, "unit": unit, "parts": parts})
+
+
+def _data_log(choice: Choice) -> str:
+    return f"data-{choice.dataset.name}"
+
+
+def _opened_text(choice: Choice, data: DatasetRecord) -> str:
+    """What will be looked at, and what the data set says of itself."""
+    counts = ", ".join(f"{count} {name}" for name, count in data.rows.items())
+    return line(f"{choice.dataset}: {counts} rows; {'; '.join(data.notes)}".removesuffix("; "))
 
 
 def _title(cell: Cell) -> str:

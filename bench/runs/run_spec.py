@@ -29,7 +29,7 @@ class RunSpec:
         controls: Also run every attack on the reference methods, without which no attack is certified.
         device: "cpu" or "cuda".
         jobs: Worker processes at a time.
-        timeout: Seconds a job; None for the preset's.
+        timeout: Seconds of processor time a job (see `bench.runs.job_clock`); None for the preset's.
         memory: Bytes a worker.
         overwrite: What to run again beside what is missing: nothing ("never"), what failed or speaks of other data or
             sizes ("failed"), also what earlier code computed ("stale"), or all.
@@ -57,7 +57,9 @@ class RunSpec:
     device: str = option(Literal["auto", "cpu", "cuda"], "auto, cpu or cuda (default: auto)", metavar="DEVICE",
                          usual="auto")  # fmt: skip
     jobs: int = option(Count, "worker processes at a time (default: by cores)", metavar="N")
-    timeout: float | None = option(Amount, "seconds a job may take (default: the preset's)", metavar="SECONDS")
+    timeout: float | None = option(
+        Amount, "seconds of processor time a job may take (default: the preset's)", metavar="SECONDS"
+    )
     memory: int = option(Amount, "GiB a worker may hold (default: 80 % of the machine's, shared)", metavar="GIB")
     overwrite: Overwrite = option(
         Overwrite, "what to run again: never, failed (default), stale (what earlier code computed), always",

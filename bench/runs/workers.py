@@ -16,9 +16,10 @@ from multiprocessing.process import BaseProcess
 import psutil
 from pydantic import TypeAdapter, ValidationError
 
-from bench.results.reason import Code, Phase, phase_of, withheld
+from bench.results.reason import ABSENT, Code, Phase, phase_of, withheld
 from bench.runs.answers import MESSAGE_CAP, Answer, Progress, allowed
 from bench.runs.backend import Job, Outcome
+from bench.runs.job_clock import JobClock
 from bench.runs.process_tree import below, end_below, memory
 from bench.runs.supervisor import supervise
 from bench.wire.channel import Reader
@@ -40,6 +41,7 @@ class _Running:
     pipe: Connection
     reader: Reader
     started: float
+    clock: JobClock
     phase: Phase = "start"
     said: int = 0
     outcome: Outcome | None = None
@@ -107,7 +109,8 @@ class Workers:
             ours, theirs = self._context.Pipe(duplex=False)
             process = self._context.Process(target=supervise, args=(job, theirs, threads))  # type: ignore[attr-defined]
             reader = Reader(ours.fileno(), MESSAGE_CAP)
-            running = _Running(job, process, None, ours, reader, time.perf_counter())
+            now = time.perf_counter()
+            running = _Running(job, process, None, ours, reader, now, JobClock(job.timeout, now))
             self._running.append(running)  # first of all: a signal may end this at any line, and `close` must know it
             _begin(process)
             running.tree = _process(process.pid)
@@ -118,6 +121,8 @@ class Workers:
         now = time.perf_counter()
         seconds = now - running.started
         ended = not running.process.is_alive()
+        tree = [] if running.tree is None else below(running.tree)
+        running.clock.look(now, running.tree, tree)
         for _ in range(_LAST_LOOKS if ended else 1):
             if running.outcome is None and not running.silent:
                 running.outcome = self._hear(running, seconds)
@@ -129,10 +134,9 @@ class Workers:
             if now - running.answered > _LINGER_SECONDS or running.outcome.status != "ok":
                 _kill(running)
             return running.outcome if not running.process.is_alive() else None
-        if seconds > running.job.timeout:
-            running.outcome = _without(running, "timed-out", f"stopped after {running.job.timeout:g} s", seconds)
+        if (overdue := running.clock.overdue(now)) is not None:
+            running.outcome = _without(running, "timed-out", overdue, seconds)
             return None
-        tree = [] if running.tree is None else below(running.tree)
         running.seen = {process for process in running.seen if process.is_running()}.union(tree)
         held = memory(tree[0], tree[1:]) if tree else 0
         if held > self._memory:
@@ -147,6 +151,7 @@ class Workers:
                 if message.get("kind") == "answer":
                     return _outcome(running, Answer.model_validate(message), seconds)
                 self._pass_on(running, Progress.model_validate(message))
+                running.clock.said(time.perf_counter())
                 running.said += 1
                 if running.said > allowed(seconds):
                     return _without(running, "protocol", "it says where it is more often than a run can hear", seconds)
@@ -176,7 +181,7 @@ def _outcome(running: _Running, answer: Answer, seconds: float) -> Outcome:
     running.phase = answer.phase or running.phase
     if answer.code is None:
         value = TypeAdapter(job.answer).validate_python(answer.value)
-        return Outcome("ok", value, None, None, None, seconds)
+        return Outcome("ok", value, None, None, None, seconds, running.clock.cpu)
     return _without(running, answer.code, answer.reason or withheld(answer.code), seconds)
 
 
@@ -190,9 +195,10 @@ def _died(running: _Running, seconds: float) -> Outcome:
 def _without(running: _Running, code: Code, text: str, seconds: float) -> Outcome:
     """The outcome of a job that gave nothing; of data that may not be shared the text stays unsaid."""
     job = running.job
-    said = text if not job.restricted or (code in ("data", "usage") and job.heard) else withheld(code)
+    heard = code == "timed-out" or (code in ABSENT and job.heard)  # a job has no part in what is said of its time
+    said = text if not job.restricted or heard else withheld(code)
     statuses = {"not-applicable": "not-applicable", "timed-out": "timed-out"}
-    return Outcome(statuses.get(code, "failed"), None, code, said, running.phase, seconds)  # type: ignore[arg-type]
+    return Outcome(statuses.get(code, "failed"), None, code, said, running.phase, seconds, running.clock.cpu)  # type: ignore[arg-type]
 
 
 def _kill(running: _Running) -> None:

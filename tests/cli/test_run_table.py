@@ -11,9 +11,10 @@ from made.board_records import auc, guesswork, metric, metrics, record, score
 from rich.console import Console
 
 from bench.cli.commands import run
+from bench.cli.figure_tables import interim
 from bench.results.records import Record
 from bench.results.results import Results
-from bench.runs.run import Summary
+from bench.runs.summary import Summary
 from bench.workbench.place import Place
 
 WIDTH = 70
@@ -49,3 +50,17 @@ def test_a_place_that_nobody_asked_for_is_not_run(tmp_path: Path, monkeypatch: p
     other = record("b", scores={"reid-auc": auc(0.9)}, metrics=metrics("reid-auc"))
     text = printed(tmp_path, monkeypatch, asked, other)
     assert [len(re.findall(rf"{place}\s*│", text)) for place in ("2.00", "0.900", "not run")] == [1, 1, 2]
+
+
+def test_figures_so_far_take_a_line_a_method_and_fit_the_console() -> None:
+    scores = {"guesswork": guesswork(2), "reid-auc": auc(0.9), "patient-reid-auc": auc(0.9), "top-1": auc(0.8)}
+    made = [record(name, scores=scores, metrics=metrics(*scores), cell=f"d/{name}") for name in ("aa", "bb", "cc")]
+    made.append(record("dd", scores={}, metrics=metrics(*scores), cell="d/dd"))
+    text = io.StringIO()
+    console = Console(file=text, width=60, highlight=False, markup=False)
+    console.print(interim(made, console, 3))
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= 60
+    assert [sum(name in line for line in lines) for name in ("aa", "bb", "cc", "dd")] == [1, 1, 1, 0]
+    assert "2.00" in text.getvalue()
+    assert "and 1 more" in text.getvalue()

@@ -9,7 +9,7 @@ from made.board_records import guesswork, plugin, record, score, word
 from bench.cli.commands.run import _print_table
 from bench.results.records import PluginRecord, Record
 from bench.results.results import Results
-from bench.runs.run import Summary
+from bench.runs.summary import Summary
 from bench.workbench.place import Place
 from leaderboard.board import rows
 from leaderboard.panel import dumps, membership_panel, panel

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 
 import pytest
+from made.board_records import record
 from rich.console import Console
 
+from bench.results.records import Record
 from bench.runs.display import Display
 from bench.runs.workers import Outcome
 
@@ -28,17 +31,23 @@ def clock() -> Clock:
     return Clock()
 
 
+def counted(records: Sequence[Record], console: Console, lines: int) -> str:
+    return f"{len(records)} so far, in {lines} lines"
+
+
 def plain(clock: Clock) -> tuple[Display, StringIO]:
     file = StringIO()
-    return Display(Console(file=file, force_terminal=False, width=100, highlight=False), clock=clock), file
+    console = Console(file=file, force_terminal=False, width=100, highlight=False)
+    return Display(console, figures=counted, clock=clock), file
 
 
 def live(clock: Clock, width: int = 100) -> tuple[Display, StringIO]:
     file = StringIO()
     console = Console(
-        file=file, force_terminal=True, force_interactive=True, width=width, highlight=False, color_system=None
-    )
-    return Display(console, clock=clock), file
+        file=file, force_terminal=True, force_interactive=True, width=width, highlight=False, color_system=None,
+        height=25,
+    )  # fmt: skip
+    return Display(console, figures=counted, clock=clock), file
 
 
 def frame(display: Display, file: StringIO, clock: Clock) -> str:
@@ -179,3 +188,40 @@ def test_time_left_counts_down_and_grows_again_when_a_job_is_slow(clock: Clock, 
         display.progress("second", "fit", 0, 0)
         clock.now = elapsed
         assert left in frame(display, file, clock)
+
+
+def test_without_a_terminal_figures_come_within_a_minute_and_then_ever_more_rarely(clock: Clock) -> None:
+    display, file = plain(clock)
+    with display:
+        for second in range(1000):
+            clock.now = float(second)
+            if second % 10 == 0:
+                display.measured(record())
+            display.progress("job", "fit", 0, 0)
+    said = file.getvalue().splitlines()
+    assert said == [f"{count} so far, in 60 lines" for count in (5, 9, 17, 33, 65)]
+
+
+def test_figures_are_not_printed_again_before_there_are_more(clock: Clock) -> None:
+    display, file = plain(clock)
+    with display:
+        for second in range(1000):
+            clock.now = float(second)
+            if second == 70:
+                display.measured(record())
+            display.progress("job", "fit", 0, 0)
+    assert file.getvalue().splitlines() == ["1 so far, in 60 lines"]
+
+
+def test_on_a_terminal_figures_stand_above_the_bars_as_soon_as_there_are_any(clock: Clock) -> None:
+    display, file = live(clock)
+    with display:
+        display.progress("job", "fit", 0, 0)
+        assert "so far" not in frame(display, file, clock)
+        clock.now = 1.0
+        display.measured(record())
+        drawn = frame(display, file, clock)
+        assert drawn.index("1 so far, in 17 lines") < drawn.index("all jobs")
+        clock.now = 4.0
+        display.measured(record())
+        assert "2 so far" in frame(display, file, clock)

@@ -185,6 +185,14 @@ def never_ends(argument: object) -> object:
     return {}
 
 
+def burns_in_a_child(argument: object) -> object:
+    if os.fork() == 0:
+        while True:
+            pass
+    time.sleep(1000)
+    return {}
+
+
 def unsendable(argument: object) -> object:
     return {"x": "y" * (MESSAGE_CAP + 1)}
 
@@ -242,7 +250,8 @@ MODES = {
     flood: ("protocol", "more often"),
     other_kind: ("protocol", "no answer"),
     wrong_value: ("protocol", "no answer"),
-    never_ends: ("timed-out", "stopped after"),
+    never_ends: ("timed-out", "stopped after 3 s in which it neither computed"),
+    burns_in_a_child: ("timed-out", "stopped after"),
     unsendable: ("contract", "cannot be sent"),
     another_type: ("contract", ""),
     exits: ("error", "SystemExit"),
@@ -267,6 +276,7 @@ def test_every_way_to_break_a_job_is_one_bounded_outcome(job: Callable[..., Job]
         assert text in str(outcome.reason), work
         assert str(outcome.reason).isprintable(), work
         assert len(str(outcome.reason)) <= 2000, work
+    assert found["burns_in_a_child"].cpu_seconds > 1
     assert left() == []
 
 

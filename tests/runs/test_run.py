@@ -20,6 +20,7 @@ from PIL import Image
 from bench.cli import main
 from bench.results.records import Record
 from bench.results.results import Results
+from bench.runs.workers import Workers
 
 PLUGINS = '''
 import os, time
@@ -206,10 +207,14 @@ def test_the_same_spec_gives_the_same_figures(tmp_path: Path) -> None:
 def test_failures_are_recorded_and_touch_nothing_else(
     tmp_path: Path, plugins: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Once the attack hangs, the run's clock says that an hour has passed: however slow the machine, no other job of
-    # this run is stopped, and nobody waits.
+    # When the attack has hung for some seconds, the run's clock says that an hour has passed: however slow the machine,
+    # no other job of this run is stopped, and nobody waits. (What the attack said before it hung is heard by then.)
     hanging = plugins.with_name("hanging")
-    clock = SimpleNamespace(perf_counter=lambda: time.perf_counter() + 3600 * hanging.exists())
+
+    def hours() -> int:
+        return int(hanging.exists() and time.time() - hanging.stat().st_mtime > 5)
+
+    clock = SimpleNamespace(perf_counter=lambda: time.perf_counter() + 3600 * hours())
     monkeypatch.setattr("bench.runs.workers.time", clock)
     attacks = [
         argument
@@ -239,7 +244,7 @@ def test_failures_are_recorded_and_touch_nothing_else(
     assert by_attack["peeks"].status == "ok"
     assert by_attack["hangs"].status == "timed-out"
     assert by_attack["hangs"].phase == "attack"
-    assert "1800 s" in str(by_attack["hangs"].reason)
+    assert "neither computed nor said" in str(by_attack["hangs"].reason)
     assert by_attack["dies"].status == "failed"
     assert "SIGKILL" in str(by_attack["dies"].reason)
     assert by_attack["grows"].status == "failed"
@@ -285,16 +290,89 @@ def test_a_dry_run_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert not list(tmp_path.glob("cells/**/*.json"))
 
 
-def test_missing_data_fail_with_what_to_do_and_never_fall_back(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+ABSENT = {
+    "no root": ([], "no data root is set"),
+    "unknown root": (["--data-root", "nowhere"], "no such folder"),
+    "half a tree": (["--data-root", "half"], "split"),
+}
+
+
+@pytest.mark.parametrize("case", ABSENT)
+def test_missing_data_say_once_what_to_do_and_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = ["run", "--dataset", "mimic", "--preset", "smoke", "--method", "identity", "--attack", "chance"]
-    assert main([*arguments, "--metric", "reid-auc", "--results", str(tmp_path), "--no-site"]) == 2
-    assert "physionet.org" in capsys.readouterr().err
-    record = records(tmp_path)["identity", "reidentification-chance"]
-    assert record.status == "failed"
-    assert record.phase == "data"
-    assert record.dataset is None
+    monkeypatch.chdir(tmp_path)
+    half = tmp_path / "half" / "mimic-cxr-jpg" / "2.0.0"
+    half.mkdir(parents=True)
+    for name in ("chexpert", "metadata"):
+        (half / f"mimic-cxr-2.0.0-{name}.csv").write_text("subject_id,study_id\n")
+    more, expected = ABSENT[case]
+    asked = ["run", "--dataset", "mimic", "--preset", "smoke", "--method", "identity", "--method", "noise", *more]
+    asked += ["--seed", "0", "--seed", "1", "--attack", "chance", "--jobs", "1", "--results", "r"]
+    assert main(asked) == 2
+    said = capsys.readouterr()
+    assert said.err.count("physionet.org/content") == 1
+    assert expected in said.err
+    assert said.err.count("not run: mimic") == 1
+    assert said.out == ""
+    assert not (tmp_path / "r").exists()
+
+
+def test_other_data_of_the_same_run_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--method", "identity", "--attack", "chance", "--metric", "reid-auc", "--dataset", "mimic"]
+    assert bench(tmp_path, *arguments, "--dataset", "digits") == 2  # as ls and grep do
+    said = capsys.readouterr()
+    assert "1 computed, 0 already there, 0 failed" in said.out
+    assert said.err.splitlines()[-1].startswith("not run: mimic")
+    assert set(records(tmp_path)) == {("identity", "reidentification-chance")}
+    assert [path.name for path in (tmp_path / "cells").iterdir()] == ["digits"]
+
+
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.mark.parametrize("number", STOPS)
+def test_a_run_that_is_stopped_shows_what_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_after(monkeypatch, 3, number)  # data, fit, and the first of two attacks
+    asked = ["--method", "identity", "--attack", "chance", "--attack", "nearest-neighbour", "--metric", "reid-auc"]
+    assert main(["run", *SMALL[:-3], "--jobs", "1", "--results", str(tmp_path), *asked]) == 128 + number
+    assert set(records(tmp_path)) == {("identity", "reidentification-chance")}
+    assert (tmp_path / "site" / "index.html").exists()
+    said = capsys.readouterr()
+    assert "ReID AUC" in said.out
+    assert "1 of 2 are left" in said.err
+
+
+def test_a_second_stop_is_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_after(monkeypatch, 1, signal.SIGINT)
+    close = Workers.close
+
+    def stopped(workers: Workers) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        finally:
+            close(workers)  # for the sake of other tests
+
+    monkeypatch.setattr(Workers, "close", stopped)
+    assert bench(tmp_path, "--method", "identity", "--attack", "chance", "--metric", "reid-auc") == 130
+    assert "what was finished is kept" in capsys.readouterr().err
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, jobs: int, number: signal.Signals) -> None:
+    """The signal comes to a run that waits for the next job, after so many."""
+    wait, done = Workers.next, []
+
+    def stopped(workers: Workers) -> object:
+        if len(done) == jobs:
+            os.kill(os.getpid(), number)
+        done.append(wait(workers))
+        return done[-1]
+
+    monkeypatch.setattr(Workers, "next", stopped)
 
 
 @pytest.mark.parametrize(

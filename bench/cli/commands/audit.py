@@ -14,8 +14,8 @@ from bench.plugins.chosen import choose
 from bench.results.records import Record, ScoreRecord, score_record
 from bench.runs.display import to_stdout
 from bench.runs.plan import data_key, standing, work
-from bench.runs.run import Summary
 from bench.runs.run_spec import RunSpec
+from bench.runs.summary import Summary
 from bench.types import PrivacyClaim
 from bench.workbench.cell import Cell
 from bench.workbench.choice import Choice

@@ -5,33 +5,29 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Mapping
 
-from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 
+from bench.cli.figure_tables import interim, parameters, senseless, tables, title
 from bench.cli.options import place, run_spec, site
+from bench.cli.stop import code
 from bench.pairs.sweep import engine
-from bench.plugins.spec import text
+from bench.results.reason import ABSENT
 from bench.results.records import Record
 from bench.results.run_secret import given
 from bench.results.signing_key import SigningKey
 from bench.runs.display import Display, to_stdout
 from bench.runs.plan import Condition, data_key, standing, to_run, work
-from bench.runs.run import Summary, run
+from bench.runs.run import run
 from bench.runs.run_spec import RunSpec
+from bench.runs.summary import Summary
 from bench.sandbox import Isolation, why_not
-from bench.types import Parameter
 from bench.workbench.place import Place
-from leaderboard.board import Row, rows, telling
-from leaderboard.columns import Column
-from leaderboard.entries import Entry, short
+from leaderboard.board import rows
 from leaderboard.pages import build, used
 from leaderboard.panel import dumps
 
-FEW = 3
 KEPT: Mapping[Condition, str] = {
     "stale": "were computed by earlier code and stay; --overwrite stale computes them again",
     "changed": "speak of other data, sizes, versions or metrics and stay, as --overwrite never asks",
@@ -52,7 +48,7 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
         return _dry_run(spec, where)
     signer = SigningKey.read(options.sign) if options.sign else None
     start = time.perf_counter()
-    with Display() as display:
+    with Display(figures=interim) as display:
         device = "CUDA device" if spec.device == "cuda" else "CPU"
         display.message(
             f"preset {spec.preset} on the {device}, {spec.jobs} job(s) at a time; records in {where.results.root}"
@@ -64,7 +60,8 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
         if options.secret is not None:
             where.results.keep_secret(given(options.secret))
         summary = run(spec, where, display, signer)
-    show(spec, summary, where)
+    if summary.records:
+        show(spec, summary, where)
     others = [] if signer is None else [found for found in summary.records if not found.signed_by(signer.public)]
     if others:
         print(f"{len(others)} are not signed by this key and stay; --overwrite always computes them again")
@@ -94,13 +91,13 @@ def _print_table(summary: Summary, where: Place) -> None:
     for dataset in dict.fromkeys(row.dataset for row in board):
         part = [row for row in board if row.dataset == dataset]
         if all(row.data is None for row in part):
-            console.print(_title(part[0]))
+            console.print(title(part[0]))
             continue
         asked = [entry.column for entry in part[0].entries.values()]
         columns = used(asked, part)
-        tables = _tables(columns, part, console)
-        tables[0].title = _title(part[0])
-        for table in tables:
+        found = tables(columns, part, console)
+        found[0].title = title(part[0])
+        for table in found:
             console.print(table)
         console.print(
             "Below each figure its 95 % interval (images per second: the middle half of the repeats). ↑ ↓: the "
@@ -108,88 +105,39 @@ def _print_table(summary: Summary, where: Place) -> None:
             "attack that did best, named below, among those whose controls hold; ? its controls fail or did not run.",
             style="table.caption",
         )
-        if without := [column.title for column in asked if column not in columns and _senseless(column, part)]:
+        if without := [column.title for column in asked if column not in columns and senseless(column, part)]:
             console.print(f"Not applicable to any of these (the records say why): {', '.join(without)}.")
         for row in part:
             if said := "; ".join(made.verdict for made in panels[row.cell] if made.members):
-                told = ",".join(_told(row, part))
+                told = ",".join(parameters(row, part))
                 console.print(f"{row.method}[{told}]: {said}" if told else f"{row.method}: {said}", markup=False)
         if limits := {record.limit for record in summary.records if record.limit is not None}:
             console.print(f"Run with --limit {min(limits)}: not for a leaderboard.")
 
 
-def _tables(columns: Sequence[Column], part: Sequence[Row], console: Console) -> list[Table]:
-    """The figures of some rows in as many tables as it takes for each to fit the console's width."""
-    wide = console.options.update(max_width=sys.maxsize)
-    tables: list[Table] = []
-    taken: list[Column] = []
-    for column in columns:
-        more = _table([*taken, column], part)
-        if taken and Measurement.get(console, wide, more).maximum > console.width:
-            tables.append(_table(taken, part))
-            taken = []
-        taken.append(column)
-    return [*tables, _table(taken, part)]
-
-
-def _table(columns: Sequence[Column], part: Sequence[Row]) -> Table:
-    table = Table(title_justify="left", show_lines=True)
-    table.add_column("method", no_wrap=True)
-    for column in columns:
-        table.add_column(f"{column.title} {column.arrow}", justify="right", overflow="fold")
-    for row in part:
-        table.add_row(_label(row, part), *(_text(row.entries[column.name]) for column in columns))
-    return table
-
-
-def _senseless(column: Column, part: Sequence[Row]) -> bool:
-    return any(row.entries[column.name].status == "not-applicable" for row in part)
-
-
-def _title(row: Row) -> str:
-    data = row.data
-    if data is None:
-        return f"{row.dataset}: its data could not be opened"
-    counts = ", ".join(f"{count} {name}" for name, count in data.rows.items())
-    return f"{row.dataset} ({counts} images; public set {data.public}), preset {row.preset}, seed {row.seed}"
-
-
-def _told(row: Row, board: Sequence[Row]) -> list[str]:
-    """The parameters that tell a row from others: all, or of many those that differ within its method."""
-    shown = row.parameters if len(row.parameters) <= FEW else telling(row, board)
-    return [f"{name}={text(cast(Parameter, value))}" for name, value in shown.items() if value is not None]
-
-
-def _label(row: Row, board: Sequence[Row]) -> str:
-    return "\n".join([row.method, *_told(row, board)])
-
-
-def _text(entry: Entry) -> str:
-    if entry.score is None:
-        return entry.text
-    lines = [entry.text, entry.interval]
-    if entry.unrated:
-        lines.append("not rated")
-    elif entry.against_null == "inside":
-        lines.append("= chance")
-    if short(entry.by) != entry.by:
-        lines.append(short(entry.by) + ("" if entry.certified else " ?"))
-    return "\n".join(lines)
-
-
 def _conclude(summary: Summary, where: Place, seconds: float) -> int:
     failures = summary.failures
-    print(f"Records: {where.results.root / 'cells'}")
-    print(
-        f"{summary.computed} computed, {len(summary.records) - summary.computed} already there, "
-        f"{len(failures)} failed; {seconds:.0f} s"
-    )
+    if summary.records:
+        print(f"Records: {where.results.root / 'cells'}")
+        print(
+            f"{summary.computed} computed, {len(summary.records) - summary.computed} already there, "
+            f"{len(failures)} failed; {seconds:.0f} s"
+        )
     for condition, said in KEPT.items():
         if summary.kept[condition]:
             print(f"{summary.kept[condition]} {said}")
     for record in failures:
         print(_failure(record, where), file=sys.stderr)
-    return 2 if summary.unopened else 1 if failures or summary.kept["unreadable"] or summary.kept["newer"] else 0
+    for name in summary.unopened:
+        print(f"not run: {name}, whose data could not be opened; the reason stands above", file=sys.stderr)
+    if summary.stopped is not None:
+        left = summary.planned - len(summary.records)
+        said = f"bench: stopped; {left} of {summary.planned} are left: the same command goes on with them"
+        print(said, file=sys.stderr)
+        return code(summary.stopped)
+    if ABSENT & set(summary.unopened.values()):
+        return 2
+    return 1 if failures or summary.unopened or summary.kept["unreadable"] or summary.kept["newer"] else 0
 
 
 def _failure(record: Record, where: Place) -> str:

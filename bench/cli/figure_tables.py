@@ -1,0 +1,118 @@
+"""The tables of figures that `bench run` prints: brief ones while it works, and those at its end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import cast
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+
+from bench.plugins.spec import text
+from bench.results.records import Record
+from bench.types import Parameter
+from leaderboard.board import Row, label, telling
+from leaderboard.columns import Column, columns
+from leaderboard.entries import Entry, entry, short
+
+FEW = 3
+PENDING = {"not-run": "…", "not-applicable": "n/a"}
+
+
+def interim(records: Sequence[Record], console: Console, lines: int) -> Table:
+    """The figures so far, a line a method: no more columns than fit the console, and no more methods than `lines`."""
+    cells: dict[str, list[Record]] = {}
+    for record in records:
+        cells.setdefault(record.cell, []).append(record)
+    several = len({cell.partition("/")[0] for cell in cells}) > 1
+    seeds = len({record.seed for record in records}) > 1
+    shown = [column for column in columns(records) if any(column.name in record.scores for record in records)]
+    made = _brief(shown[:0], cells, lines, several=several, seeds=seeds)
+    wide = console.options.update(max_width=sys.maxsize)
+    for count in range(1, len(shown) + 1):
+        more = _brief(shown[:count], cells, lines, several=several, seeds=seeds)
+        if Measurement.get(console, wide, more).maximum > console.width:
+            break
+        made = more
+    return made
+
+
+def _brief(
+    shown: Sequence[Column], cells: dict[str, list[Record]], lines: int, *, several: bool, seeds: bool
+) -> Table:  # fmt: skip
+    left = len(cells) - lines
+    table = Table(caption_justify="left", caption=f"… and {left} more" if left > 0 else None)
+    table.add_column("so far", no_wrap=True)
+    for column in shown:
+        table.add_column(f"{column.title} {column.arrow}", justify="right", no_wrap=True)
+    for cell, records in [*cells.items()][:lines]:
+        first = records[0]
+        name = f"{cell.partition('/')[0]} | {label(first)}" if several else label(first)
+        found = [entry(records, column) for column in shown]
+        table.add_row(
+            f"{name} seed {first.seed}" if seeds else name, *(PENDING.get(each.status, each.text) for each in found)
+        )
+    return table
+
+
+def tables(columns: Sequence[Column], part: Sequence[Row], console: Console) -> list[Table]:
+    """The figures of some rows in as many tables as it takes for each to fit the console's width."""
+    wide = console.options.update(max_width=sys.maxsize)
+    found: list[Table] = []
+    taken: list[Column] = []
+    for column in columns:
+        more = _table([*taken, column], part)
+        if taken and Measurement.get(console, wide, more).maximum > console.width:
+            found.append(_table(taken, part))
+            taken = []
+        taken.append(column)
+    return [*found, _table(taken, part)]
+
+
+def _table(columns: Sequence[Column], part: Sequence[Row]) -> Table:
+    table = Table(title_justify="left", show_lines=True)
+    table.add_column("method", no_wrap=True)
+    for column in columns:
+        table.add_column(f"{column.title} {column.arrow}", justify="right", overflow="fold")
+    for row in part:
+        table.add_row(_label(row, part), *(_text(row.entries[column.name]) for column in columns))
+    return table
+
+
+def senseless(column: Column, part: Sequence[Row]) -> bool:
+    """Whether the metric makes no sense for some of the rows."""
+    return any(row.entries[column.name].status == "not-applicable" for row in part)
+
+
+def title(row: Row) -> str:
+    """What the rows of a table were scored on."""
+    data = row.data
+    if data is None:
+        return f"{row.dataset}: its data could not be opened"
+    counts = ", ".join(f"{count} {name}" for name, count in data.rows.items())
+    return f"{row.dataset} ({counts} images; public set {data.public}), preset {row.preset}, seed {row.seed}"
+
+
+def parameters(row: Row, board: Sequence[Row]) -> list[str]:
+    """The parameters that tell a row from others: all, or of many those that differ within its method."""
+    shown = row.parameters if len(row.parameters) <= FEW else telling(row, board)
+    return [f"{name}={text(cast(Parameter, value))}" for name, value in shown.items() if value is not None]
+
+
+def _label(row: Row, board: Sequence[Row]) -> str:
+    return "\n".join([row.method, *parameters(row, board)])
+
+
+def _text(entry: Entry) -> str:
+    if entry.score is None:
+        return entry.text
+    lines = [entry.text, entry.interval]
+    if entry.unrated:
+        lines.append("not rated")
+    elif entry.against_null == "inside":
+        lines.append("= chance")
+    if short(entry.by) != entry.by:
+        lines.append(short(entry.by) + ("" if entry.certified else " ?"))
+    return "\n".join(lines)
