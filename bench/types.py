@@ -14,6 +14,7 @@ from bench.contract.method import Classifier, Key, Method, Role, Scheme
 from bench.contract.metric import Column, Metric, Score, column_of, evidence_type
 from bench.contract.plugin import NotApplicable, Parameter, Plugin, State
 from bench.contract.release import Generator, Release, paired
+from bench.contract.replicates import Replicates
 from bench.contract.source import DataError, Scan, Source
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Plugin",
     "PrivacyClaim",
     "Release",
+    "Replicates",
     "Role",
     "Scan",
     "Scheme",

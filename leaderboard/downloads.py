@@ -91,6 +91,7 @@ def _lines(record: Record) -> Iterator[Mapping[str, Field]]:
         for part, score in flat(whole):
             yield common | {
                 "metric": metric, "part": part, "value": score.value, "low": score.low, "high": score.high,
+                "prediction_low": score.prediction_low, "prediction_high": score.prediction_high,
                 "n": score.n, "null": score.null, "null_low": score.null_low, "null_high": score.null_high,
                 "p": score.p, "better": score.better, "unit": score.unit, "note": score.note,
             }  # fmt: skip

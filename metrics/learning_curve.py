@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from statistics import fmean
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from bench.evidence import LearningEvidence
-from bench.statistics.auc_score import auc_score
+from bench.statistics.auc_score import auc_score, mean_score
 from bench.types import Column, Metric, Score
 
 
@@ -31,15 +30,6 @@ class LearningCurve(Metric[LearningEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: LearningEvidence) -> Score:
-        """Mean over the parts, each with the interval of `auc_score` as a part of the score.
-
-        The parts share their test rows: their bounds are averaged as if fully dependent, which is the widest.
-        """
+        """Mean over the parts, each with the interval of `auc_score` as a part of the score."""
         parts = {f"{fraction:.4g} of the release": auc_score(part) for fraction, part in evidence.curve.items()}
-        scores = list(parts.values())
-        low = fmean(score.value if score.low is None else score.low for score in scores)
-        high = fmean(score.value if score.high is None else score.high for score in scores)
-        return Score(
-            fmean(score.value for score in scores), low, high, scores[0].n, null=0.5, parts=parts,
-            note="mean over the parts; " + scores[0].note,
-        )  # fmt: skip
+        return replace(mean_score(list(parts.values()), "mean over the parts"), parts=parts)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from statistics import fmean
 from typing import ClassVar, Literal
 
 from bench.evidence import LinearProbeEvidence
-from bench.statistics.auc_score import auc_score
+from bench.statistics.auc_score import auc_score, mean_score
 from bench.types import Column, Metric, Score
 
 
@@ -34,20 +33,7 @@ class NoiseRobustAUC(Metric[LinearProbeEvidence]):
     for_features: ClassVar[bool] = True
 
     def __call__(self, evidence: LinearProbeEvidence) -> Score:
-        """Mean over the noisy levels; every level, 0 too, is a part.
-
-        The levels share their test rows and their noise but for its size: their bounds are averaged as if fully
-        dependent, which is the widest.
-        """
+        """Mean over the noisy levels; every level, 0 too, is a part. The levels share their test rows and keys."""
         found = {sigma: replace(auc_score(part), parts={}) for sigma, part in evidence.by_noise.items()}
-        noisy = [score for sigma, score in found.items() if sigma > 0]
-
-        def mean(field: Literal["value", "low", "high", "null_low", "null_high"]) -> float:
-            return fmean(getattr(score, field) for score in noisy)
-
-        return Score(
-            mean("value"), mean("low"), mean("high"), noisy[0].n,
-            null=0.5, null_low=mean("null_low"), null_high=mean("null_high"),
-            parts={f"sigma {sigma:g}": score for sigma, score in found.items()},
-            note="mean over the noisy levels; " + noisy[0].note,
-        )  # fmt: skip
+        score = mean_score([score for sigma, score in found.items() if sigma > 0], "mean over the noisy levels")
+        return replace(score, parts={f"sigma {sigma:g}": part for sigma, part in found.items()})

@@ -29,7 +29,7 @@ class UtilityAUC(Metric[UtilityEvidence]):
     )
 
     def __call__(self, evidence: UtilityEvidence) -> Score:
-        """`auc_score` over findings and keys, each finding as a part; the interval bootstraps test people and keys.
+        """`auc_score` over findings and keys, each finding as a part; the interval is over test people and keys.
 
         Raises:
             NotApplicable: No finding has both classes among the test rows.

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 
+from bench.contract.replicates import Replicates
+
 E = TypeVar("E", contravariant=True)
 MOST_DIGITS = 9
 GROUPS = (
@@ -29,12 +31,17 @@ class Score:
 
     Args:
         value: The figure.
-        low, high: 95 % interval; None where none can be given.
+        low, high: 95 % confidence interval of what `value` estimates, over people and keys; None where none can be
+            given.
         n: How many rows (or grid rows, or repeats) stand behind it.
         null: What chance gives, where known; null_low and null_high its 95 % interval.
         p: Probability under chance of a figure at least so far from it (two-sided); None where unknown.
         parts: The figure per finding, class or level, where there are several.
         note: How the interval came about, or why there is none.
+        prediction_low, prediction_high: Where the figure under one further key would fall, 95 % of the time; None where
+            fewer than two keys were looked at.
+        replicates: The figure by key and on resamples of the people, to compare it with others; None where there are
+            none.
     """
 
     value: float
@@ -47,6 +54,9 @@ class Score:
     p: float | None = None
     parts: Mapping[str, Score] = field(default_factory=dict)
     note: str = ""
+    prediction_low: float | None = None
+    prediction_high: float | None = None
+    replicates: Replicates | None = None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from bench.results.reason import Code
 from bench.results.score_record import ScoreRecord
 from bench.sandbox import Isolation
 
-SCHEMA = 3
+SCHEMA = 4
 Status = Literal["ok", "not-applicable", "failed", "timed-out"]
 
 
@@ -73,7 +73,7 @@ class Record(Part):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
 
-    schema_version: Literal[3] = Field(default=3, alias="schema")
+    schema_version: Literal[4] = Field(default=4, alias="schema")
     status: Status
     phase: str | None = Field(default=None, description="where it stopped: fit, release, attack, score, ...")
     code: Code | None = Field(default=None, description="why there are no figures, from a fixed list")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
 
 from bench.results.part import Part
+from bench.results.replicates_record import ReplicatesRecord, replicates_record
 from bench.types import Score
 
 
@@ -16,7 +18,10 @@ class ScoreRecord(Part):
 
     Args:
         value: The figure.
-        low, high: Its 95 % interval; null where none can be given, and `note` says why.
+        low, high: The 95 % confidence interval of what the figure estimates, over people and keys; null where none can
+            be given, and `note` says why.
+        prediction_low, prediction_high: Where the figure under one further key would fall, 95 % of the time; null where
+            fewer than two keys were looked at.
         null_low, null_high: The 95 % interval of what chance gives.
         better: The direction that is better for the data owner.
         unit: What the figure counts.
@@ -35,6 +40,11 @@ class ScoreRecord(Part):
     better: Literal["higher", "lower"]
     unit: str
     note: str = ""
+    prediction_low: float | None = None
+    prediction_high: float | None = None
+    replicates: ReplicatesRecord | None = Field(
+        default=None, description="by key and resample; of the whole, not parts"
+    )
     parts: dict[str, ScoreRecord] = Field(default={})
 
 
@@ -45,6 +55,10 @@ def score_record(score: Score, *, better: Literal["higher", "lower"], unit: str)
     return ScoreRecord(
         value=score.value, low=score.low, high=score.high, n=score.n,
         null=score.null, null_low=score.null_low, null_high=score.null_high, p=score.p,
-        better=better, unit=unit, note=score.note,
-        parts={name: score_record(part, better=better, unit=unit) for name, part in sorted(score.parts.items())},
+        better=better, unit=unit, note=score.note, prediction_low=score.prediction_low,
+        prediction_high=score.prediction_high, replicates=replicates_record(score.replicates),
+        parts={
+            name: score_record(replace(part, replicates=None), better=better, unit=unit)
+            for name, part in sorted(score.parts.items())
+        },
     )  # fmt: skip

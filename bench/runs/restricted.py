@@ -2,7 +2,8 @@
 
 What a plug-in calls things, and every word and number of its own, may hold what it has seen: pixels, paths and
 identifiers have left in notes, in the names of stages and of exceptions, and in the text that says why something makes
-no sense. The figures themselves stay, each with its interval: they are what the record is for.
+no sense. The figures themselves stay, each with its interval: they are what the record is for. Their replicates go:
+they are numbers enough to hold an image, and tell the figures of single people to whoever knows the resamples.
 """
 
 from __future__ import annotations
@@ -62,4 +63,4 @@ def _figure(score: ScoreRecord, names: frozenset[str]) -> ScoreRecord:
         name if name in names else f"part {place}": _figure(part, names)
         for place, (name, part) in enumerate(score.parts.items(), start=1)
     }
-    return score.model_copy(update={"note": UNSAID, "parts": parts})
+    return score.model_copy(update={"note": UNSAID, "parts": parts, "replicates": None})

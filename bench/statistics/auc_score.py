@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 import torch
@@ -10,15 +12,21 @@ from torch import Tensor
 
 from bench.evidence import UtilityEvidence
 from bench.seeds import derive
-from bench.statistics.resampling import LEVELS, draw_weights
+from bench.statistics.components import with_interval
+from bench.statistics.resampling import ONE_EACH, draw_weights, name_of
 from bench.statistics.roc import auc, aucs
-from bench.types import NotApplicable, Score
+from bench.types import NotApplicable, Replicates, Score
 
 DRAWS = 200
+FEWEST = 20
+"""Draws in which both classes must occur for a figure to have an interval."""
 
 
 def auc_score(evidence: UtilityEvidence) -> Score:
-    """Mean over findings and keys, each finding as a part; the interval bootstraps test people and keys.
+    """Mean over findings and keys, each finding as a part; the interval is over test people and keys.
+
+    Every key has a Bob of its own, trained from a seed of its own: what trainings vary counts as the keys'. The log
+    odds of an AUC are taken for normal.
 
     Raises:
         NotApplicable: No finding has both classes among the test rows.
@@ -29,30 +37,66 @@ def auc_score(evidence: UtilityEvidence) -> Score:
     if not columns:
         raise NotApplicable("utility needs a finding with positive and negative test rows, and there is none")
     weights = draw_weights(evidence.subjects, len(evidence.labels), DRAWS, seed=derive(evidence.seed, "utility"))
-    drawn = torch.empty(len(columns), DRAWS, dtype=torch.float64)
-    for number, scores in enumerate(evidence.scores[:DRAWS]):  # the draws take the keys in turn
-        turns = slice(number, None, len(evidence.scores))
-        for row, k in zip(drawn, columns, strict=True):
-            row[turns] = aucs(scores[:, k], evidence.labels[:, k], weights[turns])
-    parts = {evidence.findings[k]: _part(evidence, k, row) for row, k in zip(drawn, columns, strict=True)}
-    means = drawn.nanmean(dim=0)
-    low, high = torch.quantile(means[~means.isnan()], LEVELS).tolist()
-    # Findings share their images: their deviations are averaged as if fully dependent, which is the widest.
-    sd = fmean(part.null_high - 0.5 for part in parts.values() if part.null_high is not None)
-    return Score(
-        fmean(part.value for part in parts.values()), low, high, len(evidence.labels),
-        null=0.5, null_low=max(0.0, 0.5 - sd), null_high=min(1.0, 0.5 + sd), parts=parts,
-        note=f"95 % bootstrap over test people and {len(evidence.scores)} keys",
-    )  # fmt: skip
+    by_key = torch.stack([_under(evidence, k, torch.ones_like(weights[:1]))[:, 0] for k in columns])
+    drawn = torch.stack([_under(evidence, k, weights) for k in columns])
+    degrees = [_degrees(evidence.labels[:, k], evidence.subjects) for k in columns]
+    name = name_of(weights)
+    parts = {
+        evidence.findings[k]: _score(evidence, [k], own, row, of_people, name)
+        for k, own, row, of_people in zip(columns, by_key, drawn, degrees, strict=True)
+    }
+    whole = _score(evidence, columns, by_key.mean(dim=0), drawn.nanmean(dim=0), fmean(degrees), name)
+    return replace(whole, parts=parts)
 
 
-def _part(evidence: UtilityEvidence, k: int, drawn: Tensor) -> Score:
-    labels = evidence.labels[:, k]
-    positive, negative = int((labels == 1).sum()), int((labels == 0).sum())
-    width = 1.96 * math.sqrt((positive + negative + 1) / (12 * positive * negative))
-    values = [value for key in evidence.scores if (value := auc(key[:, k], labels)) is not None]
-    low, high = torch.quantile(drawn[~drawn.isnan()], LEVELS).tolist()
-    return Score(
-        fmean(values), low, high, positive + negative,
-        null=0.5, null_low=max(0.0, 0.5 - width), null_high=min(1.0, 0.5 + width),
+def mean_score(scores: Sequence[Score], note: str) -> Score:
+    """The mean of several `auc_score`s of the same test people and keys, with the interval of that mean.
+
+    Bounds of chance are averaged as if the figures were fully dependent, which is the widest.
+    """
+    made = Score(
+        fmean(score.value for score in scores), None, None, scores[0].n, null=0.5,
+        null_low=fmean(score.null_low for score in scores if score.null_low is not None),
+        null_high=fmean(score.null_high for score in scores if score.null_high is not None), note=note,
     )  # fmt: skip
+    found = [score.replicates for score in scores if score.replicates is not None]
+    if len(found) < len(scores):
+        return replace(made, note=f"{note}; no interval: too few test people of one class")
+    by_key = torch.tensor([each.by_key for each in found], dtype=torch.float64).mean(dim=0)
+    drawn = torch.tensor([each.resampled for each in found], dtype=torch.float64).mean(dim=0)
+    mean = Replicates(by_key.tolist(), drawn.tolist(), fmean(each.degrees for each in found), found[0].people, "share")
+    return with_interval(made, mean, over="test people")
+
+
+def _under(evidence: UtilityEvidence, k: int, weights: Tensor) -> Tensor:
+    """(keys, draws) AUCs of a finding."""
+    return torch.stack([aucs(scores[:, k], evidence.labels[:, k], weights) for scores in evidence.scores])
+
+
+def _degrees(labels: Tensor, subjects: Tensor | None) -> float:
+    """Degrees of freedom of an AUC's spread over people: the rarer class decides it."""
+    people = torch.arange(len(labels)) if subjects is None else subjects
+    fewer = min(len(torch.unique(people[labels == value])) for value in (0, 1))
+    return float(min(max(1, 2 * (fewer - 1)), DRAWS - 1))
+
+
+def _score(
+    evidence: UtilityEvidence, columns: list[int], by_key: Tensor, drawn: Tensor, degrees: float, name: str
+) -> Score:
+    """The mean over some findings, with what chance gives.
+
+    Findings share their images: their deviations are averaged as if fully dependent, which is the widest.
+    """
+    labels = evidence.labels[:, columns]
+    sizes = [(int((column == 1).sum()), int((column == 0).sum())) for column in labels.T]
+    sd = fmean(1.96 * math.sqrt((yes + no + 1) / (12 * yes * no)) for yes, no in sizes)
+    rows = len(labels) if len(columns) > 1 else sum(sizes[0])
+    score = Score(
+        float(by_key.mean()), None, None, rows, null=0.5, null_low=max(0.0, 0.5 - sd), null_high=min(1.0, 0.5 + sd),
+        note="" if evidence.subjects is not None else ONE_EACH,
+    )  # fmt: skip
+    kept = drawn[:, ~drawn.isnan().any(dim=0)]
+    if kept.shape[1] < FEWEST:
+        return replace(score, note="no interval: too few test people of one class")
+    found = Replicates(by_key.tolist(), kept.tolist(), degrees, name, "share")
+    return with_interval(score, found, over="test people")

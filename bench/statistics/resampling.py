@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import torch
 from torch import Tensor
 
@@ -9,6 +11,8 @@ from bench.seeds import generator
 
 LEVELS = torch.tensor((0.025, 0.975), dtype=torch.float64)
 """A 95 % interval."""
+ONE_EACH = "people are not known: assumes one image a person"
+"""What a figure says of itself where every row had to stand for a person of its own."""
 
 
 def draw_weights(subjects: Tensor | None, n: int, draws: int, *, seed: int) -> Tensor:
@@ -45,3 +49,9 @@ def half_samples(subjects: Tensor | None, n: int, samples: int, *, seed: int) ->
     random = generator(seed)
     chosen = [torch.randperm(people, generator=random)[: max(1, people // 2)] for _ in range(samples)]
     return [torch.isin(codes, part).nonzero().flatten() for part in chosen]
+
+
+def name_of(resamples: Tensor) -> str:
+    """A name for resamples (b, n) that others of the same rows share and no other resamples: 16 hex digits."""
+    content = resamples.to(torch.int64).contiguous().numpy().tobytes()
+    return hashlib.sha256(repr(tuple(resamples.shape)).encode() + content).hexdigest()[:16]

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
+from scipy.stats import t as student
 
 from bench.evidence import TransferEvidence, UtilityEvidence
 from bench.types import NotApplicable
@@ -53,10 +56,14 @@ def test_the_interval_of_accuracy_holds_the_figure_and_is_as_wide_as_people_vary
     assert score.low < score.value < score.high
     hits = torch.stack([scores.argmax(dim=1) == found.labels.argmax(dim=1) for scores in found.scores]).double()
     people = hits.reshape(2, 100, 3).mean(dim=2)
-    # Draws alternate between the keys: half the draws vary about each key's own figure.
-    expected = (people.var(dim=1).mean() / 100 + people.mean(dim=1).var(correction=0)).sqrt()
-    # The width of 1,000 draws has a relative deviation of 3 %: root(2 * .025 * .975) / density / root(1000) / width.
-    assert (score.high - score.low) / (2 * 1.96) == pytest.approx(float(expected), rel=0.15)
+    both, apart = people.mean(dim=0).var() / 100, (people - people.mean(dim=0)).var(dim=1).sum() / 100
+    keys = max(0.0, float(people.mean(dim=1).var() - apart) / 2)
+    # The logarithm of the odds, 99 degrees of freedom for people and 1 for two keys.
+    slope = 1 / (score.value * (1 - score.value))
+    expected = slope * math.sqrt(student.ppf(0.975, 99) ** 2 * both + student.ppf(0.975, 1) ** 2 * keys)
+    logits = [math.log(bound / (1 - bound)) for bound in (score.low, score.high)]
+    # A deviation of 200 draws has a relative error of 5 %.
+    assert (logits[1] - logits[0]) / 2 == pytest.approx(float(expected), rel=0.15)
 
 
 @pytest.mark.parametrize("labels", [[[1.0], [0.0]], [[1.0, 1.0], [1.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]], [[0.7, 0.3]]])

@@ -112,9 +112,9 @@ def test_a_record_without_data_has_no_figures(tmp_path: Path) -> None:
     assert "no data" in refusal(rewrite(tmp_path, {**scored, "metrics": content()["metrics"]}))
 
 
-@pytest.mark.parametrize("schema", [1, 2, None, "3", True, 3.5])
+@pytest.mark.parametrize("schema", [1, 2, 3, None, "4", True, 4.5])
 def test_other_schemas_are_refused_in_words(schema: object) -> None:
-    with pytest.raises(RecordError, match=r"x\.json: schema: record schema 3 expected, got .*makes it anew"):
+    with pytest.raises(RecordError, match=r"x\.json: schema: record schema 4 expected, got .*makes it anew"):
         loads(json.dumps({"schema": schema}), "x.json")
 
 
@@ -123,16 +123,16 @@ def test_a_newer_record_is_never_run_over(tmp_path: Path) -> None:
     results, name = where.results, f"cells/{cell().folder}/throughput.json"
     path = results.root / name
     path.parent.mkdir(parents=True)
-    path.write_text('{"schema": 4, "more": "than this version knows"}')
+    path.write_text('{"schema": 5, "more": "than this version knows"}')
     picture = path.with_name("throughput--new-0123456789ab.png")
     picture.write_bytes(b"of the newer record")
     found = standing(results, cell(), planned, None)
     assert found.state == "newer"
-    assert "record schema 4" in found.reason
+    assert "record schema 5" in found.reason
     assert not any(to_run(found, overwrite) for overwrite in RUNS)
     with pytest.raises(NewerRecordError, match="left alone"):
         results.keep(record("identity", "throughput", kind="throughput", cell=cell().folder), {})
-    assert path.read_text() == '{"schema": 4, "more": "than this version knows"}'
+    assert path.read_text() == '{"schema": 5, "more": "than this version knows"}'
     assert picture.read_bytes() == b"of the newer record"
 
 
@@ -144,11 +144,11 @@ def test_a_run_says_what_is_newer_and_does_the_rest(tmp_path: Path, capsys: pyte
     name = f"cells/{cell(preset='smoke').folder}/throughput.json"
     path = tmp_path / name
     path.parent.mkdir(parents=True)
-    path.write_text('{"schema": 4}')
+    path.write_text('{"schema": 5}')
     assert main([*words, "--sign", str(tmp_path / "mine"), "--overwrite", "always"]) == 1
     out = " ".join(capsys.readouterr().out.split())
     assert "1 were written by a later version and stay" in out
-    assert path.read_text() == '{"schema": 4}'
+    assert path.read_text() == '{"schema": 5}'
     rest = {name: found for name, found in Results(tmp_path).records() if isinstance(found, Record)}
     assert [found.signature and found.signature.public_key for found in rest.values()] == [key.public]
     path.unlink()

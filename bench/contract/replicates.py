@@ -1,0 +1,44 @@
+"""Replicates: a figure by key and on resamples of the people, from which its interval and comparisons are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Scale = Literal["plain", "log", "share"]
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """A figure under each of K keys on all people, and the same figure on B resamples of the people.
+
+    A resample stands for another draw of as many people: drawn with replacement, or a half of them without, which
+    varies about the whole as much. The resamples are the same under every key, every attack and every method on the
+    same rows, so that two figures can be compared resample by resample.
+
+    Args:
+        by_key: (K,) the figure of each key. What is drawn with a key, such as the seed of a training, counts as its
+            own.
+        resampled: By key, (B,) the figure on each resample.
+        degrees: Degrees of freedom that the spread over resamples has as an estimate of a variance.
+        people: What tells these resamples from others: a hash; empty where figures cannot be compared.
+        scale: Where the figure is nearly normal: as it is, its logarithm, or the log odds of a share.
+
+    Raises:
+        ValueError: Keys with unequal numbers of resamples, or fewer than two.
+    """
+
+    by_key: Sequence[float]
+    resampled: Sequence[Sequence[float]]
+    degrees: float
+    people: str = ""
+    scale: Scale = "plain"
+
+    def __post_init__(self) -> None:
+        lengths = {len(each) for each in self.resampled}
+        if not self.by_key or len(self.resampled) != len(self.by_key) or len(lengths) != 1 or min(lengths) < 2:
+            raise ValueError(
+                f"replicates need at least two resamples under every key, as many under each, got "
+                f"{[len(each) for each in self.resampled]} for {len(self.by_key)} keys"
+            )
