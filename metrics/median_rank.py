@@ -10,7 +10,7 @@ learns about most people without finding any of them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -21,9 +21,9 @@ from torch import Tensor
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
-from bench.statistics.null import Layout
+from bench.statistics.null import Layout, chance_of_mean
+from bench.statistics.pair_score import from_people, pair_score, weighted_median
 from bench.statistics.primary import with_primary
-from bench.statistics.spread import simulated
 from bench.types import Column, Metric, Score
 
 DRAWS = 500
@@ -58,17 +58,20 @@ class MedianRank(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys and data samples; the interval is their spread.
+        """Mean over keys of the median on the whole release; the interval is over people and keys.
 
-        Null and p: random distinct scores, drawn for the same links and samples (`simulate_median_rank`).
-        With links of exchanged people at hand, see `bench.statistics.null.exchanged_null`.
+        Chance: draws of random scores (`simulate_median_rank`). p: people exchanged.
         """
         return with_primary(evidence, partial(_score, evidence))
 
 
 def _score(evidence: PairEvidence, level: PairLevel) -> Score:
     seed = derive(evidence.seed, "null", "median-rank")
-    return simulated(evidence, level, median_rank, partial(simulate_median_rank, seed=seed, draws=DRAWS), seed=seed)
+    draws = simulate_median_rank(Layout.of(evidence, level.links).whole, seed=seed, draws=DRAWS)
+    chance = chance_of_mean(draws, keys=len(level.full), mean=float(draws.mean()), seed=seed)
+    found = from_people(evidence, level, lambda counts: counts.ranks, weighted_median, "log")
+    score = pair_score(evidence, level, median_rank, found, chance, seed=seed)
+    return replace(score, low=max(1.0, score.low or 1.0))
 
 
 def simulate_median_rank(layout: Layout, *, seed: int, draws: int) -> Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from statistics import fmean
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,9 +12,9 @@ import numpy as np
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
-from bench.statistics.null import Draws, Layout, Null, exchanged_null, normal_null
+from bench.statistics.null import Chance, Layout
+from bench.statistics.pair_score import from_halves, pair_score
 from bench.statistics.primary import with_primary
-from bench.statistics.spread import mean, spread
 from bench.types import Column, Metric, NotApplicable, Score
 
 
@@ -64,11 +63,10 @@ class ReidAUC(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys and data samples; the interval is their spread.
+        """Mean over keys of the area on the whole release; the interval is over people and keys.
 
-        Null and p: .5 and a normal with the exact deviation of independent distinct scores (`chance_sd`), keys being
-        independent. A sum of ranks has lighter tails than a normal, so that p errs upwards.
-        With links of exchanged people at hand, see `bench.statistics.null.exchanged_null`.
+        Chance: .5 and a normal with the exact deviation of independent distinct scores (`chance_sd`), keys being
+        independent. p: people exchanged.
 
         Raises:
             NotApplicable: All pairs of a data sample are linked.
@@ -94,50 +92,18 @@ class PatientReidAUC(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """As `ReidAUC`. Images of a person score alike: independent scores are no null.
-
-        Without links of exchanged people, a person's images stand for one draw (`people_null`), which is too wide where
-        they do not score alike.
+        """As `ReidAUC`.
 
         Raises:
             NotApplicable: Nobody knows the people, or a data sample holds only one.
         """
-        return _score(evidence, evidence.level("patient"), people=True)
+        return _score(evidence, evidence.level("patient"))
 
 
-def _score(evidence: PairEvidence, level: PairLevel, *, people: bool = False) -> Score:
-    if any(int(part.others.sum()) == 0 for key in level.counts for part in key):
+def _score(evidence: PairEvidence, level: PairLevel) -> Score:
+    if any(int(part.others.sum()) == 0 for key in [*level.counts, level.full] for part in key):
         raise NotApplicable("an AUC needs wrong pairs, and in some data sample all pairs are right")
-    figures = [[reid_auc(part) for part in key] for key in level.counts]
-    layout, value = Layout.of(evidence, level.links), mean(figures)
-    if level.permuted:
-        apart = Draws(0.5, chance_sd(layout), 0.5, chance_sd(layout.whole))
-        null = exchanged_null(level, reid_auc, apart, seed=derive(evidence.seed, "null"))
-    elif people:
-        null = people_null(layout, value, keys=len(figures))
-    else:
-        step = 0.25 * fmean(1 / (linked * (pairs - linked)) for linked, pairs in _sizes(layout))
-        sd = chance_sd(layout) / math.sqrt(len(figures))
-        null = normal_null(value, mean=0.5, sd=sd, step=step / (len(figures) * len(figures[0])))
-    return spread(figures, _clip(null), n=level.counts[0][0].shape[0])
-
-
-def _sizes(layout: Layout) -> list[tuple[int, int]]:
-    return list(zip(layout.inside.sum(axis=1).tolist(), layout.pairs.tolist(), strict=True))
-
-
-def _clip(null: Null) -> Null:
-    return Null(null.mean, max(0.0, null.low), min(1.0, null.high), null.p)
-
-
-def people_null(layout: Layout, value: float, *, keys: int) -> Null:
-    """The null where all images of a person score the same: one draw a person.
-
-    A person with s images contributes s rows of s links each, hence the number of independent links is (sum of a row's
-    links)^2 / (sum of their cubes). Data samples widen the whole grid's deviation by 1 + 1 / samples.
-    """
-    per_row = np.bincount(layout.links[:, 0]).astype(np.float64)
-    independent = max(1.0, float(per_row.sum() ** 2 / (per_row**3).sum()))
-    unlinked = layout.shape[0] * layout.shape[1] - len(layout.links)
-    variance = (independent + unlinked + 1) / (12 * independent * unlinked) * (1 + 1 / len(layout.rows)) / keys
-    return normal_null(value, mean=0.5, sd=math.sqrt(variance))
+    width = 1.96 * chance_sd(Layout.of(evidence, level.links).whole) / math.sqrt(len(level.full))
+    chance = Chance(0.5, max(0.0, 0.5 - width), min(1.0, 0.5 + width))
+    found = from_halves(evidence, level, reid_auc, "share")
+    return pair_score(evidence, level, reid_auc, found, chance, seed=derive(evidence.seed, "null"))

@@ -14,9 +14,9 @@ from torch import Tensor
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
-from bench.statistics.null import DRAWS, Bools, Integers, Layout, tries_until_held
+from bench.statistics.null import DRAWS, Bools, Integers, Layout, chance_of_mean, tries_until_held
+from bench.statistics.pair_score import at_least_binomial, from_people, pair_score, weighted_mean
 from bench.statistics.primary import with_primary
-from bench.statistics.spread import simulated
 from bench.types import Column, Metric, Score
 
 
@@ -48,19 +48,23 @@ class Top1(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys and data samples; the interval is their spread.
+        """Mean over keys of the share on the whole release; the interval is over people and keys.
 
-        Null and p: random distinct scores, drawn exactly for the same links and samples (`simulate_top_1`).
-        With links of exchanged people at hand, see `bench.statistics.null.exchanged_null`.
+        It is no narrower than that of as many independent answers as there are rows and keys: no hit is no proof.
+        Chance: a released row's links over n, and draws of random scores (`simulate_top_1`). p: people exchanged.
         """
         return with_primary(evidence, partial(_score, evidence))
 
 
 def _score(evidence: PairEvidence, level: PairLevel) -> Score:
     seed = derive(evidence.seed, "null", "top-1")
-    expected = fmean(chance_top_1(part) for key in level.counts for part in key)
-    simulate = partial(simulate_top_1, seed=seed, draws=DRAWS)
-    return simulated(evidence, level, top_1, simulate, seed=seed, expected=expected)
+    chance = chance_of_mean(
+        simulate_top_1(Layout.of(evidence, level.links).whole, seed=seed, draws=DRAWS), keys=len(level.full),
+        mean=fmean(map(chance_top_1, level.full)), seed=seed,
+    )  # fmt: skip
+    found = from_people(evidence, level, lambda counts: counts.top_1, weighted_mean, "share")
+    score = pair_score(evidence, level, top_1, found, chance, seed=seed)
+    return at_least_binomial(score, sum(len(counts.top_1) for counts in level.full))
 
 
 def simulate_top_1(layout: Layout, *, seed: int, draws: int) -> Tensor:

@@ -15,9 +15,9 @@ from torch import Tensor
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
-from bench.statistics.null import DRAWS, Layout
+from bench.statistics.null import DRAWS, Layout, chance_of_mean
+from bench.statistics.pair_score import at_least_binomial, from_halves, pair_score
 from bench.statistics.primary import with_primary
-from bench.statistics.spread import simulated
 from bench.types import Column, Metric, NotApplicable, Score
 
 RATE = 1000
@@ -69,21 +69,22 @@ class TPRAtLowFPR(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys and data samples; the interval is their spread.
+        """Mean over keys of the share on the whole release; the interval is over people and keys.
 
-        Null and p: random distinct scores for the same links and samples (`simulate_tpr`).
-        With links of exchanged people at hand, see `bench.statistics.null.exchanged_null`.
+        It is no narrower than that of as many independent pairs as there are links and keys: no hit is no proof.
+        Chance: (x + 1) / (q + 1) with x of q wrong pairs allowed, and draws of random scores (`simulate_tpr`). p:
+        people exchanged.
 
         Raises:
-            NotApplicable: A data sample has fewer than 1,000 unlinked pairs.
+            NotApplicable: The release has fewer than 1,000 wrong pairs.
         """
         return with_primary(evidence, partial(_score, evidence))
 
 
 def _score(evidence: PairEvidence, level: PairLevel) -> Score:
-    fewest = min(int(part.others.sum()) for key in level.counts for part in key)
+    fewest = min(int(counts.others.sum()) for counts in level.full)
     if fewest < RATE:
-        raise NotApplicable(f"a rate of one in {RATE} needs as many unlinked pairs in every data sample, got {fewest}")
+        raise NotApplicable(f"a rate of one in {RATE} needs as many wrong pairs, got {fewest}")
     score = _at(evidence, level, RATE)
     if fewest < LOWER:
         return score
@@ -92,9 +93,12 @@ def _score(evidence: PairEvidence, level: PairLevel) -> Score:
 
 def _at(evidence: PairEvidence, level: PairLevel, one_in: int) -> Score:
     seed = derive(evidence.seed, "null", "tpr", one_in)
-    expected = fmean(chance_tpr(int(part.others.sum()), one_in) for key in level.counts for part in key)
-    simulate = partial(simulate_tpr, one_in=one_in, seed=seed, draws=DRAWS)
-    return simulated(evidence, level, partial(tpr_at, one_in=one_in), simulate, seed=seed, expected=expected)
+    draws = simulate_tpr(Layout.of(evidence, level.links).whole, one_in=one_in, seed=seed, draws=DRAWS)
+    expected = fmean(chance_tpr(int(counts.others.sum()), one_in) for counts in level.full)
+    chance = chance_of_mean(draws, keys=len(level.full), mean=expected, seed=seed)
+    figure = partial(tpr_at, one_in=one_in)
+    score = pair_score(evidence, level, figure, from_halves(evidence, level, figure, "share"), chance, seed=seed)
+    return at_least_binomial(score, sum(int(counts.linked.sum()) for counts in level.full))
 
 
 def simulate_tpr(layout: Layout, one_in: int, *, seed: int, draws: int) -> Tensor:

@@ -26,8 +26,8 @@ from bench.pairs.people import exchanged_links, patient_links
 from bench.pairs.sweep import Grid, PairCounts, count_grids, engine
 from bench.progress import report, stage
 from bench.seeds import generator
-from bench.statistics.resampling import half_samples
-from bench.types import Attack, Evaluator, Measurement, NotApplicable, Role, Scheme, View
+from bench.statistics.resampling import half_samples, name_of
+from bench.types import Attack, Dataset, Evaluator, Measurement, NotApplicable, Role, Scheme, View
 from bench.workbench.workbench import Workbench
 
 FEWEST_SETS = 9
@@ -87,12 +87,17 @@ class Reidentification(Evaluator[Workbench]):
         links = torch.stack((torch.arange(n), torch.randperm(n, generator=generator(0))), dim=1)
         halves = half_samples(subjects, n, 4, seed=1)
         counts = [[_sample_counts(len(half), key) for half in halves] for key in range(2)]
-        people = PairLevel(counts, patient_links(links, subjects))
-        yield PairEvidence((n, n), PairLevel(counts, links), people, halves, 1)
-        sets = [[_sample_counts(n, key + number) for number in range(9)] for key in range(2)]
         own = [_sample_counts(n, key) for key in range(2)]
-        images = PairLevel(counts, links, own, sets)
-        yield PairEvidence((n, n), images, PairLevel(counts, people.links, own, sets), halves, 1, primary=images)
+        sets = [[_sample_counts(n, key + number) for number in range(9)] for key in range(2)]
+        for whole, permuted in ((own, sets), ([], [])):
+            images, patients = (
+                PairLevel(counts, pairs, whole, permuted, full=own, owners=[subjects, subjects])
+                for pairs in (links, patient_links(links, subjects))
+            )
+            yield PairEvidence(
+                (n, n), images, patients, halves, persons=subjects, known=True, draws=1, resamples="", seed=1,
+                primary=images,
+            )  # fmt: skip
 
 
 def _sample_counts(n: int, key: int) -> PairCounts:
@@ -127,9 +132,12 @@ def _attack_once(
     attacker = watched.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", *names)))
     seconds = time.perf_counter() - start
     subjects = None if candidates.subjects is None else candidates.subjects.cpu()
-    samples = half_samples(subjects, n, bench.preset.samples, seed=bench.seed("data samples"))
+    drawn = _halves(bench)
+    samples = [order.argsort()[rows].sort().values for rows in drawn]
+    persons = persons_of(bench.private)[order]
     counted: dict[str, list[list[PairCounts]]] = {}
     exchanged: dict[str, list[list[PairCounts]]] = {}
+    owners: dict[str, list[Tensor]] = {}
     full: dict[str, list[PairCounts]] = {}
     sets = min(max(FEWEST_SETS, math.ceil(ARRANGEMENTS ** (1 / bench.preset.keys))), MOST_SETS)
     for number in range(bench.preset.keys):
@@ -148,7 +156,7 @@ def _attack_once(
             Grid(rows, torch.unique(of["images"][:, 1]), list(of.values()))
             for rows, of in zip(samples, parts, strict=True)
         ]
-        others = _exchanged(sealed, subjects, sets=sets, seed=bench.seed("exchange", number))
+        others = _exchanged(sealed, subjects, n, sets=sets, seed=bench.seed("exchange", number))
         every = _links(sealed, torch.arange(n), subjects)
         asked = [*every.values(), *chain(*others.values())]
         grids.append(Grid(torch.arange(n), torch.arange(len(sealed.release)), asked))
@@ -156,6 +164,7 @@ def _attack_once(
         for place, notion in enumerate(parts[0]):
             counted.setdefault(notion, []).append([of_sample[place] for of_sample in halves])
             full.setdefault(notion, []).append(whole[place])
+            owners.setdefault(notion, []).append(_owners(every[notion], persons))
         for place, notion in enumerate(others):
             first_set = len(every) + place * (1 + sets)
             exchanged.setdefault(notion, []).append(whole[first_set : first_set + 1 + sets])
@@ -170,6 +179,7 @@ def _attack_once(
             whole=[own for own, *_ in exchanged.get(notion, [])],
             permuted=[rest for _, *rest in exchanged.get(notion, [])],
             full=full[notion],
+            owners=owners[notion],
         )
         for notion, counts in counted.items()
     }
@@ -179,9 +189,34 @@ def _attack_once(
         patients=levels.get("patients"),
         primary=levels.get("primary"),
         samples=samples,
+        persons=persons,
+        known=subjects is not None,
+        draws=bench.seed("people drawn"),
+        resamples=name_of(torch.stack([torch.isin(torch.arange(n), rows) for rows in drawn])),
         seed=bench.seed("null", *names),
     )
     return evidence, dict(attacker.notes()), seconds
+
+
+def _halves(bench: Workbench) -> list[Tensor]:
+    """Rows of the private set, in its own order, of each data sample: the same for every method and attack."""
+    subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
+    return half_samples(subjects, len(bench.private), bench.preset.samples, seed=bench.seed("data samples"))
+
+
+def persons_of(data: Dataset) -> Tensor:
+    """(n,) int64: the person of each row, from 0; every row its own where nobody is known."""
+    if data.subjects is None:
+        return torch.arange(len(data))
+    return torch.unique(data.subjects.cpu(), return_inverse=True)[1]
+
+
+def _owners(links: Tensor, persons: Tensor) -> Tensor:
+    """(c,) int64: the person behind each released row with a link, the rows ascending; of several, of the first row."""
+    rows = links[torch.argsort(links[:, 0], descending=True, stable=True)]
+    first = torch.full((int(links[:, 1].max()) + 1,), -1)
+    first[rows[:, 1]] = rows[:, 0]  # the last that is written is the first row
+    return persons[first[first >= 0]]
 
 
 def _renumbered(sealed: Sealed, order: Tensor) -> Sealed:
@@ -206,17 +241,15 @@ def _links(sealed: Sealed, rows: Tensor, subjects: Tensor | None) -> dict[str, T
     return found
 
 
-def _exchanged(sealed: Sealed, subjects: Tensor | None, *, sets: int, seed: int) -> dict[str, list[Tensor]]:
+def _exchanged(sealed: Sealed, subjects: Tensor | None, n: int, *, sets: int, seed: int) -> dict[str, list[Tensor]]:
     """For each notion of a true pair: the pairs of people who can be exchanged, then `sets` times with them exchanged.
 
-    Empty where nobody is known, or nobody can be exchanged.
+    Where nobody is known, rows are exchanged. Empty where nobody can be.
     """
-    if subjects is None:
-        return {}
-    n = len(subjects)
     links = _links(sealed, torch.arange(n), None)
     found = {name: exchanged_links(pairs, subjects, n, sets=sets, seed=seed) for name, pairs in links.items()}
-    found["patients"] = [patient_links(pairs, subjects) for pairs in found["images"]]
+    if subjects is not None:
+        found["patients"] = [patient_links(pairs, subjects) for pairs in found["images"]]
     return {name: pairs for name, pairs in found.items() if pairs}
 
 

@@ -23,7 +23,9 @@ class PairLevel:
         permuted: By key, then by set: the same counts with people exchanged at random
             (`bench.pairs.people.exchanged_links` gives both). What chance gives where a person's images score alike:
             scores that are drawn independently are no null for them. Where there are none, that null is the one used.
-        full: By key, on the whole grid, all true links; empty where nobody counted them.
+        full: By key, on the whole grid, all true links.
+        owners: By key (c,) int64, the person (`PairEvidence.persons`) behind each released row with a link, in the
+            order of `PairCounts.top_1`.
     """
 
     counts: Sequence[Sequence[PairCounts]]
@@ -31,12 +33,18 @@ class PairLevel:
     whole: Sequence[PairCounts] = ()
     permuted: Sequence[Sequence[PairCounts]] = ()
     full: Sequence[PairCounts] = ()
+    owners: Sequence[Tensor] = ()
 
     def __post_init__(self) -> None:
         if self.permuted and not len(self.whole) == len(self.permuted) == len(self.counts):
             raise ValueError(
                 f"permuted counts need the whole grid's own, for the same keys: expected {len(self.counts)} of each, "
                 f"got {len(self.whole)} whole and {len(self.permuted)} permuted"
+            )
+        if not len(self.full) == len(self.owners) == len(self.counts):
+            raise ValueError(
+                f"the whole release and its rows' people are needed for every key: expected {len(self.counts)} of "
+                f"each, got {len(self.full)} and {len(self.owners)}"
             )
 
 
@@ -49,6 +57,10 @@ class PairEvidence:
         images: A correct pair is the same image.
         patients: A correct pair is the same person; None where nobody knows the subjects.
         samples: The data samples: int64 raw rows, drawn by person without replacement.
+        persons: (n,) int64, the person of each raw row, from 0; a person of its own for each row where nobody is known.
+        known: Whether the data say who is who.
+        draws: Seed of people drawn with replacement: the same for every method and attack on the same rows.
+        resamples: A name that all evidence of the same people and resamples shares; empty where nothing does.
         seed: For the null distribution's own draws.
         primary: A correct pair is a released row and the raw row that it was made for; None where rows are not mixed.
     """
@@ -57,6 +69,10 @@ class PairEvidence:
     images: PairLevel
     patients: PairLevel | None
     samples: Sequence[Tensor]
+    persons: Tensor
+    known: bool
+    draws: int
+    resamples: str
     seed: int
     primary: PairLevel | None = None
 

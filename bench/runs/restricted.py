@@ -17,7 +17,7 @@ from bench.workbench.machine import hardware
 
 UNSAID = "not said: these data may not be shared"
 PARTS = frozenset({
-    "ceiling", "all rows", "raw image", "two releases", "varying columns", "primary constituent", "1 %",
+    "ceiling", "half samples", "raw image", "two releases", "varying columns", "primary constituent", "1 %",
     "pairs", "labels", "links", "replay",
 })  # fmt: skip
 SECONDS = ("open", "total")

@@ -6,19 +6,16 @@ Ties make a figure vary less about the same mean (they average over orders), so 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import fmean
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.stats import t as student
 from torch import Tensor
 
-from bench.evidence import PairEvidence, PairLevel
-from bench.pairs.sweep import PairCounts
+from bench.evidence import PairEvidence
 from bench.seeds import generator
 from bench.statistics.resampling import LEVELS
 
@@ -34,19 +31,17 @@ Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Null:
-    """What chance gives for a figure, and how unusual the observed one would then be.
+class Chance:
+    """What random scores give for a mean over keys.
 
     Args:
         mean: The expected figure.
         low, high: 95 % of the figures.
-        p: Probability of a figure at least as far out as the observed figure: twice that of its tail, at most 1.
     """
 
     mean: float
     low: float
     high: float
-    p: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,20 +178,15 @@ def _bits(members: Bools) -> Integers:
     return bits
 
 
-def null_of_mean(draws: Tensor, value: float, *, keys: int, mean: float, seed: int) -> Null:
-    """The null of a mean over `keys` independent keys, from draws (r,) of one key's figure.
-
-    Means of resampled draws stand for the null; p counts the observed figure among them, ties on both sides, so that it
-    is never 0 (Phipson and Smyth 2010). With one key the draws themselves are the null, and p errs upwards. With more
-    it errs either way, as the draws' own mean does: for ten keys by a tenth of a deviation of the null, with `DRAWS`.
-    """
+def chance_of_mean(draws: Tensor, *, keys: int, mean: float, seed: int) -> Chance:
+    """What chance gives for a mean over `keys` independent keys, from draws (r,) of one key's figure."""
     if keys == 1:
         means = draws
     else:
         chosen = torch.randint(len(draws), (MEANS, keys), generator=generator(seed))
         means = draws[chosen].mean(dim=1)
     low, high = torch.quantile(means, LEVELS).tolist()
-    return Null(mean, low, high, two_sided(means, value))
+    return Chance(mean, low, high)
 
 
 def two_sided(draws: Tensor, value: float) -> float:
@@ -208,61 +198,6 @@ def two_sided(draws: Tensor, value: float) -> float:
     slack = 1e-9 * abs(value)
     fewer = min(int((draws <= value + slack).sum()), int((draws >= value - slack).sum()))
     return min(1.0, 2 * (1 + fewer) / (1 + len(draws)))
-
-
-def normal_null(value: float, *, mean: float, sd: float, step: float = 0.0) -> Null:
-    """The null of a figure that is nearly normal under chance; `step` is half the distance of neighbouring figures."""
-    distance = max(0.0, abs(value - mean) - step)
-    p = math.erfc(distance / (sd * math.sqrt(2))) if sd > 0 else float(distance == 0)
-    return Null(mean, mean - 1.96 * sd, mean + 1.96 * sd, p)
-
-
-def exchanged_null(level: PairLevel, figure: Callable[[PairCounts], float], apart: Draws, *, seed: int) -> Null:
-    """The null of scores that stay as they are while people are exchanged (`bench.pairs.people.exchanged_links`).
-
-    p is an exact permutation test of the mean over keys on the whole grids, see `permutation_p`. Mean and interval are
-    those of half samples: the mean and the deviation (within keys) of the permuted figures, times what half samples
-    change about the mean and the deviation of independent scores. Where some people cannot be exchanged, the deviation
-    is that of fewer links, and is brought down to all of them. Mean and interval are approximations, then; p is not.
-
-    Args:
-        level: With permuted counts.
-        figure: What the null is of.
-        apart: The same figure under independent scores.
-        seed: For the test.
-    """
-    own = [figure(counts) for counts in level.whole]
-    permuted = [[figure(counts) for counts in key] for key in level.permuted]
-    table = torch.tensor(permuted, dtype=torch.float64)
-    within = float((table - table.mean(dim=1, keepdim=True)).square().sum()) / max(1, table.numel() - len(table))
-    # Where chance leaves nothing open, or draws never hit, there is nothing that half samples could change.
-    mean = float(table.mean()) * (apart.half_mean / apart.whole_mean if apart.whole_mean > 0 else 1.0)
-    within *= (apart.half_sd / apart.whole_sd) ** 2 if apart.whole_sd > 0 else 1.0
-    within *= fmean(exchanged_share(level))
-    width = float(student.ppf(0.975, max(1, table.numel() - len(table)))) * math.sqrt(within / len(table))
-    return Null(mean, max(0.0, mean - width), mean + width, permutation_p(own, permuted, seed=seed))
-
-
-def exchanged_share(level: PairLevel) -> list[float]:
-    """For each key, the share of the links that belong to people who can be exchanged."""
-    links = len(torch.unique(level.links, dim=0))
-    return [int(counts.linked.sum()) / links for counts in level.whole]
-
-
-@dataclass(frozen=True)
-class Draws:
-    """Mean and deviation of one key's figure under independent scores: its mean over half samples, and the whole's."""
-
-    half_mean: float
-    half_sd: float
-    whole_mean: float
-    whole_sd: float
-
-    @classmethod
-    def of(cls, simulate: Callable[[Layout], Tensor], layout: Layout) -> Draws:
-        """From draws for the layout and for the same links on the whole grid."""
-        half, whole = simulate(layout), simulate(layout.whole)
-        return cls(float(half.mean()), float(half.std()), float(whole.mean()), float(whole.std()))
 
 
 def permutation_p(own: Sequence[float], permuted: Sequence[Sequence[float]], *, seed: int) -> float:

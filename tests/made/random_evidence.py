@@ -49,6 +49,8 @@ def evidence(
     levels: int | None = None,
     permuted: bool = False,
     subjects: Tensor | None = None,
+    hubs: float = 0.0,
+    alone: bool = False,
 ) -> PairEvidence:
     """Random scores.
 
@@ -63,20 +65,25 @@ def evidence(
         levels: Scores are rounded to so many values; None leaves them distinct.
         permuted: Also count under links of exchanged people, at both levels.
         subjects: (n',) int64, with n' in place of n; None for `people`.
+        hubs: Deviation of what is added to all scores of a raw row.
+        alone: Nobody is known: every row is a person of its own.
     """
     random = torch.Generator().manual_seed(seed)
     subjects = people(n) if subjects is None else subjects
-    n = len(subjects)
+    subjects = torch.arange(n) if alone else subjects
+    n, persons = len(subjects), torch.unique(subjects, return_inverse=True)[1]
     links, is_primary, m = links_of(kind, n, random)
     owners = torch.zeros(m, dtype=torch.int64)
-    owners[links.flip(0)[:, 1]] = subjects[links.flip(0)[:, 0]]
+    owners[links.flip(0)[:, 1]] = persons[links.flip(0)[:, 0]]
     halves = half_samples(subjects, n, samples, seed=seed)
     notions: dict[str, list[list[PairCounts]]] = {}
+    full: dict[str, list[PairCounts]] = {}
     whole: dict[str, list[list[PairCounts]]] = {"images": [], "patients": []}
     for key in range(keys):
         own = torch.randn(n, m, generator=random, dtype=torch.float64)
         common = torch.randn(int(subjects.max()) + 1, int(subjects.max()) + 1, generator=random, dtype=torch.float64)
-        matrix = (1 - alike) ** 0.5 * own + alike**0.5 * common[subjects][:, owners]
+        matrix = (1 - alike) ** 0.5 * own + alike**0.5 * common[persons][:, owners]
+        matrix += hubs * torch.randn(n, 1, generator=random, dtype=torch.float64)
         matrix[links[:, 0], links[:, 1]] += signal
         if levels is not None:
             matrix = (matrix.flatten().argsort().argsort().reshape(n, m) * levels // (n * m)).double()
@@ -88,8 +95,13 @@ def evidence(
             if is_primary is not None:
                 notion["primary"] = links[inside & is_primary]
             grids.append(Grid(rows, torch.unique(links[inside, 1]), list(notion.values())))
-        counts = count_grids(scores, grids)
+        every = {"images": links, "patients": patient_links(links, subjects)}
+        if is_primary is not None:
+            every["primary"] = links[is_primary]
+        grids.append(Grid(torch.arange(n), torch.arange(m), list(every.values())))
+        *counts, all_of_it = count_grids(scores, grids)
         for place, name in enumerate(notion):
+            full.setdefault(name, []).append(all_of_it[place])
             notions.setdefault(name, []).append([of_sample[place] for of_sample in counts])
         if permuted:
             sets = exchanged_links(links, subjects, n, sets=SETS, seed=1000 * seed + key)
@@ -100,9 +112,14 @@ def evidence(
 
     def level(name: str, of: Tensor) -> PairLevel:
         found = whole.get(name, [])
-        return PairLevel(notions[name], of, [first for first, *_ in found], [others for _, *others in found])
+        seen = torch.unique(of[:, 1])
+        return PairLevel(
+            notions[name], of, [first for first, *_ in found], [others for _, *others in found], full[name],
+            [owners[seen]] * keys,
+        )  # fmt: skip
 
     return PairEvidence(
-        (n, m), level("images", links), level("patients", patient_links(links, subjects)), halves, seed,
+        (n, m), level("images", links), level("patients", patient_links(links, subjects)), halves,
+        persons=persons, known=not alone, draws=seed, resamples="0" * 16, seed=seed,
         primary=None if is_primary is None else level("primary", links[is_primary]),
     )  # fmt: skip

@@ -1,0 +1,118 @@
+"""A figure on pair scores as a score: of the whole release, with an interval over people and keys, beside chance.
+
+Where a figure does not depend on how many rows there are (an area, a rate), or by a factor alone (guesses), the same
+figure on halves of the people, drawn without replacement, varies about the whole as much as the whole does about other
+people (`from_halves`). Where it is taken over released rows, each looked for among all raw rows (top-1, ranks), people
+are drawn with replacement, and each brings what its released rows gave (`from_people`): half of the rows would be
+another game.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from statistics import fmean
+
+import torch
+from scipy.stats import beta
+from torch import Tensor
+
+from bench.contract.replicates import Scale
+from bench.evidence import PairEvidence, PairLevel
+from bench.pairs.sweep import PairCounts
+from bench.statistics.components import LEVEL, with_interval
+from bench.statistics.null import Chance, permutation_p
+from bench.statistics.resampling import ONE_EACH, draw_weights
+from bench.types import Replicates, Score
+
+DRAWS = 200
+Figure = Callable[[PairCounts], float]
+OverRows = Callable[[Tensor, Tensor], Tensor]
+"""From what released rows gave (c,), and how often each counts (draws, c) int64: the figure of each draw (draws,)."""
+
+
+def from_halves(evidence: PairEvidence, level: PairLevel, figure: Figure, scale: Scale) -> Replicates:
+    """Replicates by halves of the people."""
+    resampled = [[figure(part) for part in key] for key in level.counts]
+    own = [figure(counts) for counts in level.full]
+    return Replicates(own, resampled, max(1, len(resampled[0]) - 1), evidence.resamples, scale)
+
+
+def from_people(
+    evidence: PairEvidence, level: PairLevel, rows: Callable[[PairCounts], Tensor], over: OverRows, scale: Scale
+) -> Replicates:
+    """Replicates by people drawn with replacement.
+
+    Args:
+        evidence, level: What was counted.
+        rows: What each released row with a link gave (c,), of one key's counts.
+        over: Takes the figure over rows; not finite where nobody with a link was drawn.
+        scale: As in `Replicates`.
+    """
+    people = int(evidence.persons.max()) + 1
+    weights = draw_weights(None, people, DRAWS, seed=evidence.draws)
+    own, drawn = [], []
+    for counts, owners in zip(level.full, level.owners, strict=True):
+        given = rows(counts)
+        own.append(float(over(given, torch.ones(1, len(given), dtype=torch.int64))))
+        found = over(given, weights[:, owners])
+        drawn.append(torch.where(found.isfinite(), found, own[-1]).tolist())
+    return Replicates(own, drawn, max(1, min(people, DRAWS) - 1), evidence.resamples, scale)
+
+
+def pair_score(
+    evidence: PairEvidence, level: PairLevel, figure: Figure, found: Replicates, chance: Chance, *, seed: int
+) -> Score:
+    """The mean over keys of a figure of the whole release, with its interval, beside what random scores give.
+
+    p is exact for any scores (`permutation_p`): people are exchanged, or rows where nobody is known, and the figure of
+    the true links is ranked among those of the exchanged.
+
+    Args:
+        evidence, level: What was counted.
+        figure: Of one key's counts.
+        found: Its replicates.
+        chance: What random scores give on the same links.
+        seed: For the choices of the test.
+    """
+    p = None
+    if level.permuted:
+        own = [figure(counts) for counts in level.whole]
+        p = permutation_p(own, [[figure(counts) for counts in key] for key in level.permuted], seed=seed)
+    notes = ["chance: random scores"]
+    notes.append("p: people exchanged" if p is not None else "no p: too few people with as many images to exchange")
+    if not evidence.known:
+        notes.append(ONE_EACH)
+    score = Score(
+        fmean(found.by_key), None, None, level.full[0].shape[0],
+        null=chance.mean, null_low=chance.low, null_high=chance.high, p=p, note="; ".join(notes),
+    )  # fmt: skip
+    return with_interval(score, found, over="people")
+
+
+def at_least_binomial(score: Score, trials: int) -> Score:
+    """A share's score with an interval no narrower than that of so many independent trials (Clopper and Pearson 1934).
+
+    A share of which nothing was found, or all, varies over no resample, and is not known exactly for that.
+    """
+    assert score.low is not None
+    assert score.high is not None
+    hits = score.value * trials
+    low = float(beta.ppf(1 - LEVEL, hits, trials - hits + 1)) if hits > 0 else 0.0
+    high = float(beta.ppf(LEVEL, hits + 1, trials - hits)) if hits < trials else 1.0
+    return replace(score, low=min(score.low, low), high=max(score.high, high))
+
+
+def weighted_mean(given: Tensor, times: Tensor) -> Tensor:
+    """The mean over rows (c,), each counted as often as it was drawn (draws, c)."""
+    return times.double() @ given / times.sum(dim=1)
+
+
+def weighted_median(given: Tensor, times: Tensor) -> Tensor:
+    """The median over rows (c,), each counted as often as it was drawn (draws, c): the mean of the middle two."""
+    order = torch.argsort(given)
+    up_to = times[:, order].cumsum(dim=1)
+    total = up_to[:, -1:]
+    middle = torch.cat(((total + 1) // 2, total // 2 + 1), dim=1)
+    places = torch.searchsorted(up_to, middle).clamp(max=len(given) - 1)
+    return torch.where(total[:, 0] > 0, given[order][places].mean(dim=1), torch.nan)
