@@ -118,9 +118,8 @@ def _part(
     found = from_halves(evidence, level, guesswork, "log")
     found = replace(found, by_key=[fmean(map(guesswork, key)) for key in counts])
     score = pair_score(evidence, level, guesswork, found, chance, seed=derive(seed, "permutation"))
-    lows = {name: getattr(score, name) for name in ("low", "prediction_low")}
-    bounded = {name: None if low is None else max(1.0, low) for name, low in lows.items()}
-    return replace(score, n=counts[0][0].shape[0], **bounded)
+    low, ahead = (None if bound is None else max(1.0, bound) for bound in (score.low, score.prediction_low))
+    return replace(score, n=counts[0][0].shape[0], low=low, prediction_low=ahead)
 
 
 def waiting_bounds(guesses: Sequence[float]) -> tuple[float, float]:

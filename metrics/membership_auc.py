@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import fmean
 from typing import ClassVar, Literal
 
 import torch
@@ -11,7 +12,8 @@ from torch import Tensor
 
 from bench.evidence import MembershipEvidence
 from bench.seeds import derive
-from bench.statistics.membership_draws import People, Ranking, bootstrap, people_of
+from bench.statistics.components import with_interval
+from bench.statistics.membership_draws import People, Ranking, people_of, replicates, unknown
 from bench.statistics.null import MEANS, two_sided
 from bench.statistics.resampling import LEVELS
 from bench.types import Column, Metric, Score
@@ -51,10 +53,7 @@ class MembershipAUC(Metric[MembershipEvidence]):
     )
 
     def __call__(self, evidence: MembershipEvidence) -> Score:
-        """Mean over keys; the interval bootstraps people, members and others apart, and keys.
-
-        Of simulated intervals for one key, 93 to 95 % held the true figure (300 and 600 members, 100 and 200 others,
-        normal scores); with several keys more do, for drawing people anew draws some of the keys' noise anew as well.
+        """Mean over keys; the interval is over people, members and others apart, and keys.
 
         Null and p: membership exchanged among people, as many members among them as there are. The mean AUC over keys
         is 1/2 + T / (members x others), T the sum over members of their mean ranks over keys, centred: keys need not be
@@ -66,7 +65,8 @@ class MembershipAUC(Metric[MembershipEvidence]):
         """
         people = people_of(evidence)
         rankings = [Ranking.of(scores) for scores in evidence.scores]
-        value, low, high = bootstrap(evidence, rankings, membership_auc, seed=derive(evidence.seed, "bootstrap"))
+        found = replicates(evidence, rankings, membership_auc, seed=derive(evidence.seed, "bootstrap"))
+        value = fmean(found.by_key)
         pairs = int(evidence.members.sum()) * int((~evidence.members).sum())
         sums = _centred_ranks(rankings, people)
         drawn = torch.cat(
@@ -77,10 +77,11 @@ class MembershipAUC(Metric[MembershipEvidence]):
         observed = float(sums[people.members].sum())
         p = exchange_p(sums, observed, drawn, chosen=int(people.members.sum()))
         wrong = "; below .5 the attack has the wrong sign, which protects nobody" if value < 0.5 else ""
-        return Score(
-            value, low, high, len(evidence.members), null=0.5, null_low=null_low, null_high=null_high, p=p,
-            note=f"95 % bootstrap over people and {len(rankings)} keys; chance: people change sides{wrong}",
+        score = Score(
+            value, None, None, len(evidence.members), null=0.5, null_low=null_low, null_high=null_high, p=p,
+            note=f"chance: people change sides{wrong}{unknown(evidence)}",
         )  # fmt: skip
+        return with_interval(score, found, over="people")
 
 
 def _centred_ranks(rankings: list[Ranking], people: People) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import fmean
 from typing import ClassVar, Literal
 
 import torch
@@ -13,7 +14,8 @@ from torch import Tensor
 
 from bench.evidence import MembershipEvidence
 from bench.seeds import derive
-from bench.statistics.membership_draws import People, Ranking, bootstrap, people_of
+from bench.statistics.components import at_least_binomial, with_interval
+from bench.statistics.membership_draws import People, Ranking, people_of, replicates, unknown
 from bench.statistics.null import MEANS, two_sided
 from bench.statistics.resampling import LEVELS
 from bench.types import Column, Metric, Score
@@ -69,11 +71,12 @@ class MembershipTPR(Metric[MembershipEvidence]):
     )
 
     def __call__(self, evidence: MembershipEvidence) -> Score:
-        """Mean over keys at 1 %, with 1 % and 0.1 % as parts; the interval bootstraps people and keys.
+        """Mean over keys at 1 %, with 1 % and, where there are 1,000 others, 0.1 % as parts.
 
-        Thresholds are drawn anew with the people. Simulated normal scores of 600 members and 200 others, or 300 and
-        1,000: 95 % of the intervals held the mean figure. Where no other row is allowed above the threshold, only 64 to
-        77 % would (the highest of a sample tells little about the next sample's highest), so that none is given.
+        The interval is over people, members and others apart, and keys; thresholds are drawn anew with the people. It
+        is no narrower than that of as many independent answers as there are members and keys. Where no other row is
+        allowed above the threshold, an interval would hold the truth only 64 to 77 times of a hundred (the highest of a
+        sample tells little about the next sample's highest): at 1 % none is given then, and 0.1 % is left out.
 
         Null and p: membership exchanged among people, as many members among them as there are, and every figure taken
         anew. With x of t other rows allowed, chance gives (x + 1) / (t + 1) where scores are distinct, more than x / t.
@@ -85,7 +88,9 @@ class MembershipTPR(Metric[MembershipEvidence]):
         people = people_of(evidence)
         rankings = [Ranking.of(scores) for scores in evidence.scores]
         nulls = _exchanged(rankings, people, derive(evidence.seed, "null"))
-        parts = {rate: _at(evidence, people, rankings, rate, nulls[rate]) for rate in RATES}
+        others = int((~evidence.members).sum())
+        known = [rate for rate, one_in in RATES.items() if rate == "1 %" or others >= one_in]
+        parts = {rate: _at(evidence, people, rankings, rate, nulls[rate]) for rate in known}
         return replace(parts["1 %"], parts=parts)
 
 
@@ -114,22 +119,19 @@ def tail_bound(members: int, others: int, value: float, *, one_in: int, keys: in
 
 def _at(evidence: MembershipEvidence, people: People, rankings: list[Ranking], rate: str, null: Tensor) -> Score:
     figure = partial(membership_tpr, one_in=RATES[rate])
-    low: float | None
-    high: float | None
-    value, low, high = bootstrap(evidence, rankings, figure, seed=derive(evidence.seed, "bootstrap"))
-    others = int((~evidence.members).sum())
-    note = f"95 % bootstrap over people and {len(rankings)} keys; chance: people change sides"
-    if others < RATES[rate]:
-        low = high = None
-        note = (
-            f"coarse, and no interval: none of {others} others may stand above the threshold (it takes {RATES[rate]})"
-        )
+    found = replicates(evidence, rankings, figure, seed=derive(evidence.seed, "bootstrap"))
+    value, others = fmean(found.by_key), int((~evidence.members).sum())
     null_low, null_high = torch.quantile(null, LEVELS).tolist()
     p, alone = two_sided(null, value), len(people.members) == len(people.codes)
     if alone and p <= 2 / (1 + len(null)):
         bound = tail_bound(len(evidence.members) - others, others, value, one_in=RATES[rate], keys=len(rankings))
         p = min(p, 2 * bound)
-    return Score(
-        value, low, high, len(evidence.members),
-        null=float(null.mean()), null_low=null_low, null_high=null_high, p=p, note=note,
+    score = Score(
+        value, None, None, len(evidence.members), null=float(null.mean()), null_low=null_low, null_high=null_high, p=p,
+        note=f"chance: people change sides{unknown(evidence)}",
     )  # fmt: skip
+    if others < RATES[rate]:
+        few = f"none of {others} others may stand above the threshold (it takes {RATES[rate]})"
+        return replace(score, note=f"coarse, and no interval: {few}")
+    made = with_interval(score, found, over="people")
+    return at_least_binomial(made, len(rankings) * (len(evidence.members) - others))

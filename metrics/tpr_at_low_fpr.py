@@ -15,8 +15,9 @@ from torch import Tensor
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
+from bench.statistics.components import at_least_binomial
 from bench.statistics.null import DRAWS, Layout, chance_of_mean
-from bench.statistics.pair_score import at_least_binomial, from_halves, pair_score
+from bench.statistics.pair_score import from_halves, pair_score
 from bench.statistics.primary import with_primary
 from bench.types import Column, Metric, NotApplicable, Score
 

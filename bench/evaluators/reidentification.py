@@ -208,7 +208,8 @@ def persons_of(data: Dataset) -> Tensor:
     """(n,) int64: the person of each row, from 0; every row its own where nobody is known."""
     if data.subjects is None:
         return torch.arange(len(data))
-    return torch.unique(data.subjects.cpu(), return_inverse=True)[1]
+    persons: Tensor = torch.unique(data.subjects.cpu(), return_inverse=True)[1]
+    return persons
 
 
 def _owners(links: Tensor, persons: Tensor) -> Tensor:

@@ -8,8 +8,8 @@ C, estimates var(interaction), counted in both. The mean's variance is A + max(0
 
 Each part is multiplied by the square of its own t quantile before the root is taken (Cochran's way of putting variances
 of unequal certainty together; its kin is MOVER, Zou and Donner 2008): Satterthwaite's degrees of freedom, estimated
-from three keys, let intervals fall to 91 % coverage where this holds 94 % (`tests/benchmarks/coverage.py`). With one
-key, A is all there is: what keys and trainings add is left out, and the note says so.
+from three keys, let intervals fall to 91 % coverage where this holds 94 % (`tests/benchmarks/interval_coverage.py`).
+With one key, A is all there is: what keys and trainings add is left out, and the note says so.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import beta
 from scipy.stats import t as student
 
 from bench.contract.replicates import Scale
@@ -126,6 +127,19 @@ def with_interval(score: Score, found: Replicates, *, over: str) -> Score:
         score, low=low, high=high, prediction_low=ahead[0], prediction_high=ahead[1], replicates=found,
         note=f"{said}; {score.note}" if score.note else said,
     )  # fmt: skip
+
+
+def at_least_binomial(score: Score, trials: int) -> Score:
+    """A share's score with an interval no narrower than that of so many independent trials (Clopper and Pearson 1934).
+
+    A share of which nothing was found, or all, varies over no resample, and is not known exactly for that.
+    """
+    assert score.low is not None
+    assert score.high is not None
+    hits = score.value * trials
+    low = float(beta.ppf(1 - LEVEL, hits, trials - hits + 1)) if hits > 0 else 0.0
+    high = float(beta.ppf(LEVEL, hits + 1, trials - hits)) if hits < trials else 1.0
+    return replace(score, low=min(score.low, low), high=max(score.high, high))
 
 
 def difference(a: Replicates, b: Replicates) -> Replicates:

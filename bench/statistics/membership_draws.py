@@ -12,10 +12,10 @@ from torch import Tensor
 
 from bench.evidence import MembershipEvidence
 from bench.seeds import derive, generator
-from bench.statistics.resampling import LEVELS, draw_weights
-from bench.types import NotApplicable
+from bench.statistics.resampling import ONE_EACH, draw_weights
+from bench.types import NotApplicable, Replicates
 
-DRAWS = 1000
+DRAWS = 400
 TOGETHER = 1_000_000
 """Numbers that are drawn at a time."""
 
@@ -98,24 +98,27 @@ def people_of(evidence: MembershipEvidence) -> People:
     return People(codes, inside)
 
 
-def bootstrap(
-    evidence: MembershipEvidence, rankings: Sequence[Ranking], figure: Figure, *, seed: int
-) -> tuple[float, float, float]:
-    """A figure's mean over keys, and its 95 % interval: people, members and others apart, and keys drawn anew."""
-    members, keys = evidence.members, len(rankings)
+def unknown(evidence: MembershipEvidence) -> str:
+    """What a note adds where nobody is known."""
+    return "" if evidence.subjects is not None else f"; {ONE_EACH}"
+
+
+def replicates(evidence: MembershipEvidence, rankings: Sequence[Ranking], figure: Figure, *, seed: int) -> Replicates:
+    """A figure by key, and on people drawn with replacement, members and others apart."""
+    members = evidence.members
     own, rest = members.long()[None], (~members).long()[None]
-    value = float(torch.stack([figure(ranking, own, rest) for ranking in rankings]).mean())
-    random = generator(derive(seed, "keys"))
-    means = []
+    by_key = [float(figure(ranking, own, rest)) for ranking in rankings]
+    drawn: list[list[float]] = [[] for _ in rankings]
     for number, size in enumerate(_batches(DRAWS, len(members))):
         weights = torch.zeros(2, size, len(members), dtype=torch.int64)
         for side, part in enumerate((members, ~members)):
             subjects = None if evidence.subjects is None else evidence.subjects[part]
             weights[side][:, part] = draw_weights(subjects, int(part.sum()), size, seed=derive(seed, number, side))
-        found = torch.stack([figure(ranking, *weights) for ranking in rankings], dim=1)
-        means.append(found.gather(1, torch.randint(keys, (size, keys), generator=random)).mean(dim=1))
-    low, high = torch.quantile(torch.cat(means), LEVELS).tolist()
-    return value, low, high
+        for of_key, ranking in zip(drawn, rankings, strict=True):
+            of_key += figure(ranking, *weights).tolist()
+    sides = people_of(evidence).members
+    fewer = min(int(sides.sum()), int((~sides).sum()))
+    return Replicates(by_key, drawn, float(min(max(1, 2 * (fewer - 1)), DRAWS - 1)), scale="share")
 
 
 def _batches(draws: int, width: int) -> list[int]:

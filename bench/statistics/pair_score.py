@@ -10,17 +10,15 @@ another game.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from statistics import fmean
 
 import torch
-from scipy.stats import beta
 from torch import Tensor
 
 from bench.contract.replicates import Scale
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
-from bench.statistics.components import LEVEL, with_interval
+from bench.statistics.components import with_interval
 from bench.statistics.null import Chance, permutation_p
 from bench.statistics.resampling import ONE_EACH, draw_weights
 from bench.types import Replicates, Score
@@ -88,19 +86,6 @@ def pair_score(
         null=chance.mean, null_low=chance.low, null_high=chance.high, p=p, note="; ".join(notes),
     )  # fmt: skip
     return with_interval(score, found, over="people")
-
-
-def at_least_binomial(score: Score, trials: int) -> Score:
-    """A share's score with an interval no narrower than that of so many independent trials (Clopper and Pearson 1934).
-
-    A share of which nothing was found, or all, varies over no resample, and is not known exactly for that.
-    """
-    assert score.low is not None
-    assert score.high is not None
-    hits = score.value * trials
-    low = float(beta.ppf(1 - LEVEL, hits, trials - hits + 1)) if hits > 0 else 0.0
-    high = float(beta.ppf(LEVEL, hits + 1, trials - hits)) if hits < trials else 1.0
-    return replace(score, low=min(score.low, low), high=max(score.high, high))
 
 
 def weighted_mean(given: Tensor, times: Tensor) -> Tensor:

@@ -15,8 +15,9 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from bench.evidence import MembershipEvidence
-from bench.statistics.membership_draws import People, Ranking, bootstrap, people_of
-from bench.types import NotApplicable
+from bench.statistics.components import with_interval
+from bench.statistics.membership_draws import People, Ranking, people_of, replicates
+from bench.types import NotApplicable, Score
 from metrics.membership_auc import MembershipAUC, exchange_p, membership_auc
 from metrics.membership_tpr import MembershipTPR, membership_tpr, tail_bound
 
@@ -70,7 +71,7 @@ def test_members_above_all_others_are_found_for_certain() -> None:
     auc, rate = MembershipAUC()(found), MembershipTPR()(found)
     assert auc.value == auc.low == auc.high == 1
     assert cast(float, auc.p) < 1e-20
-    assert rate.value == rate.parts["0.1 %"].value == 1
+    assert rate.value == rate.parts["1 %"].value == 1
     assert cast(float, rate.p) < 1e-20
 
 
@@ -118,12 +119,10 @@ def test_a_threshold_deep_in_the_ranking_is_found_too() -> None:
 
 
 def test_few_others_make_a_rate_coarse_and_the_note_says_so() -> None:
-    rate = MembershipTPR()(evidence(1, people=200, signal=1.0))
-    part = rate.parts["0.1 %"]
-    assert "coarse" in part.note
-    assert part.low is part.high is None
-    one = evidence(1, people=8)
-    assert "coarse" in MembershipTPR()(one).note
+    one = MembershipTPR()(evidence(1, people=8))
+    assert "coarse" in one.note
+    assert one.low is one.high is None
+    assert list(MembershipTPR()(evidence(1, people=200, signal=1.0)).parts) == ["1 %"]  # fewer than 1,000 others
 
 
 def test_the_null_of_the_rate_is_that_of_the_highest_members() -> None:
@@ -178,10 +177,12 @@ def test_intervals_hold_the_figure_as_often_as_they_say() -> None:
         drawn = evidence(seed, people=100, signal=2.0, keys=1)
         rankings = [Ranking.of(drawn.scores[0])]
         for figure, figures in found.items():
-            figures.append(bootstrap(drawn, rankings, figure, seed=seed))
-    mean = sum(value for value, _, _ in found[rate]) / repeats
+            made = replicates(drawn, rankings, figure, seed=seed)
+            score = Score(made.by_key[0], None, None, 1)
+            figures.append(with_interval(score, made, over="people"))
+    mean = sum(score.value for score in found[rate]) / repeats
     for figure, expected in ((membership_auc, true), (rate, mean)):
-        held = sum(low <= expected <= high for _, low, high in found[figure])
+        held = sum(cast(float, score.low) <= expected <= cast(float, score.high) for score in found[figure])
         assert held >= binom(repeats, 0.92).ppf(1e-3)  # a bootstrap of 100 people falls a little short of .95
 
 
