@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+from made.interval_coverage import predictions, simulated
+from scipy.stats import binom, t
+
+from bench.results.records import score_record
+from bench.statistics.components import around, at_least_binomial, components, difference, with_interval
+from bench.types import Replicates, Score
+from metrics.utility_auc import UtilityAUC
+
+
+def replicates(by_key: list[float], resampled: list[list[float]], **more: object) -> Replicates:
+    return Replicates(by_key, resampled, 9, **{"people": "0" * 16, **more})  # type: ignore[arg-type]
+
+
+def test_the_components_are_those_of_a_table_in_two_ways() -> None:
+    # Resamples move both keys alike by -1, 0, 1; the second key is 4 above the first; nothing else moves.
+    found = components(replicates([2.0, 6.0], [[1.0, 2.0, 3.0], [5.0, 6.0, 7.0]]))
+    assert (found.people, found.between, found.shared) == (1.0, 8.0, 0.0)
+    assert found.width == pytest.approx(math.sqrt(t.ppf(0.975, 9) ** 2 * 1 + t.ppf(0.975, 1) ** 2 * 8 / 2))
+    assert found.prediction == pytest.approx(t.ppf(0.975, 1) * math.sqrt(8 * 1.5))
+
+
+def test_what_moves_in_one_key_alone_is_counted_once() -> None:
+    # Interaction alone: of the variance over keys, what resamples show as well is taken off.
+    random = np.random.default_rng(0)
+    resampled = random.standard_normal((50, 400))
+    found = components(replicates(list(random.standard_normal(50)), resampled.tolist()))
+    assert found.shared == pytest.approx(1, rel=0.05)
+    assert found.people == pytest.approx(1 / 50, rel=0.3)
+    # Of 49 degrees: a deviation of 20 % of the variance over keys.
+    assert found.error**2 == pytest.approx(1 / 50, rel=1.0)
+
+
+def test_one_key_leaves_out_what_keys_vary_and_says_so() -> None:
+    score = with_interval(Score(2.0, None, None, 9), replicates([2.0], [[1.0, 2.0, 3.0]]), over="test people")
+    assert score.low == pytest.approx(2 - t.ppf(0.975, 9))
+    assert score.prediction_low is score.prediction_high is None
+    assert "what keys and trainings vary is left out" in score.note
+
+
+def test_guesses_are_compared_by_their_ratios() -> None:
+    whole = replicates([100.0, 200.0], [[40.0, 50.0], [80.0, 100.0]], scale="log")
+    tenth = replicates([10.0, 20.0], [[4.0, 5.0], [8.0, 10.0]], scale="log")
+    assert components(whole) == pytest.approx(components(tenth))
+    made = difference(whole, tenth)
+    assert made.by_key == pytest.approx([math.log(10)] * 2)
+    assert components(made).width == pytest.approx(0, abs=1e-12)
+
+
+TWO = [[1.0, 2.0]] * 2
+
+
+@pytest.mark.parametrize("other", [
+    replicates([1.0], TWO[:1]), replicates([1.0, 2.0], TWO, people="1" * 16), replicates([1.0, 2.0], TWO, people=""),
+    replicates([1.0, 2.0], TWO, scale="log"),
+])  # fmt: skip
+def test_figures_of_other_people_or_keys_are_not_compared(other: Replicates) -> None:
+    with pytest.raises(ValueError, match="the same resamples, as many keys and one scale"):
+        difference(replicates([1.0, 2.0], TWO), other)
+
+
+def test_a_share_stays_a_share_and_no_hit_is_no_proof() -> None:
+    low, high = around(0.98, 5.0, "share")
+    assert 0 < low < 0.98 < high < 1
+    none = with_interval(Score(0.0, None, None, 9), replicates([0.0], [[0.0, 0.0]], scale="share"), over="people")
+    assert (none.low, none.high) == (0.0, 0.0)
+    assert at_least_binomial(none, 60).high == pytest.approx(1 - 0.025 ** (1 / 60))
+
+
+def test_replicates_survive_a_record() -> None:
+    found = replicates([0.5, 0.75], [[0.25, 0.5, 0.125], [0.75, 1.0, 0.5]], scale="share")
+    made = score_record(with_interval(Score(0.625, None, None, 9), found, over="people"), better="lower", unit="AUC")
+    assert made.replicates is not None
+    assert made.replicates.read() == found
+    assert made.prediction_low is not None
+    assert made.prediction_low < made.low  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("resampled", [[[1.0, 2.0]], [[1.0], [2.0]], [[1.0, 2.0], [1.0]]])
+def test_a_ragged_table_is_refused(resampled: list[list[float]]) -> None:
+    with pytest.raises(ValueError, match="as many under each"):
+        replicates([1.0, 2.0], resampled)
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.4])
+def test_intervals_hold_the_truth_as_often_as_they_say(effect: float) -> None:
+    """A short turn of the simulation of `tests/benchmarks/interval_coverage.py`."""
+    repeats = 25
+    made = simulated([UtilityAUC()], partial(predictions, 60, effect), repeats)
+    for keys in (3, 5, 10):
+        groups = repeats * (10 // keys)
+        found = made["utility-auc"][keys]
+        # Coverage of .92 is the least allowed; groups of one repeat share their people, hence the wide margin.
+        assert found.coverage >= binom(groups, 0.92).ppf(1e-5) / groups
+        assert 0.75 < found.width < 1.4
