@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bench.results.records import Record, ScoreRecord, Status
-from bench.statistics.chance import RARE
+from bench.statistics.chance import RARE, UNLIKELY
 from leaderboard.columns import Column
 
 EntryStatus = Literal["ok", "not-applicable", "failed", "timed-out", "not-run"]
@@ -48,8 +48,9 @@ class Entry:
         text: The figure, or the status in words; never empty.
         interval: The 95 % interval; "no interval" for a figure without one; empty without a figure.
         null: What chance gives, with its interval; empty where unknown.
-        against_null: Where the figure lies against the 95 % interval of chance; None where there is none. "inside":
-            not distinguishable from chance; "better" or "worse": outside it, in the direction an owner wants or not.
+        against_null: Where the figure lies against chance, which has as many tries as there are attacks; None where
+            nothing is known of chance. "inside": not told from chance; "better" or "worse": told from it, in the
+            direction an owner wants or not.
         by: The evaluator (for privacy: the attack) that gave the figure.
         kind: Which evaluator that is, without its attack; empty without a figure.
         attacked: Whether an attack gave the figure.
@@ -86,7 +87,8 @@ def entry(records: Sequence[Record], column: Column, certified: Collection[str] 
 
     Attacks whose controls hold (`certified`, by evaluator) come first; without any, all attacks are looked at. Random
     scores (`FLOOR`) are the figure only where no other attack gave one. A figure that beats chance is weaker than any
-    that does not: attacks that read labels see fewer rows, among which chance needs fewer guesses.
+    that does not: attacks that read labels see fewer rows, among which chance needs fewer guesses. The weakest of
+    several attacks is held against the weakest of as many of chance (`of_tries`).
     """
     relevant = [record for record in records if column.name in record.metrics]
     scored = [record for record in relevant if record.status == "ok" and column.name in record.scores]
@@ -97,17 +99,17 @@ def entry(records: Sequence[Record], column: Column, certified: Collection[str] 
         status: EntryStatus = next((s for s in GRAVITY if any(gap.status == s for gap in gaps)), "not-run")
         reason = "; ".join(f"{gap.evaluator}: {gap.reason}" for gap in gaps if gap.status == status)
         return Entry(column, status, WORDS[status], gaps=gaps, reason=reason)
-    sign = 1 if column.better == "higher" else -1
+    sign, tries = 1 if column.better == "higher" else -1, sum(record.attack is not None for record in real)
 
     def strength(record: Record) -> tuple[bool, float, str]:
         score = record.scores[column.name]
-        return not beats_chance(score), sign * score.value, record.evaluator
+        return not beats_chance(of_tries(tries, score)), sign * score.value, record.evaluator
 
     weakest = min(real, key=strength)
     score = weakest.scores[column.name]
     return Entry(
         column, "ok", number(score.value, column.digits), interval(score.low, score.high, column.digits),
-        _null(score, column.digits), against_null(score), weakest.evaluator, weakest.kind,
+        _null(score, column.digits), against_null(of_tries(tries, score)), weakest.evaluator, weakest.kind,
         weakest.attack is not None,
         weakest.attack is None or weakest.evaluator in certified, "", score, gaps,
     )  # fmt: skip
@@ -128,8 +130,25 @@ def reason(record: Record) -> str:
     return f"{text} (in {record.phase})" if record.phase else text
 
 
+def of_tries(tries: int, score: ScoreRecord) -> ScoreRecord:
+    """The most telling of so many figures, with the probability that chance gives one like it in as many tries.
+
+    Šidák's 1 - (1 - p)^tries: exact for independent figures, and too high for those that go together, as attacks do.
+    """
+    if score.p is None or tries <= 1:
+        return score
+    return score.model_copy(update={"p": -math.expm1(tries * math.log1p(-score.p)) if score.p < 1 else 1.0})
+
+
 def against_null(score: ScoreRecord) -> Literal["inside", "better", "worse"] | None:
-    """Where a figure lies against the 95 % interval of chance; None where chance has no interval."""
+    """Where a figure lies against chance, by its p at 1 in 20; without one, by the 95 % interval of chance.
+
+    None where neither is known.
+    """
+    if score.p is not None and score.null is not None:
+        if score.p >= UNLIKELY:
+            return "inside"
+        return "better" if (score.value > score.null) == (score.better == "higher") else "worse"
     if score.null_low is None or score.null_high is None:
         return None
     if score.null_low <= score.value <= score.null_high:

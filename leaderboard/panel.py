@@ -22,11 +22,13 @@ from bench.results.records import Record, ScoreRecord
 from bench.statistics.chance import RARE
 from bench.types import Role
 from bench.workbench.choice import same_rows
-from leaderboard.entries import beats_chance, number, short
-from leaderboard.reach import MEMBERSHIP, PAIRS, Rung, Step, reach, state, step
+from leaderboard.entries import beats_chance, number, of_tries, short
+from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Rung, Step, reach, state, step
 
 ROLES = {evaluator.name: evaluator.controls for evaluator in (Reidentification, Membership)}
 FOUND_AUC, FOUND_GUESSES = 0.99, 1.5
+FIRST = "first guess"  # the part of guesswork that says how likely the first guess is right
+SMALL = 0.01  # chances of a first guess below it are not spoken of
 CONTROLLED: Mapping[str, tuple[str, ...]] = {PAIRS: ("guesswork", "reid-auc"), MEMBERSHIP: ("membership-auc",)}
 """The metrics that a control of each kind needs."""
 BESIDE: Mapping[str, tuple[str, ...]] = {PAIRS: ("top-1",), MEMBERSHIP: ("membership-tpr",)}
@@ -94,7 +96,7 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Sequence[St
     members = tuple(_member(record, pool, ladder) for record in attacks)
     certified = {member.evaluator for member in members if member.certified}
     scored = [record for record in attacks if record.evaluator in certified and "guesswork" in record.scores]
-    strongest = min(scored, key=_strength, default=None)
+    strongest = min(scored, key=lambda record: _strength(record, len(scored)), default=None)
     verdict = _verdict(strongest, scored, attacks, [member for member in members if member.certified])
     return Panel(members, None if strongest is None else strongest.evaluator, verdict)
 
@@ -120,7 +122,7 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record]) -> Panel
     tries = len(scored) * len(figures)
 
     def beats(record: Record) -> list[bool]:
-        return [name in record.scores and beats_chance(_of(tries, record.scores[name])) for name in figures]
+        return [name in record.scores and beats_chance(of_tries(tries, record.scores[name])) for name in figures]
 
     strongest = min(scored, key=lambda each: (*(not found for found in beats(each)), -each.scores[metric].value))
     if not any(beats(strongest)):
@@ -129,11 +131,6 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record]) -> Panel
     if not beats(strongest)[0]:  # sure of a few members, and no better than chance at most
         shown += f", {number(100 * strongest.scores['membership-tpr'].value, 1)} % of them at 1 % of others"
     return Panel(members, strongest.evaluator, f"members told by {_name(strongest)}: {shown}")
-
-
-def _of(tries: int, score: ScoreRecord) -> ScoreRecord:
-    """The most telling of several figures: chance has as many tries (Bonferroni)."""
-    return score.model_copy(update={"p": None if score.p is None else min(1.0, score.p * tries)})
 
 
 def dumps(pairs: Panel, membership: Panel) -> str:
@@ -156,10 +153,14 @@ def _content(made: Panel) -> dict[str, JsonValue]:
     return {"attacks": members, "headline": made.headline, "verdict": made.verdict}
 
 
-def _strength(record: Record) -> tuple[bool, float, float]:
-    """Attacks that beat chance first: those that read labels see fewer rows, so that chance needs fewer guesses."""
+def _strength(record: Record, tries: int) -> tuple[bool, bool, float, float]:
+    """What breaks comes first, then what beats chance in so many tries.
+
+    Attacks that read labels see fewer rows, so that chance needs fewer guesses.
+    """
     guesses, auc = record.scores["guesswork"], record.scores.get("reid-auc")
-    return not beats_chance(guesses), guesses.value, -auc.value if auc else 0.0
+    beats = beats_chance(of_tries(tries, guesses))
+    return not _breaks(record), not beats, guesses.value, -auc.value if auc else 0.0
 
 
 def _member(record: Record, pool: Sequence[Record], ladder: Sequence[Step]) -> Member:
@@ -186,7 +187,7 @@ def _control(record: Record, role: Role, pool: Sequence[Record]) -> Control:
     elif role == "remembers its rows":
         holds = beats_chance(scores["membership-auc"])
     else:
-        holds = all(_at_chance(score) for score in scores.values())
+        holds = all(_at_chance(of_tries(len(scores), score)) for score in scores.values())
     return Control(role, "holds" if holds else "fails", ", ".join(_figure(found, name) for name in needed))
 
 
@@ -228,13 +229,27 @@ def _verdict(
     if _breaks(strongest):
         guesses, shown = strongest.scores["guesswork"], strongest.metrics["guesswork"]
         return f"broken by {_name(strongest)}: {number(guesses.value, shown.digits)} {shown.unit}"
+    # Chance has as many tries as there are figures of certified attacks.
+    tries = sum(len(record.scores) for record in scored)
     dents = [
-        _name(record)
-        for record in scored
-        if any(beats_chance(_of(len(scored), score)) for score in record.scores.values())
+        record for record in scored if any(beats_chance(of_tries(tries, score)) for score in record.scores.values())
     ]
     end = _reach_words(members, {rung.method for member in members for rung in member.rungs if _on(rung, strongest)})
-    return (f"dented by {', '.join(dents)}: better than chance; {end}" if dents else end) + by
+    if not dents:
+        return end + by
+    return f"dented by {', '.join(map(_name, dents))}: better than chance{_one_in(dents)}; {end}{by}"
+
+
+def _one_in(dents: Sequence[Record]) -> str:
+    """How likely the best of the attacks guesses right at once, in words, where that is worth saying.
+
+    Where rows stand in groups of k that nobody tells apart, a sure attack is right with its first guess 1 time in k.
+    """
+    first = [record.scores["guesswork"].parts.get(FIRST) for record in dents if "guesswork" in record.scores]
+    best = max((score for score in first if score is not None), key=lambda score: score.value, default=None)
+    if best is None or best.null is None or best.value < max(SMALL, SOONER * best.null):
+        return ""
+    return f", its first guess right 1 in {number(1 / best.value, 0)} times"
 
 
 def _breaks(record: Record) -> bool:
@@ -259,6 +274,10 @@ def _reach_words(members: Sequence[Member], own: Set[str]) -> str:
     if not measured:
         return "not broken by attacks whose reach was never measured"
     order = [rung.method for rung in members[0].rungs]
+    data = sorted(
+        {rung.step.dataset for member in members for rung in member.rungs if rung.step and rung.method not in own}
+    )
+    where = f" (measured on {', '.join(data)})"
     if measured == broken:
-        return f"not broken by attacks that break all of {', '.join(method for method in order if method in broken)}"
-    return f"not broken by attacks that also fail on {', '.join(m for m in order if m in measured - broken)}"
+        return f"not broken by attacks that break all of {', '.join(m for m in order if m in broken)}{where}"
+    return f"not broken by attacks that also fail on {', '.join(m for m in order if m in measured - broken)}{where}"

@@ -22,7 +22,8 @@ from bench.results.records import PluginRecord, Record, ScoreRecord, Status
 from leaderboard.entries import beats_chance
 
 PAIRS, MEMBERSHIP = "reidentification", "membership"  # the evaluators of attacks that a panel judges
-BROKEN = 5.0  # mean guesses until the first correct pair
+BROKEN = 5.0  # guesses until the first correct pair
+SOONER = 20  # times sooner than by chance: the line among few images
 SHIPPED = "reach.json"
 Condition = Literal["broken", "dented", "not broken", "not applicable", "failed", "not measured"]
 
@@ -52,7 +53,7 @@ class Rung:
 
     Args:
         method: The encoder as the command line takes it.
-        state: "broken": fewer than `BROKEN` guesses and not by chance; "dented": better than chance, no more.
+        state: "broken": surely fewer guesses than the `line`, and not by chance; "dented": better than chance, no more.
         step: What was measured; None where nothing was.
         stale: The attack's code has changed since.
     """
@@ -126,9 +127,18 @@ def state(one: Step) -> Condition:
     if one.status != "ok":
         return "not applicable" if one.status == "not-applicable" else "failed"
     guesses = one.scores.get("guesswork")
-    if guesses is not None and guesses.value < BROKEN and beats_chance(guesses):
+    if guesses is not None and guesses.high is not None and guesses.high < line(guesses) and beats_chance(guesses):
         return "broken"
     return "dented" if any(beats_chance(score) for score in one.scores.values()) else "not broken"
+
+
+def line(guesses: ScoreRecord) -> float:
+    """Guesses on the whole release below which an encoder is broken: its 95 % interval must end there.
+
+    `BROKEN`, or a twentieth of what chance takes where that is less. A release in which every row stands among k that
+    nobody tells apart takes about k guesses, and is no more than dented from k of 5 on.
+    """
+    return BROKEN if guesses.null is None else min(BROKEN, guesses.null / SOONER)
 
 
 def _same(a: PluginRecord, b: PluginRecord) -> bool:

@@ -19,7 +19,7 @@ from bench.statistics.pair_score import from_halves, pair_score
 from bench.statistics.primary import with_primary
 from bench.types import Column, Metric, Score
 
-HALVES = "half samples"
+HALVES, FIRST = "half samples", "first guess"
 
 
 def guesswork(counts: PairCounts) -> float:
@@ -29,6 +29,12 @@ def guesswork(counts: PairCounts) -> float:
     """
     above, tied, correct = int(counts.others[-1]), int(counts.others[-2]), int(counts.linked[-1])
     return above + (tied + correct + 1) / (correct + 1)
+
+
+def first_guess(counts: PairCounts) -> float:
+    """The chance that the first guess is right: of the pairs with the best score of all, the share that is linked."""
+    above, tied, correct = int(counts.others[-1]), int(counts.others[-2]), int(counts.linked[-1])
+    return 0.0 if above else correct / (correct + tied)
 
 
 def chance_guesswork(counts: PairCounts) -> float:
@@ -59,6 +65,8 @@ class Guesswork(Metric[PairEvidence]):
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """Mean over keys of guesswork on the whole release; its part "half samples" is the paper's figure.
+
+        Its part "first guess" is the chance that the very first guess is right.
 
         The paper takes the mean over random halves of the release as well: where released rows are alike (k-Same), a
         half holds half of those behind one form, so that fewer guesses are needed than among all.
@@ -104,7 +112,15 @@ def _score(evidence: PairEvidence, level: PairLevel) -> Score:
     assert score.high is not None
     score = replace(score, low=min(score.low, low), high=max(score.high, high))
     halves = _part(evidence, level, level.counts, layout, seed=seed)
-    return replace(score, parts={HALVES: halves})
+    return replace(score, parts={FIRST: _first(level), HALVES: halves})
+
+
+def _first(level: PairLevel) -> Score:
+    links = fmean(int(counts.linked.sum()) / (counts.shape[0] * counts.shape[1]) for counts in level.full)
+    return Score(
+        fmean(map(first_guess, level.full)), None, None, len(level.full), null=links,
+        note="no interval: the mean over keys of a chance; 1 in k where k rows cannot be told apart",
+    )  # fmt: skip
 
 
 def _part(

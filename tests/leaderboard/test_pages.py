@@ -110,7 +110,7 @@ def test_failures_show_a_word_and_a_reason_and_never_a_number(site: Path) -> Non
 
 def test_a_figure_at_chance_is_marked(write: Write, tmp_path: Path) -> None:
     text = build(write(some()[2]), tmp_path / "site").read_text(encoding="utf-8")
-    assert text.count('title="Not distinguishable from chance') == 2
+    assert text.count('title="Not told from chance') == 2
 
 
 def test_a_rung_without_guesswork_is_shown_by_its_state(write: Write, tmp_path: Path) -> None:

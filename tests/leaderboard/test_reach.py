@@ -29,8 +29,9 @@ def nothing_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
     ("guesses", "p", "expected"),
     [
         (1, 0.0, "broken"),
-        (4.9, 0.0009, "broken"),
-        (4.9, 0.002, "not broken"),
+        (2.4, 0.0009, "broken"),  # its interval ends at 4.8
+        (2.4, 0.002, "not broken"),
+        (2.6, 0.0, "dented"),
         (20, 0.0001, "dented"),
         (90, 0.4, "not broken"),
     ],
@@ -39,6 +40,13 @@ def test_few_guesses_and_no_luck_are_a_break(guesses: float, p: float, expected:
     found = step(made(guesses, p))
     assert found is not None
     assert state(found) == expected
+
+
+def test_among_few_images_a_break_takes_fewer_guesses() -> None:
+    few = guesswork(1).model_copy(update={"p": 0.0, "null": 30.0})
+    found = step(record("identity", scores={"guesswork": few}))
+    assert found is not None
+    assert state(found) == "dented"  # its interval ends at 2, a fifteenth of what chance takes
 
 
 def test_a_figure_that_is_better_for_the_owner_than_chance_beats_nothing() -> None:
