@@ -14,7 +14,8 @@ from leaderboard.entries import reason
 FIELDS = (
     "dataset", "dataset_parameters", "fingerprint", "public", "public_fingerprint", "method", "method_parameters",
     "preset", "seed", "keys", "cell", "evaluator", "kind", "attack", "attack_parameters", "status", "phase", "reason",
-    "metric", "part", "value", "low", "high", "prediction_low", "prediction_high", "n", "null", "null_low", "null_high", "p", "better", "unit", "note",
+    "metric", "part", "value", "low", "high", "prediction_low", "prediction_high", "n", "null", "null_low",
+    "null_high", "p", "better", "unit", "note",
     "device", "git", "created", "key",
 )  # fmt: skip
 Field = str | int | float | None
