@@ -135,7 +135,7 @@ class MomentsAttacker(Attacker):
             "steps": self.outcome.steps,
             "held-out loss": self.outcome.loss,
             "held-out loss at chance": self.outcome.chance,
-            "ended by": self.outcome.reason,
+            "ended by": self.outcome.ended_by,
         }
 
 

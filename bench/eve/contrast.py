@@ -2,8 +2,9 @@
 
 When to stop, besides the last step (steps before the warm-up ends count for nothing):
 - "solved": the mean loss on held-out keys is below `enough`.
-- "chance": the best smoothed held-out loss is `patience` steps old and no better than chance, which is known: the loss
-  of equal scores, log(n) for n pairs. There is nothing that a smaller learning rate could settle: the run ends at once.
+- "chance": for `patience` steps no smoothed held-out loss was better than chance, which is known: the loss of equal
+  scores, log(n) for n pairs. There is nothing that a smaller learning rate could settle: the run ends at once. Losses
+  above chance count as chance: towers that see nothing begin above it and fall towards it for hundreds of steps.
 - "plateau": the best smoothed loss is as old, but better than chance. A smaller learning rate often helps here, so the
   rest of the cosine is run through within `patience` steps (or what is left) before the run ends: stopping early never
   costs the gain that the fall of the learning rate brings.
@@ -71,7 +72,14 @@ class Outcome:
     loss: float
     chance: float
     reason: Reason
+    patience: int
     precision: Precision
+
+    @property
+    def ended_by(self) -> str:
+        """Why it ended, in words."""
+        waited = f" for {self.patience} steps" if self.reason in ("chance", "plateau") else ""
+        return f"{self.reason}{waited}"
 
 
 @dataclass
@@ -91,9 +99,9 @@ class Plateau:
 
     def stale(self, step: int, loss: float) -> bool:
         """Take in the loss after `step`; True when the best smoothed loss is more than `patience` steps old."""
-        self.seen = [*self.seen, loss][-SMOOTHED:]
+        self.seen = [*self.seen, min(loss, self.chance)][-SMOOTHED:]
         smoothed = sum(self.seen) / len(self.seen)
-        if smoothed < self.best - LEAST * self.chance:
+        if smoothed < min(self.best, self.chance) - LEAST * self.chance:
             self.best, self.best_step = smoothed, max(step, WARM_UP)
         return step - self.best_step > self.patience
 
@@ -149,7 +157,7 @@ def train(towers: Towers, example: Callable[[int], Example], held_out: Sequence[
             reason, cooling = "plateau", True
             start, place, end = step, along, min(course.steps, step + course.patience)
     towers.eval()
-    return Outcome(step, loss, chance, reason, precision)
+    return Outcome(step, loss, chance, reason, course.patience, precision)
 
 
 def _loss(towers: Towers, one: Example, precision: Precision) -> Tensor:

@@ -15,6 +15,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from bench.nets.ordered import ordered
 from bench.nets.patches import cut, patch_grid
 
 QUANTILES = 16
@@ -82,6 +83,6 @@ def _quantiles(table: Tensor, block: Tensor) -> Tensor:
     if not others:
         return table.new_zeros(*table.shape[:2], QUANTILES)
     own = block.view(1, -1, 1).expand(len(table), -1, 1)
-    ordered = table.scatter(2, own, -math.inf).sort(dim=2).values[:, :, 1:]
+    rising = ordered(table.scatter(2, own, -math.inf))[:, :, 1:]
     places = ((torch.arange(QUANTILES, device=table.device) + 0.5) / QUANTILES * others).long()
-    return ordered[:, :, places]
+    return rising[:, :, places]

@@ -98,6 +98,13 @@ def test_noise_stays_at_chance():
     assert play(Relational(keys=3, held_out=1), Noise().fit(private, 0), private).top_1 <= 9 / 200
 
 
+def test_what_is_at_chance_on_keys_of_her_own_is_not_refined_and_the_notes_say_so(monkeypatch):
+    monkeypatch.setattr(relational, "refine", None)  # whoever asks for it fails
+    private = images()
+    notes = SMALL.fit(View(private, Noise().fit(private, 0), private, private), 0).notes()
+    assert notes["matching"] == "signatures only (stopped: at chance on held-out keys, -4.094)"  # -log(60)
+
+
 def test_refinement_finds_rows_that_signatures_miss():
     scheme, private = Layers(5), images()
     plainly = Relational(keys=4, held_out=1, reading="places", refine_up_to=0)

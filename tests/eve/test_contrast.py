@@ -23,6 +23,14 @@ def test_a_loss_that_never_leaves_chance_is_stale_after_warm_up_and_patience():
     assert watched([4.0] * 40) == 7  # 175 steps: more than 100 after the 50 of the warm-up
 
 
+def test_losses_that_fall_towards_chance_from_above_are_no_progress():
+    assert watched([6.0 - 0.05 * number for number in range(40)]) == 7
+
+
+def test_a_loss_far_above_chance_hides_no_progress_after_it():
+    assert watched([9.0, 9.0, 3.9, 3.8, 3.7, 3.6, 3.6, 3.6, 3.6]) is None
+
+
 def test_a_falling_loss_is_never_stale():
     assert watched([4.0 - 0.08 * number for number in range(40)]) is None
 
