@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from bench.evidence import UtilityEvidence
@@ -31,7 +31,17 @@ class UtilityAUC(Metric[UtilityEvidence]):
     def __call__(self, evidence: UtilityEvidence) -> Score:
         """`auc_score` over findings and keys, each finding as a part; the interval is over test people and keys.
 
+        The note says what the model comes to that was chosen without anybody's labels but the release's.
+
         Raises:
             NotApplicable: No finding has both classes among the test rows.
         """
-        return auc_score(evidence)
+        score = auc_score(evidence)
+        if not evidence.outsiders:
+            return score
+        other = auc_score(replace(evidence, scores=evidence.outsiders, outsiders=()))
+        note = (
+            f"{score.note}; chosen by the labels of control people; chosen by held-out released rows, as an outsider "
+            f"can: {other.value:.3f} ({other.low:.3f} to {other.high:.3f})"
+        )
+        return replace(score, note=note)

@@ -1,127 +1,73 @@
 """Bob, who trains a classifier on a release: how useful is what was released?
 
-Source: Yala et al., Syfer (2022), section 5: several architectures, dropout rates and weight
-decays, chosen by the validation AUC. Differences: all findings are learned jointly, with unknown labels masked (their
-paper trains one model a finding); the best epoch is kept by the same AUC.
+Source: Yala et al., Syfer (2022), section 5: several architectures, dropout rates and weight decays, chosen by the
+validation AUC. Differences: all findings are learned jointly, with unknown labels masked (their paper trains one model
+a finding); the best tenth of a course is kept by the same AUC; linear models on several views of a row are tried beside
+networks, which at few rows they often beat; a network that stays behind them ends its course early, if the plan is
+impatient.
+
+Two choices are made among the same trials. The first, as in the paper, is by labelled rows of other people (dev rows).
+The second is by released rows held out of the trials: what an outsider can do, who has the release alone. For it all
+trials see the other released rows only; what was chosen is then trained again on all of them.
 """
 
 from __future__ import annotations
 
-import itertools
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from bench.nets.classifier import Course, Precision, Standardise, fast_precision, outputs, train
-from bench.nets.patches import fitting_patch
-from bench.nets.resnet import resnet18
-from bench.nets.sau import InstanceSAU
-from bench.nets.seeded import seeded
-from bench.progress import report
-from bench.rows.label_classes import labelled
+from bench.bob.course import Course, Judge, Rows, Training
+from bench.bob.held_out import held_out
+from bench.bob.mean_auc import judged_findings, mean_auc
+from bench.bob.plan import BobPlan
+from bench.bob.recipe import Architecture, Choice, Recipe, Shortlist
+from bench.bob.trial import Model, Trial
+from bench.nets.classifier import Precision, fast_precision
 from bench.seeds import derive
 from bench.types import NotApplicable, Release
-from bench.validation import at_least
 
-Architecture = Literal["resnet18", "sau", "linear"]
-LINEAR_EPOCHS = 10  # an epoch of a linear model costs next to nothing
 Decode = Callable[[Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class BobPlan:
-    """How hard Bob tries. Every combination of architecture, weight decay and dropout is trained once.
-
-    Args:
-        architectures: Those that do not fit the kind of row are left out: resnet18 and sau read images, linear vectors.
-        epochs: Passes over the release; the linear model takes ten times as many.
-        steps: Upper bound on gradient steps a training; None for no bound.
-        batch: Rows a step.
-        width: Channels of the ResNet's first stage (64 is the usual ResNet-18).
-        sau_width, sau_depth: Size of the SAU.
-        learning_rate: Peak rate of the ResNet; the SAU and the linear model take the same.
-        weight_decays, dropouts: Values to try.
-        precision: None takes the faster one of the device; the choice is kept in `Bob.precision`.
-    """
-
-    architectures: tuple[Architecture, ...] = ("resnet18", "sau", "linear")
-    epochs: int = 12
-    steps: int | None = None
-    batch: int = 64
-    width: int = 64
-    sau_width: int = 128
-    sau_depth: int = 3
-    learning_rate: float = 3e-3
-    weight_decays: tuple[float, ...] = (0.05,)
-    dropouts: tuple[float, ...] = (0.0,)
-    precision: Precision | None = None
-
-    def __post_init__(self) -> None:
-        at_least(2, batch=self.batch)
-        at_least(1, epochs=self.epochs, steps=self.steps)
-        at_least(1, width=self.width, sau_width=self.sau_width, sau_depth=self.sau_depth)
-        unknown = set(self.architectures) - {"resnet18", "sau", "linear"}
-        if unknown or not self.architectures:
-            raise ValueError(f"architectures must be some of resnet18, sau, linear; got {self.architectures}")
-        if not self.weight_decays or not self.dropouts:
-            raise ValueError("weight_decays and dropouts must each hold at least one value")
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One training: its choices, the best dev AUC, the step (gradient steps done) it was reached at, and its time."""
-
-    architecture: Architecture
-    weight_decay: float
-    dropout: float
-    dev_auc: float
-    step: int
-    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
 class Bob:
-    """The chosen model.
+    """The chosen models.
 
     Args:
-        network: The trained network, its standardisation included.
-        exclusive: Whether predictions are a softmax over classes or one sigmoid a finding.
-        chosen: The trial the network comes from.
+        model: Chosen by dev rows.
+        dev_auc: Its mean AUC on them.
+        outsider: Chosen by held-out released rows; None where none were held out, or they could not choose.
         trials: All trials.
-        precision: Arithmetic of the network.
+        shortlist: What is left to try under further keys.
+        precision: Arithmetic of networks.
     """
 
-    network: nn.Module
-    exclusive: bool
-    chosen: Trial
+    model: Model
+    dev_auc: float
+    outsider: Model | None
     trials: tuple[Trial, ...]
+    shortlist: Shortlist
     precision: Precision
 
     @property
     def architecture(self) -> Architecture:
         """The chosen architecture."""
-        return self.chosen.architecture
-
-    @property
-    def dev_auc(self) -> float:
-        """Mean dev AUC of the chosen model."""
-        return self.chosen.dev_auc
+        return self.model.choice.recipe.architecture
 
     @property
     def dev_aucs(self) -> dict[Architecture, float]:
         """The best dev AUC of each architecture."""
         best: dict[Architecture, float] = {}
         for trial in self.trials:
-            best[trial.architecture] = max(trial.dev_auc, best.get(trial.architecture, 0.0))
+            name = trial.recipe.architecture
+            best[name] = max(trial.dev.auc, best.get(name, 0.0))
         return best
 
     def predict(self, samples: Tensor) -> Tensor:
-        """Probabilities (n, k), float64, in the release's own label code: `Key.decode` makes them real classes."""
-        return _probabilities(outputs(self.network, samples, self.precision), self.exclusive)
+        """`Model.predict` of the model chosen by dev rows."""
+        return self.model.predict(samples)
 
 
 def train_bob(
@@ -133,125 +79,70 @@ def train_bob(
     plan: BobPlan,
     seed: int,
     decode: Decode | None = None,
+    shortlist: Shortlist | None = None,
 ) -> Bob:
-    """Train on the release and choose by the mean AUC on dev rows.
+    """Train on the release and choose by the mean AUC on dev rows, and by that on held-out released rows.
 
     Args:
         release: With labels (m, k) in [0, 1], soft or hard; NaN is unknown. Balance beforehand. Works on its device.
         dev_samples: (n, ...) as `Key.query` gives them.
         dev_labels: (n, k) real labels; NaN is unknown.
         exclusive: Whether each row has exactly one class.
-        plan: Architectures and sizes.
+        plan: What is tried.
         seed: Same seed, same Bob.
         decode: `Key.decode`; None leaves predictions as they are.
+        shortlist: Of another key's Bob: only what it names is trained, on all rows. None tries the whole plan.
 
     Raises:
         NotApplicable: The release has no labels, no architecture fits its rows, or no dev finding has both classes.
     """
     if release.labels is None:
         raise NotApplicable("utility needs labels: none were released")
-    if not _judged_findings(dev_labels):
+    if not judged_findings(dev_labels):
         raise NotApplicable("utility needs dev rows of both classes: no finding has them")
-    precision = plan.precision or fast_precision(release.samples.device)
-    architectures = [name for name in plan.architectures if _fits(name, release.samples)]
-    if not architectures:
+    recipes = plan.recipes(release.samples) if shortlist is None else shortlist.recipes
+    if not recipes:
         raise NotApplicable(
             f"none of {', '.join(plan.architectures)} reads released rows of shape {tuple(release.samples.shape[1:])}"
         )
-    best: tuple[Trial, nn.Module] | None = None
-    trials = []
-    for name, decay, dropout in itertools.product(architectures, plan.weight_decays, plan.dropouts):
-        epochs = plan.epochs * (LINEAR_EPOCHS if name == "linear" else 1)
-        course = Course(epochs, plan.steps, plan.batch, plan.learning_rate, decay, precision)
-        own_seed = derive(seed, "bob", name, repr(decay), repr(dropout))
-        with seeded(own_seed, release.samples.device):
-            network = _network(name, release.samples, release.labels.shape[1], plan, dropout)
-            trial = _train_one(
-                network, release, dev_samples, dev_labels, course, exclusive, own_seed, decode, (name, decay, dropout)
-            )
-        trials.append(trial)
-        if best is None or trial.dev_auc > best[0].dev_auc:
-            best = trial, network
-    assert best is not None
-    return Bob(best[1], exclusive, best[0], tuple(trials), precision)
+    dev = Judge(dev_samples, lambda scores, at: mean_auc(scores if decode is None else decode(scores), dev_labels))
+    work = Training(exclusive, plan, plan.precision or fast_precision(release.samples.device), seed)
+    everything = Rows(release.samples, release.labels)
+    if shortlist is not None:
+        courses = [work.train(recipe, everything, [dev]) for recipe in recipes]
+        outsider = None if shortlist.outsider is None else work.taken(shortlist.outsider, everything)
+        return _bob(work, courses, outsider, shortlist)
+    parts = None if plan.hold_out is None else _parts(everything, plan.hold_out, seed)
+    if parts is None:
+        courses = work.tried(recipes, everything, [dev])
+        return _bob(work, courses, None, Shortlist(_best_recipes(courses), None))
+    kept, apart = parts
+    judges = [dev, Judge(apart.samples, lambda scores, at: mean_auc(scores, apart.labels))]
+    courses = work.tried(recipes, kept, judges)
+    by_release = max(courses, key=lambda course: course.best[1].auc)
+    chosen = Choice(by_release.recipe, by_release.best[1].at)
+    short = Shortlist(_best_recipes(courses), chosen)
+    final = work.train(short.recipes[0], everything, [dev])
+    return _bob(work, courses, work.taken(chosen, everything), short, final)
 
 
-def _train_one(
-    network: nn.Module,
-    release: Release,
-    dev_samples: Tensor,
-    dev_labels: Tensor,
-    course: Course,
-    exclusive: bool,
-    seed: int,
-    decode: Decode | None,
-    choice: tuple[Architecture, float, float],
-) -> Trial:
-    """Train `network`, leave it with the weights of its best epoch."""
-    assert release.labels is not None
-    start, best_auc, best_step = time.perf_counter(), -1.0, 0
-    weights: dict[str, Tensor] = {}
-    total = course.total(len(labelled(release.labels)))
-    for step in train(network, release.samples, release.labels, course, exclusive=exclusive, seed=seed):
-        scores = _probabilities(outputs(network, dev_samples, course.precision), exclusive)
-        dev_auc = mean_auc(scores if decode is None else decode(scores), dev_labels)
-        report(f"bob {choice[0]}, dev AUC {dev_auc:.3f}, step", step, total)
-        if dev_auc > best_auc:
-            best_auc, best_step = dev_auc, step
-            weights = {part: tensor.clone() for part, tensor in network.state_dict().items()}
-    network.load_state_dict(weights)
-    return Trial(*choice, dev_auc=best_auc, step=best_step, seconds=time.perf_counter() - start)
+def _bob(
+    work: Training, courses: Sequence[Course], outsider: Model | None, shortlist: Shortlist, final: Course | None = None
+) -> Bob:
+    chosen = final or _ranked(courses)[0]
+    trials = tuple(course.trial() for course in courses)
+    return Bob(work.model(chosen), chosen.best[0].auc, outsider, trials, shortlist, work.precision)
 
 
-def mean_auc(scores: Tensor, labels: Tensor) -> float:
-    """The mean, over findings with both classes, of the AUC of scores (n, k) against labels (n, k) with NaN left out.
-
-    Raises ValueError if no finding has both classes.
-    """
-    findings = _judged_findings(labels)
-    if not findings:
-        raise ValueError("no finding has rows of both classes")
-    from sklearn.metrics import roc_auc_score  # takes more than a second to import, which few workers need
-
-    known = ~labels.isnan()
-    aucs = [
-        float(roc_auc_score(labels[known[:, j], j].cpu().numpy() > 0.5, scores[known[:, j], j].cpu().numpy()))
-        for j in findings
-    ]
-    return sum(aucs) / len(aucs)
+def _ranked(courses: Sequence[Course]) -> list[Course]:
+    return sorted(courses, key=lambda course: -course.best[0].auc)
 
 
-def _judged_findings(labels: Tensor) -> list[int]:
-    yes, no = (labels > 0.5).any(dim=0), (labels <= 0.5).any(dim=0)
-    return [int(j) for j in (yes & no).nonzero()[:, 0]]
+def _best_recipes(courses: Sequence[Course]) -> tuple[Recipe, ...]:
+    return tuple(course.recipe for course in _ranked(courses)[:2])
 
 
-def _fits(name: Architecture, samples: Tensor) -> bool:
-    if name == "linear":
-        return samples.ndim == 2
-    if name == "sau":
-        return samples.ndim == 4 and fitting_patch(samples.shape[2], samples.shape[3]) is not None
-    return samples.ndim == 4
-
-
-def _network(name: Architecture, samples: Tensor, outputs: int, plan: BobPlan, dropout: float) -> nn.Module:
-    shape = tuple(samples.shape[1:])
-    body: nn.Module
-    if name == "resnet18":
-        body = resnet18((shape[0], shape[1], shape[2]), outputs, width=plan.width, dropout=dropout)
-    elif name == "sau":
-        patch_size = fitting_patch(shape[1], shape[2])
-        encoder = InstanceSAU(shape, width=plan.sau_width, depth=plan.sau_depth, patch_size=patch_size, dropout=dropout)
-        body = nn.Sequential(encoder, nn.Linear(plan.sau_width, outputs))
-    else:
-        # A convex problem: from zero, the first step already goes the right way, wherever it ends.
-        linear = nn.Linear(shape[0], outputs)
-        nn.init.zeros_(linear.weight)
-        body = nn.Sequential(nn.Dropout(dropout), linear)
-    network = nn.Sequential(Standardise(samples), body).to(samples.device)
-    return network.to(memory_format=torch.channels_last) if samples.ndim == 4 else network
-
-
-def _probabilities(logits: Tensor, exclusive: bool) -> Tensor:
-    logits = logits.double()
-    return logits.softmax(dim=1) if exclusive else logits.sigmoid()
+def _parts(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows] | None:
+    """Rows to train on and rows held out; None where the latter cannot judge."""
+    kept, apart = (rows.take(side) for side in held_out(rows.samples, share, derive(seed, "held out")))
+    return (kept, apart) if judged_findings(apart.labels) and judged_findings(kept.labels) else None

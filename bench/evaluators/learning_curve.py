@@ -13,7 +13,7 @@ from typing import ClassVar, cast
 
 from pydantic import JsonValue
 
-from bench.bob.bob import BobPlan
+from bench.bob.plan import BobPlan
 from bench.evaluators.predictions import (
     check_labels,
     evidence_of,
@@ -54,11 +54,10 @@ class LearningCurve(Evaluator[Workbench]):
                     f"{fraction:.4g} of the release has {known} rows with a label, too few to learn from"
                 )
             plan = _longer(plan_of(bench.preset), whole=len(labelled(labels)), part=known)
-            scores, bob = learn(
-                bench, Release(release.samples[rows], labels[rows], None), key, plan, bench.seed("bob", 0)
-            )
-            curve[fraction] = evidence_of(bench, [scores], bench.test)
-            bobs.append({"fraction": fraction, **summary(bob)})
+            part = Release(release.samples[rows], labels[rows], None)
+            learned = learn(bench, part, key, plan, bench.seed("bob", 0))
+            curve[fraction] = evidence_of(bench, [learned.scores], bench.test)
+            bobs.append({"fraction": fraction, **summary(learned.bob)})
         seconds = {"utility": time.perf_counter() - start}
         return Measurement(
             {"": LearningEvidence(curve)}, {"bob": cast(JsonValue, bobs), **label_note(bench)}, seconds, {}

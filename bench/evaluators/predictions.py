@@ -9,7 +9,9 @@ import torch
 from pydantic import JsonValue
 from torch import Tensor
 
-from bench.bob.bob import Bob, BobPlan, train_bob
+from bench.bob.bob import Bob, train_bob
+from bench.bob.plan import BobPlan
+from bench.bob.recipe import Shortlist
 from bench.contract.preset import Preset
 from bench.evidence import UtilityEvidence
 from bench.progress import stage
@@ -53,8 +55,25 @@ def released_labels(bench: Workbench, release: Release) -> Tensor:
     return release.labels
 
 
-def learn(bench: Workbench, release: Release, key: Key, plan: BobPlan, seed: int) -> tuple[Tensor, Bob]:
-    """Bob's decoded predictions (n, k) for the test rows, and Bob."""
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Bob after training under one key.
+
+    Args:
+        scores: Decoded predictions (n, k) for the test rows, by the model that dev rows chose.
+        outsider: Those by the model that held-out released rows chose; None where none were held out.
+        bob: Himself.
+    """
+
+    scores: Tensor
+    outsider: Tensor | None
+    bob: Bob
+
+
+def learn(
+    bench: Workbench, release: Release, key: Key, plan: BobPlan, seed: int, shortlist: Shortlist | None = None
+) -> Learned:
+    """Bob trains on `release` and predicts the test rows."""
     released_labels(bench, release)
     if bench.method.uses_labels and release.samples.shape[1:] != bench.test.samples.shape[1:]:
         raise NotApplicable(
@@ -71,9 +90,15 @@ def learn(bench: Workbench, release: Release, key: Key, plan: BobPlan, seed: int
         plan=plan,
         seed=seed,
         decode=key.decode,
+        shortlist=shortlist,
     )
     stage("predict")
-    return key.decode(bob.predict(queried(bench, key, bench.test))).float().cpu(), bob
+    test = queried(bench, key, bench.test)
+    scores, outsider = (
+        None if model is None else key.decode(model.predict(test)).float().cpu() for model in (bob.model, bob.outsider)
+    )
+    assert scores is not None
+    return Learned(scores, outsider, bob)
 
 
 def evidence_of(bench: Workbench, predictions: list[Tensor], test: Dataset) -> UtilityEvidence:
@@ -87,26 +112,45 @@ def plan_of(preset: Preset) -> BobPlan:
     """How hard Bob tries under that preset."""
     return BobPlan(
         epochs=preset.epochs,
+        least_steps=preset.bob_steps,
         width=preset.bob_width,
+        sau_width=min(128, 4 * preset.bob_width),
         weight_decays=preset.weight_decays,
         dropouts=preset.dropouts,
+        augment=preset.bob_patient,
+        patient=preset.bob_patient,
     )
 
 
 def summary(bob: Bob) -> dict[str, JsonValue]:
     """What Bob tried and chose, for the record."""
-    trials = [cast(JsonValue, asdict(trial)) for trial in bob.trials]
-    return {"architecture": bob.architecture, "dev_auc": bob.dev_auc, "precision": bob.precision, "trials": trials}
+    outsider = None if bob.outsider is None else asdict(bob.outsider.choice)
+    return {
+        "chosen on control people": cast(JsonValue, asdict(bob.model.choice)),
+        "chosen on the release": cast(JsonValue, outsider),
+        "dev_auc": bob.dev_auc,
+        "precision": bob.precision,
+        "trials": [cast(JsonValue, asdict(trial)) for trial in bob.trials],
+    }
 
 
 def queried(bench: Workbench, key: Key, data: Dataset) -> Tensor:
     """New rows as Bob's model gets them: as the key queries them, which never sees their labels.
 
-    Where released rows depend on their labels, they are raw rows.
+    Nor does their order tell: data sets list their rows by class, so the key gets them in a secret order. Where
+    released rows depend on their labels, they are raw rows.
     """
     if bench.method.uses_labels:
         return data.samples
-    return bench.untouched(bench.method.name, lambda: key.query(data.samples))
+    order = mixed(bench, data)
+    found = bench.untouched(bench.method.name, lambda: key.query(data.samples[order]))
+    return found[order.argsort()]
+
+
+def mixed(bench: Workbench, data: Dataset) -> Tensor:
+    """A secret order of rows (int64 indices), the same for the same number of rows."""
+    order = bench.secret("order of rows", len(data)).stream().permutation(len(data))
+    return order.to(data.samples.device)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,8 @@ import torch
 from pydantic import JsonValue
 from torch import Tensor
 
-from bench.bob.bob import BobPlan, train_bob
+from bench.bob.bob import train_bob
+from bench.bob.plan import BobPlan
 from bench.contract.seal import check
 from bench.evaluators.predictions import sample_predictions, summary
 from bench.evidence import ProbeEvidence, UtilityEvidence
@@ -123,7 +124,9 @@ class Probes(Evaluator[Workbench]):
             ]
             dealt.append(deal(bench.private, mark, seeds[-1]))
             sent = bench.untouched(bench.method.name, partial(_send, bench, dealt, [*own, bench.key(scheme, 0)]))
-            plan = BobPlan(epochs=bench.preset.probe_epochs, width=bench.preset.bob_width)
+            plan = BobPlan(
+                ("resnet18", "sau"), epochs=bench.preset.probe_epochs, width=bench.preset.probe_width
+            )  # a mark is small, and anywhere
             stage(f"detect {name}")
             shown = _detect(bench, sent, name, plan)
             stage(f"detect {name}, raw image")

@@ -24,6 +24,7 @@ from bench.contract.seal import check
 from bench.evaluators.predictions import (
     check_labels,
     evidence_of,
+    mixed,
     plan_of,
     published_predictions,
     queried,
@@ -114,6 +115,7 @@ def _learn(
 
 def _released(bench: Workbench, key: Key, data: Dataset) -> Dataset | str:
     """`data` as the key releases them, each row with its raw row's labels and person; or why there is no such thing."""
+    data = data.take(mixed(bench, data))  # data sets list their rows by class
     shown = data if bench.method.uses_labels else replace(data, labels=None)
     try:
         release = bench.untouched(bench.method.name, lambda: key.release(shown))

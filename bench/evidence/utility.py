@@ -18,6 +18,8 @@ class UtilityEvidence:
         subjects: (n,) int64 or None.
         findings: The k names.
         seed: For the bootstrap.
+        outsiders: Predictions as `scores`, by models chosen without other people's labels, on held-out released rows
+            alone; empty where no such choice was made.
     """
 
     scores: Sequence[Tensor]
@@ -25,3 +27,4 @@ class UtilityEvidence:
     subjects: Tensor | None
     findings: tuple[str, ...]
     seed: int
+    outsiders: Sequence[Tensor] = ()

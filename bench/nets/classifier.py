@@ -93,11 +93,19 @@ def label_loss(exclusive: bool) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def train(
-    network: nn.Module, samples: Tensor, labels: Tensor, course: Course, *, exclusive: bool, seed: int
+    network: nn.Module,
+    samples: Tensor,
+    labels: Tensor,
+    course: Course,
+    *,
+    exclusive: bool,
+    seed: int,
+    vary: Callable[[Tensor, torch.Generator], Tensor] | None = None,
 ) -> Iterator[int]:
     """Train in place on samples (n, ...) and labels (n, k); yields the steps done after every epoch and at the end.
 
     Rows without any known label are left out. Raises ValueError if none is left. The caller seeds torch for dropout.
+    `vary` makes of a batch what the network sees of it, at random; None shows rows as they are.
     """
     rows = labelled(labels)
     if not len(rows):
@@ -120,7 +128,8 @@ def train(
             for group in optimiser.param_groups:
                 group["lr"] = course.learning_rate * share
             optimiser.zero_grad(set_to_none=True)
-            loss = loss_of(forward(network, samples[batch], course.precision), labels[batch])
+            seen = samples[batch] if vary is None else _laid_out(vary(samples[batch], order))
+            loss = loss_of(forward(network, seen, course.precision), labels[batch])
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             done += 1

@@ -7,13 +7,21 @@ image 16 pixels wide before the first block. Smaller images skip the pooling (be
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from torch import nn
 
 from bench.validation import at_least
 
 
 def resnet18(
-    shape: tuple[int, int, int], outputs: int, *, width: int = 64, dropout: float = 0.0, features: bool = False
+    shape: tuple[int, int, int],
+    outputs: int,
+    *,
+    width: int = 64,
+    dropout: float = 0.0,
+    features: bool = False,
+    narrow: bool = False,
 ) -> nn.Module:
     """A ResNet-18 with random weights for images of `shape` (c, h, w).
 
@@ -22,6 +30,8 @@ def resnet18(
         outputs: Logits of the last layer; with `features` it is left out.
         width: Channels of the first stage: 64 is a ResNet-18, 32 a ResNet-18 of half the width.
         dropout: Share of the pooled features dropped before the last layer.
+        narrow: Make the stem as wide as the first stage in place of 64 channels: below that width it costs more than
+            all stages together.
         features: Return the pooled features (n, 8 * width) instead of logits (n, outputs).
     """
     channels, height, across = shape
@@ -38,6 +48,11 @@ def resnet18(
     side = min(height, across)
     if side < 48:
         network.maxpool = nn.Identity()
-    if side < 24:
-        network.conv1 = nn.Conv2d(channels, 64, kernel_size=7, stride=1, padding=3, bias=False)
+    stem, stride = (width if narrow else 64), (1 if side < 24 else 2)
+    if stem != 64 or stride != 2:
+        network.conv1 = nn.Conv2d(channels, stem, kernel_size=7, stride=stride, padding=3, bias=False)
+    if stem != 64:
+        network.bn1 = nn.BatchNorm2d(stem)
+        first = cast(Any, network.layer1)[0]
+        first.conv1, first.downsample = nn.Conv2d(stem, width, kernel_size=3, padding=1, bias=False), None
     return network

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.bob.bob import BobPlan
+from bench.bob.plan import BobPlan
+from bench.bob.recipe import Recipe
 from bench.cli import main
 from bench.evaluators.learning_curve import _longer
-from bench.nets.classifier import Course
 from bench.results.records import Record
 from bench.results.results import Results
 
 
 def steps(plan: BobPlan, rows: int) -> int:
-    return Course(plan.epochs, plan.steps, plan.batch, plan.learning_rate, 0.0, "float32").total(rows)
+    return plan.course(Recipe("resnet18", weight_decay=0.0), rows, "float32").total(rows)
 
 
 @pytest.mark.parametrize("part", [2, 47, 64, 190, 750, 1500])

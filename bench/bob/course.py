@@ -1,0 +1,117 @@
+"""Recipes trained on released rows and judged on the way: each judge keeps the model that it likes best."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from bench.bob.plan import BobPlan
+from bench.bob.recipe import Choice, Recipe
+from bench.bob.training import Moment, moments
+from bench.bob.trial import Best, Model, Trial, probabilities
+from bench.nets.classifier import Precision
+from bench.progress import report
+
+SLACK = 0.06
+"""A network ends where it is further behind the best trial than so much of AUC, times the share of its course left."""
+EARLIEST = 0.4
+"""The share of its course that a network is given in any case."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Released rows (m, ...) and their labels (m, k)."""
+
+    samples: Tensor
+    labels: Tensor
+
+    def take(self, rows: Tensor) -> Rows:
+        """The given rows (int64 indices)."""
+        return Rows(self.samples[rows], self.labels[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Rows (n, ...), and the value of predictions (n, k) for them by a model at some point (`Choice.at`)."""
+
+    samples: Tensor
+    value: Callable[[Tensor, float], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """A training: each judge's best, the networks that the judges would keep, and whether it ended early."""
+
+    recipe: Recipe
+    best: tuple[Best, ...]
+    networks: tuple[nn.Module, ...]
+    stopped: bool
+    seconds: float
+
+    def trial(self) -> Trial:
+        """For the record, where the judges are dev rows and, perhaps, held-out released rows."""
+        dev, *others = self.best
+        return Trial(self.recipe, dev, others[0] if others else None, self.stopped, self.seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """How recipes are trained: one plan, one arithmetic, one seed."""
+
+    exclusive: bool
+    plan: BobPlan
+    precision: Precision
+    seed: int
+
+    def tried(self, recipes: Sequence[Recipe], rows: Rows, judges: Sequence[Judge]) -> list[Course]:
+        """Every recipe in turn. Unless the plan is patient, a network that all judges see behind ends early."""
+        courses: list[Course] = []
+        for recipe in recipes:
+            lead = [max((course.best[j].auc for course in courses), default=0.0) for j in range(len(judges))]
+            courses.append(self.train(recipe, rows, judges, None if self.plan.patient else lead))
+        return courses
+
+    def train(self, recipe: Recipe, rows: Rows, judges: Sequence[Judge], lead: Sequence[float] | None = None) -> Course:
+        """One recipe; `lead` holds each judge's best value so far, None lets every course run to its end."""
+        start, stopped = time.perf_counter(), False
+        best: list[Best] = []
+        networks: list[nn.Module] = []
+        for moment in self._moments(recipe, rows, judges):
+            values = [
+                judge.value(probabilities(logits, self.exclusive), moment.at)
+                for judge, logits in zip(judges, moment.logits, strict=True)
+            ]
+            if not best:
+                best = [Best(value, moment.at) for value in values]
+                networks = [copy.deepcopy(moment.network) for _ in judges]
+            for j, value in enumerate(values):
+                if value > best[j].auc:
+                    best[j], networks[j] = Best(value, moment.at), copy.deepcopy(moment.network)
+            report(f"bob {recipe}, AUC {best[0].auc:.3f}, percent", round(100 * moment.at), 100)
+            if lead is not None and recipe.architecture != "linear" and EARLIEST <= moment.at < 1:
+                least = [ahead - SLACK * (1 - moment.at) for ahead in lead]
+                stopped = all(value < needed for value, needed in zip(values, least, strict=True))
+            if stopped:
+                break
+        return Course(recipe, tuple(best), tuple(networks), stopped, time.perf_counter() - start)
+
+    def taken(self, choice: Choice, rows: Rows) -> Model:
+        """The model that stands nearest to a point of a training on those rows."""
+        nearest = Judge(rows.samples[:1], lambda scores, at: -abs(math.log(at / choice.at)))
+        return self.model(self.train(choice.recipe, rows, [nearest]))
+
+    def model(self, course: Course) -> Model:
+        """The one that the first judge of a course keeps."""
+        precision = "float32" if course.recipe.architecture == "linear" else self.precision
+        return Model(Choice(course.recipe, course.best[0].at), course.networks[0], self.exclusive, precision)
+
+    def _moments(self, recipe: Recipe, rows: Rows, judges: Sequence[Judge]) -> Iterator[Moment]:
+        return moments(
+            recipe, rows.samples, rows.labels, [judge.samples for judge in judges], exclusive=self.exclusive,
+            plan=self.plan, precision=self.precision, seed=self.seed,
+        )  # fmt: skip

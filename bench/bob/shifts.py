@@ -1,0 +1,39 @@
+"""More rows from the same: images shifted by a few pixels and mirrored, where that leaves what they show."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+SMOOTH = 0.5
+FARTHEST = 16
+"""A shift is at most a side over this."""
+
+
+def bears_shifts(samples: Tensor) -> bool:
+    """Whether images (m, c, h, w) are smooth, so that a shift by a pixel leaves nearly the same image.
+
+    They are where neighbouring pixels of a row correlate by more than a half, once the mean image is taken away. Under
+    secret maps, shuffles, signs or strong noise by pixel they do not.
+    """
+    if samples.ndim != 4 or min(samples.shape[2:]) < FARTHEST:
+        return False
+    rest = samples - samples.mean(dim=0)
+    both = (rest[..., 1:] * rest[..., :-1]).mean()
+    alone = (rest[..., 1:].square().mean() * rest[..., :-1].square().mean()).sqrt()
+    return bool(both > SMOOTH * alone)
+
+
+def shifted(images: Tensor, random: torch.Generator) -> Tensor:
+    """Each image (b, c, h, w) at a random shift of its own, every other one mirrored; edges are repeated."""
+    b, c, h, w = images.shape
+    indices = []
+    for length in (h, w):
+        reach = length // FARTHEST
+        shift = torch.randint(-reach, reach + 1, (b, 1), generator=random)
+        indices.append((torch.arange(length) + shift).clamp(0, length - 1))
+    down, across = indices
+    mirrored = torch.rand(b, 1, generator=random) < 0.5
+    across = torch.where(mirrored, across.flip(1), across)
+    place = torch.arange(b)[:, None, None, None], torch.arange(c)[None, :, None, None]
+    return images[(*place, down[:, None, :, None], across[:, None, None, :])]
