@@ -40,8 +40,9 @@ class UtilityAUC(Metric[UtilityEvidence]):
         if not evidence.outsiders:
             return score
         other = auc_score(replace(evidence, scores=evidence.outsiders, outsiders=()))
+        span = "" if other.low is None or other.high is None else f" ({other.low:.3f} to {other.high:.3f})"
         note = (
             f"{score.note}; chosen by the labels of control people; chosen by held-out released rows, as an outsider "
-            f"can: {other.value:.3f} ({other.low:.3f} to {other.high:.3f})"
+            f"can: {other.value:.3f}{span}"
         )
         return replace(score, note=note)
