@@ -41,6 +41,10 @@ class Attributes:
     def __len__(self) -> int:
         return len(self.codes)
 
+    def named(self) -> dict[str, list[str]]:
+        """The names of each attribute's groups."""
+        return {name: list(groups) for name, groups in zip(self.names, self.groups, strict=True)}
+
     def members(self) -> dict[str, dict[str, Tensor]]:
         """By attribute and group, in their order: (n,) bool, who belongs to it."""
         return {

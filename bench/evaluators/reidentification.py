@@ -21,7 +21,9 @@ from torch import Tensor
 
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed
-from bench.evidence import PairEvidence, PairLevel
+from bench.evaluators.found_people import Named, found_people
+from bench.evidence import PairEvidence, PairLevel, PersonRisk
+from bench.pairs.first_guess import first_guesses
 from bench.pairs.people import exchanged_links, patient_links
 from bench.pairs.sweep import Grid, PairCounts, count_grids, engine
 from bench.progress import report, stage
@@ -87,6 +89,9 @@ class Reidentification(Evaluator[Workbench]):
         links = torch.stack((torch.arange(n), torch.randperm(n, generator=generator(0))), dim=1)
         halves = half_samples(subjects, n, 4, seed=1)
         counts = [[_sample_counts(len(half), key) for half in halves] for key in range(2)]
+        found = torch.rand(2, n // 3, generator=generator(2)) < 0.3
+        luck = torch.full((2, n // 3), 0.1, dtype=torch.float64)
+        risk = PersonRisk(found, luck, luck[0], {"sex": {"female": torch.arange(n // 3) % 2 == 0}})
         own = [_sample_counts(n, key) for key in range(2)]
         sets = [[_sample_counts(n, key + number) for number in range(9)] for key in range(2)]
         for whole, permuted in ((own, sets), ([], [])):
@@ -96,7 +101,7 @@ class Reidentification(Evaluator[Workbench]):
             )
             yield PairEvidence(
                 (n, n), images, patients, halves, persons=subjects, known=True, draws=1, resamples="", seed=1,
-                primary=images,
+                primary=images, people=risk,
             )  # fmt: skip
 
 
@@ -139,6 +144,7 @@ def _attack_once(
     exchanged: dict[str, list[list[PairCounts]]] = {}
     owners: dict[str, list[Tensor]] = {}
     full: dict[str, list[PairCounts]] = {}
+    named: list[Named] = []
     sets = min(max(FEWEST_SETS, math.ceil(ARRANGEMENTS ** (1 / bench.preset.keys))), MOST_SETS)
     for number in range(bench.preset.keys):
         sealed = _renumbered(bench.sealed(scheme, number), order)
@@ -168,6 +174,7 @@ def _attack_once(
         for place, notion in enumerate(others):
             first_set = len(every) + place * (1 + sets)
             exchanged.setdefault(notion, []).append(whole[first_set : first_set + 1 + sets])
+        named.append(Named(watched.untouched(attack.name, partial(first_guesses, scores)), every["images"]))
         report("score", number + 1, bench.preset.keys)
     links = _links(_renumbered(first, order), torch.arange(n), subjects)
     # One key may leave nobody to exchange; then all keys go without.
@@ -194,6 +201,7 @@ def _attack_once(
         draws=bench.seed("people drawn"),
         resamples=name_of(torch.stack([torch.isin(torch.arange(n), rows) for rows in drawn])),
         seed=bench.seed("null", *names),
+        people=found_people(named, candidates.to(torch.device("cpu"))),
     )
     return evidence, dict(attacker.notes()), seconds
 

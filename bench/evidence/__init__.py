@@ -9,6 +9,7 @@ from bench.evidence.learning import LearningEvidence
 from bench.evidence.linear_probe import LinearProbeEvidence
 from bench.evidence.membership import MembershipEvidence
 from bench.evidence.pairs import PairEvidence, PairLevel
+from bench.evidence.person_risk import PersonRisk
 from bench.evidence.probes import ProbeEvidence
 from bench.evidence.sets import SetEvidence
 from bench.evidence.table import TableEvidence
@@ -28,6 +29,7 @@ __all__ = [
     "MembershipEvidence",
     "PairEvidence",
     "PairLevel",
+    "PersonRisk",
     "ProbeEvidence",
     "Promise",
     "SetEvidence",

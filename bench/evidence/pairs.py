@@ -8,6 +8,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from bench.evidence.person_risk import PersonRisk
 from bench.pairs.sweep import PairCounts
 from bench.types import NotApplicable
 
@@ -63,6 +64,7 @@ class PairEvidence:
         resamples: A name that all evidence of the same people and resamples shares; empty where nothing does.
         seed: For the null distribution's own draws.
         primary: A correct pair is a released row and the raw row that it was made for; None where rows are not mixed.
+        people: Whom Eve's first guesses found; None where nobody looked.
     """
 
     shape: tuple[int, int]
@@ -75,6 +77,7 @@ class PairEvidence:
     resamples: str
     seed: int
     primary: PairLevel | None = None
+    people: PersonRisk | None = None
 
     def level(self, name: Literal["image", "patient"]) -> PairLevel:
         """The counts at that level; NotApplicable where the data set does not say who is who."""

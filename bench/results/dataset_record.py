@@ -54,6 +54,10 @@ class DatasetRecord(Part):
     subjects: dict[str, int] = Field(description="people in each split; empty where unknown")
     shape: list[int]
     findings: list[str]
+    attributes: dict[str, list[str]] = Field(
+        default={},
+        description="groups that rows belong to beside labels, by attribute: figures by group bear their names",
+    )
     shareable: bool
     skipped: int = Field(description="corrupt images left out on request")
     notes: list[str]

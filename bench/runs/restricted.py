@@ -12,20 +12,23 @@ import torch
 
 from bench.results.reason import withheld
 from bench.results.records import ClaimRecord, DatasetRecord, FeatureRecord, ScoreRecord
+from bench.rows.person_groups import IMAGES
 from bench.runs.answers import Evaluation, Fitted
 from bench.workbench.machine import hardware
 
 UNSAID = "not said: these data may not be shared"
 PARTS = frozenset({
     "ceiling", "half samples", "first guess", "raw image", "two releases", "varying columns", "primary constituent",
-    "1 %", "pairs", "labels", "links", "replay",
+    "1 %", "pairs", "labels", "links", "replay", "all people", "median person", "person at 95 %", "most often found",
+    "worst", "bound without a hit",
 })  # fmt: skip
 SECONDS = ("open", "total")
 
 
 def restricted(found: Evaluation, data: DatasetRecord, device: str) -> Evaluation:
     """The evaluation without what plug-ins say; the machine is described by this process, which runs none of them."""
-    names = PARTS.union(data.findings)
+    groups = {"finding": data.findings, "images": IMAGES, **data.attributes}
+    names = PARTS.union(data.findings, (f"{name}: {group}" for name, of in groups.items() for group in of))
     threads = found.hardware.get("threads")
     machine = hardware(torch.device(device)) | ({"threads": threads} if isinstance(threads, int) else {})
     return Evaluation(

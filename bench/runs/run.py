@@ -207,7 +207,7 @@ class _Scheduler:
     def _complete(self, cell: Cell, data: DatasetRecord) -> None:
         """Nothing of the cell is left to do: its releases go, unless they are wanted or a job may be tried again."""
         if not self.spec.keep_releases and not any(record.cell == cell.folder for record in self.summary.failures):
-            keys = max(each.evaluator.keys(PRESETS[cell.choice.preset]) for each in self.planned[cell])
+            keys = max(each.evaluator.keys(cell.choice.sizes) for each in self.planned[cell])
             drop_releases(cell, data, self.results, keys, apart=self.spec.isolation != "none")
 
     def _give_up(self, cell: Cell, data: DatasetRecord, missing: Sequence[Planned], outcome: Outcome) -> None:
@@ -256,7 +256,7 @@ class _Scheduler:
             threat_model=dict(result.threat_model),
             choice=cell.choice.shown(),
             device=cell.device,
-            keys=evaluator.keys(PRESETS[cell.choice.preset]),
+            keys=evaluator.keys(cell.choice.sizes),
             metrics=metrics,
             scores={
                 name: directed(score, metrics[name].better, metrics[name].unit) for name, score in result.scores.items()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from bench.contract.preset import PRESETS
+from bench.contract.preset import PRESETS, Preset
 from bench.plugins.option import Count, Value, defaults, option, options
 
 if TYPE_CHECKING:  # the command line is laid out from this module, before anything heavy is imported
@@ -31,6 +31,7 @@ class Choice:
         skip_corrupt: Leave unreadable images out.
         max_pixels: Most pixels of an image file; None stands for 100 million.
         preset, seed, limit: They size and draw the splits.
+        keys: Unseen keys that attacks are scored on; None stands for as many as the preset says. Never fewer.
         features: The extractor that turns images into the rows that methods get; None leaves rows as they are.
         scored_in: The extractor through which linear probes and figures on sets see raw and released images; None
             leaves them as they are.
@@ -64,6 +65,10 @@ class Choice:
     limit: int | None = option(
         Count, "at most so many private images; kept off leaderboards", default=None, metavar="N", draws=True
     )
+    keys: int | None = option(
+        Count, "score attacks on so many keys in place of the preset's (33 bound one person's risk by .09)",
+        default=None, metavar="N", draws=True, covered=True,
+    )  # fmt: skip
     features: Chosen[Extractor] | None = option(
         str, "turn images into vectors first: pixels, eigenspace, public-cnn, timm:MODEL", default=None,
         metavar="NAME", group="features", covered=True,
@@ -83,6 +88,12 @@ class Choice:
     def __post_init__(self) -> None:
         if self.balance is (self.features is None):  # written or not, the usual is one choice
             object.__setattr__(self, "balance", None)
+
+    @property
+    def sizes(self) -> Preset:
+        """The preset, with as many keys as were asked for."""
+        preset = PRESETS[self.preset]
+        return preset if self.keys is None else replace(preset, keys=self.keys)
 
     @property
     def balanced(self) -> bool:
@@ -105,6 +116,7 @@ class Choice:
 
         preset = str(values.get("preset") or cls.preset)
         _check_preset(preset)
+        _check_keys(values.get("keys"), preset)
         made: dict[str, Any] = {}
         for name, known in options(cls).items():
             value = known.usual if values.get(name) is None else values[name]
@@ -178,6 +190,14 @@ def _check_preset(name: str) -> None:
 
     if name not in PRESETS:
         raise UsageError(f"unknown preset {name!r}; {did_you_mean(name, PRESETS)}")
+
+
+def _check_keys(keys: object, preset: str) -> None:
+    """Fewer keys than the preset's would widen every interval under the preset's name."""
+    from bench.plugins.spec import UsageError
+
+    if keys is not None and int(str(keys)) < PRESETS[preset].keys:
+        raise UsageError(f"keys must be at least the {PRESETS[preset].keys} of the preset {preset}, got {keys}")
 
 
 def balanced(choice: Mapping[str, object]) -> bool:

@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from bench.contract.preset import PRESETS
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, to_fit
 from bench.plugins.source_hash import modules_hash, plugin_hash, source_hash
@@ -90,7 +89,7 @@ def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned, commitment:
     metrics = {
         f"{METRIC}{parse(name).shown}": source_hash(registry.load("metrics", name)) for name in sorted(planned.metrics)
     }
-    preset = cast(dict[str, JsonValue], json.loads(json.dumps(asdict(PRESETS[cell.choice.preset]))))
+    preset = cast(dict[str, JsonValue], json.loads(json.dumps(asdict(cell.choice.sizes))))
     del preset["timeout"]
     return {
         **_method_inputs(cell, data, cell.method.plugin),

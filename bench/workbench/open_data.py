@@ -63,6 +63,7 @@ def open_data(
         subjects={name: len(torch.unique(part.subjects)) for name, part in parts.items() if part.subjects is not None},
         shape=list(splits.private.samples.shape[1:]),
         findings=list(splits.private.findings),
+        attributes={} if (told := splits.private.attributes) is None else told.named(),
         shareable=private.shareable and (public is None or public.shareable),
         skipped=private.skipped + (public.skipped if public is not None else 0),
         notes=notes,

@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 import torch
 from torch import Tensor
 
-from bench.contract.preset import PRESETS, Preset
+from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
 from bench.data.splits import balance, balanced_rows
 from bench.features.space import Space
@@ -80,7 +80,7 @@ class Workbench:
         device = torch.device(cell.device)
         splits, record, space = open_data(cell.choice, place, device)
         return cls(
-            cell=cell, preset=PRESETS[cell.choice.preset], method=_apart(cell, place, isolation),
+            cell=cell, preset=cell.choice.sizes, method=_apart(cell, place, isolation),
             public=splits.public.to(device), private=splits.private.to(device), control=splits.control.to(device),
             test=splits.test.to(device), record=record, store=place.results.store,
             run_secret=place.results.keep_secret(), space=space,

@@ -13,6 +13,7 @@ from rich.progress import Progress
 from bench.cli.commands import list as listing
 from bench.cli.options import place
 from bench.contract.source import DataError, Source
+from bench.data.groups import read_groups
 from bench.data.people import people
 from bench.data.prepare import Prepared, prepare, verify
 from bench.plugins import registry
@@ -44,6 +45,8 @@ def _info(source: Source, options: argparse.Namespace) -> int:
     who = people(scan.subjects)
     count = "unknown" if who.numbers is None else who.count
     print(f"  here: yes, {len(scan.labels)} rows, {count} people, findings {', '.join(scan.findings)}")
+    if (told := read_groups(scan.attributes)) is not None:
+        print("  groups: " + "; ".join(f"{name} ({', '.join(groups)})" for name, groups in told.named().items()))
     for note in (*scan.notes, *who.notes):
         print(f"  note: {note}")
     return 0

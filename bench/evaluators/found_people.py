@@ -1,0 +1,73 @@
+"""Whom Eve's first guesses find: a person, where she names the person for at least one of their released rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from bench.evidence import PersonRisk
+from bench.rows.person_groups import person_groups
+from bench.types import Dataset
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """Eve's first guesses under one key.
+
+    Args:
+        guesses: (m,) int64, the raw row that she names for each released row.
+        links: (p, 2) int64 of the image level: raw row, released row.
+    """
+
+    guesses: Tensor
+    links: Tensor
+
+
+def found_people(named: Sequence[Named], raw: Dataset) -> PersonRisk:
+    """Whom she found under each key.
+
+    Args:
+        named: By key.
+        raw: The n raw rows, with people where they are known; without, every row is a person of its own. On the CPU.
+
+    Returns:
+        The risk of everybody with a released row under every key, in the order of their numbers.
+    """
+    n = len(raw)
+    person = torch.arange(n) if raw.subjects is None else torch.unique(raw.subjects, return_inverse=True)[1]
+    rows = torch.bincount(person)
+    people = len(rows)
+    found, luck, shown = [], [], torch.ones(people, dtype=torch.bool)
+    columns = torch.zeros(people, dtype=torch.int64)
+    for key in named:
+        m = len(key.guesses)
+        owned = torch.unique(torch.stack((person[key.links[:, 0]], key.links[:, 1])), dim=1)
+        columns = torch.bincount(owned[0], minlength=people)
+        guessed = person[key.guesses]
+        found.append(torch.bincount(owned[0][guessed[owned[1]] == owned[0]], minlength=people) > 0)
+        luck.append(met(columns, torch.bincount(guessed, minlength=people), m))
+        shown &= columns > 0
+    chance = 1 - (1 - rows.double() / n) ** columns
+    groups = {
+        attribute: {group: members[shown] for group, members in of.items()}
+        for attribute, of in person_groups(raw, person, rows).items()
+    }
+    return PersonRisk(torch.stack(found)[:, shown], torch.stack(luck)[:, shown], chance[shown], groups)
+
+
+def met(own: Tensor, named: Tensor, m: int) -> Tensor:
+    """(P,) float64: the chance that `named` of m rows, taken at random, hold at least one of `own` of them.
+
+    >>> met(torch.tensor([1, 2, 1]), torch.tensor([1, 1, 4]), 4).tolist()
+    [0.25, 0.5, 1.0]
+    """
+
+    def ways(count: Tensor, chosen: Tensor) -> Tensor:
+        return torch.lgamma(count + 1) - torch.lgamma(chosen + 1) - torch.lgamma(count - chosen + 1)
+
+    rest, named = m - own.double(), named.double()
+    missed = torch.exp(ways(rest, named.minimum(rest)) - ways(torch.full_like(named, m), named))
+    return torch.where(named > rest, 1.0, 1 - missed).clamp(0, 1)

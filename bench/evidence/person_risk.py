@@ -1,0 +1,35 @@
+"""Whom an attack found, person by person and key by key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class PersonRisk:
+    """Whether an attack found each of P people in the releases of K keys.
+
+    Args:
+        found: (K, P) bool.
+        luck: (K, P) float64 in [0, 1]: the chance of that if the attack said the same, and rows were dealt to people at
+            random. An attack that names one person for every row finds that person always, and has learned nothing.
+        chance: (P,) float64: the same chance for random scores.
+        groups: By attribute and group, (P,) bool: who belongs to it. Sex, age, view and site as far as the data say,
+            findings, and the number of images.
+    """
+
+    found: Tensor
+    luck: Tensor
+    chance: Tensor
+    groups: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        shape = self.found.shape
+        if self.found.ndim != 2 or self.luck.shape != shape or self.chance.shape != shape[1:] or not self.found.numel():
+            raise ValueError(
+                f"expected found and luck (keys, people) and chance (people), at least one of each, got "
+                f"{tuple(shape)}, {tuple(self.luck.shape)} and {tuple(self.chance.shape)}"
+            )

@@ -1,0 +1,144 @@
+"""How surely an attack finds a person: rates over keys, their distribution over people, and bounds for the worst.
+
+An average near chance says nothing of the few who are found almost surely (Knolle et al. 2026, Nature). A person's rate
+over K keys is that of K independent trials, so its bounds are Clopper and Pearson's. The bounds for the worst of P
+people hold for all of them at once (Bonferroni): who is worst was not known beforehand. K keys without a hit bound the
+rate of a person named beforehand by about 3 / K, and that of the worst of many by more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.stats import beta, binom
+from torch import Tensor
+
+from bench.evidence import PersonRisk
+from bench.statistics.components import with_interval
+from bench.statistics.resampling import draw_weights, name_of
+from bench.types import Replicates, Score
+
+ALPHA = 0.05
+DRAWS = 200
+FEWEST = 10
+"""People whom a group must have to have a figure of its own."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Bounds (P,) of the people's rates that hold for all of them at once, with 97.5 % each way."""
+
+    low: Floats
+    high: Floats
+
+
+def rate_bounds(hits: Floats, keys: int, *, level: float) -> Bounds:
+    """Clopper and Pearson's bounds of rates with `hits` (P,) of `keys` trials; each errs with a chance of `level`."""
+    with np.errstate(invalid="ignore"):
+        low = np.where(hits > 0, beta.ppf(level, hits, keys - hits + 1), 0.0)
+        high = np.where(hits < keys, beta.isf(level, hits + 1, keys - hits), 1.0)
+    return Bounds(low, high)
+
+
+def unseen_bound(keys: int, people: int = 1) -> float:
+    """The 95 % upper bound of a rate that `keys` trials without a hit give: for a person named beforehand, or for
+    the worst of `people`.
+
+    >>> round(unseen_bound(10), 2), round(unseen_bound(33), 2), round(unseen_bound(10, 600), 2)
+    (0.26, 0.09, 0.61)
+    """
+    return float(1 - (ALPHA / people) ** (1 / keys))
+
+
+def luckiest(risk: PersonRisk) -> float:
+    """p of the person who was found most surprisingly often, among all people (Bonferroni).
+
+    Given what the attack said under each key, and rows dealt to people at random, a person is found under each with a
+    chance of `luck`: the number of hits is Poisson-binomial, and whatever the scores look like, p holds.
+    """
+    luck, hits = risk.luck.numpy(), risk.found.sum(dim=0).numpy()
+    keys, people = luck.shape
+    several = np.zeros((keys + 1, people))
+    several[0] = 1.0
+    for each in luck:
+        several[1:] = several[1:] * (1 - each) + several[:-1] * each
+        several[0] *= 1 - each
+    tails = several[::-1].cumsum(axis=0)[::-1]
+    return min(1.0, people * float(tails[hits, np.arange(people)].min()))
+
+
+def risk_score(risk: PersonRisk, *, seed: int) -> Score:
+    """The worst person's rate beyond luck, with bounds, what random scores give, and the distribution as parts.
+
+    Args:
+        risk: Whom the attack found.
+        seed: For resamples of people and the null's draws.
+    """
+    keys, people = risk.found.shape
+    rates, luck = risk.found.double().mean(dim=0), risk.luck.mean(dim=0)
+    bounds = rate_bounds(risk.found.sum(dim=0).double().numpy(), keys, level=ALPHA / 2 / people)
+    draws = _null(risk, seed=seed)
+    null_low, null_high = np.quantile(draws, (0.025, 0.975)).tolist()
+    weights = draw_weights(None, people, DRAWS, seed=seed)
+    parts = {
+        "all people": mean_rate(risk, torch.ones(people, dtype=torch.bool), weights),
+        "median person": Score(float(rates.median()), None, None, people),
+        "person at 95 %": Score(float(torch.quantile(rates, 0.95)), None, None, people),
+        "most often found": Score(float(rates.max()), None, None, people, note="luck included"),
+        "bound without a hit": Score(unseen_bound(keys), None, None, keys),
+    }
+    for attribute, groups in risk.groups.items():
+        for group, members in groups.items():
+            if int(members.sum()) >= FEWEST:
+                parts[f"{attribute}: {group}"] = mean_rate(risk, members, weights)
+    return Score(
+        float((rates - luck).clamp(min=0).max()),
+        float((bounds.low - luck.numpy()).clip(0).max()),
+        float((bounds.high - luck.numpy()).clip(0).max()),
+        people, null=fmean(draws.tolist()), null_low=null_low, null_high=null_high, p=luckiest(risk), parts=parts,
+        note=f"95 % bounds over {keys} keys that hold for all {people} people at once; so many keys bound the rate of "
+        f"a person named beforehand and never found by {unseen_bound(keys):.2f}, of the worst of {people} by "
+        f"{unseen_bound(keys, people):.2f}",
+    )  # fmt: skip
+
+
+def mean_rate(risk: PersonRisk, members: Tensor, weights: Tensor) -> Score:
+    """The mean rate over some people (P,) bool, over people and keys; its part "worst" is the largest one of them.
+
+    Args:
+        risk: Whom the attack found.
+        members: Whose mean it is.
+        weights: (b, P) int64, how often each person occurs in each of b resamples.
+    """
+    found, chance = risk.found[:, members].double(), risk.chance[members]
+    times = weights[:, members].double()
+    times = times[times.sum(dim=1) > 0]
+    drawn = (found @ times.T) / times.sum(dim=1)
+    by_key, count = found.mean(dim=1), int(members.sum())
+    deviation = 1.96 * math.sqrt(float((chance * (1 - chance)).sum()) / len(found)) / count
+    middle = float(chance.mean())
+    score = Score(
+        float(by_key.mean()), None, None, count, null=middle, null_low=max(0.0, middle - deviation),
+        null_high=min(1.0, middle + deviation),
+        parts={"worst": Score(float(found.mean(dim=0).max()), None, None, count, note="luck included")},
+    )  # fmt: skip
+    if count < 2:
+        return score
+    made = Replicates(by_key.tolist(), drawn.tolist(), min(count - 1, DRAWS - 1), name_of(times), "share")
+    return with_interval(score, made, over="people")
+
+
+def _null(risk: PersonRisk, *, seed: int) -> Floats:
+    """Draws of the worst person's rate beyond luck when scores are random."""
+    keys, chance = len(risk.found), risk.chance.numpy()
+    random = np.random.default_rng(seed)
+    hits = binom.rvs(keys, chance, size=(DRAWS, len(chance)), random_state=random)
+    found: Floats = (hits / keys - chance).max(axis=1).clip(0)
+    return found

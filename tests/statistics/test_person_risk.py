@@ -1,0 +1,104 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binom
+
+from bench.evidence import PersonRisk
+from bench.statistics.person_risk import luckiest, rate_bounds, risk_score, unseen_bound
+
+RUNS = 400
+
+
+def risk(found: torch.Tensor, chance: float) -> PersonRisk:
+    keys, people = found.shape
+    return PersonRisk(
+        found, torch.full((keys, people), chance, dtype=torch.float64), torch.full((people,), chance).double()
+    )
+
+
+def test_keys_without_a_hit_bound_a_rate_by_about_three_over_their_number() -> None:
+    assert unseen_bound(10) == pytest.approx(0.2589, abs=1e-4)
+    assert unseen_bound(32) > 0.0895 > unseen_bound(33) - 0.003
+    bounds = rate_bounds(np.array([0.0, 10.0]), 10, level=0.05)
+    assert bounds.high.tolist() == [pytest.approx(unseen_bound(10)), 1.0]
+    assert bounds.low.tolist() == [0.0, pytest.approx(1 - unseen_bound(10))]
+
+
+def test_bounds_hold_for_all_people_at_once() -> None:
+    """Of rates drawn anew, those of the worst of 40 people leave the bounds in at most 5 % of runs."""
+    random = np.random.default_rng(0)
+    missed = 0
+    for _ in range(RUNS):
+        rates = random.beta(0.3, 3, size=40)
+        bounds = rate_bounds(random.binomial(12, rates).astype(float), 12, level=0.025 / 40)
+        missed += not bounds.low.max() <= rates.max() <= bounds.high.max()
+    assert missed <= binom.isf(1e-4, RUNS, 0.05)
+
+
+def test_p_holds_under_chance_and_sees_a_single_person_who_is_always_found() -> None:
+    random = torch.Generator().manual_seed(0)
+    few = sum(luckiest(risk(torch.rand(10, 100, generator=random) < 0.02, 0.02)) <= 0.05 for _ in range(RUNS))
+    assert few <= binom.isf(1e-4, RUNS, 0.05)
+    found = torch.rand(10, 100, generator=random) < 0.02
+    found[:, 7] = True
+    assert luckiest(risk(found, 0.02)) < 1e-9
+
+
+def test_a_person_whom_an_attack_names_for_every_row_is_not_found() -> None:
+    found, luck = torch.zeros(10, 50, dtype=torch.bool), torch.zeros(10, 50, dtype=torch.float64)
+    found[:, 3], luck[:, 3] = True, 1.0
+    score = risk_score(PersonRisk(found, luck, torch.full((50,), 0.02).double()), seed=0)
+    assert score.value == 0.0
+    assert score.p == 1.0
+    assert score.parts["most often found"].value == 1.0
+
+
+def test_one_person_in_a_thousand_stands_out_of_an_average_at_chance() -> None:
+    found = torch.rand(10, 1000, generator=torch.Generator().manual_seed(1)) < 0.001
+    found[:, 500] = True
+    score = risk_score(risk(found, 0.001), seed=0)
+    assert score.value == pytest.approx(0.999)
+    assert score.p is not None
+    assert score.p < 1e-6
+    assert score.low is not None
+    assert score.low > 0.3
+    assert score.parts["all people"].value < 0.01
+    assert score.parts["median person"].value == 0.0
+
+
+def test_what_random_scores_give_is_given_beside_the_worst_person() -> None:
+    """Values under chance lie within the stated interval as often as they should."""
+    random, inside = torch.Generator().manual_seed(2), 0
+    for run in range(100):
+        score = risk_score(risk(torch.rand(10, 60, generator=random) < 0.05, 0.05), seed=run)
+        assert score.null_low is not None
+        assert score.null_high is not None
+        inside += score.null_low <= score.value <= score.null_high
+    assert inside >= 100 - binom.isf(1e-4, 100, 0.05 + 0.05)  # rates over ten keys are coarse, and 200 draws few
+
+
+def test_groups_have_means_with_intervals_and_their_worst_and_small_groups_none() -> None:
+    found = torch.zeros(6, 40, dtype=torch.bool)
+    women = torch.arange(40) < 20
+    found[:, 0] = True
+    found[:3, :10] = True
+    few = torch.arange(40) < 9
+    groups = {"sex": {"female": women, "male": ~women}, "site": {"small": few}}
+    made = PersonRisk(found, torch.full((6, 40), 0.02).double(), torch.full((40,), 0.02).double(), groups)
+    parts = risk_score(made, seed=0).parts
+    assert "site: small" not in parts
+    female = parts["sex: female"]
+    assert female.value == pytest.approx((6 + 9 * 3) / 120)
+    assert female.parts["worst"].value == 1.0
+    assert female.low is not None
+    assert female.high is not None
+    assert female.low < female.value < female.high
+    assert parts["sex: male"].value == 0.0
+    assert all(math.isfinite(part.value) for part in parts.values())
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="expected found and luck"):
+        PersonRisk(torch.zeros(2, 3, dtype=torch.bool), torch.zeros(3, 2), torch.zeros(3))
