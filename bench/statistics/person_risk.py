@@ -9,7 +9,7 @@ rate of a person named beforehand by about 3 / K, and that of the worst of many 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 import numpy as np
@@ -54,7 +54,7 @@ def unseen_bound(keys: int, people: int = 1) -> float:
     >>> round(unseen_bound(10), 2), round(unseen_bound(33), 2), round(unseen_bound(10, 600), 2)
     (0.26, 0.09, 0.61)
     """
-    return float(1 - (ALPHA / people) ** (1 / keys))
+    return 1.0 - float((ALPHA / people) ** (1 / keys))
 
 
 def luckiest(risk: PersonRisk) -> float:
@@ -64,14 +64,15 @@ def luckiest(risk: PersonRisk) -> float:
     chance of `luck`: the number of hits is Poisson-binomial, and whatever the scores look like, p holds.
     """
     luck, hits = risk.luck.numpy(), risk.found.sum(dim=0).numpy()
-    keys, people = luck.shape
+    keys, people = risk.found.shape
     several = np.zeros((keys + 1, people))
     several[0] = 1.0
     for each in luck:
         several[1:] = several[1:] * (1 - each) + several[:-1] * each
         several[0] *= 1 - each
-    tails = several[::-1].cumsum(axis=0)[::-1]
-    return min(1.0, people * float(tails[hits, np.arange(people)].min()))
+    tails: Floats = several[::-1].cumsum(axis=0)[::-1]
+    least: np.float64 = tails[hits, np.arange(people)].min()
+    return min(1.0, people * float(least))
 
 
 def risk_score(risk: PersonRisk, *, seed: int) -> Score:
@@ -129,8 +130,10 @@ def mean_rate(risk: PersonRisk, members: Tensor, weights: Tensor) -> Score:
         null_high=min(1.0, middle + deviation),
         parts={"worst": Score(float(found.mean(dim=0).max()), None, None, count, note="luck included")},
     )  # fmt: skip
-    if count < 2:
-        return score
+    if not 0 < score.value < 1:  # no resample of people varies it
+        ends = rate_bounds(np.array([score.value * count]), count, level=ALPHA / 2)
+        note = "95 % interval as if each person were one trial: nobody differs"
+        return replace(score, low=float(ends.low[0]), high=float(ends.high[0]), note=note)
     made = Replicates(by_key.tolist(), drawn.tolist(), min(count - 1, DRAWS - 1), name_of(times), "share")
     return with_interval(score, made, over="people")
 

@@ -13,6 +13,7 @@ import torch
 from made.cells import laid_out
 from torch import Tensor
 
+from bench.contract.attributes import Attributes
 from bench.contract.mechanism import Mechanism
 from bench.contract.preset import PRESETS
 from bench.contract.seal import ContractError
@@ -160,7 +161,8 @@ def bench(tmp_path: Path) -> Callable[..., Workbench]:
 
         def part(seed: int) -> Dataset:
             samples = torch.rand(n, 1, 4, 4, generator=torch.Generator().manual_seed(seed))
-            return Dataset("made", samples, labels, torch.arange(n) // 2, names, exclusive, True)
+            sexes = Attributes(("sex",), (("female", "male"),), (torch.arange(n)[:, None] >= 8).long())
+            return Dataset("made", samples, labels, torch.arange(n) // 2, names, exclusive, True, sexes)
 
         parts = {name: part(seed) for seed, name in enumerate(("public", "private", "control", "test"), 1)}
         return laid_out(tmp_path, Mixes(), parts, preset)
@@ -217,7 +219,20 @@ def test_an_attack_without_labels_sees_none_on_either_side(bench: Callable[..., 
     Reidentification(Looks()).measure(bench(columns((6, 6))))
     assert SEEN[0].candidates.labels is None
     assert SEEN[0].candidates.subjects is None
+    assert SEEN[0].candidates.attributes is SEEN[0].control.attributes is None
     assert all(sealed.labels is None and sealed.links is None for sealed in SEALED)
+
+
+def test_first_guesses_say_whom_they_find_and_who_that_is(bench: Callable[..., Workbench]) -> None:
+    found = Reidentification(Looks()).measure(replace(bench(columns((6, 6))), method=Identity()))
+    people = cast(PairEvidence, found.evidence[""]).people
+    assert people is not None
+    assert people.found.shape == (PRESETS["smoke"].keys, 12)
+    assert people.found.all()
+    assert people.luck.tolist() == [[pytest.approx(1 - 22 * 21 / (24 * 23))] * 12] * PRESETS["smoke"].keys
+    assert {name: {group: int(of.sum()) for group, of in groups.items()} for name, groups in people.groups.items()} == {
+        "sex": {"female": 4, "male": 8}, "finding": {"finding 0": 3}, "images": {"1": 0, "2": 12, "3 and more": 0},
+    }  # fmt: skip
 
 
 def test_every_attack_sees_the_labels_that_released_samples_depend_on(bench: Callable[..., Workbench]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from bench.workbench.choice import Choice, collection
 OTHER = {
     "dataset": "diabetes", "public": "digits", "size": 16, "skip_corrupt": True,
     "max_pixels": 1000, "preset": "first-look", "seed": 3,
-    "limit": 90, "features": "eigenspace[components=8]", "scored_in": "pixels", "weights": "w.safetensors",
+    "limit": 90, "keys": 33, "features": "eigenspace[components=8]", "scored_in": "pixels", "weights": "w.safetensors",
     "balance": False,
 }  # fmt: skip
 """For every option a value that is not its default."""
@@ -167,3 +167,11 @@ def test_every_value_of_a_repeated_option_goes_with_every_other() -> None:
 def test_what_does_not_go_together_is_said(arguments: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         asked(*arguments)
+
+
+def test_more_keys_than_the_preset_says_may_be_asked_for_and_fewer_not() -> None:
+    usual, more = choice(preset="first-look").sizes, choice(preset="first-look", keys=33).sizes
+    assert (usual.keys, more.keys) == (5, 33)
+    assert replace(more, keys=5) == usual
+    with pytest.raises(UsageError, match="keys must be at least the 5 of the preset first-look, got 4"):
+        choice(preset="first-look", keys=4)
