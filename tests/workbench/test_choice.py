@@ -142,9 +142,9 @@ def test_the_usual_written_out_is_the_same_choice() -> None:
 
 def test_rows_of_one_collection_may_differ_in_size_and_seed_alone() -> None:
     usual = asked().shown()
-    for name in ("preset", "seed", "limit"):
+    for name in ("preset", "seed", "limit", "keys"):
         assert collection({**usual, name: OTHER[name]}, None) == collection(usual, None)
-    for name in OTHER.keys() - {"preset", "seed", "limit"}:
+    for name in OTHER.keys() - {"preset", "seed", "limit", "keys"}:
         assert collection({**usual, name: OTHER[name]}, None) != collection(usual, None)
 
 
