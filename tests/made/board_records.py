@@ -20,7 +20,7 @@ from bench.results.records import (
 )
 from bench.workbench.choice import Choice
 
-OPTIONS = frozenset(options(Choice)) - {"dataset"}
+OPTIONS = frozenset(options(Choice)) - {"dataset", "keys"}
 WHEN = "2025-01-02T03:04:05Z"
 ASKED = {
     "reidentification": ("guesswork", "patient-guesswork", "reid-auc", "patient-reid-auc", "top-1"),
@@ -112,7 +112,7 @@ def record(
     **more: Any,
 ) -> Record:
     parameters = dict(parameters or {})
-    chosen = {"dataset": "synth-cxr", **dict.fromkeys(OPTIONS), "preset": "quick", "seed": 0, "skip_corrupt": False}
+    chosen = {"dataset": "synth-cxr", "keys": None, **dict.fromkeys(OPTIONS), "preset": "quick", "seed": 0, "skip_corrupt": False}
     chosen |= {name: more.pop(name) for name in OPTIONS if name in more}
     preset, seed = chosen["preset"], chosen["seed"]
     data = more.get("dataset", dataset())
