@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import ClassVar, Literal
@@ -53,11 +54,11 @@ class MembershipAUC(Metric[MembershipEvidence]):
     )
 
     def __call__(self, evidence: MembershipEvidence) -> Score:
-        """Mean over keys; the interval is over people, members and others apart, and keys.
+        """Mean over keys; the interval is over people and keys, each with members of its own.
 
-        Null and p: membership exchanged among people, as many members among them as there are. The mean AUC over keys
-        is 1/2 + T / (members x others), T the sum over members of their mean ranks over keys, centred: keys need not be
-        independent for that, and the null's mean is 1/2 exactly. p counts exchanges (`exchange_p`).
+        Null and p: membership exchanged among people under every key by itself, as many members among them as there
+        are: members are drawn anew for every key, so that scores need not be independent for that. The null's mean is
+        1/2 exactly. p counts exchanges (`exchange_p`).
         A figure below 1/2 means an attack of the wrong sign, not protection.
 
         Raises:
@@ -66,53 +67,63 @@ class MembershipAUC(Metric[MembershipEvidence]):
         people = people_of(evidence)
         rankings = [Ranking.of(scores) for scores in evidence.scores]
         found = replicates(evidence, rankings, membership_auc, seed=derive(evidence.seed, "bootstrap"))
-        value = fmean(found.by_key)
-        pairs = int(evidence.members.sum()) * int((~evidence.members).sum())
-        sums = _centred_ranks(rankings, people)
-        drawn = torch.cat(
-            [sums[chosen].sum(dim=1) for chosen in people.exchanged(MEANS, derive(evidence.seed, "null"))]
-        )
-        null = 0.5 + drawn / pairs
-        null_low, null_high = torch.quantile(null, LEVELS).clamp(0, 1).tolist()
-        observed = float(sums[people.members].sum())
-        p = exchange_p(sums, observed, drawn, chosen=int(people.members.sum()))
+        value, seed = fmean(found.by_key), derive(evidence.seed, "null")
+        ranks = [_centred_ranks(ranking, people) for ranking in rankings]
+        # The AUC is 1/2 + T / (members x others), T the sum of the members' centred ranks; these are the keys' shares.
+        shares = [
+            own / (len(ranks) * int(members.sum()) * int((~members).sum()))
+            for own, members in zip(ranks, evidence.members, strict=True)
+        ]
+        drawn = torch.stack([
+            torch.cat([share[chosen].sum(dim=1) for chosen in people.exchanged(key, MEANS, seed)])
+            for key, share in enumerate(shares)
+        ]).sum(dim=0)  # fmt: skip
+        null_low, null_high = torch.quantile(0.5 + drawn, LEVELS).clamp(0, 1).tolist()
+        observed = sum(float(share[inside].sum()) for share, inside in zip(shares, people.members, strict=True))
+        p = exchange_p(shares, observed, drawn, chosen=people.members.sum(dim=1).tolist())
         wrong = "; below .5 the attack has the wrong sign, which protects nobody" if value < 0.5 else ""
         score = Score(
-            value, None, None, len(evidence.members), null=0.5, null_low=null_low, null_high=null_high, p=p,
+            value, None, None, len(people.codes), null=0.5, null_low=null_low, null_high=null_high, p=p,
             note=f"chance: people change sides{wrong}{unknown(evidence)}",
         )  # fmt: skip
         return with_interval(score, found, over="people")
 
 
-def _centred_ranks(rankings: list[Ranking], people: People) -> Tensor:
-    """(people,) float64: the sum of each person's mid-ranks (higher scores, higher ranks), meant over keys, centred."""
+def _centred_ranks(ranking: Ranking, people: People) -> Tensor:
+    """(people,) float64: the sum of each person's mid-ranks (higher scores, higher ranks), centred over rows.
+
+    Of n rows, the mid-rank is centred at (n - 1) / 2; a member's wins over other members cancel.
+    """
     n = len(people.codes)
-    ranks = torch.stack([n / 2 - (ranking.first + ranking.last) / 2 for ranking in rankings]).double().mean(dim=0)
-    return torch.zeros(len(people.members), dtype=torch.float64).index_add_(0, people.codes, ranks)
+    ranks = (n / 2 - (ranking.first + ranking.last) / 2).double()
+    return torch.zeros(people.members.shape[1], dtype=torch.float64).index_add_(0, people.codes, ranks)
 
 
-def exchange_p(sums: Tensor, observed: float, drawn: Tensor, *, chosen: int) -> float:
-    """Probability that a random choice of people has a sum at least as far from 0 as the observed one, two-sided.
+def exchange_p(sums: Sequence[Tensor], observed: float, drawn: Tensor, *, chosen: Sequence[int]) -> float:
+    """Probability that random choices of people sum to a total at least as far from 0 as the observed one, two-sided.
 
-    Counted among the drawn choices with the observed one as one more, so that it errs upwards. Where none of them comes
+    Counted among the drawn totals with the observed one as one more, so that it errs upwards. Where none of them comes
     near, it is Chernoff's bound, if that is lower: a sum of people drawn without replacement exceeds any bar at most as
-    Chernoff allows for one drawn with replacement (Hoeffding 1963, theorem 4).
+    Chernoff allows for one drawn with replacement (Hoeffding 1963, theorem 4), and keys draw independently.
 
     Args:
-        sums: (people,) float64, what each adds; sum 0.
-        observed: The sum over the members.
-        drawn: (r,) sums over random choices of as many people.
-        chosen: How many that is.
+        sums: By key, (people,) float64, what each adds; sum 0.
+        observed: The total over the members of all keys.
+        drawn: (r,) totals over random choices of as many people under each key.
+        chosen: By key, how many that is.
     """
     p = two_sided(drawn, observed)
     return p if p > 2 / (1 + len(drawn)) else min(p, 2 * _tail_bound(sums, observed, chosen))
 
 
-def _tail_bound(sums: Tensor, observed: float, chosen: int) -> float:
-    """A bound on the chance that `chosen` people have a sum at least as far out, on its side, as the observed one."""
-    # Those who are not chosen sum to the same with the other sign: the smaller group has the tighter bound.
-    fewer = min(chosen, len(sums) - chosen)
-    ours = (1 if fewer == chosen else -1) * math.copysign(1.0, observed) * sums
-    tilts = torch.logspace(-4, 4, 161, dtype=torch.float64) / ours.abs().amax().clamp_min(1e-300)
-    logs = fewer * (torch.logsumexp(tilts[:, None] * ours, dim=1) - math.log(len(sums))) - tilts * abs(observed)
+def _tail_bound(sums: Sequence[Tensor], observed: float, chosen: Sequence[int]) -> float:
+    """A bound on the chance that the chosen people have a total at least as far out, on its side, as observed."""
+    largest = max(float(each.abs().amax()) for each in sums)
+    tilts = torch.logspace(-4, 4, 161, dtype=torch.float64) / max(largest, 1e-300)
+    logs = -tilts * abs(observed)
+    for each, count in zip(sums, chosen, strict=True):
+        # Those who are not chosen sum to the same with the other sign: the smaller group has the tighter bound.
+        fewer = min(count, len(each) - count)
+        ours = (1 if fewer == count else -1) * math.copysign(1.0, observed) * each
+        logs += fewer * (torch.logsumexp(tilts[:, None] * ours, dim=1) - math.log(len(each)))
     return math.exp(min(0.0, float(logs.amin())))

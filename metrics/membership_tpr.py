@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
@@ -73,14 +74,14 @@ class MembershipTPR(Metric[MembershipEvidence]):
     def __call__(self, evidence: MembershipEvidence) -> Score:
         """Mean over keys at 1 %, with 1 % and, where there are 1,000 others, 0.1 % as parts.
 
-        The interval is over people, members and others apart, and keys; thresholds are drawn anew with the people. It
-        is no narrower than that of as many independent answers as there are members and keys. Where no other row is
+        The interval is over people and keys, each with members of its own; thresholds are drawn anew with the people.
+        It is no narrower than that of as many independent answers as there are members and keys. Where no other row is
         allowed above the threshold, an interval would hold the truth only 64 to 77 times of a hundred (the highest of a
         sample tells little about the next sample's highest): at 1 % none is given then, and 0.1 % is left out.
 
-        Null and p: membership exchanged among people, as many members among them as there are, and every figure taken
-        anew. With x of t other rows allowed, chance gives (x + 1) / (t + 1) where scores are distinct, more than x / t.
-        Below what exchanges can resolve, p is a bound in closed form (`tail_bound`).
+        Null and p: membership exchanged among people under every key by itself, as many members among them as there
+        are, and every figure taken anew. With x of t other rows allowed, chance gives (x + 1) / (t + 1) where scores
+        are distinct, more than x / t. Below what exchanges can resolve, p is a bound in closed form (`tail_bound`).
 
         Raises:
             NotApplicable: There are no members, or no others.
@@ -88,7 +89,7 @@ class MembershipTPR(Metric[MembershipEvidence]):
         people = people_of(evidence)
         rankings = [Ranking.of(scores) for scores in evidence.scores]
         nulls = _exchanged(rankings, people, derive(evidence.seed, "null"))
-        others = int((~evidence.members).sum())
+        others = _fewest_others(evidence)
         known = [rate for rate, one_in in RATES.items() if rate == "1 %" or others >= one_in]
         parts = {rate: _at(evidence, people, rankings, rate, nulls[rate]) for rate in known}
         return replace(parts["1 %"], parts=parts)
@@ -97,41 +98,52 @@ class MembershipTPR(Metric[MembershipEvidence]):
 def _exchanged(rankings: list[Ranking], people: People, seed: int) -> dict[str, Tensor]:
     """By rate, the mean over keys after each of `MEANS` exchanges."""
     drawn: dict[str, list[Tensor]] = {rate: [] for rate in RATES}
-    for chosen in people.exchanged(MEANS, seed):
-        members = people.rows(chosen)
-        others = 1 - members
-        for rate, one_in in RATES.items():
-            by_key = [membership_tpr(ranking, members, others, one_in=one_in) for ranking in rankings]
-            drawn[rate].append(torch.stack(by_key).mean(dim=0))
-    return {rate: torch.cat(batches) for rate, batches in drawn.items()}
+    for key, ranking in enumerate(rankings):
+        found: dict[str, list[Tensor]] = {rate: [] for rate in RATES}
+        for chosen in people.exchanged(key, MEANS, seed):
+            members = people.rows(chosen)
+            for rate, one_in in RATES.items():
+                found[rate].append(membership_tpr(ranking, members, 1 - members, one_in=one_in))
+        for rate, batches in found.items():
+            drawn[rate].append(torch.cat(batches))
+    return {rate: torch.stack(by_key).mean(dim=0) for rate, by_key in drawn.items()}
 
 
-def tail_bound(members: int, others: int, value: float, *, one_in: int, keys: int) -> float:
+def _fewest_others(evidence: MembershipEvidence) -> int:
+    return min(int((~members).sum()) for members in evidence.members)
+
+
+def tail_bound(sides: Sequence[tuple[int, int]], value: float, *, one_in: int) -> float:
     """A bound on the chance of a mean rate over keys of at least `value`, where every person has one row.
+
+    `sides` are the members and the others of each key.
 
     Then some key finds at least f = value * members of them above the next of the x others that are allowed: of the
     first f + x rows at most x are others, which is hypergeometric (rows that tie are found less often). The keys
     together have at most the sum of their chances.
     """
-    allowed, found = others // one_in, math.ceil(value * members - 1e-9)
-    return min(1.0, keys * float(hypergeom(members + others, others, found + allowed).cdf(allowed)))
+    total = 0.0
+    for members, others in sides:
+        allowed, found = others // one_in, math.ceil(value * members - 1e-9)
+        total += float(hypergeom(members + others, others, found + allowed).cdf(allowed))
+    return min(1.0, total)
 
 
 def _at(evidence: MembershipEvidence, people: People, rankings: list[Ranking], rate: str, null: Tensor) -> Score:
     figure = partial(membership_tpr, one_in=RATES[rate])
     found = replicates(evidence, rankings, figure, seed=derive(evidence.seed, "bootstrap"))
-    value, others = fmean(found.by_key), int((~evidence.members).sum())
+    value, others = fmean(found.by_key), _fewest_others(evidence)
+    sides = [(int(members.sum()), int((~members).sum())) for members in evidence.members]
     null_low, null_high = torch.quantile(null, LEVELS).tolist()
-    p, alone = two_sided(null, value), len(people.members) == len(people.codes)
+    p, alone = two_sided(null, value), people.members.shape[1] == len(people.codes)
     if alone and p <= 2 / (1 + len(null)):
-        bound = tail_bound(len(evidence.members) - others, others, value, one_in=RATES[rate], keys=len(rankings))
-        p = min(p, 2 * bound)
+        p = min(p, 2 * tail_bound(sides, value, one_in=RATES[rate]))
     score = Score(
-        value, None, None, len(evidence.members), null=float(null.mean()), null_low=null_low, null_high=null_high, p=p,
+        value, None, None, len(people.codes), null=float(null.mean()), null_low=null_low, null_high=null_high, p=p,
         note=f"chance: people change sides{unknown(evidence)}",
     )  # fmt: skip
     if others < RATES[rate]:
         few = f"none of {others} others may stand above the threshold (it takes {RATES[rate]})"
         return replace(score, note=f"coarse, and no interval: {few}")
     made = with_interval(score, found, over="people")
-    return at_least_binomial(made, len(rankings) * (len(evidence.members) - others))
+    return at_least_binomial(made, sum(members for members, _ in sides))

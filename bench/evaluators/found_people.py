@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bench.evidence import PersonRisk
 from bench.rows.person_groups import person_groups
+from bench.rows.persons import persons_of
 from bench.types import Dataset
 
 
@@ -31,13 +32,13 @@ def found_people(named: Sequence[Named], raw: Dataset) -> PersonRisk:
 
     Args:
         named: By key.
-        raw: The n raw rows, with people where they are known; without, every row is a person of its own. On the CPU.
+        raw: The n raw rows, with people where they are known; without, every row is a person of its own.
 
     Returns:
         The risk of everybody with a released row under every key, in the order of their numbers.
     """
     n = len(raw)
-    person = torch.arange(n) if raw.subjects is None else torch.unique(raw.subjects, return_inverse=True)[1]
+    person = persons_of(raw)
     rows = torch.bincount(person)
     people = len(rows)
     found, luck, shown = [], [], torch.ones(people, dtype=torch.bool)
@@ -53,7 +54,7 @@ def found_people(named: Sequence[Named], raw: Dataset) -> PersonRisk:
     chance = 1 - (1 - rows.double() / n) ** columns
     groups = {
         attribute: {group: members[shown] for group, members in of.items()}
-        for attribute, of in person_groups(raw, person, rows).items()
+        for attribute, of in person_groups(raw).items()
     }
     return PersonRisk(torch.stack(found)[:, shown], torch.stack(luck)[:, shown], chance[shown], groups)
 

@@ -3,7 +3,8 @@
 Source: the membership game of Carlini et al. 2022 (section II), against a release in place of a model: the owner's rows
 are the members, rows of other people of the same collection are the others, and Eve, who knows the scheme, ranks both.
 
-Difference: who is a member is drawn once, by the split, and not again for every release; keys are drawn anew.
+Who is a member is drawn anew for every key, among the people of the private and of the test rows: the owner releases
+those, and what her method learned, it learned from them. So a figure is no accident of one split, and of one training.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from bench.evidence import MembershipEvidence
 from bench.progress import report, stage
 from bench.randomness import Secret
 from bench.rows.joined import joined
+from bench.rows.person_groups import person_groups
+from bench.rows.persons import persons_of
 from bench.seeds import generator
-from bench.types import Attack, Dataset, Evaluator, Measurement, Role, View
+from bench.types import Attack, Dataset, Evaluator, Measurement, Release, Role, View
 from bench.workbench.workbench import Workbench
 
 
@@ -49,7 +52,7 @@ class Membership(Evaluator[Workbench]):
         return preset.keys
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Fit the attack on Eve's view, then have it score all candidates for every key's release of the private rows.
+        """Fit the attack on Eve's view, then have it score all candidates for every key's release of its members.
 
         Raises:
             NotApplicable: The method publishes no rows, or the attack cannot work on them.
@@ -57,10 +60,14 @@ class Membership(Evaluator[Workbench]):
         """
         attack = self.attack
         scheme = bench.scheme()
-        bench.sealed(scheme, 0)  # a method that releases no rows says so before the attack is fitted
-        candidates, members = mixed(
-            bench.private, bench.test, bench.secret("membership candidates"), natural=bench.natural
-        )
+        candidates = pooled(bench)
+        members = [drawn_members(bench, candidates, number) for number in range(bench.preset.keys)]
+
+        def release(number: int) -> Release:
+            rows = candidates.take(members[number].to(bench.device))
+            return bench.sealed(scheme, number, rows).release
+
+        release(0)  # a method that releases no rows says so before the attack is fitted
         hidden = candidates.nameless()
         view = View(bench.public, scheme, hidden, bench.control.nameless())
         watched = replace(bench, private=hidden)
@@ -68,19 +75,21 @@ class Membership(Evaluator[Workbench]):
         start = time.perf_counter()
         attacker = watched.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", attack.name)))
         fitted = time.perf_counter()
-        scores = []
-        for number in range(bench.preset.keys):
-            release = bench.sealed(scheme, number).release
+        scores, inside = [], []
+        for number, rows in enumerate(members):
+            published = release(number)
             stage("score")
-            found = watched.untouched(attack.name, partial(attacker.membership, release))
+            found = watched.untouched(attack.name, partial(attacker.membership, published))
             scores.append(_checked(attack.name, found, len(candidates)))
+            inside.append(torch.isin(torch.arange(len(candidates)), rows))
             report("score", number + 1, bench.preset.keys)
         subjects = None if candidates.subjects is None else candidates.subjects.cpu()
-        evidence = MembershipEvidence(scores, members, subjects, bench.seed("membership", attack.name))
+        evidence = MembershipEvidence(
+            scores, inside, subjects, bench.seed("membership", attack.name), person_groups(candidates)
+        )
         details: dict[str, JsonValue] = {
-            "members": len(bench.private),
-            "others": len(bench.test),
-            "share of members": round(len(bench.private) / len(candidates), 4),
+            "members by key": [int(own.sum()) for own in inside],
+            "candidates": len(candidates),
             **attacker.notes(),
         }
         seconds = {"attack": fitted - start, "score": time.perf_counter() - fitted}
@@ -92,52 +101,37 @@ class Membership(Evaluator[Workbench]):
         subjects = torch.arange(48) // 3
         members = subjects % 4 != 0
         random = generator(0)
-        yield MembershipEvidence([torch.rand(48, generator=random).double() for _ in range(2)], members, subjects, 1)
-        yield MembershipEvidence([torch.zeros(48, dtype=torch.float64)], members, None, 1)
-        yield MembershipEvidence([members.double()], members, subjects, 1)
+        scores = [torch.rand(48, generator=random).double() for _ in range(2)]
+        groups = {"sex": {"female": torch.arange(16) < 10}}
+        yield MembershipEvidence(scores, [members, subjects % 4 != 1], subjects, 1, groups)
+        yield MembershipEvidence([torch.zeros(48, dtype=torch.float64)], [members], None, 1)
+        yield MembershipEvidence([members.double()], [members], subjects, 1)
 
 
-def mixed(
-    private: Dataset, others: Dataset, secret: Secret, *, natural: Tensor | None = None
-) -> tuple[Dataset, Tensor]:
-    """Members and others as one data set in random order, and which of its rows are members, (n + t,) bool on the CPU.
+def drawn_members(bench: Workbench, candidates: Dataset, number: int) -> Tensor:
+    """Candidates (int64, ascending, on the CPU) who are members under that key: as many people as are private."""
+    person = persons_of(candidates)
+    order = bench.secret("members", number).stream().permutation(int(person.max()) + 1)
+    chosen = order[: int(persons_of(bench.private).max()) + 1]
+    return torch.isin(person, chosen).nonzero()[:, 0]
 
-    `natural` are the members' labels before a surplus was withheld; then the others' are withheld in the same way
-    (`withheld_alike`). None where none was withheld.
+
+def pooled(bench: Workbench) -> Dataset:
+    """The private and the test rows in one random order.
+
+    Labels are withheld as a data owner does, but among all of them: what a row shows has nothing to do with who is a
+    member.
     """
-    if natural is not None and private.labels is not None and others.labels is not None:
-        shown = withheld_alike(natural, private.labels, others.labels, secret=secret.derive("labels"))
-        others = replace(others, labels=shown)
+    private = bench.private if bench.natural is None else replace(bench.private, labels=bench.natural)
+    whole = mixed(private, bench.test, bench.secret("membership candidates"))[0]
+    return bench.as_owned(whole, "membership")
+
+
+def mixed(private: Dataset, others: Dataset, secret: Secret) -> tuple[Dataset, Tensor]:
+    """Both as one data set in random order, and which of its rows are private, (n + t,) bool on the CPU."""
     whole = joined(private, others)
     order = secret.stream("order").permutation(len(whole))
     return whole.take(order.to(whole.samples.device)), order < len(private)
-
-
-def withheld_alike(natural: Tensor, shown: Tensor, others: Tensor, *, secret: Secret) -> Tensor:
-    """Labels (t, k) of other rows, of which as large a share is withheld (NaN), at random, as of the owner's own.
-
-    For each column and value apart: a row whose label is withheld may show in its image what the label was, so that a
-    value that is withheld more often on one side would tell that side.
-
-    Args:
-        natural, shown: (n, k) labels of the owner's rows, before and after some were withheld.
-        others: (t, k).
-        secret: Decides which labels are withheld.
-
-    >>> natural, shown = torch.tensor([[1.0], [0.0], [0.0]]), torch.tensor([[1.0], [0.0], [float("nan")]])
-    >>> found = withheld_alike(natural, shown, torch.tensor([[1.0]] * 3 + [[0.0]] * 4), secret=Secret.of_seed(0))
-    >>> int((found == 1).sum()), int((found == 0).sum())
-    (3, 2)
-    """
-    found = others.clone()
-    for column in range(others.shape[1]):
-        for value in (0, 1):
-            had, kept = (int((labels[:, column] == value).sum()) for labels in (natural, shown))
-            place = (others[:, column] == value).nonzero()[:, 0]
-            order = secret.stream(column, value).permutation(len(place))
-            most = round(len(place) * kept / had) if had else len(place)
-            found[place[order[most:].to(place.device)], column] = torch.nan
-    return found
 
 
 def _checked(name: str, scores: object, n: int) -> Tensor:
@@ -157,12 +151,11 @@ def _knowledge(bench: Workbench, attack: Attack) -> dict[str, str]:
     labelled = bench.private.labels is not None
     return {
         "eve": attack.knowledge,
-        "candidates": f"{n} rows of the release's owner among {t} rows of other people, in random order",
+        "candidates": f"{n + t} rows in random order; about {n} of them, of people drawn anew for every key, are the "
+        "owner's",
         "public": f"{len(bench.public)} rows of {bench.record.public}, with labels",
         "control": f"{len(bench.control)} further rows known not to be the owner's",
         "scheme": "known; she draws her own keys from it, and releases rows of her choice under them",
         "key": f"unknown: scored on {bench.preset.keys} keys that she never saw",
-        "labels": "of candidates (the others' withheld as often as the owner's) and of the release"
-        if labelled
-        else "none",
+        "labels": "of candidates and of the release" if labelled else "none",
     }

@@ -27,9 +27,10 @@ from bench.pairs.first_guess import first_guesses
 from bench.pairs.people import exchanged_links, patient_links
 from bench.pairs.sweep import Grid, PairCounts, count_grids, engine
 from bench.progress import report, stage
+from bench.rows.persons import persons_of
 from bench.seeds import generator
 from bench.statistics.resampling import half_samples, name_of
-from bench.types import Attack, Dataset, Evaluator, Measurement, NotApplicable, Role, Scheme, View
+from bench.types import Attack, Evaluator, Measurement, NotApplicable, Role, Scheme, View
 from bench.workbench.workbench import Workbench
 
 FEWEST_SETS = 9
@@ -201,7 +202,7 @@ def _attack_once(
         draws=bench.seed("people drawn"),
         resamples=name_of(torch.stack([torch.isin(torch.arange(n), rows) for rows in drawn])),
         seed=bench.seed("null", *names),
-        people=found_people(named, candidates.to(torch.device("cpu"))),
+        people=found_people(named, candidates),
     )
     return evidence, dict(attacker.notes()), seconds
 
@@ -210,14 +211,6 @@ def _halves(bench: Workbench) -> list[Tensor]:
     """Rows of the private set, in its own order, of each data sample: the same for every method and attack."""
     subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
     return half_samples(subjects, len(bench.private), bench.preset.samples, seed=bench.seed("data samples"))
-
-
-def persons_of(data: Dataset) -> Tensor:
-    """(n,) int64: the person of each row, from 0; every row its own where nobody is known."""
-    if data.subjects is None:
-        return torch.arange(len(data))
-    persons: Tensor = torch.unique(data.subjects.cpu(), return_inverse=True)[1]
-    return persons
 
 
 def _owners(links: Tensor, persons: Tensor) -> Tensor:

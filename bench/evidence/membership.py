@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
@@ -14,12 +14,21 @@ class MembershipEvidence:
 
     Args:
         scores: By key, (n,) float64 on the CPU: higher is likelier a member.
-        members: (n,) bool: whether the candidate was in the private data.
-        subjects: (n,) int64 or None. A person is wholly among the members or wholly outside.
+        members: By key, (n,) bool: whether the candidate was among the rows of that key's release. Drawn at random for
+            each key, whatever the others'.
+        subjects: (n,) int64 or None. A person is wholly among the members of a key or wholly outside.
         seed: For the bootstrap and the null distribution.
+        groups: By attribute and group, (people,) bool, people in the order of their numbers: who belongs to it.
     """
 
     scores: Sequence[Tensor]
-    members: Tensor
+    members: Sequence[Tensor]
     subjects: Tensor | None
     seed: int
+    groups: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if len(self.members) != len(self.scores) or not self.scores:
+            raise ValueError(
+                f"expected members for every key, and a key, got {len(self.members)} for {len(self.scores)} keys"
+            )

@@ -7,30 +7,30 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from bench.rows.persons import persons_of
 from bench.types import Dataset
 
 IMAGES = ("1", "2", "3 and more")
 """Groups by how many images a person has."""
 
 
-def person_groups(raw: Dataset, person: Tensor, rows: Tensor) -> Mapping[str, Mapping[str, Tensor]]:
-    """By attribute and group, (P,) bool: the people with a row in it; findings and numbers of images beside attributes.
+def person_groups(data: Dataset) -> Mapping[str, Mapping[str, Tensor]]:
+    """By attribute and group, (P,) bool on the CPU: the people with a row in it, in the order of `persons_of`.
 
-    Args:
-        raw: The raw rows, on the CPU.
-        person: (n,) int64 in 0..P-1.
-        rows: (P,) int64, how many rows each person has.
+    Findings and numbers of images stand beside the attributes of the data.
     """
+    person = persons_of(data)
+    rows = torch.bincount(person)
 
     def having(members: Tensor) -> Tensor:
-        return torch.bincount(person[members], minlength=len(rows)) > 0
+        return torch.bincount(person[members.cpu()], minlength=len(rows)) > 0
 
     found = {
         name: {group: having(members) for group, members in groups.items()}
-        for name, groups in (raw.attributes.members() if raw.attributes is not None else {}).items()
+        for name, groups in (data.attributes.members() if data.attributes is not None else {}).items()
     }
-    if raw.labels is not None:
-        found["finding"] = {name: having(raw.labels[:, k] == 1) for k, name in enumerate(raw.findings)}
-    if raw.subjects is not None:
+    if data.labels is not None:
+        found["finding"] = {name: having(data.labels[:, k] == 1) for k, name in enumerate(data.findings)}
+    if data.subjects is not None:
         found["images"] = dict(zip(IMAGES, (rows == 1, rows == 2, rows > 2), strict=True))
     return found

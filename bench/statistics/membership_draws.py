@@ -56,23 +56,23 @@ class People:
 
     Args:
         codes: (n,) int64, the person of each row, from 0.
-        members: (people,) bool.
+        members: (keys, people) bool.
     """
 
     codes: Tensor
     members: Tensor
 
-    def exchanged(self, draws: int, seed: int) -> Iterator[Tensor]:
-        """Random choices of as many people as are members, in batches (b, members) int64, `draws` in all."""
-        people, chosen = len(self.members), int(self.members.sum())
-        random = generator(seed)
+    def exchanged(self, key: int, draws: int, seed: int) -> Iterator[Tensor]:
+        """Random choices of as many people as are members under a key, in batches (b, members) int64."""
+        people, chosen = self.members.shape[1], int(self.members[key].sum())
+        random = generator(derive(seed, key))
         for size in _batches(draws, people):
             places = torch.rand(size, people, generator=random, dtype=torch.float64)
             yield torch.from_numpy(np.argpartition(places.numpy(), chosen - 1, axis=1)[:, :chosen])
 
     def rows(self, chosen: Tensor) -> Tensor:
         """(b, n) int64: 1 where a row belongs to one of the people in (b, members)."""
-        mask = torch.zeros(len(chosen), len(self.members), dtype=torch.int64).scatter_(1, chosen, 1)
+        mask = torch.zeros(len(chosen), self.members.shape[1], dtype=torch.int64).scatter_(1, chosen, 1)
         return mask.index_select(1, self.codes)
 
 
@@ -80,22 +80,24 @@ def people_of(evidence: MembershipEvidence) -> People:
     """The people behind the candidates; without subjects every row is a person of its own.
 
     Raises:
-        NotApplicable: There are no members, or no others.
+        NotApplicable: Under some key there are no members, or no others.
         ValueError: Somebody is on both sides.
     """
-    members = evidence.members
-    if not 0 < int(members.sum()) < len(members):
-        raise NotApplicable(
-            f"telling members from others takes both, got {int(members.sum())} members of {len(members)} rows"
-        )
-    codes = torch.arange(len(members))
+    codes = torch.arange(len(evidence.scores[0]))
     if evidence.subjects is not None:
         codes = torch.unique(evidence.subjects, return_inverse=True)[1]
-    count = int(codes.max()) + 1
-    inside, outside = (torch.bincount(codes[part], minlength=count) > 0 for part in (members, ~members))
-    if bool((inside & outside).any()):
-        raise ValueError(f"a person is a member or none, got {int((inside & outside).sum())} people who are both")
-    return People(codes, inside)
+    count, sides = int(codes.max()) + 1, []
+    for members in evidence.members:
+        if not 0 < int(members.sum()) < len(members):
+            raise NotApplicable(
+                f"telling members from others takes both, got {int(members.sum())} members of {len(members)} rows"
+            )
+        inside, outside = (torch.bincount(codes[part], minlength=count) > 0 for part in (members, ~members))
+        if bool((inside & outside).any()):
+            both = int((inside & outside).sum())
+            raise ValueError(f"a person is a member of a key or none, got {both} people who are both")
+        sides.append(inside)
+    return People(codes, torch.stack(sides))
 
 
 def unknown(evidence: MembershipEvidence) -> str:
@@ -104,20 +106,21 @@ def unknown(evidence: MembershipEvidence) -> str:
 
 
 def replicates(evidence: MembershipEvidence, rankings: Sequence[Ranking], figure: Figure, *, seed: int) -> Replicates:
-    """A figure by key, and on people drawn with replacement, members and others apart."""
+    """A figure by key, and on people drawn with replacement."""
     members = evidence.members
-    own, rest = members.long()[None], (~members).long()[None]
-    by_key = [float(figure(ranking, own, rest)) for ranking in rankings]
+    by_key = [
+        float(figure(ranking, own.long()[None], (~own).long()[None]))
+        for ranking, own in zip(rankings, members, strict=True)
+    ]
     drawn: list[list[float]] = [[] for _ in rankings]
-    for number, size in enumerate(_batches(DRAWS, len(members))):
-        weights = torch.zeros(2, size, len(members), dtype=torch.int64)
-        for side, part in enumerate((members, ~members)):
-            subjects = None if evidence.subjects is None else evidence.subjects[part]
-            weights[side][:, part] = draw_weights(subjects, int(part.sum()), size, seed=derive(seed, number, side))
-        for of_key, ranking in zip(drawn, rankings, strict=True):
-            of_key += figure(ranking, *weights).tolist()
-    sides = people_of(evidence).members
-    fewer = min(int(sides.sum()), int((~sides).sum()))
+    for number, size in enumerate(_batches(DRAWS, len(members[0]))):
+        times = draw_weights(evidence.subjects, len(members[0]), size, seed=derive(seed, number))
+        both = [(times[:, side].sum(dim=1) > 0)[:, None] for own in members for side in (own, ~own)]
+        times = times[torch.cat(both, dim=1).all(dim=1)]  # of few people, a draw may hold one side alone
+        for of_key, ranking, own in zip(drawn, rankings, members, strict=True):
+            of_key += figure(ranking, times * own, times * ~own).tolist()
+    inside = people_of(evidence).members
+    fewer = int(torch.minimum(inside.sum(dim=1), (~inside).sum(dim=1)).min())
     return Replicates(by_key, drawn, float(min(max(1, 2 * (fewer - 1)), DRAWS - 1)), scale="share")
 
 

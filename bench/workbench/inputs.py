@@ -65,11 +65,17 @@ def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str,
     }
 
 
-def release_inputs(cell: Cell, data: DatasetRecord, key: int, commitment: str, *, apart: bool) -> dict[str, JsonValue]:
-    """Everything the sealed release under one key depends on; of the run secret, its commitment."""
+def release_inputs(
+    cell: Cell, data: DatasetRecord, key: int, commitment: str, *, apart: bool, drawn: bool = False
+) -> dict[str, JsonValue]:
+    """Everything the sealed release under one key depends on; of the run secret, its commitment.
+
+    `drawn` says that the rows are not the private ones, but drawn anew for that key among those and the test rows.
+    """
     made = _method_inputs(cell, data, cell.method.plugin)
     return {
         **made,
+        **({"rows drawn anew": True} if drawn else {}),
         "method apart": apart,
         COMMITMENT: commitment,
         "key": key,

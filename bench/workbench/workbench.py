@@ -40,7 +40,8 @@ def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int, 
     """Delete a cell's stored releases under the first `keys` keys; they can be made again from the scheme."""
     commitment = results.keep_secret().commitment()
     for number in range(keys):
-        results.store.drop("releases", release_inputs(cell, data, number, commitment, apart=apart))
+        for drawn in (False, True):
+            results.store.drop("releases", release_inputs(cell, data, number, commitment, apart=apart, drawn=drawn))
 
 
 def _apart(cell: Cell, place: Place, isolation: Isolation) -> Method:
@@ -167,16 +168,20 @@ class Workbench:
         """
         return scheme.sample_key(self.secret("key", number))
 
-    def sealed(self, scheme: Scheme, number: int) -> Sealed:
-        """The private rows released under that key, checked, shuffled and stripped of their links."""
+    def sealed(self, scheme: Scheme, number: int, drawn: Dataset | None = None) -> Sealed:
+        """The private rows released under that key, checked, shuffled and stripped of their links.
+
+        `drawn` are rows in their place, always the same for that number, released under a key of their own.
+        """
         stage("release")
+        rows, name = (self.private, "") if drawn is None else (drawn, "drawn ")
 
         def make() -> Artefact:
             start = time.perf_counter()
-            key = self.key(scheme, number)
-            release = self.untouched(self.method.name, lambda: key.release(self.private))
-            check(release, self.private)
-            done = seal(release, self.secret("seal", number))
+            key = scheme.sample_key(self.secret(f"{name}key", number))
+            release = self.untouched(self.method.name, lambda: key.release(rows))
+            check(release, rows)
+            done = seal(release, self.secret(f"{name}seal", number))
             generator = done.release.generator
             published = {} if generator is None else generator.state()
             tensors = {
@@ -192,7 +197,14 @@ class Workbench:
         if self.finding is None:
             artefact = self.store.ensure(
                 "releases",
-                release_inputs(self.cell, self.record, number, self.run_secret.commitment(), apart=self.apart),
+                release_inputs(
+                    self.cell,
+                    self.record,
+                    number,
+                    self.run_secret.commitment(),
+                    apart=self.apart,
+                    drawn=drawn is not None,
+                ),
                 make,
             )
         else:

@@ -112,7 +112,14 @@ def record(
     **more: Any,
 ) -> Record:
     parameters = dict(parameters or {})
-    chosen = {"dataset": "synth-cxr", "keys": None, **dict.fromkeys(OPTIONS), "preset": "quick", "seed": 0, "skip_corrupt": False}
+    chosen = {
+        "dataset": "synth-cxr",
+        "keys": None,
+        **dict.fromkeys(OPTIONS),
+        "preset": "quick",
+        "seed": 0,
+        "skip_corrupt": False,
+    }
     chosen |= {name: more.pop(name) for name in OPTIONS if name in more}
     preset, seed = chosen["preset"], chosen["seed"]
     data = more.get("dataset", dataset())

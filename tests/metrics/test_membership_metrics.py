@@ -31,16 +31,16 @@ def evidence(
     """
     random = torch.Generator().manual_seed(seed)
     subjects = torch.repeat_interleave(torch.arange(people), torch.randint(1, 4, (people,), generator=random))
-    members = (torch.randperm(people, generator=random) < 3 * people // 4)[subjects]
+    members = [(torch.randperm(people, generator=random) < 3 * people // 4)[subjects] for _ in range(keys)]
     common = torch.randn(people, generator=random, dtype=torch.float64)[subjects]
-    scores = [common + torch.randn(len(subjects), generator=random) + signal * members for _ in range(keys)]
+    scores = [common + torch.randn(len(subjects), generator=random) + signal * own for own in members]
     if levels is not None:
         scores = [(each * levels / 4).round() for each in scores]
     return MembershipEvidence(scores, members, subjects, seed)
 
 
 def single(scores: Tensor, members: Tensor) -> MembershipEvidence:
-    return MembershipEvidence([scores.double()], members, None, 0)
+    return MembershipEvidence([scores.double()], [members], None, 0)
 
 
 def tpr(scores: list[float], members: list[int], one_in: int) -> float:
@@ -50,8 +50,8 @@ def tpr(scores: list[float], members: list[int], one_in: int) -> float:
 
 def test_auc_agrees_with_scikit_learn_ties_included() -> None:
     found = evidence(3, signal=0.5, levels=3, keys=1)
-    expected = roc_auc_score(found.members, found.scores[0])
-    assert len(torch.unique(found.scores[0])) < len(found.members) / 3
+    expected = roc_auc_score(found.members[0], found.scores[0])
+    assert len(torch.unique(found.scores[0])) < len(found.members[0]) / 3
     assert MembershipAUC()(found).value == pytest.approx(expected, abs=1e-12)
 
 
@@ -80,14 +80,14 @@ def test_the_bound_of_a_rates_tail_is_its_chance_for_one_key() -> None:
     orders = [set(others) for others in combinations(range(10), 4)]
     hits = [sorted(others)[1] - 1 for others in orders]
     exact = sum(found >= 4 for found in hits) / len(orders)
-    assert tail_bound(6, 4, 4 / 6, one_in=4, keys=1) == pytest.approx(exact)
-    assert tail_bound(6, 4, 4 / 6, one_in=4, keys=3) == pytest.approx(3 * exact)
-    assert tail_bound(6, 4, 0.0, one_in=4, keys=3) == 1
+    assert tail_bound([(6, 4)], 4 / 6, one_in=4) == pytest.approx(exact)
+    assert tail_bound([(6, 4)] * 3, 4 / 6, one_in=4) == pytest.approx(3 * exact)
+    assert tail_bound([(6, 4)] * 3, 0.0, one_in=4) == 1
 
 
 def test_people_of_several_rows_have_no_closed_form() -> None:
     members = (torch.arange(400) < 300).double()
-    found = MembershipEvidence([members], members.bool(), torch.arange(400) // 2, 0)
+    found = MembershipEvidence([members], [members.bool()], torch.arange(400) // 2, 0)
     assert MembershipTPR()(found).p == 2 / 10_000
 
 
@@ -151,8 +151,8 @@ def test_rows_of_one_person_are_no_independent_evidence() -> None:
     scores = torch.randn(people, generator=torch.Generator().manual_seed(0)).double().repeat_interleave(copies)
     subjects = torch.arange(people).repeat_interleave(copies)
     members = subjects < 20
-    grouped = MembershipAUC()(MembershipEvidence([scores], members, subjects, 0))
-    apart = MembershipAUC()(MembershipEvidence([scores], members, None, 0))
+    grouped = MembershipAUC()(MembershipEvidence([scores], [members], subjects, 0))
+    apart = MembershipAUC()(MembershipEvidence([scores], [members], None, 0))
     width = [cast(float, score.null_high) - cast(float, score.null_low) for score in (grouped, apart)]
     assert width[0] / width[1] == pytest.approx(math.sqrt(copies), rel=0.1)
     assert width[0] == pytest.approx(2 * 1.96 * math.sqrt(41 / (12 * 20 * 20)), rel=0.1)
@@ -164,9 +164,9 @@ def test_a_tail_beyond_the_draws_is_bounded_from_above() -> None:
     none = torch.zeros(9999, dtype=torch.float64)
     for above in (18, 19, 20):
         exact = 2 * hypergeom(40, 20, 20).sf(above - 1)
-        assert exact <= exchange_p(sums, float(above - 10), none, chosen=20) <= 2 / 10_000
-    assert exchange_p(sums, 10.0, none, chosen=20) < 1e-5
-    assert exchange_p(sums, 0.0, none, chosen=20) == 1
+        assert exact <= exchange_p([sums], float(above - 10), none, chosen=[20]) <= 2 / 10_000
+    assert exchange_p([sums], 10.0, none, chosen=[20]) < 1e-5
+    assert exchange_p([sums], 0.0, none, chosen=[20]) == 1
 
 
 def test_intervals_hold_the_figure_as_often_as_they_say() -> None:
@@ -189,8 +189,8 @@ def test_intervals_hold_the_figure_as_often_as_they_say() -> None:
 def test_keys_that_differ_widen_the_interval() -> None:
     members = torch.arange(400) < 300
     noise = torch.randn(400, generator=torch.Generator().manual_seed(2)).double()
-    alike = MembershipEvidence([noise + members, noise + members], members, None, 0)
-    apart = MembershipEvidence([noise, noise + 2 * members], members, None, 0)
+    alike = MembershipEvidence([noise + members, noise + members], [members] * 2, None, 0)
+    apart = MembershipEvidence([noise, noise + 2 * members], [members] * 2, None, 0)
     widths = [cast(float, score.high) - cast(float, score.low) for score in map(MembershipAUC(), (alike, apart))]
     assert widths[1] > 2 * widths[0]
 
@@ -206,7 +206,7 @@ def test_an_attack_of_the_wrong_sign_is_told_from_protection() -> None:
 def test_exchanges_move_whole_people_and_keep_their_number() -> None:
     found = evidence(0)
     people = people_of(found)
-    chosen = next(people.exchanged(50, 1))
+    chosen = next(people.exchanged(1, 50, 1))
     rows = people.rows(chosen)
     assert all(len(row.unique()) == 45 for row in chosen)
     assert not torch.equal(rows[0], rows[1])
@@ -218,7 +218,7 @@ def test_exchanges_move_whole_people_and_keep_their_number() -> None:
 def test_somebody_on_both_sides_is_an_error() -> None:
     members = torch.tensor([True, False, True, False])
     with pytest.raises(ValueError, match="1 people who are both"):
-        people_of(MembershipEvidence([torch.rand(4).double()], members, torch.tensor([1, 1, 2, 3]), 0))
+        people_of(MembershipEvidence([torch.rand(4).double()], [members], torch.tensor([1, 1, 2, 3]), 0))
 
 
 @pytest.mark.parametrize("metric", [MembershipAUC(), MembershipTPR()])
@@ -231,4 +231,4 @@ def test_one_side_alone_is_not_applicable(metric: MembershipAUC | MembershipTPR,
 def test_people_are_rows_where_nobody_knows_them() -> None:
     people: People = people_of(single(torch.rand(6), torch.arange(6) < 2))
     assert people.codes.tolist() == list(range(6))
-    assert people.members.tolist() == [True, True, False, False, False, False]
+    assert people.members.tolist() == [[True, True, False, False, False, False]]
