@@ -5,6 +5,7 @@ A plug-in computes; the harness splits, times, checks, shuffles, judges and reco
 """
 
 from bench.contract.attack import Attack, Attacker, PairScores, View
+from bench.contract.attributes import Attributes
 from bench.contract.claim import PrivacyClaim
 from bench.contract.dataset import Dataset
 from bench.contract.evaluator import Evaluator, Measurement, Picture
@@ -20,6 +21,7 @@ from bench.contract.source import DataError, Scan, Source
 __all__ = [
     "Attack",
     "Attacker",
+    "Attributes",
     "Classifier",
     "Column",
     "DataError",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from bench.evidence import PairEvidence
 from bench.seeds import derive
-from bench.statistics.person_risk import risk_score
+from bench.statistics.person_risk import luckiest, risk_score
 from bench.types import Column, Metric, NotApplicable, Score
 
 
@@ -31,11 +31,12 @@ class PersonRisk(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """`risk_score` of the people whom first guesses found: distribution and groups as parts.
+        """`risk_score` of the people whom first guesses found: distribution and groups as parts; p from `luckiest`.
 
         Raises:
             NotApplicable: The evidence does not say whom they found.
         """
         if evidence.people is None:
             raise NotApplicable("nobody looked whom first guesses found")
-        return risk_score(evidence.people, seed=derive(evidence.seed, "people"))
+        score = risk_score(evidence.people, seed=derive(evidence.seed, "people"))
+        return replace(score, p=luckiest(evidence.people))

@@ -21,7 +21,6 @@ from torch import Tensor
 
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed
-from bench.evaluators.found_people import Named, found_people
 from bench.evidence import PairEvidence, PairLevel, PersonRisk
 from bench.pairs.first_guess import first_guesses
 from bench.pairs.people import exchanged_links, patient_links
@@ -29,6 +28,7 @@ from bench.pairs.sweep import Grid, PairCounts, count_grids, engine
 from bench.progress import report, stage
 from bench.rows.persons import persons_of
 from bench.seeds import generator
+from bench.statistics.found_people import Named, found_people
 from bench.statistics.resampling import half_samples, name_of
 from bench.types import Attack, Evaluator, Measurement, NotApplicable, Role, Scheme, View
 from bench.workbench.workbench import Workbench

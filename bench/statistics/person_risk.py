@@ -39,11 +39,11 @@ class Bounds:
     high: Floats
 
 
-def rate_bounds(hits: Floats, keys: int, *, level: float) -> Bounds:
-    """Clopper and Pearson's bounds of rates with `hits` (P,) of `keys` trials; each errs with a chance of `level`."""
+def rate_bounds(hits: Floats, trials: Floats, *, level: float) -> Bounds:
+    """Clopper and Pearson's bounds of rates with `hits` (P,) of `trials` (P,); each errs with a chance of `level`."""
     with np.errstate(invalid="ignore"):
-        low = np.where(hits > 0, beta.ppf(level, hits, keys - hits + 1), 0.0)
-        high = np.where(hits < keys, beta.isf(level, hits + 1, keys - hits), 1.0)
+        low = np.where(hits > 0, beta.ppf(level, hits, trials - hits + 1), 0.0)
+        high = np.where(hits < trials, beta.isf(level, hits + 1, trials - hits), 1.0)
     return Bounds(low, high)
 
 
@@ -63,7 +63,7 @@ def luckiest(risk: PersonRisk) -> float:
     Given what the attack said under each key, and rows dealt to people at random, a person is found under each with a
     chance of `luck`: the number of hits is Poisson-binomial, and whatever the scores look like, p holds.
     """
-    luck, hits = risk.luck.numpy(), risk.found.sum(dim=0).numpy()
+    luck, hits = (risk.luck * risk.trials).numpy(), risk.found.sum(dim=0).numpy()
     keys, people = risk.found.shape
     several = np.zeros((keys + 1, people))
     several[0] = 1.0
@@ -82,9 +82,10 @@ def risk_score(risk: PersonRisk, *, seed: int) -> Score:
         risk: Whom the attack found.
         seed: For resamples of people and the null's draws.
     """
-    keys, people = risk.found.shape
-    rates, luck = risk.found.double().mean(dim=0), risk.luck.mean(dim=0)
-    bounds = rate_bounds(risk.found.sum(dim=0).double().numpy(), keys, level=ALPHA / 2 / people)
+    people, trials = risk.found.shape[1], risk.trials.sum(dim=0).double()
+    hits, keys = risk.found.sum(dim=0).double(), int(trials.median())
+    rates, luck = hits / trials, (risk.luck * risk.trials).sum(dim=0) / trials
+    bounds = rate_bounds(hits.numpy(), trials.numpy(), level=ALPHA / 2 / people)
     draws = _null(risk, seed=seed)
     null_low, null_high = np.quantile(draws, (0.025, 0.975)).tolist()
     weights = draw_weights(None, people, DRAWS, seed=seed)
@@ -103,7 +104,7 @@ def risk_score(risk: PersonRisk, *, seed: int) -> Score:
         float((rates - luck).clamp(min=0).max()),
         float((bounds.low - luck.numpy()).clip(0).max()),
         float((bounds.high - luck.numpy()).clip(0).max()),
-        people, null=fmean(draws.tolist()), null_low=null_low, null_high=null_high, p=luckiest(risk), parts=parts,
+        people, null=fmean(draws.tolist()), null_low=null_low, null_high=null_high, parts=parts,
         note=f"95 % bounds over {keys} keys that hold for all {people} people at once; so many keys bound the rate of "
         f"a person named beforehand and never found by {unseen_bound(keys):.2f}, of the worst of {people} by "
         f"{unseen_bound(keys, people):.2f}",
@@ -118,20 +119,21 @@ def mean_rate(risk: PersonRisk, members: Tensor, weights: Tensor) -> Score:
         members: Whose mean it is.
         weights: (b, P) int64, how often each person occurs in each of b resamples.
     """
-    found, chance = risk.found[:, members].double(), risk.chance[members]
+    found, asked, chance = risk.found[:, members].double(), risk.trials[:, members].double(), risk.chance[members]
     times = weights[:, members].double()
-    times = times[times.sum(dim=1) > 0]
-    drawn = (found @ times.T) / times.sum(dim=1)
-    by_key, count = found.mean(dim=1), int(members.sum())
+    times = times[(times @ asked.T > 0).all(dim=1)]
+    drawn = (found @ times.T) / (asked @ times.T)
+    by_key, count = found.sum(dim=1) / asked.sum(dim=1).clamp(min=1), int(members.sum())
     deviation = 1.96 * math.sqrt(float((chance * (1 - chance)).sum()) / len(found)) / count
     middle = float(chance.mean())
     score = Score(
         float(by_key.mean()), None, None, count, null=middle, null_low=max(0.0, middle - deviation),
         null_high=min(1.0, middle + deviation),
-        parts={"worst": Score(float(found.mean(dim=0).max()), None, None, count, note="luck included")},
+        parts={"worst": Score(float((found.sum(dim=0) / asked.sum(dim=0)).max()), None, None, count,
+                              note="luck included")},
     )  # fmt: skip
     if not 0 < score.value < 1:  # no resample of people varies it
-        ends = rate_bounds(np.array([score.value * count]), count, level=ALPHA / 2)
+        ends = rate_bounds(np.array([score.value * count]), np.array([count]), level=ALPHA / 2)
         note = "95 % interval as if each person were one trial: nobody differs"
         return replace(score, low=float(ends.low[0]), high=float(ends.high[0]), note=note)
     made = Replicates(by_key.tolist(), drawn.tolist(), min(count - 1, DRAWS - 1), name_of(times), "share")
@@ -140,8 +142,7 @@ def mean_rate(risk: PersonRisk, members: Tensor, weights: Tensor) -> Score:
 
 def _null(risk: PersonRisk, *, seed: int) -> Floats:
     """Draws of the worst person's rate beyond luck when scores are random."""
-    keys, chance = len(risk.found), risk.chance.numpy()
-    random = np.random.default_rng(seed)
-    hits = binom.rvs(keys, chance, size=(DRAWS, len(chance)), random_state=random)
-    found: Floats = (hits / keys - chance).max(axis=1).clip(0)
+    trials, chance = risk.trials.sum(dim=0).numpy(), risk.chance.numpy()
+    hits = binom.rvs(trials, chance, size=(DRAWS, len(chance)), random_state=np.random.default_rng(seed))
+    found: Floats = (hits / trials - chance).max(axis=1).clip(0)
     return found

@@ -23,7 +23,7 @@ from bench.results.records import DatasetRecord, PluginRecord
 from bench.types import Method
 from bench.workbench.cell import Cell, Planned
 
-PROTOCOL = 2
+PROTOCOL = 3
 COMMITMENT = "run secret commitment"
 ROOMS = Path(__file__).parents[1]
 

@@ -18,6 +18,7 @@ from bench.evidence import MembershipEvidence
 from bench.statistics.components import with_interval
 from bench.statistics.membership_draws import People, Ranking, people_of, replicates
 from bench.types import NotApplicable, Score
+from metrics.member_risk import MemberRisk, told_members
 from metrics.membership_auc import MembershipAUC, exchange_p, membership_auc
 from metrics.membership_tpr import MembershipTPR, membership_tpr, tail_bound
 
@@ -232,3 +233,34 @@ def test_people_are_rows_where_nobody_knows_them() -> None:
     people: People = people_of(single(torch.rand(6), torch.arange(6) < 2))
     assert people.codes.tolist() == list(range(6))
     assert people.members.tolist() == [[True, True, False, False, False, False]]
+
+
+def test_a_member_who_is_always_told_stands_out_and_an_outlier_does_not() -> None:
+    random = torch.Generator().manual_seed(0)
+    members = [torch.randperm(200, generator=random) < 100 for _ in range(12)]
+    scores = [torch.rand(200, generator=random).double() for _ in members]
+    for own, score in zip(members, scores, strict=True):
+        score[3] = 2.0 + own[3]  # far above all others, whenever it is a member
+        score[4] = 2.0  # far above the rest, member or not
+        score[3] = score[3] if own[3] else 0.0
+    risk = told_members(MembershipEvidence(scores, members, None, 0))
+    keys = [int(torch.stack(members)[:, row].sum()) for row in (3, 4)]
+    assert [int(risk.found[:, row].sum()) for row in (3, 4)] == keys
+    rates = risk.found.sum(dim=0) / risk.trials.sum(dim=0)
+    excess = rates - risk.luck[0]
+    assert int(excess.argmax()) == 3
+    assert excess[4] < 0.2
+    score = MemberRisk()(MembershipEvidence(scores, members, None, 0))
+    assert score.value == pytest.approx(float(excess[3]))
+    assert score.p is None
+
+
+def test_members_of_one_row_each_are_told_as_often_as_the_rate_says() -> None:
+    """Of scores that know nothing, a member stands above all others but one in 100 with a chance of 2 / 151."""
+    random = torch.Generator().manual_seed(1)
+    members = [torch.randperm(300, generator=random) < 150 for _ in range(40)]
+    scores = [torch.rand(300, generator=random).double() for _ in members]
+    risk = told_members(MembershipEvidence(scores, members, None, 0))
+    assert float(risk.chance[0]) == pytest.approx(2 / 151)
+    # 40 independent means of about 2 hits, whose spread is about that of a geometric number of the same mean
+    assert float(risk.found.sum()) == pytest.approx(40 * 150 * 2 / 151, rel=4 * 0.8 / math.sqrt(40))

@@ -270,7 +270,7 @@ def test_only_failures_run_again(tmp_path: Path, plugins: Path, capsys: pytest.C
 
 def test_status_says_what_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     assert bench(tmp_path, "--method", "identity", "--attack", "chance", "--metric", "reid-auc") == 0
-    monkeypatch.setattr("bench.workbench.inputs.PROTOCOL", 3)
+    monkeypatch.setattr("bench.workbench.inputs.PROTOCOL", 4)
     assert main(["status", "--results", str(tmp_path)]) == 1
     assert "protocol (2 -> 3)" in " ".join(capsys.readouterr().out.split())
 

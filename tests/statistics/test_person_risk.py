@@ -21,7 +21,7 @@ def risk(found: torch.Tensor, chance: float) -> PersonRisk:
 def test_keys_without_a_hit_bound_a_rate_by_about_three_over_their_number() -> None:
     assert unseen_bound(10) == pytest.approx(0.2589, abs=1e-4)
     assert unseen_bound(33) == pytest.approx(3 / 33, abs=0.005)
-    bounds = rate_bounds(np.array([0.0, 10.0]), 10, level=0.05)
+    bounds = rate_bounds(np.array([0.0, 10.0]), np.array([10.0, 10.0]), level=0.05)
     assert bounds.high.tolist() == [pytest.approx(unseen_bound(10)), 1.0]
     assert bounds.low.tolist() == [0.0, pytest.approx(1 - unseen_bound(10))]
 
@@ -32,7 +32,7 @@ def test_bounds_hold_for_all_people_at_once() -> None:
     missed = 0
     for _ in range(RUNS):
         rates = random.beta(0.3, 3, size=40)
-        bounds = rate_bounds(random.binomial(12, rates).astype(float), 12, level=0.025 / 40)
+        bounds = rate_bounds(random.binomial(12, rates).astype(float), np.full(40, 12.0), level=0.025 / 40)
         missed += not bounds.low.max() <= rates.max() <= bounds.high.max()
     assert missed <= binom.isf(1e-4, RUNS, 0.05)
 
@@ -49,9 +49,10 @@ def test_p_holds_under_chance_and_sees_a_single_person_who_is_always_found() -> 
 def test_a_person_whom_an_attack_names_for_every_row_is_not_found() -> None:
     found, luck = torch.zeros(10, 50, dtype=torch.bool), torch.zeros(10, 50, dtype=torch.float64)
     found[:, 3], luck[:, 3] = True, 1.0
-    score = risk_score(PersonRisk(found, luck, torch.full((50,), 0.02).double()), seed=0)
+    named = PersonRisk(found, luck, torch.full((50,), 0.02).double())
+    score = risk_score(named, seed=0)
     assert score.value == 0.0
-    assert score.p == 1.0
+    assert luckiest(named) == 1.0
     assert score.parts["most often found"].value == 1.0
 
 
@@ -60,8 +61,7 @@ def test_one_person_in_a_thousand_stands_out_of_an_average_at_chance() -> None:
     found[:, 500] = True
     score = risk_score(risk(found, 0.001), seed=0)
     assert score.value == pytest.approx(0.999)
-    assert score.p is not None
-    assert score.p < 1e-6
+    assert luckiest(risk(found, 0.001)) < 1e-6
     assert score.low is not None
     assert score.low > 0.3
     assert score.parts["all people"].value < 0.01
@@ -98,6 +98,18 @@ def test_groups_have_means_with_intervals_and_their_worst_and_small_groups_none(
     assert (parts["sex: male"].value, parts["sex: male"].low) == (0.0, 0.0)
     assert parts["sex: male"].high == pytest.approx(1 - 0.025 ** (1 / 20))
     assert all(math.isfinite(part.value) for part in parts.values())
+
+
+def test_rates_are_over_the_keys_under_which_a_person_could_be_found() -> None:
+    found, asked = torch.zeros(4, 30, dtype=torch.bool), torch.ones(4, 30, dtype=torch.bool)
+    found[:2, 0], asked[2:, 0] = True, False
+    made = PersonRisk(found, torch.zeros(4, 30).double(), torch.zeros(30).double(), asked=asked)
+    score = risk_score(made, seed=0)
+    assert score.value == 1.0
+    assert score.low == pytest.approx((0.025 / 30) ** (1 / 2))
+    assert score.parts["all people"].value == pytest.approx((0 + 0 + 1 / 30 + 1 / 30) / 4)
+    with pytest.raises(ValueError, match="found under no key"):
+        PersonRisk(found, torch.zeros(4, 30), torch.zeros(30), asked=asked & (torch.arange(30) > 1))
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:

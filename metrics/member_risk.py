@@ -1,0 +1,81 @@
+"""Member risk: how surely an attack tells that the person whom it tells most surely was in the private data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.evidence import MembershipEvidence, PersonRisk
+from bench.seeds import derive
+from bench.statistics.membership_draws import people_of
+from bench.statistics.person_risk import risk_score
+from bench.types import Column, Metric, Score
+
+ONE_IN = 100
+"""The inverse of the share of other people who may be taken for members."""
+
+
+@dataclass(frozen=True)
+class MemberRisk(Metric[MembershipEvidence]):
+    """The share of releases that hold the worst person's rows in which the attack says so, beyond luck."""
+
+    name: ClassVar[str] = "member-risk"
+    unit: ClassVar[str] = "share"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "Knolle et al. 2026, Nature; Carlini et al. 2022, section IV"
+    column: ClassVar[Column] = Column(
+        title="Worst member",
+        meaning="The share of releases made from a person's images in which Eve says so, where she takes one in a "
+        "hundred other people for such a person, beyond how often she says it of the same person wrongly; for the "
+        "person whom she tells most surely.",
+        group="Membership: weakest figure over the attacks that count",
+        digits=3,
+        chance="a value above 0, for the worst of many is the luckiest, and the more so the fewer keys there are",
+        order=15,
+    )
+
+    def __call__(self, evidence: MembershipEvidence) -> Score:
+        """`risk_score` of the members who were told: distribution and groups as parts. Without p: of the few releases
+        without a person, nobody can say how often the person is taken for a member all the same.
+
+        Raises:
+            NotApplicable: There are no members, or no others.
+        """
+        return risk_score(told_members(evidence), seed=derive(evidence.seed, "people"))
+
+
+def told_members(evidence: MembershipEvidence) -> PersonRisk:
+    """Who was told under each key: members whose highest score lies above that of all other people but one in 100.
+
+    A person's luck is how often the same is said where it is wrong, with one release more in which it is said as often
+    as of anybody.
+    """
+    people = people_of(evidence)
+    above = torch.stack([
+        _above(_highest(scores, people.codes), inside)
+        for scores, inside in zip(evidence.scores, people.members, strict=True)
+    ])  # fmt: skip
+    inside = people.members
+    others = (~inside).sum(dim=1, keepdim=True).double()
+    usual = ((others / ONE_IN).floor() + 1) / (others + 1)
+    wrong = ((above & ~inside).sum(dim=0) + usual.mean()) / ((~inside).sum(dim=0) + 1)
+    ever = inside.any(dim=0)
+    groups = {name: {group: of[ever] for group, of in each.items()} for name, each in evidence.groups.items()}
+    luck = wrong.expand(inside.shape)[:, ever]
+    chance = usual.mean().expand(int(ever.sum()))
+    return PersonRisk((above & inside)[:, ever], luck, chance, groups, inside[:, ever])
+
+
+def _highest(scores: Tensor, codes: Tensor) -> Tensor:
+    """(people,) each person's highest score."""
+    found = torch.full((int(codes.max()) + 1,), -torch.inf, dtype=torch.float64)
+    return found.scatter_reduce_(0, codes, scores, "amax")
+
+
+def _above(highest: Tensor, inside: Tensor) -> Tensor:
+    """(people,) bool: who scores above all others but one in 100 of them."""
+    others = highest[~inside].sort(descending=True).values
+    return highest > others[len(others) // ONE_IN]
