@@ -32,6 +32,7 @@ VERBS = {
     "audit": "try to refute what methods claim of differential privacy",
     "release": "release private rows as files to publish, and put the key apart from them",
     "show": "draw raw rows beside their released forms, a column a method, as one PNG",
+    "compare": "compare methods on the same people and keys: two of them, or all with intervals of their ranks",
     "status": "say what is done, missing, failed or out of date, and why",
     "list": "list plug-ins: methods, attacks, data sets, metrics, feature extractors, evaluators",
     "info": "show a plug-in's parameters, paper, claim and requirements",
@@ -85,6 +86,7 @@ def parser() -> argparse.ArgumentParser:
     _release(made["release"])
     _show(made["show"])
     _place(made["status"])
+    _compare(made["compare"])
     made["list"].add_argument("group", nargs="?", choices=GROUPS)
     made["info"].add_argument("name", help="a plug-in's name or FILE.py:CLASS")
     made["info"].add_argument("--preset", choices=tuple(PRESETS), default="quick")
@@ -169,6 +171,16 @@ def _show(parser: argparse.ArgumentParser) -> None:
                        help="draw data that may not be shared: the file must stay on this machine")  # fmt: skip
     _place(where)
     _measure_nothing(parser)
+
+
+def _compare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("method", nargs="*", metavar="METHOD",
+                        help="two methods, as 'dp-simple[scale=20]' (default: all, with their ranks)")  # fmt: skip
+    parser.add_argument("--metric", action="append", metavar="NAME", help="a figure (repeatable; default: all)")
+    parser.add_argument(
+        "--attack", metavar="NAME", help="figures of this attack alone (default: of each that both have)"
+    )
+    _place(parser)
 
 
 def _measure_nothing(parser: argparse.ArgumentParser) -> None:

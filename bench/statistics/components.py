@@ -50,13 +50,12 @@ class Components:
     shared: float
     degrees: float
 
-    @property
-    def width(self) -> float:
-        """Half of the 95 % interval."""
-        square = float(student.ppf(LEVEL, self.degrees)) ** 2 * self.people
+    def width(self, level: float = LEVEL) -> float:
+        """Half of the interval that ends at that quantile; of the 95 % interval, unless told otherwise."""
+        square = float(student.ppf(level, self.degrees)) ** 2 * self.people
         if self.keys > 1:
             more = max(0.0, self.between - self.shared) / self.keys
-            square += float(student.ppf(LEVEL, self.keys - 1)) ** 2 * more
+            square += float(student.ppf(level, self.keys - 1)) ** 2 * more
         return math.sqrt(square)
 
     @property
@@ -116,7 +115,7 @@ def with_interval(score: Score, found: Replicates, *, over: str) -> Score:
         over: Who was resampled, in words: "test people".
     """
     made = components(found)
-    low, high = around(score.value, made.width, found.scale)
+    low, high = around(score.value, made.width(), found.scale)
     said = (
         f"95 % interval over {over} and {made.keys} keys"
         if made.keys > 1

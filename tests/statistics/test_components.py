@@ -22,7 +22,7 @@ def test_the_components_are_those_of_a_table_in_two_ways() -> None:
     # Resamples move both keys alike by -1, 0, 1; the second key is 4 above the first; nothing else moves.
     found = components(replicates([2.0, 6.0], [[1.0, 2.0, 3.0], [5.0, 6.0, 7.0]]))
     assert (found.people, found.between, found.shared) == (1.0, 8.0, 0.0)
-    assert found.width == pytest.approx(math.sqrt(t.ppf(0.975, 9) ** 2 * 1 + t.ppf(0.975, 1) ** 2 * 8 / 2))
+    assert found.width() == pytest.approx(math.sqrt(t.ppf(0.975, 9) ** 2 * 1 + t.ppf(0.975, 1) ** 2 * 8 / 2))
     assert found.prediction == pytest.approx(t.ppf(0.975, 1) * math.sqrt(8 * 1.5))
 
 
@@ -50,7 +50,7 @@ def test_guesses_are_compared_by_their_ratios() -> None:
     assert components(whole) == pytest.approx(components(tenth))
     made = difference(whole, tenth)
     assert made.by_key == pytest.approx([math.log(10)] * 2)
-    assert components(made).width == pytest.approx(0, abs=1e-12)
+    assert components(made).width() == pytest.approx(0, abs=1e-12)
 
 
 TWO = [[1.0, 2.0]] * 2

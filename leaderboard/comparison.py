@@ -1,0 +1,134 @@
+"""Rows of the board compared on the same people and keys: two of them, or all of one data set with their ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from bench.results.records import Record
+from bench.statistics.paired import Paired, holm, paired, rank_intervals
+from bench.workbench.choice import same_rows
+from leaderboard.board import Row
+from leaderboard.columns import Column
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One figure of two rows.
+
+    Args:
+        column: The metric.
+        by: The evaluators that gave the two figures: for privacy the attacks.
+        a, b: The figures.
+        paired: How they differ; None where they cannot be compared.
+        reason: Why they cannot; empty where they can.
+    """
+
+    column: Column
+    by: tuple[str, str]
+    a: float
+    b: float
+    paired: Paired | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The rows of one data set by one figure, the best for the data owner first.
+
+    Args:
+        column: The metric.
+        values: The figure of each row, by label.
+        ranks: From which to which rank each may have; all hold at once.
+        pairs: The probability of each pair being equal, corrected for how many pairs there are.
+        left_out: Rows that cannot be compared with the rest, and why.
+    """
+
+    column: Column
+    values: Mapping[str, float]
+    ranks: Mapping[str, tuple[int, int]]
+    pairs: Mapping[tuple[str, str], float]
+    left_out: Mapping[str, str]
+
+
+def why_not(a: Record, b: Record, metric: str) -> str:
+    """What keeps a metric of two records from being compared, in words; empty where nothing does."""
+    if a.dataset is None or b.dataset is None:
+        return "a record without data"
+    if not same_rows(a.choice, b.choice, a.dataset, b.dataset):
+        apart = [name for name in a.choice if a.choice[name] != b.choice.get(name)] or ["rows or fingerprints"]
+        return f"they speak of other rows: {', '.join(apart)} differ"
+    ours, theirs = (record.scores[metric].replicates for record in (a, b))
+    if ours is None or theirs is None:
+        without = a.evaluator if ours is None else b.evaluator
+        return (
+            f"the record of {without} keeps no replicates of it: data that may not be shared, attacks on membership "
+            "and figures without an interval have none"
+        )
+    if len(ours.by_key) != len(theirs.by_key):
+        return f"as many keys are needed on both sides, got {len(ours.by_key)} and {len(theirs.by_key)}"
+    if ours.people != theirs.people or ours.scale != theirs.scale:
+        return "they were measured on other people, or other resamples of them"
+    return ""
+
+
+def compared(a: Row, b: Row, metrics: Iterable[str], attack: str | None = None) -> list[Compared]:
+    """Two rows by each metric that both have: by every attack that both were scored with, for figures of attacks.
+
+    Args:
+        a, b: The rows.
+        metrics: By name.
+        attack: Only this evaluator's figures; None takes all.
+    """
+    found = []
+    for name in metrics:
+        for ours in a.records:
+            theirs = next((record for record in b.records if record.evaluator == ours.evaluator), None)
+            if theirs is None or name not in ours.scores or name not in theirs.scores:
+                continue
+            if attack is None or attack in (ours.evaluator, ours.attack and ours.attack.name):
+                found.append(_one(a.entries[name].column, ours, theirs))
+    return found
+
+
+def _one(column: Column, a: Record, b: Record) -> Compared:
+    reason = why_not(a, b, column.name)
+    made = None if reason else _paired(a, b, column.name)
+    figure_a, figure_b = (record.scores[column.name].value for record in (a, b))
+    return Compared(column, (a.evaluator, b.evaluator), figure_a, figure_b, made, reason)
+
+
+def _paired(a: Record, b: Record, metric: str) -> Paired:
+    ours, theirs = (record.scores[metric].replicates for record in (a, b))
+    assert ours is not None
+    assert theirs is not None
+    return paired(ours.read(), theirs.read())
+
+
+def ranked(rows: Sequence[Row], metric: str) -> Ranked | None:
+    """The rows of one data set, preset and seed by one figure, each by the attack that its board figure is from.
+
+    None with fewer than two rows that can be compared. The first row decides with whom the others are compared.
+    """
+    shown = [row for row in rows if (entry := row.entries.get(metric)) and entry.score is not None]
+    by_label = {row.label: next(r for r in row.records if r.evaluator == row.entries[metric].by) for row in shown}
+    left_out: dict[str, str] = {}
+    kept: dict[str, Record] = {}
+    for label, record in by_label.items():
+        first = next(iter(kept.values()), record)
+        if reason := why_not(first, record, metric):
+            left_out[label] = reason
+        else:
+            kept[label] = record
+    if len(kept) < 2:
+        return None
+    column = shown[0].entries[metric].column
+    sign = 1 if column.better == "higher" else -1
+    values = {label: record.scores[metric].value for label, record in kept.items()}
+    order = sorted(values, key=lambda label: -sign * values[label])
+    pairs = holm({(a, b): _paired(kept[a], kept[b], metric).p for a, b in combinations(order, 2)})
+    ranks = rank_intervals({label: sign * value for label, value in values.items()}, pairs)
+    return Ranked(
+        column, {label: values[label] for label in order}, {label: ranks[label] for label in order}, pairs, left_out
+    )
