@@ -47,6 +47,7 @@ class Entry:
         status: "ok" where there is a figure; otherwise why there is none.
         text: The figure, or the status in words; never empty.
         interval: The 95 % interval; "no interval" for a figure without one; empty without a figure.
+        prediction: Where the figure under one further key would fall; empty under one key.
         null: What chance gives, with its interval; empty where unknown.
         against_null: Where the figure lies against chance, which has as many tries as there are attacks; None where
             nothing is known of chance. "inside": not told from chance; "better" or "worse": told from it, in the
@@ -65,6 +66,7 @@ class Entry:
     status: EntryStatus
     text: str
     interval: str = ""
+    prediction: str = ""
     null: str = ""
     against_null: Literal["inside", "better", "worse"] | None = None
     by: str = ""
@@ -109,8 +111,8 @@ def entry(records: Sequence[Record], column: Column, certified: Collection[str] 
     score = weakest.scores[column.name]
     return Entry(
         column, "ok", number(score.value, column.digits), interval(score.low, score.high, column.digits),
-        _null(score, column.digits), against_null(of_tries(tries, score)), weakest.evaluator, weakest.kind,
-        weakest.attack is not None,
+        _prediction(score, column.digits), _null(score, column.digits), against_null(of_tries(tries, score)),
+        weakest.evaluator, weakest.kind, weakest.attack is not None,
         weakest.attack is None or weakest.evaluator in certified, "", score, gaps,
     )  # fmt: skip
 
@@ -199,6 +201,11 @@ def interval(low: float | None, high: float | None, digits: int | None) -> str:
     if low is None or high is None:
         return "no interval"
     return f"{number(low, digits)} – {number(high, digits)}"
+
+
+def _prediction(score: ScoreRecord, digits: int | None) -> str:
+    known = score.prediction_low is not None and score.prediction_high is not None
+    return interval(score.prediction_low, score.prediction_high, digits) if known else ""
 
 
 def _null(score: ScoreRecord, digits: int | None) -> str:

@@ -27,7 +27,7 @@ from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_te
 from leaderboard.claims import METRIC
 from leaderboard.columns import Column, columns
 from leaderboard.downloads import flat, results_csv, results_json
-from leaderboard.entries import WORDS, interval, number, reason, short
+from leaderboard.entries import WORDS, against_null, interval, number, reason, short
 from leaderboard.reach import Rung
 from leaderboard.sections import Section, sections
 from leaderboard.slugs import digest, slug, slugs
@@ -199,7 +199,8 @@ def _environment() -> Environment:
         "pairs": parameters_text,
         "short": short,
     }
-    env.globals |= {"words": WORDS, "number": number, "interval": interval, "reason": reason, "command": command}
+    env.globals |= {"words": WORDS, "number": number, "interval": interval, "against_null": against_null}
+    env.globals |= {"reason": reason, "command": command}
     env.globals |= {"epsilon_text": epsilon_text, "telling": telling}
     env.globals |= {"formal": FORMAL, "audited": METRIC, "apart": apart}
     env.globals |= {"used": used, "shared_null": _shared_null, "missing": missing}

@@ -101,7 +101,7 @@ def _print_table(summary: Summary, where: Place) -> None:
             console.print(table)
         console.print(
             "Below each figure its 95 % interval (images per second: the middle half of the repeats). ↑ ↓: the "
-            "direction that is better for the data owner; = chance: inside what chance gives. Attack figures: of the "
+            "direction that is better for the data owner; = chance: not told from chance. Attack figures: of the "
             "attack that did best, named below, among those whose controls hold; ? its controls fail or did not run.",
             style="table.caption",
         )
