@@ -133,3 +133,28 @@ def test_failed_download_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(medmnist, "PneumoniaMNIST", fail)
     with pytest.raises(DataError, match=r"pneumoniamnist@28: the download failed \(no network\)"):
         MedMNIST("pneumoniamnist").download(tmp_path)
+
+
+def test_nearly_identical_images_are_one_person(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    images = random.integers(0, 256, (6, 28, 28), dtype=np.uint8)
+    again = np.clip(images[:3].astype(int) + random.integers(-3, 4, (3, 28, 28)), 0, 255).astype(np.uint8)
+    write(tmp_path / "pneumoniamnist.npz", train_images=images, val_images=again)
+    prepared = prepare(MedMNIST("pneumoniamnist"), roots=[tmp_path], cache=tmp_path / "cache")
+    assert prepared.subjects is not None
+    assert prepared.subjects[:3].tolist() == prepared.subjects[6:9].tolist()
+    assert len(set(prepared.subjects.tolist())) == 9
+    assert any("6 images that are nearly identical to others count as 3 people" in note for note in prepared.notes)
+
+
+def test_a_list_beside_the_file_names_the_people(tmp_path: Path) -> None:
+    write(tmp_path / "pneumoniamnist.npz")
+    listed = tmp_path / "pneumoniamnist.subjects.txt"
+    source = MedMNIST("pneumoniamnist")
+    before = source.stamp([tmp_path])
+    listed.write_text("".join(f"p{row // 4}\n" for row in range(12)))
+    assert source.stamp([tmp_path]) != before
+    assert source.scan([tmp_path], None).subjects == [f"p{row // 4}" for row in range(12)]
+    listed.write_text("p0\np1\n")
+    with pytest.raises(DataError, match="expected 12 lines, one for each image, found 2"):
+        source.scan([tmp_path], None)

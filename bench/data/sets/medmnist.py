@@ -1,7 +1,11 @@
 """The 2-D sets of MedMNIST v2 (Yang et al. 2023) from their official .npz files: `medmnist:<flag>[@size]`.
 
 The three official parts are joined. Labels: a two-class set has one finding, its class 1; a set with several classes
-(ordinal ones too) exclusive classes; ChestMNIST fourteen findings. The files name no patients.
+(ordinal ones too) exclusive classes; ChestMNIST fourteen findings.
+
+The files name no patients. A list beside the .npz file, `FLAG.subjects.txt` (`FLAG_64.subjects.txt` beside
+`FLAG_64.npz`), may: a line for each image, in the order train, val, test. Without it, nearly identical images
+(`bench.data.near_identical`) count as one person's, and every other image as a person of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +23,9 @@ import numpy as np
 from bench.contract.source import DataError, Scan, Source
 from bench.data.array_file import read_array
 from bench.data.impostor import impostor
+from bench.data.near_identical import near_identical
 from bench.data.roots import locate, stamp_files
+from bench.data.text_list import lines
 
 _PARTS = ("train", "val", "test")
 _SIZES = (28, 64, 128, 224)
@@ -75,25 +81,28 @@ class MedMNIST(Source):
                 f"{images.shape[1:]}, {lengths[0]} images and {lengths[1]} labels. {self.obtain}"
             )
         findings, labels = self._labels(path, marks, info)
+        samples = images[:, None] if channels == 1 else np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+        subjects, said = self._subjects(_list_beside(path), samples)
         return Scan(
             labels=labels,
-            subjects=None,
+            subjects=subjects,
             findings=findings,
             exclusive=len(findings) > 1 and "multi-label" not in info["task"],
-            samples=images[:, None] if channels == 1 else np.ascontiguousarray(images.transpose(0, 3, 1, 2)),
+            samples=samples,
             channels=channels,
             version="v2",
             notes=(
                 *_differences(path, info, side, {part: len(arrays[f"{part}_images"]) for part in _PARTS}),
-                "official split not used; patients are not named, so images of one patient may stand on two sides",
+                f"official split not used; {said}",
             ),
             name=f"{self.name}:{flag}@{side}",
             origin=_ORIGINS.get(flag, flag),
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:
-        """Size and time of the file."""
-        return stamp_files([self._path(roots)])
+        """Size and time of the file, and of the list of people beside it."""
+        path = self._path(roots)
+        return stamp_files([path, _list_beside(path)])
 
     def download(self, root: Path) -> None:
         """Fetch through the medmnist package into `root`/medmnist."""
@@ -145,6 +154,24 @@ class MedMNIST(Source):
         except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise DataError(f"{path}: truncated or not a MedMNIST .npz file ({error}). {self.obtain}") from error
 
+    def _subjects(self, listed: Path, samples: np.ndarray) -> tuple[list[str] | None, str]:
+        """A person for each image, "" where unknown; and what a record says of them."""
+        if listed.exists():
+            names = lines(listed, self.obtain)
+            if len(names) != len(samples):
+                raise DataError(f"{listed}: expected {len(samples)} lines, one for each image, found {len(names)}")
+            return names, "patients as a list beside the file names them"
+        groups = near_identical(samples)
+        joined = int((groups >= 0).sum())
+        said = "patients are not named, so images of one patient may stand on two sides"
+        if not joined:
+            return None, said
+        many = len(np.unique(groups[groups >= 0]))
+        return (
+            ["" if group < 0 else f"alike {group}" for group in groups],
+            f"{said}; {joined} images that are nearly identical to others count as {many} people",
+        )
+
     def _labels(self, path: Path, marks: np.ndarray, info: Mapping[str, Any]) -> tuple[tuple[str, ...], np.ndarray]:
         """Findings and (n, k) float32 labels, one-hot for exclusive classes."""
         names = tuple(str(info["label"][str(number)]) for number in range(len(info["label"])))
@@ -166,6 +193,10 @@ class MedMNIST(Source):
 def _member(file: zipfile.ZipFile, name: str) -> np.ndarray:
     with file.open(name) as member:
         return read_array(member, file.getinfo(name).file_size)
+
+
+def _list_beside(path: Path) -> Path:
+    return path.with_suffix(".subjects.txt")
 
 
 def _catalogue() -> Mapping[str, Mapping[str, Any]]:
