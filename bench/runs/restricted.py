@@ -19,7 +19,8 @@ from bench.workbench.machine import hardware
 UNSAID = "not said: these data may not be shared"
 PARTS = frozenset({
     "ceiling", "half samples", "first guess", "raw image", "two releases", "varying columns", "primary constituent",
-    "1 %", "pairs", "labels", "links", "replay", "all people", "median person", "person at 95 %", "most often found",
+    "1 %", "1 guess", "10 guesses", "100 guesses",
+    "pairs", "labels", "links", "replay", "all people", "median person", "person at 95 %", "most often found",
     "worst", "bound without a hit",
 })  # fmt: skip
 SECONDS = ("open", "total")

@@ -105,7 +105,7 @@ def test_the_command_compares_two_and_ranks_all(tmp_path: Path, capsys: pytest.C
     assert main(["compare", "a[scale=20]", "b", *rest]) == 0
     printed = capsys.readouterr().out
     assert "Utility AUC" in printed
-    assert "a[scale=20.0] against b[scale=20.0]" in " ".join(printed.split())
+    assert "First a[scale=20.0], second b[scale=20.0]" in " ".join(printed.split())
     assert main(["compare", *rest]) == 0
     assert "3 pairs of methods" in " ".join(capsys.readouterr().out.split())
     assert main(["compare", "a", "nobody", *rest]) == 2

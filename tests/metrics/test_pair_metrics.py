@@ -12,16 +12,19 @@ from scipy.stats import binom
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.people import exchanged_links
 from bench.pairs.sweep import Grid, count_grids
+from bench.statistics.null import Layout
 from bench.statistics.resampling import half_samples
 from bench.types import Metric, NotApplicable, Score
 from metrics.guesswork import Guesswork, PatientGuesswork
 from metrics.median_rank import MedianRank
 from metrics.reid_auc import PatientReidAUC, ReidAUC
+from metrics.success_within import SuccessWithin, success_within
 from metrics.top_1 import Top1
+from metrics.top_5 import Top5, chance_of_five, top_5
 from metrics.tpr_at_low_fpr import TPRAtLowFPR
 
 PRIMARY = "primary constituent"
-METRICS = [Guesswork(), ReidAUC(), Top1(), MedianRank(), TPRAtLowFPR()]
+METRICS = [Guesswork(), ReidAUC(), Top1(), MedianRank(), TPRAtLowFPR(), Top5(), SuccessWithin()]
 PATIENT = [PatientGuesswork(), PatientReidAUC()]
 REPEATS = 12
 LAYOUTS: dict[str, dict[str, object]] = {
@@ -34,7 +37,7 @@ LAYOUTS: dict[str, dict[str, object]] = {
 
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("guesswork", "top_1", "median_rank", "tpr_at_low_fpr"):
+    for module in ("guesswork", "top_1", "top_5", "median_rank", "tpr_at_low_fpr", "success_within"):
         monkeypatch.setattr(f"metrics.{module}.DRAWS", 150)
 
 
@@ -184,3 +187,21 @@ def test_the_lower_rate_stands_beside_where_pairs_are_enough() -> None:
 def test_the_same_evidence_gives_the_same_bits() -> None:
     for metric in [*METRICS, *PATIENT]:
         assert metric(alike(1)) == metric(alike(1))
+
+
+def test_success_within_counts_orders_of_ties() -> None:
+    # Above the best linked score stands one pair; four pairs tie there, two of them right.
+    scores = DenseScores(torch.tensor([[9.0, 5.0, 1.0], [5.0, 5.0, 0.0], [5.0, 0.0, 0.0]]))
+    counts = count_grids(scores, [Grid(torch.arange(3), torch.arange(3), [torch.tensor([[0, 1], [1, 1], [2, 2]])])])[0][
+        0
+    ]
+    assert [success_within(counts, guesses) for guesses in (1, 2, 3, 4)] == pytest.approx([0, 1 / 2, 5 / 6, 1])
+
+
+def test_top_5_of_random_scores_is_the_closed_share() -> None:
+    repeats, n = 60, 40
+    found = [random_evidence.evidence(seed, n=n, keys=1, alone=True) for seed in range(repeats)]
+    expected = float(chance_of_five(Layout.of(found[0], found[0].images.links)).mean())
+    assert expected == pytest.approx(5 / n)
+    shares = [top_5(each.images.full[0]) for each in found]
+    assert sum(shares) / repeats == pytest.approx(expected, abs=4 * (expected * (1 - expected) / n / repeats) ** 0.5)

@@ -58,12 +58,13 @@ def _two(part: Part, here: Sequence[Row], names: Sequence[str], metrics: Sequenc
     if a is None or b is None:
         return False
     found = compared(a, b, metrics, attack)
-    table = Table(title=_title(part), title_justify="left", caption_justify="left", caption=(
-        f"{a.label} against {b.label}, on the same people, key by key. A difference is the first figure less the "
-        "second; of guesses and ranks it is their ratio. Intervals of 95 %; p is not corrected for how many lines "
-        "there are."
-    ))  # fmt: skip
-    for name in ("figure", "attack", a.method, b.method, "difference", "95 % interval", "p"):
+    said = (
+        f"First {a.label}, second {b.label}, on the same people, key by key. A difference is the first figure less the "
+        "second; of guesses and ranks it is the ratio of geometric means over keys. Intervals of 95 %; p is not "
+        "corrected for how many lines there are."
+    )
+    table = Table(title=_title(part), title_justify="left", caption=said, caption_justify="left")
+    for name in ("figure", "attack", "first", "second", "difference", "95 % interval", "p"):
         table.add_column(name, justify="left" if name in ("figure", "attack") else "right", overflow="fold")
     for one in found:
         if one.paired is not None:

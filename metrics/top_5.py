@@ -1,0 +1,91 @@
+"""Top-5: how often the right raw row is among the five that an attack likes best for a released row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bench.evidence import PairEvidence, PairLevel
+from bench.pairs.sweep import PairCounts
+from bench.seeds import derive
+from bench.statistics.components import at_least_binomial
+from bench.statistics.null import DRAWS, Layout, chance_of_mean
+from bench.statistics.pair_score import from_people, pair_score, weighted_mean
+from bench.statistics.primary import with_primary
+from bench.types import Column, Metric, NotApplicable, Score
+
+FIVE = 5
+
+
+def hits(counts: PairCounts) -> Tensor:
+    """(c,) float64: 1 for each released row with a link whose first correct raw row has an expected rank of 5 at most.
+
+    Ties are averaged, as in `PairCounts.ranks`: a row that ties with all others is no hit.
+    """
+    return (counts.ranks <= FIVE).double()
+
+
+def top_5(counts: PairCounts) -> float:
+    """Share of released rows with a link that are hits."""
+    return float(hits(counts).mean())
+
+
+def chance_of_five(layout: Layout) -> np.ndarray:
+    """(c,) float64: for each released row with a link, the chance of a hit under random distinct scores.
+
+    With l of n raw rows linked, 1 - C(n - l, 5) / C(n, 5).
+    """
+    n = layout.shape[0]
+    linked = np.unique(layout.links[:, 1], return_counts=True)[1]
+    missed = np.ones(len(linked))
+    for guess in range(FIVE):
+        missed *= np.clip(n - linked - guess, 0, None) / (n - guess)
+    found: np.ndarray = 1 - missed
+    return found
+
+
+@dataclass(frozen=True)
+class Top5(Metric[PairEvidence]):
+    """Share of released rows for which a linked raw row is among the five best-scored."""
+
+    name: ClassVar[str] = "top-5"
+    unit: ClassVar[str] = "share"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "rank-5 identification rate, as in the FERET evaluation (Phillips et al. 2000)"
+    column: ClassVar[Column] = Column(
+        title="Top-5",
+        meaning="The share of images for which the right partner is among the five that Eve scores highest.",
+        group="Other attack figures: weakest",
+        digits=3,
+        chance="5/n for n candidates",
+        order=5,
+    )
+    on_request: ClassVar[bool] = True
+
+    def __call__(self, evidence: PairEvidence) -> Score:
+        """Mean over keys of the share on the whole release; interval and p as those of `top-1`.
+
+        Raises:
+            NotApplicable: There are five raw rows or fewer.
+        """
+        if evidence.shape[0] <= FIVE:
+            raise NotApplicable(f"top-5 needs more than five raw rows, got {evidence.shape[0]}")
+        return with_primary(evidence, partial(_score, evidence))
+
+
+def _score(evidence: PairEvidence, level: PairLevel) -> Score:
+    seed = derive(evidence.seed, "null", "top-5")
+    chances = chance_of_five(Layout.of(evidence, level.links))
+    # Columns of random distinct scores are independent of each other.
+    drawn = np.random.default_rng(seed).random((DRAWS, len(chances))) < chances
+    chance = chance_of_mean(
+        torch.from_numpy(drawn.mean(axis=1)), keys=len(level.full), mean=float(chances.mean()), seed=seed
+    )
+    found = from_people(evidence, level, hits, weighted_mean, "share")
+    score = pair_score(evidence, level, top_5, found, chance, seed=seed)
+    return at_least_binomial(score, sum(len(counts.ranks) for counts in level.full))
