@@ -8,6 +8,8 @@ they are numbers enough to hold an image, and tell the figures of single people 
 
 from __future__ import annotations
 
+import re
+
 import torch
 
 from bench.results.reason import withheld
@@ -23,6 +25,8 @@ PARTS = frozenset({
     "pairs", "labels", "links", "replay", "all people", "median person", "person at 95 %", "most often found",
     "worst", "bound without a hit",
 })  # fmt: skip
+POINT = re.compile(r"(within|1 false in) [1-9][0-9]{0,6}")
+"""Points of a curve."""
 SECONDS = ("open", "total")
 
 
@@ -64,7 +68,7 @@ def restricted_data(data: DatasetRecord) -> DatasetRecord:
 def _figure(score: ScoreRecord, names: frozenset[str]) -> ScoreRecord:
     """A figure whose parts are called by the data's findings, by words from a fixed list, or by their place."""
     parts = {
-        name if name in names else f"part {place}": _figure(part, names)
+        name if name in names or POINT.fullmatch(name) else f"part {place}": _figure(part, names)
         for place, (name, part) in enumerate(score.parts.items(), start=1)
     }
     return score.model_copy(update={"note": UNSAID, "parts": parts, "replicates": None})

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import numpy as np
 import pytest
@@ -8,9 +9,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made.dense_scores import DenseScores, diagonal
+from made.random_evidence import Kind, evidence
+from scipy.stats import binom
 from sklearn.metrics import roc_curve
 
 from bench.pairs.sweep import count
+from metrics.advantage import Advantage, advantage
+from metrics.found_within import FoundWithin, found_within
 from metrics.median_rank import median_rank
 from metrics.tpr_at_low_fpr import tpr_at
 
@@ -67,3 +72,48 @@ def test_scores_all_the_same_give_the_rate_itself_and_the_middle_rank() -> None:
     counts = count(DenseScores(torch.zeros(41, 41)), diagonal(41))
     assert math.isclose(tpr_at(counts, 1000), 1e-3)
     assert median_rank(counts) == 21.0
+
+
+@settings(max_examples=200, deadline=None)
+@given(grids(), st.integers(1, 9))
+def test_found_within_counts_the_rows_whose_right_row_ranks_so_high(
+    grid: tuple[torch.Tensor, torch.Tensor], guesses: int
+) -> None:
+    matrix, links = grid
+    counts = count(DenseScores(matrix), links)
+    assert found_within(counts, guesses) == pytest.approx(float((counts.ranks <= guesses).double().mean()))
+    assert found_within(counts, 10**6) == 1.0
+    distinct = count(DenseScores(matrix + 1e-6 * torch.arange(matrix.numel()).reshape(matrix.shape)), links)
+    assert found_within(distinct, 1) == pytest.approx(float(distinct.top_1.mean()))
+
+
+@settings(max_examples=200, deadline=None)
+@given(grids())
+def test_the_advantage_is_the_largest_lead_of_the_roc_curve(grid: tuple[torch.Tensor, torch.Tensor]) -> None:
+    matrix, links = grid
+    truth = torch.zeros_like(matrix)
+    truth[links[:, 0], links[:, 1]] = 1
+    fpr, tpr, _ = roc_curve(truth.flatten(), matrix.flatten(), drop_intermediate=False)
+    assert advantage(count(DenseScores(matrix), links)) == pytest.approx((tpr - fpr).max(), abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", [FoundWithin(), Advantage()])
+@pytest.mark.parametrize("kind", ["one to one", "k to one", "mixed"])
+def test_what_random_scores_give_is_what_is_printed_as_chance(metric: FoundWithin | Advantage, kind: Kind) -> None:
+    repeats = 60
+    scores = [metric(evidence(seed, kind=kind, n=90)) for seed in range(repeats)]
+    inside = sum(cast(float, score.null_low) <= score.value <= cast(float, score.null_high) for score in scores)
+    assert inside >= binom(repeats, 0.95).ppf(1e-4)
+    spread = np.std([score.value for score in scores]) / math.sqrt(repeats)
+    middle = np.mean([cast(float, score.null) for score in scores])
+    assert abs(np.mean([score.value for score in scores]) - middle) < 4 * spread
+
+
+def test_curves_stand_beside_their_figures_as_parts() -> None:
+    found = evidence(0, n=120, signal=2.0)
+    within, lead = FoundWithin()(found).parts, Advantage()(found).parts
+    assert list(within) == [f"within {guesses}" for guesses in (1, 2, 5, 10, 20, 50, 100)]
+    assert list(within.values()) == sorted(within.values(), key=lambda part: part.value)
+    assert list(lead.values()) == sorted(lead.values(), key=lambda part: -part.value)
+    expected = np.mean([tpr_at(counts, 10_000) for counts in found.images.full])
+    assert lead["1 false in 10000"].value == pytest.approx(expected)
