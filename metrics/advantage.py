@@ -50,7 +50,7 @@ class Advantage(Metric[PairEvidence]):
         group="Other attack figures: weakest",
         digits=3,
         chance="a little above 0, for the threshold is the best one",
-        order=20,
+        order=25,
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from statistics import fmean
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -20,6 +21,12 @@ from bench.statistics.primary import with_primary
 from bench.types import Column, Metric, NotApplicable, Score
 
 FIVE = 5
+CURVE = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+def found_within(counts: PairCounts, guesses: int) -> float:
+    """Share of released rows with a link whose first correct raw row ranks so high in its column, ties averaged."""
+    return float((counts.ranks <= guesses).double().mean())
 
 
 def hits(counts: PairCounts) -> Tensor:
@@ -32,7 +39,7 @@ def hits(counts: PairCounts) -> Tensor:
 
 def top_5(counts: PairCounts) -> float:
     """Share of released rows with a link that are hits."""
-    return float(hits(counts).mean())
+    return found_within(counts, FIVE)
 
 
 def chance_of_five(layout: Layout) -> np.ndarray:
@@ -59,16 +66,18 @@ class Top5(Metric[PairEvidence]):
     source: ClassVar[str] = "rank-5 identification rate, as in the FERET evaluation (Phillips et al. 2000)"
     column: ClassVar[Column] = Column(
         title="Top-5",
-        meaning="The share of images for which the right partner is among the five that Eve scores highest.",
+        meaning="The share of images for which the right partner is among the five that Eve scores highest; the same "
+        "for other numbers of guesses stands beside it.",
         group="Other attack figures: weakest",
         digits=3,
         chance="5/n for n candidates",
         order=5,
     )
-    on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: PairEvidence) -> Score:
         """Mean over keys of the share on the whole release; interval and p as those of `top-1`.
+
+        Parts "within g" are points of the curve over numbers of guesses, without intervals.
 
         Raises:
             NotApplicable: There are five raw rows or fewer.
@@ -88,4 +97,9 @@ def _score(evidence: PairEvidence, level: PairLevel) -> Score:
     )
     found = from_people(evidence, level, hits, weighted_mean, "share")
     score = pair_score(evidence, level, top_5, found, chance, seed=seed)
-    return at_least_binomial(score, sum(len(counts.ranks) for counts in level.full))
+    parts = {
+        f"within {guesses}": Score(fmean(found_within(counts, guesses) for counts in level.full), None, None, score.n)
+        for guesses in CURVE
+        if guesses <= evidence.shape[0]
+    }
+    return replace(at_least_binomial(score, sum(len(counts.ranks) for counts in level.full)), parts=parts)

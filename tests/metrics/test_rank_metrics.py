@@ -15,8 +15,8 @@ from sklearn.metrics import roc_curve
 
 from bench.pairs.sweep import count
 from metrics.advantage import Advantage, advantage
-from metrics.found_within import FoundWithin, found_within
 from metrics.median_rank import median_rank
+from metrics.top_5 import Top5, found_within
 from metrics.tpr_at_low_fpr import tpr_at
 
 
@@ -97,9 +97,9 @@ def test_the_advantage_is_the_largest_lead_of_the_roc_curve(grid: tuple[torch.Te
     assert advantage(count(DenseScores(matrix), links)) == pytest.approx((tpr - fpr).max(), abs=1e-12)
 
 
-@pytest.mark.parametrize("metric", [FoundWithin(), Advantage()])
+@pytest.mark.parametrize("metric", [Top5(), Advantage()])
 @pytest.mark.parametrize("kind", ["one to one", "k to one", "mixed"])
-def test_what_random_scores_give_is_what_is_printed_as_chance(metric: FoundWithin | Advantage, kind: Kind) -> None:
+def test_what_random_scores_give_is_what_is_printed_as_chance(metric: Top5 | Advantage, kind: Kind) -> None:
     repeats = 60
     scores = [metric(evidence(seed, kind=kind, n=90)) for seed in range(repeats)]
     inside = sum(cast(float, score.null_low) <= score.value <= cast(float, score.null_high) for score in scores)
@@ -111,7 +111,7 @@ def test_what_random_scores_give_is_what_is_printed_as_chance(metric: FoundWithi
 
 def test_curves_stand_beside_their_figures_as_parts() -> None:
     found = evidence(0, n=120, signal=2.0)
-    within, lead = FoundWithin()(found).parts, Advantage()(found).parts
+    within, lead = Top5()(found).parts, Advantage()(found).parts
     assert list(within) == [f"within {guesses}" for guesses in (1, 2, 5, 10, 20, 50, 100)]
     assert list(within.values()) == sorted(within.values(), key=lambda part: part.value)
     assert list(lead.values()) == sorted(lead.values(), key=lambda part: -part.value)
