@@ -155,6 +155,7 @@ class DPSGDScheme(Scheme):
                 "Abadi et al. 2016, Algorithm 1: Poisson-sampled Gaussian mechanism, its noise calibrated to epsilon "
                 f"at training by Opacus' PRV accountant (Gopi et al. 2021); delta is {own}"
             ),
+            neighbours="added",
         )
 
 

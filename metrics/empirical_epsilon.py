@@ -1,12 +1,13 @@
 """Empirical epsilon: the differential privacy that a distinguishing game has refuted, with a stated confidence.
 
-Sources: Jagielski, Ullman and Oprea 2020, Auditing differentially private machine learning (section 3 and theorem 1:
-Clopper-Pearson bounds on both rates); Nasr et al. 2021, Adversary instantiation (section IV: the same with delta).
+Sources: Steinke, Nasr and Jagielski 2023, Privacy auditing with one (1) training run (theorems 5.1 and 5.2); Nasr et
+al. 2023, Tight auditing of differentially private machine learning (section 4); Jagielski, Ullman and Oprea 2020.
 
-Why it holds: under (epsilon, delta)-differential privacy every event S has P(S | first input) <= exp(epsilon)
-P(S | second input) + delta, so epsilon >= log((TPR - delta) / FPR) for S = "the test calls the release the first
-input's", whatever test was fixed beforehand. Each rate lies beyond its one-sided Clopper-Pearson bound with probability
-at most (1 - confidence) / 2; both bounds hold together with at least the stated confidence (Bonferroni).
+Why it holds: a fair coin decides which of two inputs is released. Whatever a release of an epsilon-differentially
+private mechanism is, the coin fell on either side with a probability of at most e^epsilon / (1 + e^epsilon) given that
+release. Of r guesses, therefore, no more are correct than of r coins with that probability; the bound is the epsilon
+below which so many correct ones have a chance of at most 1 - confidence. The test may abstain where a release tells
+little: only its guesses count.
 """
 
 from __future__ import annotations
@@ -16,16 +17,29 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from bench.evidence import AuditEvidence
-from bench.statistics.epsilon_bounds import clopper_pearson, log_ratio, lower_bound
+from bench.statistics.epsilon_bounds import clopper_pearson, gaussian_bound, lower_bound, one_run_bound
 from bench.types import Column, Metric, Score
+
+MOST = 60.0  # an exponent that is still finite
+CHECKED = {"holds": 1.0, "fails": 0.0}
+
+
+def shown(evidence: AuditEvidence, correct: int, guesses: int) -> float:
+    """The lower bound from that many correct guesses of so many."""
+    trials, claim, confidence = evidence.calls.trials, evidence.claim, evidence.confidence
+    # Where neighbours differ by one row more or less, two inputs that replace each other are two steps apart.
+    steps = 1 if claim.neighbours == "replaced" else 2
+    if evidence.one_run:
+        return one_run_bound(correct, guesses, trials, delta=claim.delta, confidence=confidence, steps=steps)
+    # What group privacy makes of delta is taken at the claimed epsilon: the claim is what the bound is held against.
+    delta = claim.delta if steps == 1 else min(1.0, claim.delta * (1 + math.exp(min(claim.epsilon, MOST))))
+    return float(lower_bound(correct, guesses, trials, delta=delta, confidence=confidence)) / steps
 
 
 def _upper_end(evidence: AuditEvidence) -> float:
-    """The other Clopper-Pearson end of the same log ratio; infinity where no false alarm was seen."""
-    level = (1 - evidence.confidence) / 2
-    found = clopper_pearson(evidence.hits, evidence.trials, level)[1]
-    alarm = clopper_pearson(evidence.false_alarms, evidence.trials, level)[0]
-    return math.inf if alarm == 0 else float(log_ratio(found - evidence.claim.delta, alarm))
+    """The other Clopper-Pearson end of the same odds; infinity where no guess was wrong."""
+    share = float(clopper_pearson(evidence.calls.correct, evidence.calls.guesses, 1 - evidence.confidence)[1])
+    return math.inf if share == 1 else math.log(share / (1 - share)) if share > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -35,7 +49,7 @@ class EmpiricalEpsilon(Metric[AuditEvidence]):
     name: ClassVar[str] = "empirical-epsilon"
     unit: ClassVar[str] = "ε"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
-    source: ClassVar[str] = "Jagielski et al. 2020, Auditing differentially private machine learning, theorem 1"
+    source: ClassVar[str] = "Steinke et al. 2023, Privacy auditing with one (1) training run, theorems 5.1 and 5.2"
     column: ClassVar[Column] = Column(
         title="Shown ε ≥",
         meaning="A lower bound on the true ε that an audit has shown, with the confidence stated beside it: the "
@@ -46,20 +60,40 @@ class EmpiricalEpsilon(Metric[AuditEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: AuditEvidence) -> Score:
-        """The lower bound, 0 where it is negative; the part "ceiling" is the most that so many trials could show."""
-        trials, delta, confidence = evidence.trials, evidence.claim.delta, evidence.confidence
-        shown, most = lower_bound(
-            [evidence.hits, trials], [evidence.false_alarms, 0], trials, delta=delta, confidence=confidence
-        ).tolist()
+        """The lower bound, 0 where it is negative.
+
+        Parts: "ceiling" is the most that so many trials could show; "games" counts the games played and names them;
+        "noise checks" is 1 where the noise is what it is said to be and 0 where it is not, and missing where it cannot
+        be read; "if Gaussian" is the bound for a mechanism whose noise is Gaussian, where delta is above 0.
+        """
+        calls, confidence = evidence.calls, evidence.confidence
+        found = shown(evidence, calls.correct, calls.guesses)
         high = _upper_end(evidence)
         note = (
             f"lower bound on ε with {100 * confidence:g} % confidence; the upper end, as sure, is that of what this "
             "one test shows, not an upper bound on ε"
-            + ("; none, for there was no false alarm" if high == math.inf else "")
-            + ("; the bound is below 0 and stands at 0: nothing was shown" if shown < 0 else "")
+            + ("; none, for no guess was wrong" if high == math.inf else "")
+            + ("; the bound is below 0 and stands at 0: nothing was shown" if found < 0 else "")
         )
-        ceiling = Score(max(most, 0.0), None, None, trials, note="all hits and no false alarms in so many trials")
-        value = max(shown, 0.0)
+        value = max(found, 0.0)
         return Score(
-            value, value, max(high, 0.0) if high < math.inf else None, trials, parts={"ceiling": ceiling}, note=note
+            value, value, max(high, value) if high < math.inf else None, calls.trials, parts=_parts(evidence), note=note
         )
+
+
+def _parts(evidence: AuditEvidence) -> dict[str, Score]:
+    calls, claim = evidence.calls, evidence.claim
+    most = shown(evidence, calls.trials, calls.trials)
+    found = {"ceiling": Score(max(most, 0.0), None, None, calls.trials, note="all guesses made, and correct")}
+    if evidence.games:
+        found["games"] = Score(len(evidence.games), None, None, calls.trials, note=", ".join(evidence.games))
+    if evidence.noise in CHECKED:
+        found["noise checks"] = Score(CHECKED[evidence.noise], None, None, calls.trials, note=f"noise {evidence.noise}")
+    if claim.delta > 0 and not evidence.one_run and claim.neighbours == "replaced":
+        bound = gaussian_bound(
+            calls.hits, calls.firsts, calls.false_alarms, calls.trials - calls.firsts, delta=claim.delta,
+            confidence=evidence.confidence,
+        )  # fmt: skip
+        note = "a lower bound on ε if the noise is Gaussian, which is not tested"
+        found["if Gaussian"] = Score(max(bound, 0.0), None, None, calls.trials, note=note)
+    return found

@@ -1,207 +1,212 @@
-"""The audit: a distinguishing game that tries to refute a method's differential-privacy claim.
+"""The audit: distinguishing games that try to refute a method's differential-privacy claim.
 
 Sources: Jagielski, Ullman and Oprea 2020, Auditing differentially private machine learning; Nasr et al. 2021, Adversary
-instantiation. Two inputs are known to all; is a release that of the first or of the second? On one half of the
-releases the pair of inputs, the statistic, its direction and its threshold are chosen; on the other half that one test
-is counted (`metrics.empirical_epsilon` makes a bound of it). Nothing of the second half has a part in the choice: its
-releases are made afterwards, under keys of their own.
+instantiation; Steinke, Nasr and Jagielski 2023, Privacy auditing with one (1) training run. Two inputs are known to
+all, a coin decides which of them is released; how did it fall? On one half of the releases the game, the statistic, its
+direction and its thresholds are chosen; on the other half that one test is counted (`metrics.empirical_epsilon` makes a
+bound of it). Nothing of the second half has a part in the choice: its releases are made afterwards, under keys of their
+own, so that however many games and statistics were tried, the bound is that of one test.
 
 The inputs are the mechanism's own witnesses and rows made from the public set; no private row enters. Both have the
-same labels, which are outside every claim. Releases come from `Key.release` alone, the mechanism is only asked what a
-release says about its noise. Where a row's release depends on that row alone, one key releases many copies at once;
-otherwise, or where copies share their noise, every release has one row and a key of its own, and there are fewer.
+same labels, which are outside every claim. Releases come from the key alone, the mechanism is only asked what a release
+says about its noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
-from bench.audit.inputs import Pair, input_pairs
+from bench.audit import canaries
+from bench.audit.inputs import Pair, input_pairs, usual
+from bench.audit.leaks import learn
+from bench.audit.pixels import PixelPlay
+from bench.audit.play import NUMBERS, ONE_BY_ONE, Layout, Owner, Play, RowPlay, Statistic, Tosses, joined
+from bench.audit.rule import Entry, Rule, Tried, numbers
 from bench.contract.mechanism import Mechanism
-from bench.contract.seal import check
-from bench.evidence import AuditEvidence
-from bench.progress import report, stage
+from bench.evidence import Calls
+from bench.progress import stage
 from bench.randomness import Secret
 from bench.statistics.epsilon_bounds import lower_bound
-from bench.types import Dataset, NotApplicable, PrivacyClaim, Release, Scheme
+from bench.types import Dataset, PrivacyClaim, Scheme
 
 CONFIDENCE = 0.95
-NUMBERS = 2**20  # raw numbers a call of Key.release
-LEARNED, MOST_LEARNED = 2**22, 512  # released numbers and rows of each input that a discriminant is learned from
-ONE_BY_ONE = 1000  # most releases of each input where every one is a call of its own
-COPIES = 16
-TINY = 1e-6
-HUGE = 1e300
+BOLD, SUSPICION, CAUTIOUS = 0.995, 0.99, 0.9999  # of the bounds that tests are chosen by
+LEARNED = 512, 4 * NUMBERS  # most releases, and most released numbers, that statistics are learned from
+LEAST = 8  # rows a play
+FINALISTS = 4
+POOLED = (
+    "nearest number",
+    "nearest code",
+    "distance of numbers",
+    "distance of codes",
+)  # statistics whose values compare between plays
+ALONE = 3  # pairs that are also played alone where nothing says whether rows of a release see each other
 
 
-@dataclass(frozen=True, eq=False)
-class Statistic:
-    """A number a released row, (m,) float64: higher speaks for the first input of the pair it was made for."""
+@dataclass(frozen=True)
+class Played:
+    """What an audit came to.
 
-    name: str
-    of: Callable[[Release], Tensor]
+    Args:
+        calls: Of the counted releases.
+        inputs, statistic: The game that was counted, and what was read.
+        thresholds: Below the first a coin is called second, above the other one first; None for no such call.
+        games: All games that were played for the choice, by name.
+        one_run: As in `bench.evidence.AuditEvidence`.
+    """
 
-
-@dataclass(frozen=True, eq=False)
-class Rule:
-    """A test: a release is called the first input's where sign x statistic lies above the threshold."""
-
-    pair: Pair
-    statistic: Statistic
-    sign: int
-    threshold: float
-
-    def calls(self, release: Release) -> int:
-        """How many rows of a release it calls the first input's."""
-        return int((self.sign * _numbers(self.statistic, release) > self.threshold).sum())
+    calls: Calls
+    inputs: str
+    statistic: str
+    thresholds: tuple[float | None, float | None]
+    games: tuple[str, ...]
+    one_run: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Game:
-    """Where releases come from. `copies`: rows a call; 1 stands for one release a key."""
-
-    scheme: Scheme
-    secret: Secret
-    copies: int
-
-    def releases(self, row: Dataset, count: int, purpose: str) -> Iterator[Release]:
-        """`count` released rows of one input, in several releases, each under a fresh key drawn for that purpose."""
-        for done in range(0, count, self.copies):
-            report(purpose, done, count)
-            rows = row.take(torch.zeros(min(self.copies, count - done), dtype=torch.int64, device=row.samples.device))
-            release = self.scheme.sample_key(self.secret.derive(purpose, done)).release(rows)
-            check(release, rows)
-            if len(release) != len(rows):
-                raise NotApplicable(
-                    f"an audit needs a released row for every raw one: {len(rows)} rows gave {len(release)}"
-                )
-            yield release
-
-
-def audit(
-    scheme: Scheme, claim: PrivacyClaim, public: Dataset, *, trials: int, secret: Secret
-) -> tuple[Rule, AuditEvidence, Game]:
-    """The test that was chosen, what it came to, and how releases were made.
+def audit(scheme: Scheme, claim: PrivacyClaim, public: Dataset, *, trials: int, secret: Secret) -> Played:
+    """The test that was chosen, and what it came to.
 
     Args:
         scheme, claim: What is audited.
         public: Rows of the kind the scheme reads, to make inputs from.
-        trials: Releases of each of two inputs, half of them to choose the test by; at most `ONE_BY_ONE` are made where
-            every release needs a key of its own.
-        secret: Decides the keys.
+        trials: Releases of each half; fewer where each needs a key of its own.
+        secret: Decides keys and coins.
     """
-    mechanism = scheme.mechanism()
-    pairs = input_pairs(mechanism, claim, public)
-    game = Game(scheme, secret, _copies(scheme, mechanism, pairs[0].first, secret))
-    if game.copies == 1:
+    published = canaries.published(scheme, claim, public, secret.derive("what it publishes"))
+    if published is not None:
+        return _one_run(published, claim, public, secret)
+    plays = _plays(scheme, claim, public, secret)
+    if all(isinstance(play, RowPlay) and play.alone for play in plays[:1]):
         trials = min(trials, ONE_BY_ONE)
     stage("choose a test")
-    rule = choose(game, mechanism, pairs, trials=trials // 2, delta=claim.delta)
+    rule = choose(plays, claim, trials=trials)
     stage("count its calls")
-    counted = trials - trials // 2
-    hits, false_alarms = (
-        sum(rule.calls(release) for release in game.releases(row, counted, f"count {which}"))
-        for which, row in (("first", rule.pair.first), ("second", rule.pair.second))
-    )
-    return rule, AuditEvidence(claim, counted, hits, false_alarms, CONFIDENCE), game
+    calls = count(rule, trials)
+    edges = [None if abs(edge) == np.inf else rule.sign * edge for edge in (rule.low, rule.high)]
+    low, high = edges if rule.sign > 0 else edges[::-1]
+    return Played(
+        calls, rule.inputs, rule.entries[0].statistic.name, (low, high), tuple(play.name for play in plays)
+    )  # fmt: skip
 
 
-def _copies(scheme: Scheme, mechanism: Mechanism | None, row: Dataset, secret: Secret) -> int:
-    """How many copies of a row one key may release: one where copies might share noise or see each other."""
-    if mechanism is None or not mechanism.rowwise:
-        return 1
-    (probe,) = Game(scheme, secret, COPIES).releases(row, COPIES, "probe")
-    if len(torch.unique(probe.samples.flatten(1), dim=0)) < COPIES:
-        return 1
-    return max(1, NUMBERS // row.samples[0].numel())
+def _one_run(game: canaries.Canaries, claim: PrivacyClaim, public: Dataset, secret: Secret) -> Played:
+    stage("choose a number of guesses")
+    guesses = game.choose(secret.derive("choice"), delta=claim.delta, confidence=CONFIDENCE)
+    stage("count its calls")
+    calls = game.count(secret.derive("count"), guesses)
+    return Played(calls, game.name, game.statistic, (None, None), (game.name,), one_run=True)
 
 
-def choose(game: Game, mechanism: Mechanism | None, pairs: Sequence[Pair], *, trials: int, delta: float) -> Rule:
-    """The test with the largest lower bound on `trials` releases of each input in all, shared out among the pairs.
+def _plays(scheme: Scheme, claim: PrivacyClaim, public: Dataset, secret: Secret) -> list[Play]:
+    mechanism = scheme.mechanism()
+    owner = Owner(scheme, secret, single=claim.delta > 0)
+    pairs = input_pairs(mechanism, claim, public)
 
-    A quarter of a pair's share (as far as memory allows) goes into learning its discriminant, the rest into thresholds.
+    def learners(play: RowPlay, seen: Tosses, spare: Tosses) -> list[Statistic]:
+        return learn(play, seen, spare, mechanism)
+
+    plays: list[Play] = [RowPlay(owner, pair, layout, learners) for pair, layout in _layouts(mechanism, owner, pairs)]
+    if claim.unit == "pixel" and not owner.single:
+        plays.append(PixelPlay(owner, usual(public)))
+    return plays
+
+
+def _layouts(mechanism: Mechanism | None, owner: Owner, pairs: Sequence[Pair]) -> Iterator[tuple[Pair, Layout]]:
+    apart = mechanism is not None and not mechanism.rowwise
+    if not (apart or owner.single):
+        yield from ((pair, "in sets") for pair in pairs)
+    if apart or owner.single or mechanism is None:
+        yield from ((pair, "alone") for pair in (pairs if apart or owner.single else pairs[:ALONE]))
+    # Whether noise is shared shows in any pair.
+    yield pairs[0], "beside its twin"
+    yield pairs[0], "before a second release"
+
+
+def choose(plays: Sequence[Play], claim: PrivacyClaim, *, trials: int) -> Rule:
+    """The best test on `trials` releases, half of them shared among all games, half among the best.
+
+    Of a game's share a third goes into learning its statistics, half of that into learning a classifier of them. A test
+    that refutes the claim is the best, if it still does so on more releases than it was found on; otherwise the one
+    with the largest bound at a confidence at which of many tests the luckiest few guesses do not win.
     """
-    best: tuple[float, Rule] | None = None
-    for number, pair in enumerate(pairs):
-        share = max(8, trials // len(pairs))
-        learned = min(share // 4, MOST_LEARNED, max(2, LEARNED // pair.first.samples.numel()))
-        statistics = [linear_discriminant(game, pair, learned, f"learn {number}")]
-        if mechanism is not None:
-            statistics.insert(0, likelihood_ratio(mechanism, pair))
-        values = [
-            np.concatenate([
-                np.stack([_numbers(statistic, release) for statistic in statistics])
-                for release in game.releases(row, share - learned, f"choose {number} {which}")
-            ], axis=1)
-            for which, row in (("first", pair.first), ("second", pair.second))
-        ]  # fmt: skip
-        for statistic, first, second in zip(statistics, *values, strict=True):
-            for sign, turned, above, below in ((1, pair, first, second), (-1, pair.swapped(), -second, -first)):
-                bound, threshold = _cut(above, below, delta)
-                if best is None or bound > best[0]:
-                    best = bound, Rule(turned, statistic, sign, threshold)
-    if best is None:
-        raise ValueError("an audit needs at least one pair of inputs, got none")
-    return best[1]
+    tried: list[Tried] = []
+    share = max(LEAST, trials // 2 // len(plays))
+    for number, play in enumerate(plays):
+        found = _statistics(play, share // 3, f"learn {number}")
+        first, values = _values(play, found, max(LEAST, share - share // 3), f"try {number}")
+        tried += [Tried([Entry(play, one)], first, row) for one, row in zip(found, values, strict=True)]
+    for name in POOLED:
+        parts = [one for one in tried if one.entries[0].statistic.name == name]
+        if len(parts) > 1:
+            entries = [part.entries[0] for part in parts]
+            pooled = (np.concatenate([getattr(part, what) for part in parts]) for what in ("first", "values"))
+            tried.append(Tried(entries, *pooled))
+    final = []
+    for number, one in enumerate(_finalists(tried, delta=claim.delta)):
+        rule = one.best(delta=claim.delta, confidence=BOLD)[1]
+        whole = _more(one, max(LEAST, trials // 2 // FINALISTS), f"try again {number}")
+        final.append((_bound(rule, whole, delta=claim.delta), whole))
+    seen, suspect = max(final, key=lambda one: one[0])
+    if seen > claim.epsilon:
+        return suspect.best(delta=claim.delta, confidence=BOLD)[1]
+    return max((one.best(delta=claim.delta, confidence=CAUTIOUS) for _, one in final), key=lambda one: one[0])[1]
 
 
-def _cut(above: NDArray[np.float64], below: NDArray[np.float64], delta: float) -> tuple[float, float]:
-    """The largest lower bound that a threshold between two values reaches, and that threshold."""
-    values = np.unique(np.concatenate((above, below)))
-    # Halfway between neighbours, so that a test that separates all is not undone by the next value.
-    thresholds = values[:-1] / 2 + values[1:] / 2 if len(values) > 1 else values
-    hits, false_alarms = (
-        len(part) - np.searchsorted(np.sort(part), thresholds, side="right") for part in (above, below)
-    )
-    bounds = lower_bound(hits, false_alarms, len(above), delta=delta, confidence=CONFIDENCE)
-    place = int(bounds.argmax())
-    return float(bounds[place]), float(thresholds[place])
-
-
-def likelihood_ratio(mechanism: Mechanism, pair: Pair) -> Statistic:
-    """Log density under the first input minus that under the second: no test is stronger (Neyman and Pearson)."""
-    located = torch.cat([mechanism.locate(row) for row in (pair.first, pair.second)])
-
-    def of(release: Release) -> Tensor:
-        densities = mechanism.log_density(located, mechanism.observe(release))
-        return densities[0].sub(densities[1])
-
-    return Statistic("likelihood ratio", of)
-
-
-def linear_discriminant(game: Game, pair: Pair, count: int, purpose: str) -> Statistic:
-    """Fisher's discriminant in released pixels, learned from `count` releases of each input, for any method.
-
-    Pixels are divided by their spread within an input; the covariance is that spread plus the average one (shrunk
-    halfway), inverted through the (2 count, 2 count) products of the rows.
-    """
-    first, second = (
-        torch.cat([release.samples.flatten(1).double() for release in game.releases(row, count, f"{purpose} {which}")])
-        for which, row in (("first", pair.first), ("second", pair.second))
-    )
-    gap = first.mean(dim=0) - second.mean(dim=0)
-    rows = torch.cat((first - first.mean(dim=0), second - second.mean(dim=0)))
-    spread = rows.square().mean(dim=0).sqrt()
-    scale = torch.maximum(spread, TINY * gap.abs())
-    scale = torch.where(scale > 0, scale, 1.0)  # a pixel that never varies weighs nothing whatever its scale
-    rows, gap = rows / scale, gap / scale
-    products = rows @ rows.T
-    products.diagonal().add_(len(rows))
-    weights = (gap - rows.T @ torch.linalg.solve(products, rows @ gap)) / scale
-
-    def of(release: Release) -> Tensor:
-        return torch.mv(release.samples.flatten(1).double(), weights)
-
-    return Statistic("linear discriminant", of)
-
-
-def _numbers(statistic: Statistic, release: Release) -> NDArray[np.float64]:
-    """The statistic's values; one that cannot be computed says nothing, which is 0."""
-    found: NDArray[np.float64] = statistic.of(release).nan_to_num(nan=0.0, posinf=HUGE, neginf=-HUGE).cpu().numpy()
+def _finalists(tried: Sequence[Tried], *, delta: float) -> list[Tried]:
+    """The best by a bold bound, which a few guesses that are all correct can reach, and the best by a cautious one."""
+    found: list[Tried] = []
+    for confidence, most in ((BOLD, FINALISTS - 1), (CAUTIOUS, FINALISTS)):
+        order = sorted(tried, key=lambda one: -one.best(delta=delta, confidence=confidence)[0])
+        found += [one for one in order if not any(one is other for other in found)][: most - len(found)]
     return found
+
+
+def _more(one: Tried, rows: int, purpose: str) -> Tried:
+    """The same on some more releases."""
+    coins, values = [one.first], [one.values]
+    for number, entry in enumerate(one.entries):
+        fresh = _values(entry.play, [entry.statistic], max(LEAST, rows // len(one.entries)), f"{purpose} {number}")
+        coins.append(fresh[0])
+        values.append(fresh[1][0])
+    return Tried(one.entries, np.concatenate(coins), np.concatenate(values))
+
+
+def _bound(rule: Rule, seen: Tried, *, delta: float) -> float:
+    """What a rule that was found on a part of some releases shows on all of them."""
+    calls = rule.calls(seen.first, seen.values)
+    return float(lower_bound(calls.correct, calls.guesses, calls.trials, delta=delta, confidence=SUSPICION))
+
+
+def count(rule: Rule, trials: int) -> Calls:
+    """What the rule calls fresh releases, shared out among its entries."""
+    parts = []
+    for number, entry in enumerate(rule.entries):
+        first, values = _values(
+            entry.play, [entry.statistic], max(LEAST, trials // len(rule.entries)), f"count {number}"
+        )
+        parts.append(rule.calls(first, values[0]))
+    return Calls(*(sum(getattr(part, name) for part in parts) for name in Calls.__dataclass_fields__))
+
+
+def _statistics(play: Play, most: int, purpose: str) -> list[Statistic]:
+    (probe,) = play.toss(1, f"{purpose} probe")
+    learned = max(LEAST, min(most, LEARNED[0], LEARNED[1] // probe.release.samples[0].numel()))
+    seen, spare = (
+        joined(list(play.toss(part, f"{purpose} {which}")))
+        for which, part in (("first", learned - learned // 2), ("then", learned // 2))
+    )
+    return play.learn(seen, spare)
+
+
+def _values(
+    play: Play, statistics: Sequence[Statistic], rows: int, purpose: str
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], np.ndarray[tuple[int, int], np.dtype[np.float64]]]:
+    """(k,) coins and (s, k) values of `rows` fresh releases."""
+    parts = [
+        (tosses.first.cpu().numpy(), np.stack([numbers(one, tosses) for one in statistics]))
+        for tosses in play.toss(rows, purpose)
+    ]
+    return np.concatenate([coins for coins, _ in parts]), np.concatenate([values for _, values in parts], axis=1)

@@ -9,7 +9,10 @@ import torch
 from torch import Tensor
 
 from bench.contract.mechanism import Mechanism
+from bench.seeds import derive, generator
 from bench.types import Dataset, PrivacyClaim
+
+GREYS = 0.0718281828, 0.9141592653  # on no grid that anybody would choose
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,10 +23,6 @@ class Pair:
     first: Dataset
     second: Dataset
 
-    def swapped(self) -> Pair:
-        """The same two the other way round."""
-        return replace(self, first=self.second, second=self.first)
-
 
 def input_pairs(mechanism: Mechanism | None, claim: PrivacyClaim, public: Dataset) -> list[Pair]:
     """The mechanism's witnesses, then pairs that any method must hide; those of a claim per pixel differ in one pixel.
@@ -32,11 +31,10 @@ def input_pairs(mechanism: Mechanism | None, claim: PrivacyClaim, public: Datase
     """
     witnesses = () if mechanism is None else mechanism.witnesses(public)
     found = [Pair(f"witness {number}", *pair) for number, pair in enumerate(witnesses, 1)]
-    if claim.unit == "pixel":
-        made = [_one_pixel(public)]
-    else:
-        made = [_like(witnesses, pair) for pair in (_extremes(public), _far_apart(public))]
-    found += [pair for pair in made if not any(_same(pair, witness) for witness in found)]
+    made = _one_pixel(public) if claim.unit == "pixel" else [_like(witnesses, pair) for pair in _whole_rows(public)]
+    for pair in made:
+        if not _none(pair) and not any(_same(pair, other) for other in found):
+            found.append(pair)
     return [
         Pair(pair.name, replace(pair.first, subjects=None),
              replace(pair.second, subjects=None, labels=pair.first.labels))
@@ -44,9 +42,21 @@ def input_pairs(mechanism: Mechanism | None, claim: PrivacyClaim, public: Datase
     ]  # fmt: skip
 
 
+def usual(public: Dataset) -> Dataset:
+    """The first public row whose labels are all known, if there is one."""
+    if public.labels is None:
+        return public.take(torch.zeros(1, dtype=torch.int64, device=public.samples.device))
+    return public.take(public.labels.isfinite().all(dim=1).int().argmax()[None])
+
+
 def _same(one: Pair, other: Pair) -> bool:
     """Whether both have the same two rows, labels aside; trials are better spent on others."""
     return torch.equal(one.first.samples, other.first.samples) and torch.equal(one.second.samples, other.second.samples)
+
+
+def _none(pair: Pair) -> bool:
+    """Whether there is nothing to tell apart."""
+    return torch.equal(pair.first.samples, pair.second.samples)
 
 
 def _like(witnesses: Sequence[tuple[Dataset, Dataset]], pair: Pair) -> Pair:
@@ -58,28 +68,62 @@ def _like(witnesses: Sequence[tuple[Dataset, Dataset]], pair: Pair) -> Pair:
     return replace(pair, second=replace(pair.second, samples=samples))
 
 
-def _usual(public: Dataset) -> Dataset:
-    """The first public row whose labels are all known, if there is one."""
-    if public.labels is None:
-        return public.take(torch.zeros(1, dtype=torch.int64, device=public.samples.device))
-    return public.take(public.labels.isfinite().all(dim=1).int().argmax()[None])
+def _one_pixel(public: Dataset) -> list[Pair]:
+    """One pixel dark or bright in an ordinary image: the middle one and two corners. All others: `bench.audit.pixels`.
+
+    Those about a pixel of an image that is flat otherwise show noise that is scaled by the image's own range.
+    """
+    row = usual(public)
+    h, w = row.samples.shape[-2:]
+    flat = replace(row, samples=torch.zeros_like(row.samples))
+    places = (
+        ("middle pixel", row, h // 2, w // 2),
+        ("first pixel", row, 0, 0),
+        ("last pixel", row, h - 1, w - 1),
+        ("middle pixel of a dark image", flat, h // 2, w // 2),
+    )
+    ends = [
+        Pair(f"{name} dark, bright", _with_pixel(base, at, across, 0), _with_pixel(base, at, across, 1))
+        for name, base, at, across in places
+    ]
+    greys = (_with_pixel(row, h // 2, w // 2, grey) for grey in GREYS)
+    return [*ends, Pair("middle pixel of two greys", *greys)]
 
 
-def _one_pixel(public: Dataset) -> Pair:
-    usual = _usual(public)
-    dark, bright = usual.samples.clone(), usual.samples.clone()
-    row, column = dark.shape[-2] // 2, dark.shape[-1] // 2
-    dark[..., row, column], bright[..., row, column] = 0, 1
-    return Pair("middle pixel dark, bright", replace(usual, samples=dark), replace(usual, samples=bright))
+def _with_pixel(base: Dataset, at: int, across: int, value: float) -> Dataset:
+    samples = base.samples.clone()
+    samples[..., at, across] = value
+    return replace(base, samples=samples)
 
 
-def _extremes(public: Dataset) -> Pair:
-    usual, samples = _usual(public), public.samples
+def _whole_rows(public: Dataset) -> list[Pair]:
+    """Extremes, opposite corners of the range, rows far apart, rows of random numbers, one column, the own range."""
+    row, samples = usual(public), public.samples
     if samples.ndim == 4:
-        dark, bright = torch.zeros_like(usual.samples), torch.ones_like(usual.samples)
-        return Pair("all dark, all bright", replace(usual, samples=dark), replace(usual, samples=bright))
-    least, greatest = samples.amin(dim=0, keepdim=True), samples.amax(dim=0, keepdim=True)
-    return Pair("least, greatest of every column", replace(usual, samples=least), replace(usual, samples=greatest))
+        least, greatest = torch.zeros_like(row.samples), torch.ones_like(row.samples)
+        extremes, column = "all dark, all bright", "first pixel dark, bright"
+    else:
+        least, greatest = samples.amin(dim=0, keepdim=True), samples.amax(dim=0, keepdim=True)
+        extremes, column = "least, greatest of every column", "least, greatest of the first column"
+    random = generator(derive(0, "audit inputs"))
+    shape = row.samples.shape
+    coins = torch.randint(2, shape, generator=random).bool().to(samples.device)
+    shares = [torch.rand(shape, generator=random).to(samples) for _ in range(2)]
+    alike = [row.samples.clone().flatten(1), row.samples.clone().flatten(1)]
+    for side, end in zip(alike, (least, greatest), strict=True):
+        side[:, 0] = end.flatten(1)[:, 0]
+    middle = ((least + greatest) / 2).flatten(1)
+    wide = middle.clone()
+    wide[:, 0], wide[:, -1] = least.flatten(1)[:, 0], greatest.flatten(1)[:, -1]
+    made: tuple[tuple[str, Tensor, Tensor], ...] = (
+        (extremes, least, greatest),
+        ("opposite corners", torch.where(coins, least, greatest), torch.where(coins, greatest, least)),
+        ("rows of random numbers", least + shares[0] * (greatest - least), least + shares[1] * (greatest - least)),
+        (column, alike[0].view(shape), alike[1].view(shape)),
+        ("a flat row, one of full range", middle.view(shape), wide.view(shape)),
+    )
+    pairs = [Pair(name, replace(row, samples=one), replace(row, samples=other)) for name, one, other in made]
+    return [pairs[0], _far_apart(public), *pairs[1:]]
 
 
 def _far_apart(public: Dataset) -> Pair:

@@ -11,8 +11,8 @@ from typing import Literal, cast
 import torch
 from torch import Tensor
 
+from bench.audit.noise import check_density, check_reuse, draw_noise
 from bench.conformance.generators import check_draws, check_seeds, check_states, require_equal
-from bench.conformance.mechanisms import check_density, check_reuse, draw_noise
 from bench.conformance.outcome import PRESET, Skip, require, sample_data
 from bench.conformance.secrecy import check_secrets
 from bench.contract.seal import check, fingerprint, seal
@@ -216,7 +216,10 @@ def _noise_is_never_reused(fits: _Fits) -> None:
 def _noise(fits: _Fits) -> Mapping[str, Tensor]:
     setting = fits()
     other = sample_data(setting.kind, seed=3).to(fits.device)
-    return draw_noise(setting.scheme, setting.private, other)
+    try:
+        return draw_noise(setting.scheme, setting.private, other)
+    except NotApplicable as reason:
+        raise Skip(str(reason)) from reason
 
 
 def _generator_draws_what_it_is_asked_for(fits: _Fits) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.validation import positive, within
+from bench.validation import one_of, positive, within
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class PrivacyClaim:
         basis: Where the claim comes from (paper and equation, or derivation), and how the derived bound follows.
         derived: The bound that follows from the mechanism as it runs here, with the same delta; infinity where none
             does. None stands for the claimed one.
+        neighbours: How neighbours differ: in what one unit holds ("replaced"), or by one unit more or less ("added").
     """
 
     unit: Literal["image", "pixel", "record"]
@@ -28,7 +29,9 @@ class PrivacyClaim:
     assumptions: str
     basis: str
     derived: float | None = None
+    neighbours: Literal["replaced", "added"] = "replaced"
 
     def __post_init__(self) -> None:
         positive(epsilon=self.epsilon, derived=self.derived)
         within(0, 1, delta=self.delta)
+        one_of(("replaced", "added"), neighbours=self.neighbours)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
-from bench.audit.game import audit
-from bench.evidence import AuditEvidence
-from bench.types import Evaluator, Measurement, NotApplicable, PrivacyClaim
+import torch
+from pydantic import JsonValue
+
+from bench.audit.game import CONFIDENCE, Played, audit
+from bench.audit.noise import check_density, check_reuse, draw_noise
+from bench.contract.seal import ContractError
+from bench.evidence import AuditEvidence, Calls, Noise
+from bench.types import Dataset, Evaluator, Measurement, NotApplicable, PrivacyClaim, Scheme
 from bench.workbench.workbench import Workbench
+
+ROWS = 48  # of public rows, whose noise is compared with its density
 
 
 @dataclass(frozen=True)
@@ -18,34 +25,29 @@ class Audit(Evaluator[Workbench]):
     """A distinguishing game that tries to refute a claim of differential privacy."""
 
     name: ClassVar[str] = "audit"
-    source: ClassVar[str] = "Jagielski, Ullman and Oprea 2020; Nasr et al. 2021"
+    source: ClassVar[str] = "Jagielski, Ullman and Oprea 2020; Nasr et al. 2021; Steinke, Nasr and Jagielski 2023"
     evidence: ClassVar[type] = AuditEvidence
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Choose a test on half of the releases and count what it calls on the other half."""
+        """Choose a test on half of the releases, count its calls on the other half, and look at the noise itself."""
         start = time.perf_counter()
         scheme = bench.scheme()
         claim = scheme.claim()
         if claim is None:
             raise NotApplicable(f"{bench.method.name} makes no formal claim that an audit could refute")
-        rule, evidence, game = bench.untouched(
+        played = bench.untouched(
             bench.method.name,
             lambda: audit(scheme, claim, bench.public, trials=bench.preset.trials, secret=bench.secret("audit")),
         )
+        found = time.perf_counter()
+        noise, why = noise_of(scheme, bench.public)
+        evidence = AuditEvidence(
+            claim, played.calls, CONFIDENCE, one_run=played.one_run, games=played.games, noise=noise
+        )  # fmt: skip
         return Measurement(
             {"": evidence},
-            {
-                "inputs": rule.pair.name,
-                "statistic": rule.statistic.name,
-                "direction": "above" if rule.sign > 0 else "below",
-                "threshold": rule.sign * rule.threshold,
-                "trials": evidence.trials,
-                "hits": evidence.hits,
-                "false_alarms": evidence.false_alarms,
-                "confidence": evidence.confidence,
-                "rows_a_release": game.copies,
-            },
-            {"audit": time.perf_counter() - start},
+            {**_told(played), "noise": noise, "noise_checks": why, "confidence": CONFIDENCE},
+            {"audit": found - start, "noise checks": time.perf_counter() - found},
             {
                 "knowledge": "the method and both inputs, one of which was released; the key's random numbers are "
                 "unknown"
@@ -56,4 +58,40 @@ class Audit(Evaluator[Workbench]):
     def samples(cls) -> Iterator[AuditEvidence]:
         """Games that show much, nothing, and less than nothing."""
         claim = PrivacyClaim("image", 1.0, 0.0, "none", "an example")
-        yield from (AuditEvidence(claim, 100, *counts, 0.95) for counts in ((90, 0), (50, 50), (0, 100)))
+        counts = (90, 0, 0, 80), (50, 50, 50, 50), (0, 100, 100, 0)
+        yield from (AuditEvidence(claim, Calls(200, 100, *four), 0.95) for four in counts)
+
+
+def _told(played: Played) -> dict[str, JsonValue]:
+    """What the record says of the game that was counted."""
+    calls = played.calls
+    return {
+        "inputs": played.inputs,
+        "statistic": played.statistic,
+        "second_below": played.thresholds[0],
+        "first_above": played.thresholds[1],
+        "one_run": played.one_run,
+        "games": list(played.games),
+        "guesses": calls.guesses,
+        "correct": calls.correct,
+        **asdict(calls),
+    }
+
+
+def noise_of(scheme: Scheme, public: Dataset) -> tuple[Noise, str]:
+    """Whether public rows get the noise that the scheme states, every number drawn afresh; and what was seen."""
+    half = min(ROWS, len(public) // 2)
+    if half < 2:
+        return "unread", f"noise is compared on 4 public rows at least, got {len(public)}"
+    order = torch.arange(2 * half, device=public.samples.device)
+    private, other = (replace(public.take(part), subjects=None) for part in (order[:half], order[half:]))
+    try:
+        added = draw_noise(scheme, private, other)
+    except NotApplicable as reason:
+        return "unread", str(reason)
+    try:
+        check_density(added)
+        check_reuse(added)
+    except ContractError as reason:
+        return "fails", str(reason)
+    return "holds", f"{sum(part.numel() for part in added.values()):,} numbers follow the stated density, none twice"

@@ -1,7 +1,7 @@
 """What an evaluator hands to a metric: one frozen type a file."""
 
 from bench.evidence.anonymity import AnonymityEvidence
-from bench.evidence.audit import AuditEvidence
+from bench.evidence.audit import AuditEvidence, Calls, Noise
 from bench.evidence.decoding import DecodingEvidence
 from bench.evidence.detection import DetectionEvidence
 from bench.evidence.honesty import PROMISES, HonestyEvidence, Promise
@@ -21,12 +21,14 @@ __all__ = [
     "PROMISES",
     "AnonymityEvidence",
     "AuditEvidence",
+    "Calls",
     "DecodingEvidence",
     "DetectionEvidence",
     "HonestyEvidence",
     "LearningEvidence",
     "LinearProbeEvidence",
     "MembershipEvidence",
+    "Noise",
     "PairEvidence",
     "PairLevel",
     "PersonRisk",

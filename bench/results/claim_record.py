@@ -19,6 +19,7 @@ class ClaimRecord(Part):
         delta: The failure probability of both.
         assumptions: What must be true for the claim to hold.
         basis: Where the claim comes from, and how the derived bound follows.
+        neighbours: How neighbours differ: in what a unit holds, or by one unit more or less.
     """
 
     unit: Literal["image", "pixel", "record"]
@@ -27,6 +28,7 @@ class ClaimRecord(Part):
     delta: float
     assumptions: str
     basis: str
+    neighbours: Literal["replaced", "added"] = "replaced"
 
 
 def claim_record(claim: PrivacyClaim | None) -> ClaimRecord | None:
@@ -37,5 +39,5 @@ def claim_record(claim: PrivacyClaim | None) -> ClaimRecord | None:
     epsilon, derived = (bound if math.isfinite(bound) else None for bound in bounds)
     return ClaimRecord(
         unit=claim.unit, epsilon=epsilon, derived=derived, delta=claim.delta, assumptions=claim.assumptions,
-        basis=claim.basis,
+        basis=claim.basis, neighbours=claim.neighbours,
     )  # fmt: skip

@@ -21,7 +21,7 @@ from bench.workbench.machine import hardware
 UNSAID = "not said: these data may not be shared"
 PARTS = frozenset({
     "ceiling", "half samples", "first guess", "raw image", "two releases", "varying columns", "primary constituent",
-    "1 %", "1 guess", "10 guesses", "100 guesses",
+    "games", "noise checks", "if Gaussian", "1 %", "1 guess", "10 guesses", "100 guesses",
     "pairs", "labels", "links", "replay", "all people", "median person", "person at 95 %", "most often found",
     "worst", "bound without a hit",
 })  # fmt: skip
@@ -49,10 +49,10 @@ def restricted_fit(fitted: Fitted) -> Fitted:
     """A method's bounds without its words."""
     claim = fitted.claim
     if claim is not None:
-        bounds = claim.unit, claim.epsilon, claim.derived, claim.delta
         claim = ClaimRecord(
-            unit=bounds[0], epsilon=bounds[1], derived=bounds[2], delta=bounds[3], assumptions=UNSAID, basis=UNSAID
-        )
+            unit=claim.unit, epsilon=claim.epsilon, derived=claim.derived, delta=claim.delta, assumptions=UNSAID,
+            basis=UNSAID, neighbours=claim.neighbours,
+        )  # fmt: skip
     return Fitted(claim=claim, notes={}, seconds=fitted.seconds)
 
 

@@ -1,15 +1,22 @@
-"""Bounds on the epsilon behind a test with known hits and false alarms."""
+"""Bounds on the epsilon behind a test whose calls were counted."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv
+from scipy.special import betaincinv, expit, ndtr, ndtri
+from scipy.stats import binom
 
 Rates = NDArray[np.float64]
+SPARED = 0.1
+"""Of the chance to err: what is spent on more releases giving all away than `delta` accounts for."""
+MOST_EPSILON = 60.0
+EXACT = 1e-6
 
 
-def clopper_pearson(hits: ArrayLike, trials: int, level: float) -> tuple[Rates, Rates]:
+def clopper_pearson(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[Rates, Rates]:
     """One-sided lower and upper bounds on the probability behind `hits` of `trials`; each errs at most at `level`.
 
     Clopper and Pearson 1934: quantiles of beta distributions; 0 where nothing was hit, 1 where all were.
@@ -17,22 +24,119 @@ def clopper_pearson(hits: ArrayLike, trials: int, level: float) -> tuple[Rates, 
     >>> [float(bound.round(4)) for bound in clopper_pearson(5, 10, 0.025)]
     [0.1871, 0.8129]
     """
-    k = np.asarray(hits, dtype=np.float64)
-    low = np.where(k == 0, 0.0, betaincinv(np.maximum(k, 1), trials - k + 1, level))
-    high = np.where(k == trials, 1.0, betaincinv(k + 1, np.maximum(trials - k, 1), 1 - level))
+    k, n = np.broadcast_arrays(np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64))
+    low = np.where(k == 0, 0.0, betaincinv(np.maximum(k, 1), n - k + 1, level))
+    high = np.where(k == n, 1.0, betaincinv(k + 1, np.maximum(n - k, 1), 1 - level))
     return low, high
 
 
 def lower_bound(
-    hits: ArrayLike, false_alarms: ArrayLike, trials: int, *, delta: float, confidence: float
+    correct: ArrayLike, guesses: ArrayLike, trials: int, *, delta: float, confidence: float
 ) -> NDArray[np.float64]:
-    """Lower bounds on epsilon, elementwise, from tests fixed beforehand; minus infinity where nothing is shown."""
+    """Lower bounds on epsilon, elementwise, from guesses at fair coins; minus infinity where nothing is shown.
+
+    Steinke, Nasr and Jagielski 2023, theorem 5.1: each trial releases one of two inputs by a coin, the test guesses
+    which or abstains, and under epsilon-differential privacy the number of correct guesses is at most a binomial one
+    of the probability e^epsilon / (1 + e^epsilon), whatever number of guesses there came to be. The coins may share a
+    release where it is epsilon-differentially private in each of them.
+
+    With delta the trials must be independent releases. Each gives its coin away with probability delta and is
+    epsilon-differentially private otherwise (Kairouz, Oh and Viswanath 2015, theorem 3.4). More than k of them do so
+    with at most a tenth of the probability to err; k correct guesses are therefore not counted.
+
+    Args:
+        correct, guesses: Counts; a test that abstains makes no guess.
+        trials: Coins.
+        delta: Of the claim.
+        confidence: With which the bound is to hold, in (0, 1).
+
+    >>> float(lower_bound(4000, 4000, 4000, delta=0.0, confidence=0.95).round(2))
+    7.2
+    """
+    level = 1 - confidence
+    given_away = 0
+    if delta > 0:
+        given_away = int(binom.isf(SPARED * level, trials, min(delta, 1.0)))
+        level *= 1 - SPARED
+    right, made = (np.maximum(np.asarray(count, dtype=np.float64) - given_away, 0) for count in (correct, guesses))
+    return _log_odds(clopper_pearson(right, made, level)[0])
+
+
+def one_run_bound(correct: int, guesses: int, coins: int, *, delta: float, confidence: float, steps: int = 1) -> float:
+    """A lower bound on epsilon from guesses at coins that share a release; minus infinity where nothing is shown.
+
+    Steinke, Nasr and Jagielski 2023, theorem 5.2: under (epsilon, delta)-differential privacy in each of m coins, v or
+    more of r guesses are correct with a probability of at most f(v) + 2 m delta max_i (f(v - i) - f(v)) / i, where f is
+    the upper tail of a binomial number of r and e^epsilon / (1 + e^epsilon). How many guesses are made is fixed
+    beforehand.
+
+    Args:
+        correct, guesses, coins: v, r and m.
+        delta, confidence: As in `lower_bound`.
+        steps: Neighbours between the two inputs of a coin: 2 where it replaces a row and neighbours differ by one
+            row more or less. By group privacy such inputs are (2 epsilon, (1 + e^epsilon) delta)-indistinguishable.
+    """
+    if steps not in (1, 2):
+        raise ValueError(f"one or two steps may lie between two inputs, got {steps}")
+
+    def refuted(epsilon: float) -> bool:
+        wide = delta if steps == 1 else delta * (1 + math.exp(epsilon))
+        return _one_run_p(correct, guesses, coins, epsilon * steps, wide) <= 1 - confidence
+
+    if not guesses or not refuted(0.0):
+        return -math.inf
+    low, high = 0.0, MOST_EPSILON
+    while high - low > EXACT:
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def _one_run_p(correct: int, guesses: int, coins: int, epsilon: float, delta: float) -> float:
+    """The probability bound of theorem 5.2."""
+    chance = float(expit(epsilon))
+    p = float(binom.sf(correct - 1, guesses, chance))
+    if delta > 0 and correct > 0:
+        below = np.cumsum(binom.pmf(np.arange(correct - 1, -1, -1), guesses, chance))
+        p += 2 * coins * delta * float((below / np.arange(1, correct + 1)).max())
+    return min(p, 1.0)
+
+
+def gaussian_bound(
+    hits: int, firsts: int, false_alarms: int, seconds: int, *, delta: float, confidence: float
+) -> float:
+    """A lower bound on epsilon at that delta, if the mechanism is mu-Gaussian differentially private for some mu.
+
+    Nasr et al. 2023, Tight auditing of differentially private machine learning (section 4): mu is at least the distance
+    of the rates as normal quantiles, each at its Clopper-Pearson bound; epsilon follows from mu and delta (Dong, Roth
+    and Su 2022, corollary 1). It says nothing of a mechanism that is not: that it is, must be known.
+
+    Args:
+        hits, firsts: Releases of the first input that are called so, of how many.
+        false_alarms, seconds: Releases of the second input that are called the first's, of how many.
+        delta, confidence: Of the result; 0 < delta < 1, for no mu above 0 gives a finite epsilon at 0.
+    """
     level = (1 - confidence) / 2
-    found, alarm = clopper_pearson(hits, trials, level)[0], clopper_pearson(false_alarms, trials, level)[1]
-    return log_ratio(found - delta, alarm)
+    found, alarm = (
+        float(clopper_pearson(hits, firsts, level)[0]), float(clopper_pearson(false_alarms, seconds, level)[1])
+    )  # fmt: skip
+    if not 0 < alarm < found < 1:
+        return -math.inf
+    mu = float(ndtri(found) - ndtri(alarm))
+
+    def spent(epsilon: float) -> float:
+        return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu))
+
+    if spent(0.0) <= delta:
+        return -math.inf
+    low, high = 0.0, MOST_EPSILON
+    while high - low > EXACT:
+        middle = (low + high) / 2
+        low, high = (middle, high) if spent(middle) > delta else (low, middle)
+    return low
 
 
-def log_ratio(above: Rates, below: Rates) -> Rates:
-    """log(above / below), elementwise; minus infinity where nothing is above 0."""
-    shown = above > 0
-    return np.where(shown, np.log(np.where(shown, above, 1.0) / np.where(shown, below, 1.0)), -np.inf)
+def _log_odds(share: Rates) -> Rates:
+    shown = share > 0
+    odds = np.where(shown, share, 0.5) / np.where(share < 1, 1 - share, 1.0)
+    return np.where(shown, np.log(odds), -np.inf)

@@ -6,8 +6,11 @@ from made.board_records import claim, score
 from leaderboard.claims import verdict
 
 
-def shown(value: float, ceiling: float = 6.0):
-    return score(value, value, value + 1, n=1500, parts={"ceiling": score(ceiling)})
+def shown(value: float, ceiling: float = 6.0, noise: bool | None = True):
+    parts = {"ceiling": score(ceiling), "games": score(2, note="one, other")}
+    if noise is not None:
+        parts["noise checks"] = score(float(noise))
+    return score(value, value, value + 1, n=1500, parts=parts)
 
 
 def test_a_bound_above_the_claim_violates_it() -> None:
@@ -28,19 +31,35 @@ def test_a_bound_up_to_the_claim_is_consistent(bound: float) -> None:
     assert verdict(claim(1.0), shown(bound)).word == "consistent"
 
 
-def test_a_bound_of_zero_says_that_nothing_was_shown() -> None:
-    assert verdict(claim(1.0), shown(0.0)).sentence == "consistent: nothing was shown against a claimed ε of 1.00"
+def test_a_claim_is_consistent_with_the_games_played() -> None:
+    assert verdict(claim(1.0), shown(0.0)).sentence == (
+        "consistent with the games played (one, other), and its noise is as stated: nothing was shown against a "
+        "claimed ε of 1.00"
+    )
+
+
+def test_noise_that_cannot_be_read_vouches_for_nothing() -> None:
+    found = verdict(claim(1.0), shown(0.5, noise=None))
+    assert found.word == "not refuted"
+    assert found.sentence.startswith("not refuted by the games played (one, other); its noise cannot be read")
+
+
+def test_noise_that_is_not_what_it_is_said_to_be_is_no_consistent_claim() -> None:
+    found = verdict(claim(1.0), shown(0.5, noise=False))
+    assert found.word == "noise fails"
+    assert "noise checks of `bench check` fail" in found.sentence
+    assert verdict(claim(0.2), shown(0.5, noise=False)).word == "violated"
 
 
 def test_a_claim_above_the_ceiling_cannot_be_refuted() -> None:
-    assert verdict(claim(1000.0), shown(6.0)).sentence == (
-        "consistent, but 1,500 trials can show at most 6.00: a claimed ε of 1,000 cannot be refuted with so many"
+    assert verdict(claim(1000.0), shown(6.0)).sentence.endswith(
+        "against a claimed ε of 1,000; 1,500 trials can show at most 6.00, so that it cannot be refuted"
     )
 
 
 def test_no_bound_contradicts_an_infinite_claim() -> None:
     found = verdict(claim(None), shown(6.0))
-    assert (found.word, found.sentence) == ("consistent", "consistent: no finite ε is claimed")
+    assert (found.word, found.sentence) == ("not refuted", "not refuted: no finite ε is claimed")
 
 
 def test_a_claim_that_nobody_audited_is_not_called_consistent() -> None:

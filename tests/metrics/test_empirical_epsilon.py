@@ -1,24 +1,28 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta, binom
+from scipy.optimize import brentq
+from scipy.stats import beta, binom, norm
 
-from bench.evidence import AuditEvidence
-from bench.statistics.epsilon_bounds import clopper_pearson, lower_bound
+from bench.evidence import AuditEvidence, Calls
+from bench.statistics.epsilon_bounds import clopper_pearson, gaussian_bound, lower_bound, one_run_bound
 from bench.types import PrivacyClaim
 from metrics.empirical_epsilon import EmpiricalEpsilon
 
 
 def evidence(
-    hits: int, false_alarms: int, trials: int, *, delta: float = 0.0, confidence: float = 0.95
-) -> AuditEvidence:
-    claim = PrivacyClaim("image", 1.0, delta, "none", "a test")
-    return AuditEvidence(claim, trials, hits, false_alarms, confidence)
+    correct: int, guesses: int, trials: int, *, delta: float = 0.0, confidence: float = 0.95, one_run: bool = False,
+    neighbours: Literal["replaced", "added"] = "replaced",
+) -> AuditEvidence:  # fmt: skip
+    claim = PrivacyClaim("image", 1.0, delta, "none", "a test", neighbours=neighbours)
+    calls = Calls(trials, trials // 2, correct, guesses - correct, 0, 0)
+    return AuditEvidence(claim, calls, confidence, one_run=one_run)
 
 
 @settings(max_examples=200, deadline=None)
@@ -41,34 +45,107 @@ def test_each_bound_errs_at_most_at_its_level_whatever_the_probability(trials: i
         assert weight[high < chance].sum() <= level + 1e-12
 
 
-@pytest.mark.parametrize(("found", "alarm"), [(0.5, 0.5 * math.exp(-1)), (0.9, 0.1), (0.05, 0.03)])
-def test_the_lower_bound_holds_with_its_confidence_over_all_outcomes(found: float, alarm: float) -> None:
-    trials, counts = 25, np.arange(26)
-    hits, false_alarms = (each.ravel() for each in np.meshgrid(counts, counts))
-    weight = binom.pmf(hits, trials, found) * binom.pmf(false_alarms, trials, alarm)
-    bounds = lower_bound(hits, false_alarms, trials, delta=0.0, confidence=0.9)
-    assert weight[bounds > math.log(found / alarm)].sum() <= 0.1
+@pytest.mark.parametrize(("epsilon", "abstains"), [(0.5, 0.0), (1.0, 0.5), (3.0, 0.9)])
+def test_the_lower_bound_holds_with_its_confidence_over_all_outcomes(epsilon: float, abstains: float) -> None:
+    trials, chance = 25, 1 / (1 + math.exp(-epsilon))
+    guesses, correct = (each.ravel() for each in np.meshgrid(np.arange(26), np.arange(26)))
+    made = correct <= guesses
+    weight = binom.pmf(guesses, trials, 1 - abstains) * binom.pmf(correct, guesses, chance)
+    bounds = lower_bound(correct[made], guesses[made], trials, delta=0.0, confidence=0.9)
+    assert weight[made][bounds > epsilon].sum() <= 0.1
+
+
+@pytest.mark.parametrize("delta", [0.01, 0.2])
+def test_the_lower_bound_holds_where_some_releases_give_all_away(delta: float) -> None:
+    # The worst mechanism of all: it gives the coin away with probability delta, and answers by chance otherwise. Eve
+    # guesses where it was given away, and at a fifth of the others.
+    epsilon, trials, repeats = 0.7, 200, 20_000
+    random = np.random.default_rng(0)
+    given = random.binomial(trials, delta, repeats)
+    others = random.binomial(trials - given, 0.2)
+    correct = given + random.binomial(others, 1 / (1 + math.exp(-epsilon)))
+    bounds = lower_bound(correct, given + others, trials, delta=delta, confidence=0.9)
+    assert (bounds > epsilon).mean() <= 0.1
 
 
 def test_a_hand_made_case_has_its_value() -> None:
-    # Of one trial a hit has probability above 0.025 with 97.5 % confidence, a false alarm's absence below 0.975.
-    assert lower_bound(1, 0, 1, delta=0.0, confidence=0.95) == pytest.approx(math.log(0.025 / 0.975))
+    # One correct guess of one has the chance 5 % where a guess is correct with that chance.
+    assert lower_bound(1, 1, 1, delta=0.0, confidence=0.95) == pytest.approx(math.log(0.05 / 0.95))
 
 
-def test_delta_is_taken_from_the_hits() -> None:
-    low, high = clopper_pearson(80, 100, 0.025)[0], clopper_pearson(20, 100, 0.025)[1]
-    assert EmpiricalEpsilon()(evidence(80, 20, 100, delta=0.3)).value == pytest.approx(math.log((low - 0.3) / high))
-    assert EmpiricalEpsilon()(evidence(80, 20, 100, delta=0.75)).value == 0
+def test_the_bounds_of_the_laplace_mechanism_are_as_tight_as_published() -> None:
+    # Releases of 0 or 1 with Laplace noise of scale 1; no guess between the two.
+    trials, q = 4000, 1 / (1 + math.exp(-1))
+    guesses = round(trials * 0.5 * (1 + math.exp(-1)))
+    assert float(lower_bound(round(q * guesses), guesses, trials, delta=0.0, confidence=0.95)) > 0.925
+    assert float(lower_bound(trials, trials, trials, delta=0.0, confidence=0.95)) == pytest.approx(7.2, abs=0.01)
+
+
+def test_a_bound_for_one_run_is_that_for_many_without_delta() -> None:
+    for correct in (60, 75, 100):
+        one = one_run_bound(correct, 100, 300, delta=0.0, confidence=0.95)
+        assert one == pytest.approx(float(lower_bound(correct, 100, 300, delta=0.0, confidence=0.95)), abs=1e-4)
+
+
+def test_the_bound_for_one_run_holds_where_one_chance_gives_all_coins_away() -> None:
+    # With probability delta everything is published: no guess is wrong then, and theorem 5.2 allows for it.
+    epsilon, delta, coins, repeats = 1.0, 0.002, 50, 400
+    random = np.random.default_rng(1)
+    correct = random.binomial(coins, 1 / (1 + math.exp(-epsilon)), repeats)
+    correct[random.random(repeats) < delta] = coins
+    wrong = sum(one_run_bound(int(found), coins, coins, delta=delta, confidence=0.95) > epsilon for found in correct)
+    assert wrong <= binom.ppf(0.999, repeats, 0.05)
+    without, some = (one_run_bound(coins, coins, coins, delta=part, confidence=0.95) for part in (0.0, 1e-4))
+    assert some < without
+
+
+def test_two_steps_between_inputs_halve_the_bound() -> None:
+    one, two = (one_run_bound(95, 100, 100, delta=0.0, confidence=0.95, steps=steps) for steps in (1, 2))
+    assert two == pytest.approx(one / 2, abs=1e-4)
+    added = EmpiricalEpsilon()(evidence(950, 1000, 1000, neighbours="added")).value
+    assert added == pytest.approx(EmpiricalEpsilon()(evidence(950, 1000, 1000)).value / 2)
+
+
+def test_gaussian_noise_is_bounded_more_tightly_by_what_it_is() -> None:
+    # Noise of deviation 2 on 0 or 1: mu is a half, whose epsilon at a delta of 1e-5 is 1.85.
+    trials, delta = 2_000, 1e-5
+    found, alarm = round(trials * norm.sf(-0.25)), round(trials * norm.sf(0.25))
+    tight = gaussian_bound(found, trials, alarm, trials, delta=delta, confidence=0.95)
+    loose = float(lower_bound(found + trials - alarm, 2 * trials, 2 * trials, delta=delta, confidence=0.95))
+    assert loose < 0.4 < 1.3 < tight < 1.85
+    score = EmpiricalEpsilon()(AuditEvidence(
+        PrivacyClaim("image", 1.0, delta, "none", "a test"),
+        Calls(2 * trials, trials, found, alarm, trials - found, trials - alarm), 0.95,
+    ))  # fmt: skip
+    assert score.parts["if Gaussian"].value == pytest.approx(tight)
+
+
+def test_the_gaussian_bound_holds_with_its_confidence() -> None:
+    mu, trials, delta, repeats = 0.5, 300, 1e-3, 1_000
+    true = brentq(lambda e: norm.cdf(mu / 2 - e / mu) - math.exp(e) * norm.cdf(-mu / 2 - e / mu) - delta, 0, 10)
+    random = np.random.default_rng(2)
+    hits, alarms = (random.binomial(trials, norm.sf(side), repeats) for side in (-mu / 2, mu / 2))
+    wrong = sum(
+        gaussian_bound(int(hit), trials, int(alarm), trials, delta=delta, confidence=0.95) > true
+        for hit, alarm in zip(hits, alarms, strict=True)
+    )
+    assert wrong <= binom.ppf(0.999, repeats, 0.05)
+
+
+def test_delta_is_taken_from_the_correct_guesses() -> None:
+    plain, forgiving = (EmpiricalEpsilon()(evidence(80, 100, 1000, delta=delta)).value for delta in (0.0, 0.01))
+    assert plain > forgiving > 0
+    assert EmpiricalEpsilon()(evidence(80, 100, 1000, delta=0.3)).value == 0
 
 
 def test_the_figure_is_the_lower_bound_below_its_ceiling() -> None:
-    score = EmpiricalEpsilon()(evidence(900, 300, 1000))
+    score = EmpiricalEpsilon()(evidence(750, 1000, 2000))
     assert score.low == score.value
     assert score.high is not None
     assert score.value < math.log(3) < score.high
-    least = 0.025 ** (1 / 1000)  # all of a thousand
+    least = 0.05 ** (1 / 2000)  # all of two thousand
     assert score.parts["ceiling"].value == pytest.approx(math.log(least / (1 - least)))
-    assert score.n == 1000
+    assert score.n == 2000
 
 
 def test_nothing_shown_is_zero_and_says_so() -> None:
@@ -77,14 +154,23 @@ def test_nothing_shown_is_zero_and_says_so() -> None:
     assert "nothing was shown" in score.note
 
 
-def test_without_a_false_alarm_the_other_end_is_open() -> None:
-    score = EmpiricalEpsilon()(evidence(1000, 0, 1000))
+def test_without_a_wrong_guess_the_other_end_is_open() -> None:
+    score = EmpiricalEpsilon()(evidence(1000, 1000, 1000))
     assert score.value == score.parts["ceiling"].value
     assert score.high is None
-    assert "no false alarm" in score.note
+    assert "no guess was wrong" in score.note
 
 
 def test_more_confidence_shows_less() -> None:
-    bounds = [EmpiricalEpsilon()(evidence(700, 200, 1000, confidence=level)).value for level in (0.9, 0.95, 0.99)]
+    bounds = [EmpiricalEpsilon()(evidence(700, 900, 1000, confidence=level)).value for level in (0.9, 0.95, 0.99)]
     assert bounds == sorted(bounds, reverse=True)
     assert bounds[0] > bounds[2]
+
+
+def test_games_and_noise_checks_travel_with_the_figure() -> None:
+    stated = PrivacyClaim("image", 1.0, 0.0, "none", "a test")
+    calls = Calls(100, 50, 30, 20, 20, 30)
+    score = EmpiricalEpsilon()(AuditEvidence(stated, calls, 0.95, games=("one", "other"), noise="fails"))
+    assert (score.parts["games"].value, score.parts["games"].note) == (2, "one, other")
+    assert score.parts["noise checks"].value == 0
+    assert "noise checks" not in EmpiricalEpsilon()(AuditEvidence(stated, calls, 0.95)).parts

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Mapping
+from typing import cast
 
 from rich.table import Table
 
 from bench.cli.commands.run import perform
-from bench.evidence import AuditEvidence
+from bench.evidence import AuditEvidence, Calls, Noise
 from bench.plugins.chosen import choose
 from bench.results.records import Record, ScoreRecord, score_record
 from bench.runs.display import to_stdout
@@ -26,7 +27,7 @@ from leaderboard.entries import number, reason
 
 
 def main(options: argparse.Namespace) -> int:
-    """Audit what is not audited yet; 1 if anything failed or a claim is violated."""
+    """Audit what is not audited yet; 1 if anything failed, a claim is violated, or noise is not as stated."""
     violated = False
 
     def show(spec: RunSpec, summary: Summary, where: Place) -> None:
@@ -76,14 +77,14 @@ def _add(table: Table, cell: Cell, record: Record, confidence: float) -> bool:
     test = (
         ""
         if not told
-        else f"{told['inputs']}\n{told['statistic']} {told['direction']} the threshold\n{told['hits']} hits, "
+        else f"{told['inputs']}\n{told['statistic']}\n{told['correct']} of {told['guesses']} guesses correct, "
+        f"{told['trials']} trials\nnoise: {told['noise_checks']}"
     )
-    test += "" if not told else f"{told['false_alarms']} false alarms of {told['trials']}"
     table.add_row(
         label, epsilon_text(claim.epsilon), epsilon_text(claim.derived), number(score.value, None) + rest,
         number(score.parts["ceiling"].value, None), found.sentence, test,
     )  # fmt: skip
-    return found.word == "violated"
+    return found.word in ("violated", "noise fails")
 
 
 def _at(record: Record, confidence: float) -> ScoreRecord:
@@ -93,12 +94,17 @@ def _at(record: Record, confidence: float) -> ScoreRecord:
         raise ValueError(f"{record.cell} has no claim to audit")
     if not told:  # of data that may not be shared a record holds figures alone, at the confidence they were taken at
         return record.scores[METRIC]
-    trials, hits, false_alarms = (_count(told, name) for name in ("trials", "hits", "false_alarms"))
+    calls = Calls(*(_count(told, name) for name in Calls.__dataclass_fields__))
     bounds = (math.inf if bound is None else bound for bound in (claim.epsilon, claim.derived))
-    stated = PrivacyClaim(claim.unit, next(bounds), claim.delta, claim.assumptions, claim.basis, next(bounds))
+    stated = PrivacyClaim(
+        claim.unit, next(bounds), claim.delta, claim.assumptions, claim.basis, next(bounds), claim.neighbours
+    )
+    games = tuple(str(name) for name in cast("list[object]", told["games"]))
+    evidence = AuditEvidence(
+        stated, calls, confidence, one_run=bool(told["one_run"]), games=games, noise=cast(Noise, told["noise"])
+    )
     metric = choose("metrics", METRIC, record.preset).plugin
-    score = metric(AuditEvidence(stated, trials, hits, false_alarms, confidence))
-    return score_record(score, better=metric.better, unit=metric.unit)
+    return score_record(metric(evidence), better=metric.better, unit=metric.unit)
 
 
 def _count(details: Mapping[str, object], name: str) -> int:

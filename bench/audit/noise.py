@@ -15,11 +15,11 @@ import torch
 from scipy.stats import binom, gamma
 from torch import Tensor
 
-from bench.conformance.outcome import Skip, require
 from bench.contract.mechanism import Mechanism
+from bench.contract.seal import ContractError
 from bench.randomness import Secret
 from bench.seeds import derive, generator
-from bench.types import Dataset, Release, Scheme, paired
+from bench.types import Dataset, NotApplicable, Release, Scheme, paired
 
 LEVEL = 1e-6
 ELEMENTS = 512
@@ -32,17 +32,17 @@ def draw_noise(scheme: Scheme, private: Dataset, other: Dataset, *, seed: int = 
     first, and in a query; the q elements are those that vary.
 
     Args:
-        scheme: Any. Raises Skip where it states no noise, or noise that cannot be read off its releases.
+        scheme: Any. Raises NotApplicable where it states no noise, or noise that cannot be read off its releases.
         private, other: Different rows of one kind.
         seed: Of the two keys.
     """
     mechanism = scheme.mechanism()
     if mechanism is None:
-        raise Skip("it states no noise")
+        raise NotApplicable("it states no noise")
     if not mechanism.exact:
-        raise Skip("its noise cannot be read off a release, only estimated")
+        raise NotApplicable("its noise cannot be read off a release, only estimated")
     if not bool((mechanism.scale > 0).any()):
-        raise Skip("it states noise of scale 0 everywhere")
+        raise NotApplicable("it states noise of scale 0 everywhere")
     first, second = (scheme.sample_key(Secret.of_seed(seed, "key", number)) for number in (1, 2))
     release, query = first.release(private), first.query(private.samples)
     found = {
@@ -59,7 +59,7 @@ def draw_noise(scheme: Scheme, private: Dataset, other: Dataset, *, seed: int = 
 def _added(mechanism: Mechanism, data: Dataset, release: Release, seed: int) -> Tensor:
     """Noise (p, q) of the elements that vary, with fresh tails where the fence hides it."""
     if release.links is None:
-        raise Skip("it releases rows without a raw original")
+        raise NotApplicable("it releases rows without a raw original")
     observed = mechanism.observe(replace(release, links=None, primary=None))[release.links[:, 1]]
     located = mechanism.locate(data)[release.links[:, 0]]
     found, varies = mechanism.noise(located, observed), mechanism.scale > 0
@@ -79,7 +79,7 @@ def check_density(noise: Mapping[str, Tensor]) -> None:
     Wolfowitz; Massart's constant). An element: the sum of n sizes is a gamma number of shape n.
     """
     rows = torch.cat(list(noise.values()))
-    require(bool(rows.isfinite().all()), "noise that was added must be finite")
+    _require(bool(rows.isfinite().all()), "noise that was added must be finite")
     numbers = rows.flatten().sort().values
     count = len(numbers)
     tail = 0.5 * torch.exp(-numbers.abs())
@@ -88,7 +88,7 @@ def check_density(noise: Mapping[str, Tensor]) -> None:
     distance = float(torch.maximum((expected - steps[:-1]).abs(), (expected - steps[1:]).abs()).amax())
     limit = math.sqrt(math.log(2 / LEVEL) / (2 * count))
     size = float(numbers.abs().mean())
-    require(
+    _require(
         distance <= limit,
         f"what is added does not follow the stated density: Kolmogorov's distance of {count} numbers from Laplace is "
         f"{distance:.4f}, at most {limit:.4f} in all but one case in a million; they are {size:.3f} times as large on "
@@ -98,7 +98,7 @@ def check_density(noise: Mapping[str, Tensor]) -> None:
     least, most = gamma.ppf(LEVEL / 2 / len(sums), len(rows)), gamma.isf(LEVEL / 2 / len(sums), len(rows))
     bad = ((sums < least) | (sums > most)).nonzero()[0]
     worst = int(abs(sums / len(rows) - 1).argmax())
-    require(
+    _require(
         not len(bad),
         f"{len(bad)} elements do not have their stated scale: noise of element {worst} is "
         f"{sums[worst] / len(rows):.3f} times as large on average as it says",
@@ -124,7 +124,7 @@ def check_reuse(noise: Mapping[str, Tensor]) -> None:
         for part, coins in (("signs", numbers > 0), ("sizes", numbers.abs() > math.log(2))):
             sides = coins.double() * 2 - 1
             worst = float((sides @ sides.T).fill_diagonal_(0).abs().amax()) / count
-            require(
+            _require(
                 worst <= limit,
                 f"noise is used again: the {part} of two {what} correlate by {worst:.3f}, at most {limit:.3f} if they "
                 f"are independent ({named})",
@@ -132,8 +132,13 @@ def check_reuse(noise: Mapping[str, Tensor]) -> None:
         most, sizes = int(binom.isf(level, count, NEAR)), numbers.abs()
         found = (int(((sizes[i] - sizes[:i]).abs() < NEAR).sum(dim=1).amax()) for i in range(1, len(sizes)))
         repeats = max(found, default=0)  # a single element has no other
-        require(
+        _require(
             repeats <= most,
             f"noise is used again: {repeats} of {count} numbers are the same in two {what}, at most {most} if they are "
             f"independent ({named})",
         )
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ContractError(message)

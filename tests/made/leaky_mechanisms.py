@@ -1,0 +1,102 @@
+"""Mechanisms of infinite epsilon that claim 1: each is right but for one mistake, which a plain game overlooks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.randomness import Secret
+from bench.types import Dataset, Key, Method, PrivacyClaim, Release, Scheme, State, paired
+
+Mistake = Literal[
+    "none", "raw row", "corner pixel", "coarse grid", "one noise for all rows", "noise of a row's content",
+    "same noise again", "own range",
+]  # fmt: skip
+Unit = Literal["image", "pixel"]
+RARE = 0.01
+
+
+@dataclass(frozen=True)
+class Leaky(Method):
+    """Laplace noise on images, enough for an epsilon of 1 for an image or a pixel; with a mistake.
+
+    Args:
+        mistake: What is wrong.
+        unit: What one neighbouring change alters.
+    """
+
+    name: ClassVar[str] = "leaky"
+    source: ClassVar[str] = "a test"
+    claims: ClassVar[str] = "epsilon 1"
+
+    mistake: Mistake = "none"
+    unit: Unit = "image"
+
+    def fit(self, public: Dataset, seed: int) -> LeakyScheme:
+        return LeakyScheme(self, public.samples[0].numel())
+
+    def load(self, state: State) -> LeakyScheme:
+        return LeakyScheme(self, int(state["numbers"]))
+
+
+@dataclass(frozen=True)
+class LeakyScheme(Scheme):
+    method: Leaky
+    numbers: int
+
+    def sample_key(self, secret: Secret) -> Key:
+        return LeakyKey(self, secret)
+
+    def load_key(self, state: State) -> Key:
+        return LeakyKey(self, Secret.load(state["secret"]))
+
+    def state(self) -> State:
+        return {"numbers": torch.tensor(self.numbers)}
+
+    def claim(self) -> PrivacyClaim:
+        return PrivacyClaim(self.method.unit, 1.0, 0.0, "each image is released once", "a test")
+
+
+@dataclass(frozen=True)
+class LeakyKey(Key):
+    scheme: LeakyScheme
+    secret: Secret
+
+    def release(self, private: Dataset) -> Release:
+        rows, mistake = private.samples, self.scheme.method.mistake
+        scale = float(self.scheme.numbers) if self.scheme.method.unit == "image" else 1.0
+        noise = scale * self._noise(rows, mistake)
+        if mistake == "corner pixel":
+            noise[..., 0, 0] = 0
+        elif mistake == "coarse grid":
+            noise = (noise / (scale / 8)).round() * (scale / 8)
+        elif mistake == "own range":
+            flat = rows.flatten(1)
+            extent = flat.amax(dim=1) - flat.amin(dim=1)
+            noise = noise * extent.view(-1, 1, 1, 1)
+        samples = rows + noise
+        if mistake == "raw row":
+            given = self.secret.bound_to(rows).stream("given").uniform(len(rows)) < RARE
+            samples = torch.where(given.view(-1, 1, 1, 1), rows, samples)
+        return paired(samples.float(), private.labels)
+
+    def _noise(self, rows: Tensor, mistake: Mistake) -> Tensor:
+        """(n, ...) float64, of scale 1."""
+        if mistake == "same noise again":
+            return _laplace(self.secret, rows.shape)
+        if mistake == "one noise for all rows":
+            return _laplace(self.secret.bound_to(rows), rows[:1].shape).expand_as(rows).clone()
+        if mistake == "noise of a row's content":
+            return torch.cat([_laplace(self.secret.bound_to(row), row[None].shape) for row in rows])
+        return _laplace(self.secret.bound_to(rows), rows.shape)
+
+    def state(self) -> State:
+        return {"secret": self.secret.tensor()}
+
+
+def _laplace(secret: Secret, shape: torch.Size) -> Tensor:
+    stream = secret.stream("noise")
+    return stream.exponential(*shape) - stream.exponential(*shape)
