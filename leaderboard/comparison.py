@@ -63,8 +63,8 @@ def why_not(a: Record, b: Record, metric: str) -> str:
     if ours is None or theirs is None:
         without = a.evaluator if ours is None else b.evaluator
         return (
-            f"the record of {without} keeps no replicates of it: data that may not be shared, attacks on membership "
-            "and figures without an interval have none"
+            f"the record of {without} keeps no replicates of it: data that may not be shared, membership of people who "
+            "are not known, and figures without an interval have none"
         )
     if len(ours.by_key) != len(theirs.by_key):
         return f"as many keys are needed on both sides, got {len(ours.by_key)} and {len(theirs.by_key)}"

@@ -92,8 +92,7 @@ class PatientGuesswork(Metric[PairEvidence]):
         title="Patient guesswork",
         meaning="Guesswork where any image of the same patient counts as a correct match.",
         group="Privacy by patient: weakest figure",
-        chance="fewer guesses than for images; how many depends on how alike a patient's images score: compare "
-        "with noise",
+        chance="fewer guesses than for images: every image of a patient is a match of all the others'",
         order=5,
     )
 

@@ -66,7 +66,7 @@ class MembershipAUC(Metric[MembershipEvidence]):
         """
         people = people_of(evidence)
         rankings = [Ranking.of(scores) for scores in evidence.scores]
-        found = replicates(evidence, rankings, membership_auc, seed=derive(evidence.seed, "bootstrap"))
+        found = replicates(evidence, rankings, membership_auc)
         value, seed = fmean(found.by_key), derive(evidence.seed, "null")
         ranks = [_centred_ranks(ranking, people) for ranking in rankings]
         # The AUC is 1/2 + T / (members x others), T the sum of the members' centred ranks; these are the keys' shares.

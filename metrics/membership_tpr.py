@@ -131,7 +131,7 @@ def tail_bound(sides: Sequence[tuple[int, int]], value: float, *, one_in: int) -
 
 def _at(evidence: MembershipEvidence, people: People, rankings: list[Ranking], rate: str, null: Tensor) -> Score:
     figure = partial(membership_tpr, one_in=RATES[rate])
-    found = replicates(evidence, rankings, figure, seed=derive(evidence.seed, "bootstrap"))
+    found = replicates(evidence, rankings, figure)
     value, others = fmean(found.by_key), _fewest_others(evidence)
     sides = [(int(members.sum()), int((~members).sum())) for members in evidence.members]
     null_low, null_high = torch.quantile(null, LEVELS).tolist()

@@ -117,7 +117,7 @@ def _members_are_found(spec: PluginSpec, device: torch.device) -> None:
     case = _membership(device, spec)
     scores = case.attack.fit(case.view, 1).membership(case.sealed).double().cpu()
     auc = cast("Metric[MembershipEvidence]", registry.build("metrics", PluginSpec("membership-auc"), PRESET))
-    found = auc(MembershipEvidence([scores], [case.members], None, 1))
+    found = auc(MembershipEvidence([scores], [case.members], None, 1, 1))
     require(
         found.value > 0.5 and found.p is not None and found.p < RARE,
         f"the members' own rows were released, and the attack does not tell them from others: AUC {found.value:.3f}",

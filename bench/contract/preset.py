@@ -14,7 +14,7 @@ class Preset:
         private: At most so many images are released (control and test shrink in proportion); None for all.
         public: At most so many public images; None for all.
         keys: Unseen keys that every attack is scored on.
-        samples: Data samples (half of the people each) a key; keys x samples figures make an interval.
+        samples: Data samples (half of the people each) a key; their spread stands for that over people.
         label_findings: Findings, the largest first, that a label-aware attack is run on, with a training each; None for
             all.
         utility_keys: Keys under which Bob trains.

@@ -85,7 +85,12 @@ class Membership(Evaluator[Workbench]):
             report("score", number + 1, bench.preset.keys)
         subjects = None if candidates.subjects is None else candidates.subjects.cpu()
         evidence = MembershipEvidence(
-            scores, inside, subjects, bench.seed("membership", attack.name), person_groups(candidates)
+            scores,
+            inside,
+            subjects,
+            bench.seed("membership", attack.name),
+            bench.seed("membership people"),
+            person_groups(candidates),
         )
         details: dict[str, JsonValue] = {
             "members by key": [int(own.sum()) for own in inside],
@@ -103,9 +108,9 @@ class Membership(Evaluator[Workbench]):
         random = generator(0)
         scores = [torch.rand(48, generator=random).double() for _ in range(2)]
         groups = {"sex": {"female": torch.arange(16) < 10}}
-        yield MembershipEvidence(scores, [members, subjects % 4 != 1], subjects, 1, groups)
-        yield MembershipEvidence([torch.zeros(48, dtype=torch.float64)], [members], None, 1)
-        yield MembershipEvidence([members.double()], [members], subjects, 1)
+        yield MembershipEvidence(scores, [members, subjects % 4 != 1], subjects, 1, 1, groups)
+        yield MembershipEvidence([torch.zeros(48, dtype=torch.float64)], [members], None, 1, 1)
+        yield MembershipEvidence([members.double()], [members], subjects, 1, 1)
 
 
 def drawn_members(bench: Workbench, candidates: Dataset, number: int) -> Tensor:

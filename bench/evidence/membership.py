@@ -17,7 +17,8 @@ class MembershipEvidence:
         members: By key, (n,) bool: whether the candidate was among the rows of that key's release. Drawn at random for
             each key, whatever the others'.
         subjects: (n,) int64 or None. A person is wholly among the members of a key or wholly outside.
-        seed: For the bootstrap and the null distribution.
+        seed: For the null distribution.
+        draws: Seed of people drawn with replacement: the same for every method and attack on the same candidates.
         groups: By attribute and group, (people,) bool, people in the order of their numbers: who belongs to it.
     """
 
@@ -25,6 +26,7 @@ class MembershipEvidence:
     members: Sequence[Tensor]
     subjects: Tensor | None
     seed: int
+    draws: int
     groups: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

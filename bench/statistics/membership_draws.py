@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bench.evidence import MembershipEvidence
 from bench.seeds import derive, generator
-from bench.statistics.resampling import ONE_EACH, draw_weights
+from bench.statistics.resampling import ONE_EACH, draw_weights, name_of
 from bench.types import NotApplicable, Replicates
 
 DRAWS = 400
@@ -105,23 +105,30 @@ def unknown(evidence: MembershipEvidence) -> str:
     return "" if evidence.subjects is not None else f"; {ONE_EACH}"
 
 
-def replicates(evidence: MembershipEvidence, rankings: Sequence[Ranking], figure: Figure, *, seed: int) -> Replicates:
-    """A figure by key, and on people drawn with replacement."""
-    members = evidence.members
+def replicates(evidence: MembershipEvidence, rankings: Sequence[Ranking], figure: Figure) -> Replicates:
+    """A figure by key, and on people drawn with replacement.
+
+    Where people are known they have the same numbers for every method and attack, so that figures can be compared.
+    """
+    members, n, dropped = evidence.members, len(evidence.members[0]), 0
     by_key = [
         float(figure(ranking, own.long()[None], (~own).long()[None]))
         for ranking, own in zip(rankings, members, strict=True)
     ]
     drawn: list[list[float]] = [[] for _ in rankings]
-    for number, size in enumerate(_batches(DRAWS, len(members[0]))):
-        times = draw_weights(evidence.subjects, len(members[0]), size, seed=derive(seed, number))
+    for number, size in enumerate(_batches(DRAWS, n)):
+        times = draw_weights(evidence.subjects, n, size, seed=derive(evidence.draws, number))
         both = [(times[:, side].sum(dim=1) > 0)[:, None] for own in members for side in (own, ~own)]
         times = times[torch.cat(both, dim=1).all(dim=1)]  # of few people, a draw may hold one side alone
+        dropped += size - len(times)
         for of_key, ranking, own in zip(drawn, rankings, members, strict=True):
             of_key += figure(ranking, times * own, times * ~own).tolist()
-    inside = people_of(evidence).members
+    people = people_of(evidence)
+    inside = people.members
     fewer = int(torch.minimum(inside.sum(dim=1), (~inside).sum(dim=1)).min())
-    return Replicates(by_key, drawn, float(min(max(1, 2 * (fewer - 1)), DRAWS - 1)), scale="share")
+    alike = evidence.subjects is not None and not dropped
+    name = name_of(torch.tensor([evidence.draws, inside.shape[1], n])) if alike else ""
+    return Replicates(by_key, drawn, float(min(max(1, 2 * (fewer - 1)), DRAWS - 1)), name, "share")
 
 
 def _batches(draws: int, width: int) -> list[int]:

@@ -37,11 +37,11 @@ def evidence(
     scores = [common + torch.randn(len(subjects), generator=random) + signal * own for own in members]
     if levels is not None:
         scores = [(each * levels / 4).round() for each in scores]
-    return MembershipEvidence(scores, members, subjects, seed)
+    return MembershipEvidence(scores, members, subjects, seed, seed)
 
 
 def single(scores: Tensor, members: Tensor) -> MembershipEvidence:
-    return MembershipEvidence([scores.double()], [members], None, 0)
+    return MembershipEvidence([scores.double()], [members], None, 0, 0)
 
 
 def tpr(scores: list[float], members: list[int], one_in: int) -> float:
@@ -88,7 +88,7 @@ def test_the_bound_of_a_rates_tail_is_its_chance_for_one_key() -> None:
 
 def test_people_of_several_rows_have_no_closed_form() -> None:
     members = (torch.arange(400) < 300).double()
-    found = MembershipEvidence([members], [members.bool()], torch.arange(400) // 2, 0)
+    found = MembershipEvidence([members], [members.bool()], torch.arange(400) // 2, 0, 0)
     assert MembershipTPR()(found).p == 2 / 10_000
 
 
@@ -152,8 +152,8 @@ def test_rows_of_one_person_are_no_independent_evidence() -> None:
     scores = torch.randn(people, generator=torch.Generator().manual_seed(0)).double().repeat_interleave(copies)
     subjects = torch.arange(people).repeat_interleave(copies)
     members = subjects < 20
-    grouped = MembershipAUC()(MembershipEvidence([scores], [members], subjects, 0))
-    apart = MembershipAUC()(MembershipEvidence([scores], [members], None, 0))
+    grouped = MembershipAUC()(MembershipEvidence([scores], [members], subjects, 0, 0))
+    apart = MembershipAUC()(MembershipEvidence([scores], [members], None, 0, 0))
     width = [cast(float, score.null_high) - cast(float, score.null_low) for score in (grouped, apart)]
     assert width[0] / width[1] == pytest.approx(math.sqrt(copies), rel=0.1)
     assert width[0] == pytest.approx(2 * 1.96 * math.sqrt(41 / (12 * 20 * 20)), rel=0.1)
@@ -178,7 +178,7 @@ def test_intervals_hold_the_figure_as_often_as_they_say() -> None:
         drawn = evidence(seed, people=100, signal=2.0, keys=1)
         rankings = [Ranking.of(drawn.scores[0])]
         for figure, figures in found.items():
-            made = replicates(drawn, rankings, figure, seed=seed)
+            made = replicates(drawn, rankings, figure)
             score = Score(made.by_key[0], None, None, 1)
             figures.append(with_interval(score, made, over="people"))
     mean = sum(score.value for score in found[rate]) / repeats
@@ -190,8 +190,8 @@ def test_intervals_hold_the_figure_as_often_as_they_say() -> None:
 def test_keys_that_differ_widen_the_interval() -> None:
     members = torch.arange(400) < 300
     noise = torch.randn(400, generator=torch.Generator().manual_seed(2)).double()
-    alike = MembershipEvidence([noise + members, noise + members], [members] * 2, None, 0)
-    apart = MembershipEvidence([noise, noise + 2 * members], [members] * 2, None, 0)
+    alike = MembershipEvidence([noise + members, noise + members], [members] * 2, None, 0, 0)
+    apart = MembershipEvidence([noise, noise + 2 * members], [members] * 2, None, 0, 0)
     widths = [cast(float, score.high) - cast(float, score.low) for score in map(MembershipAUC(), (alike, apart))]
     assert widths[1] > 2 * widths[0]
 
@@ -219,7 +219,7 @@ def test_exchanges_move_whole_people_and_keep_their_number() -> None:
 def test_somebody_on_both_sides_is_an_error() -> None:
     members = torch.tensor([True, False, True, False])
     with pytest.raises(ValueError, match="1 people who are both"):
-        people_of(MembershipEvidence([torch.rand(4).double()], [members], torch.tensor([1, 1, 2, 3]), 0))
+        people_of(MembershipEvidence([torch.rand(4).double()], [members], torch.tensor([1, 1, 2, 3]), 0, 0))
 
 
 @pytest.mark.parametrize("metric", [MembershipAUC(), MembershipTPR()])
@@ -243,14 +243,14 @@ def test_a_member_who_is_always_told_stands_out_and_an_outlier_does_not() -> Non
         score[3] = 2.0 + own[3]  # far above all others, whenever it is a member
         score[4] = 2.0  # far above the rest, member or not
         score[3] = score[3] if own[3] else 0.0
-    risk = told_members(MembershipEvidence(scores, members, None, 0))
+    risk = told_members(MembershipEvidence(scores, members, None, 0, 0))
     keys = [int(torch.stack(members)[:, row].sum()) for row in (3, 4)]
     assert [int(risk.found[:, row].sum()) for row in (3, 4)] == keys
     rates = risk.found.sum(dim=0) / risk.trials.sum(dim=0)
     excess = rates - risk.luck[0]
     assert int(excess.argmax()) == 3
     assert excess[4] < 0.2
-    score = MemberRisk()(MembershipEvidence(scores, members, None, 0))
+    score = MemberRisk()(MembershipEvidence(scores, members, None, 0, 0))
     assert score.value == pytest.approx(float(excess[3]))
     assert score.p is None
 
@@ -260,7 +260,20 @@ def test_members_of_one_row_each_are_told_as_often_as_the_rate_says() -> None:
     random = torch.Generator().manual_seed(1)
     members = [torch.randperm(300, generator=random) < 150 for _ in range(40)]
     scores = [torch.rand(300, generator=random).double() for _ in members]
-    risk = told_members(MembershipEvidence(scores, members, None, 0))
+    risk = told_members(MembershipEvidence(scores, members, None, 0, 0))
     assert float(risk.chance[0]) == pytest.approx(2 / 151)
     # 40 independent means of about 2 hits, whose spread is about that of a geometric number of the same mean
     assert float(risk.found.sum()) == pytest.approx(40 * 150 * 2 / 151, rel=4 * 0.8 / math.sqrt(40))
+
+
+def test_people_who_are_known_are_the_same_for_every_attack() -> None:
+    names = []
+    for seed in (1, 2):
+        members = torch.arange(60) // 2 % 2 == 0
+        scores = [torch.rand(60, generator=torch.Generator().manual_seed(seed)).double()]
+        for subjects in (torch.arange(60) // 2, None):
+            found = MembershipAUC()(MembershipEvidence(scores, [members], subjects, seed, 7)).replicates
+            assert found is not None
+            names.append(found.people)
+    assert names[0] == names[2] != ""
+    assert names[1] == names[3] == ""
