@@ -215,10 +215,9 @@ def _halves(bench: Workbench) -> list[Tensor]:
 
 def _owners(links: Tensor, persons: Tensor) -> Tensor:
     """(c,) int64: the person behind each released row with a link, the rows ascending; of several, of the first row."""
-    rows = links[torch.argsort(links[:, 0], descending=True, stable=True)]
-    first = torch.full((int(links[:, 1].max()) + 1,), -1)
-    first[rows[:, 1]] = rows[:, 0]  # the last that is written is the first row
-    return persons[first[first >= 0]]
+    first = torch.full((int(links[:, 1].max()) + 1,), len(persons))
+    first = first.scatter_reduce(0, links[:, 1], links[:, 0], "amin")
+    return persons[first[first < len(persons)]]
 
 
 def _renumbered(sealed: Sealed, order: Tensor) -> Sealed:

@@ -366,3 +366,16 @@ def test_guesswork_counts_groups_whole(bench: Callable[..., Workbench]) -> None:
     k = 4
     assert score.value == pytest.approx((k * k + 1) / (k + 1))
     assert score.parts["half samples"].value < score.value  # they hold halves of groups
+
+
+def test_resamples_are_the_same_whatever_the_order_of_candidates(bench: Callable[..., Workbench]) -> None:
+    """Candidates stand in a secret order, another for each method; the people who are drawn are the same."""
+    found = []
+    for seed in range(2):
+        cell = replace(bench(None), method=Pools(), run_secret=Secret.of_seed(seed))
+        evidence = cast(PairEvidence, Reidentification(Looks()).measure(cell).evidence[""])
+        order = cell.secret("candidates").stream().permutation(len(cell.private))
+        found.append((evidence.resamples, evidence.draws, [set(order[rows].tolist()) for rows in evidence.samples]))
+        rows = torch.unique(evidence.images.links[:, 1])
+        assert [len(owners) for owners in evidence.images.owners] == [len(rows)] * len(evidence.images.full)
+    assert found[0] == found[1]
