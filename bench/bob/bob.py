@@ -109,7 +109,7 @@ def train_bob(
     work = Training(exclusive, plan, plan.precision or fast_precision(release.samples.device), seed)
     everything = Rows(release.samples, release.labels)
     if shortlist is not None:
-        courses = [work.train(recipe, everything, [dev]) for recipe in recipes]
+        courses = work.tried(recipes, everything, [dev])
         outsider = None if shortlist.outsider is None else work.taken(shortlist.outsider, everything)
         return _bob(work, courses, outsider, shortlist)
     parts = None if plan.hold_out is None else _parts(everything, plan.hold_out, seed)
@@ -122,7 +122,7 @@ def train_bob(
     by_release = max(courses, key=lambda course: course.best[1].auc)
     chosen = Choice(by_release.recipe, by_release.best[1].at)
     short = Shortlist(_best_recipes(courses), chosen)
-    final = work.train(short.recipes[0], everything, [dev])
+    final = work.again(_ranked(courses)[0], everything, dev)
     return _bob(work, courses, work.taken(chosen, everything), short, final)
 
 
@@ -139,7 +139,9 @@ def _ranked(courses: Sequence[Course]) -> list[Course]:
 
 
 def _best_recipes(courses: Sequence[Course]) -> tuple[Recipe, ...]:
-    return tuple(course.recipe for course in _ranked(courses)[:2])
+    """The best two, linear models first, which networks have to keep up with."""
+    best = [course.recipe for course in _ranked(courses)[:2]]
+    return tuple(sorted(best, key=lambda recipe: recipe.architecture != "linear"))
 
 
 def _parts(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows] | None:

@@ -76,8 +76,23 @@ class Training:
             courses.append(self.train(recipe, rows, judges, None if self.plan.patient else lead))
         return courses
 
-    def train(self, recipe: Recipe, rows: Rows, judges: Sequence[Judge], lead: Sequence[float] | None = None) -> Course:
-        """One recipe; `lead` holds each judge's best value so far, None lets every course run to its end."""
+    def again(self, course: Course, rows: Rows, judge: Judge) -> Course:
+        """The recipe of a course on other rows; unless the plan is patient, it ends where it falls behind that one."""
+        return self.train(course.recipe, rows, [judge], None if self.plan.patient else [course.best[0].auc])
+
+    def train(
+        self,
+        recipe: Recipe,
+        rows: Rows,
+        judges: Sequence[Judge],
+        lead: Sequence[float] | None = None,
+        until: float = 1.0,
+    ) -> Course:
+        """One recipe.
+
+        A network's course ends at the share `until`, or where it is behind: `lead` holds the values that it has to keep
+        up with, None sets none.
+        """
         start, stopped = time.perf_counter(), False
         best: list[Best] = []
         networks: list[nn.Module] = []
@@ -93,17 +108,19 @@ class Training:
                 if value > best[j].auc:
                     best[j], networks[j] = Best(value, moment.at), copy.deepcopy(moment.network)
             report(f"bob {recipe}, AUC {best[0].auc:.3f}, percent", round(100 * moment.at), 100)
-            if lead is not None and recipe.architecture != "linear" and EARLIEST <= moment.at < 1:
+            if recipe.architecture == "linear":
+                continue
+            if lead is not None and EARLIEST <= moment.at < 1:
                 least = [ahead - SLACK * (1 - moment.at) for ahead in lead]
                 stopped = all(value < needed for value, needed in zip(values, least, strict=True))
-            if stopped:
+            if stopped or moment.at >= until:
                 break
         return Course(recipe, tuple(best), tuple(networks), stopped, time.perf_counter() - start)
 
     def taken(self, choice: Choice, rows: Rows) -> Model:
         """The model that stands nearest to a point of a training on those rows."""
         nearest = Judge(rows.samples[:1], lambda scores, at: -abs(math.log(at / choice.at)))
-        return self.model(self.train(choice.recipe, rows, [nearest]))
+        return self.model(self.train(choice.recipe, rows, [nearest], until=choice.at))
 
     def model(self, course: Course) -> Model:
         """The one that the first judge of a course keeps."""

@@ -54,7 +54,7 @@ class Shortlist:
     """What is left to train under further keys, once all recipes were tried under the first.
 
     Args:
-        recipes: The recipe chosen by dev rows, and the second-best; dev rows choose between them under each key.
+        recipes: The best two by dev rows, which choose between them under each key; linear models stand first.
         outsider: What held-out released rows chose under the first key; None where they could not.
     """
 

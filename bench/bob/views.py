@@ -22,6 +22,8 @@ POOLS = (2, 4, 8)
 COARSE = 4
 BAG_FEATURES = 1024
 SHRINKAGE = 0.05
+SMALLEST = 1e-12
+"""A variance that is nothing."""
 LARGEST = 2**28
 """Numbers that a view of all rows may have (1 GiB); larger ones are left out."""
 
@@ -89,12 +91,14 @@ class WhitenedPatches(nn.Module):
     def __init__(self, samples: Tensor, side: int) -> None:
         super().__init__()
         self.side = side
-        patches = cut(samples, side).transpose(0, 1)  # by place
-        self.register_buffer("mean", patches.mean(dim=1, keepdim=True))
-        centred = patches - self.mean
+        patches = cut(samples, side).transpose(0, 1).double()  # by place
+        mean = patches.mean(dim=1, keepdim=True)
+        centred = patches - mean
         sizes, parts = torch.linalg.eigh(centred.transpose(1, 2) @ centred / len(samples))
         floor = SHRINKAGE * sizes.mean(dim=1, keepdim=True)
-        self.register_buffer("maps", parts / (sizes.clamp_min(0) + floor).clamp_min(1e-30).sqrt()[:, None, :])
+        self.register_buffer("mean", mean.to(samples))
+        maps = parts / (sizes.clamp_min(0) + floor).clamp_min(SMALLEST).sqrt()[:, None, :]
+        self.register_buffer("maps", maps.to(samples))
 
     def forward(self, rows: Tensor) -> Tensor:
         """(n, c, h, w) to (n, c * h * w)."""

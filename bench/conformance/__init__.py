@@ -9,7 +9,7 @@ from functools import partial
 import torch
 
 from bench.conformance import attacks, datasets, evaluators, features, methods, metrics
-from bench.conformance.outcome import Result, Skip, require
+from bench.conformance.outcome import Noted, Result, Skip, require
 from bench.plugins import registry
 from bench.plugins.groups import Group
 from bench.plugins.spec import PluginSpec, parse
@@ -27,6 +27,8 @@ def conform(group: Group, text: str, device: torch.device) -> list[Result]:
             work()
         except (Skip, NotApplicable) as reason:
             results.append(Result(title, "skipped", str(reason)))
+        except Noted as note:
+            results.append(Result(title, "noted", str(note)))
         except Exception as error:  # an adapter may fail in any way, and each way is a finding
             results.append(Result(title, "failed", f"{type(error).__name__}: {error}"))
         else:

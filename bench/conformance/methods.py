@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from bench.audit.noise import check_density, check_reuse, draw_noise
+from bench.conformance.bobs_strength import bobs_strength
 from bench.conformance.generators import check_draws, check_seeds, check_states, require_equal
-from bench.conformance.outcome import PRESET, Skip, require, sample_data
+from bench.conformance.outcome import PRESET, Noted, Skip, require, sample_data
 from bench.conformance.secrecy import check_secrets
 from bench.contract.seal import check, fingerprint, seal
 from bench.data.splits import balance
@@ -263,6 +264,17 @@ def _word_holds(fits: _Fits) -> None:
     require(not broken, "; ".join(broken))
 
 
+def _bob_keeps_up(fits: _Fits) -> None:
+    setting = fits()
+    found = bobs_strength(setting.method, setting.scheme, setting.kind, fits.device)
+    if found.lead.too_weak:
+        raise Noted(
+            f"Bob may be too weak here: test AUC {found.bob:.3f} on easy rows, and {found.simple:.3f} by {found.name} "
+            f"(ahead by {found.lead.difference:.3f}, at least {found.lead.low:.3f}). Utility of this method may be "
+            "understated"
+        )
+
+
 def _balanced(data: Dataset, number: int) -> Dataset:
     labels = balance(cast(Tensor, data.labels).cpu(), number, exclusive=data.exclusive)
     return replace(data, labels=labels.to(data.samples.device))
@@ -301,6 +313,7 @@ _CHECKS: Mapping[str, Callable[[_Fits], None]] = {
     "generator obeys its seed": _generator_obeys_its_seed,
     "generator saves and loads": _generator_saves_and_loads,
     "its word holds": _word_holds,
+    "Bob keeps up with simple models": _bob_keeps_up,
     "device moves": _device_moves,
 }
 

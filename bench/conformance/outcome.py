@@ -17,15 +17,19 @@ ROWS = 48
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of one check; `detail` is the reason for a failure or a skip."""
+    """The outcome of one check; `detail` is the reason for a failure or a skip, or what is to be noted."""
 
     check: str
-    status: Literal["passed", "failed", "skipped"]
+    status: Literal["passed", "failed", "skipped", "noted"]
     detail: str = ""
 
 
 class Skip(Exception):  # noqa: N818  (an outcome, not an error)
     """A check that does not apply here; the text is the reason."""
+
+
+class Noted(Exception):  # noqa: N818  (an outcome, not an error)
+    """What the author should know and has not done wrong; the text says it."""
 
 
 def sample_data(kind: Literal["images", "table"] = "images", rows: int = ROWS, seed: int = 0) -> Dataset:

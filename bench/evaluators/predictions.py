@@ -27,7 +27,10 @@ def published_predictions(bench: Workbench, key: Key) -> Tensor | None:
     """Predictions (n, k) for the test rows by the classifier that the key publishes; None where it publishes none."""
     stage("utility")
     classify = bench.untouched(bench.method.name, lambda: key.classifier(bench.private))
-    return None if classify is None else classify(bench.test.samples).float().cpu()
+    if classify is None:
+        return None
+    order = mixed(bench, bench.test)
+    return classify(bench.test.samples[order])[order.argsort()].float().cpu()
 
 
 def check_labels(bench: Workbench) -> None:

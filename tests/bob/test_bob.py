@@ -149,3 +149,42 @@ def test_a_release_without_labels_or_fitting_architecture_is_not_applicable():
 def test_senseless_plans_are_refused(choices, message):
     with pytest.raises(ValueError, match=message):
         BobPlan(**choices)
+
+
+def test_released_rows_choose_for_an_outsider_without_a_dev_label():
+    samples, labels = halves(160, 0)
+    dev_samples, dev_labels = halves(60, 1)
+    plan = BobPlan(("linear",), hold_out=0.25)
+    told = train(samples, labels, dev_samples, dev_labels, plan=plan)
+    lied = train(samples, labels, dev_samples, 1 - dev_labels, plan=plan)
+    assert told.outsider is not None
+    assert lied.outsider is not None
+    assert told.outsider.choice == lied.outsider.choice
+    assert told.model.choice != lied.model.choice
+    test, truth = halves(200, 2)
+    assert mean_auc(told.outsider.predict(test), truth) > 0.95
+    assert all(trial.held_out is not None for trial in told.trials)
+    assert train(samples, labels, dev_samples, dev_labels, plan=BobPlan(("linear",))).outsider is None
+
+
+def test_a_shortlist_is_all_that_is_trained_under_further_keys():
+    rows = (*halves(120, 0), *halves(60, 1))
+    plan = BobPlan(("linear",), hold_out=0.25)
+    first = train_bob(paired(*rows[:2]), *rows[2:], exclusive=False, plan=plan, seed=0)
+    again = train_bob(paired(*rows[:2]), *rows[2:], exclusive=False, plan=plan, seed=1, shortlist=first.shortlist)
+    assert len(first.trials) > 2
+    assert {trial.recipe for trial in again.trials} == set(first.shortlist.recipes)
+    assert again.outsider is not None
+    assert again.outsider.choice == first.shortlist.outsider
+    assert again.dev_auc > 0.95
+
+
+def test_a_network_that_stays_behind_ends_early_unless_the_plan_is_patient():
+    samples, labels = halves(128, 0)
+    flipped = labels[torch.randperm(128, generator=torch.Generator().manual_seed(5))]
+    dev_samples, dev_labels = halves(100, 1)
+    mixed = torch.cat((labels[:64], flipped[64:]))  # linear models still learn; so wide a penalty path does not mind
+    plan = replace(PLAN, architectures=("linear", "sau"), least_steps=20)
+    for patient in (True, False):
+        bob = train(samples, mixed, dev_samples, dev_labels, plan=replace(plan, patient=patient))
+        assert [trial.stopped for trial in bob.trials][-1] is not patient

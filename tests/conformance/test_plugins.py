@@ -83,8 +83,8 @@ def test_every_plugin_satisfies_the_contract(group: Group, name: str, tmp_path: 
     monkeypatch.chdir(tmp_path)
     if name == "timm":  # its weights come from outside
         save_file(timm.create_model("test_vit.r160_in1k").state_dict(), tmp_path / "made.safetensors")
-    failed = [result for result in conform(group, GIVEN.get(name, name), CPU) if result.status == "failed"]
-    assert not failed
+    results = conform(group, GIVEN.get(name, name), CPU)
+    assert not [result for result in results if result.status in ("failed", "noted")]
 
 
 @pytest.mark.parametrize(
