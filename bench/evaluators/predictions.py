@@ -16,7 +16,7 @@ from bench.contract.preset import Preset
 from bench.evidence import UtilityEvidence
 from bench.progress import stage
 from bench.seeds import generator
-from bench.types import Dataset, Key, NotApplicable, Release
+from bench.types import Attributes, Dataset, Key, NotApplicable, Release
 from bench.workbench.workbench import Workbench
 
 TOLD = "test rows are released with their true labels: figures on such rows tell what the label put in"
@@ -108,7 +108,10 @@ def evidence_of(bench: Workbench, predictions: list[Tensor], test: Dataset) -> U
     """Predictions, one (n, k) a key, beside the labels and people of the rows that they are of."""
     labels = cast(Tensor, test.labels).cpu()
     subjects = None if test.subjects is None else test.subjects.cpu()
-    return UtilityEvidence(predictions, labels, subjects, bench.private.findings, bench.seed("utility"))
+    return UtilityEvidence(
+        predictions, labels, subjects, bench.private.findings, bench.seed("utility"),
+        attributes=None if test.attributes is None else test.attributes.to(labels.device),
+    )  # fmt: skip
 
 
 def plan_of(preset: Preset) -> BobPlan:
@@ -181,7 +184,15 @@ def sample_predictions() -> SamplePredictions:
     labels[0] = torch.nan
     both, classes = ("first", "second"), torch.nn.functional.one_hot(rows % 2, 2).float()
     return SamplePredictions(
-        UtilityEvidence(scores, labels, rows // 3, both, 1),
+        UtilityEvidence(
+            scores,
+            labels,
+            rows // 3,
+            both,
+            1,
+            outsiders=scores[1:],
+            attributes=Attributes(("sex",), (("female", "male"),), (rows % 5 // 3)[:, None]),
+        ),
         UtilityEvidence(scores[:1], labels, None, both, 1),
         UtilityEvidence(scores[:1], classes, rows // 3, both, 1),
         UtilityEvidence([scores[0][:, :1]], classes[:, :1], rows // 3, ("first",), 1),

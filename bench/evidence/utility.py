@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from bench.types import Attributes
+
 
 @dataclass(frozen=True, eq=False)
 class UtilityEvidence:
@@ -20,6 +22,7 @@ class UtilityEvidence:
         seed: For the bootstrap.
         outsiders: Predictions as `scores`, by models chosen without other people's labels, on held-out released rows
             alone; empty where no such choice was made.
+        attributes: Groups that the rows belong to; None where nobody knows.
     """
 
     scores: Sequence[Tensor]
@@ -28,3 +31,4 @@ class UtilityEvidence:
     findings: tuple[str, ...]
     seed: int
     outsiders: Sequence[Tensor] = ()
+    attributes: Attributes | None = None

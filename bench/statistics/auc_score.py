@@ -39,7 +39,7 @@ def auc_score(evidence: UtilityEvidence) -> Score:
     weights = draw_weights(evidence.subjects, len(evidence.labels), DRAWS, seed=derive(evidence.seed, "utility"))
     by_key = torch.stack([_under(evidence, k, torch.ones_like(weights[:1]))[:, 0] for k in columns])
     drawn = torch.stack([_under(evidence, k, weights) for k in columns])
-    degrees = [_degrees(evidence.labels[:, k], evidence.subjects) for k in columns]
+    degrees = [degrees_of(evidence.labels[:, k], evidence.subjects) for k in columns]
     name = name_of(weights)
     parts = {
         evidence.findings[k]: _score(evidence, [k], own, row, of_people, name)
@@ -73,7 +73,7 @@ def _under(evidence: UtilityEvidence, k: int, weights: Tensor) -> Tensor:
     return torch.stack([aucs(scores[:, k], evidence.labels[:, k], weights) for scores in evidence.scores])
 
 
-def _degrees(labels: Tensor, subjects: Tensor | None) -> float:
+def degrees_of(labels: Tensor, subjects: Tensor | None) -> float:
     """Degrees of freedom of an AUC's spread over people: the rarer class decides it."""
     people = torch.arange(len(labels)) if subjects is None else subjects
     fewer = min(len(torch.unique(people[labels == value])) for value in (0, 1))

@@ -1,0 +1,55 @@
+"""Sensitivity at 90 % specificity: how many of the ill are found where one of ten of the others may be alarmed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from torch import Tensor
+
+from bench.evidence import UtilityEvidence
+from bench.statistics.finding_figures import finding_figure, ranked
+from bench.types import Column, Metric, Score
+
+ALARMS = 0.1
+
+
+@dataclass(frozen=True)
+class Sensitivity(Metric[UtilityEvidence]):
+    """Mean over the findings of the share of positive test rows found at a specificity of at least 90 %."""
+
+    name: ClassVar[str] = "sensitivity"
+    unit: ClassVar[str] = "share of positive rows"
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    source: ClassVar[str] = "a point of the ROC curve, without interpolation"
+    column: ClassVar[Column] = Column(
+        title="Sensitivity at 90 % specificity",
+        meaning="The share of new images with a finding that a model trained on the release finds where it wrongly "
+        "alarms on at most a tenth of the others, the mean over findings.",
+        group="Utility",
+        digits=3,
+        chance="0.1",
+        order=7,
+    )
+    on_request: ClassVar[bool] = True
+
+    def __call__(self, evidence: UtilityEvidence) -> Score:
+        """`found_at` of each finding. Raises NotApplicable where no finding has both classes."""
+        return finding_figure(evidence, found_at, chance=lambda prevalence: ALARMS)
+
+
+def found_at(scores: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    """The largest share of positive rows above a threshold that at most a tenth of the negative rows reach.
+
+    Rows that tie stand on one side of any threshold. NaN where a draw has no row of one class.
+
+    >>> import torch
+    >>> ones = torch.ones(1, 4, dtype=torch.int64)
+    >>> found_at(torch.tensor([0.9, 0.8, 0.7, 0.1]), torch.tensor([1.0, 0.0, 1.0, 0.0]), ones).item()
+    0.5
+    """
+    positive, negative = ranked(scores, labels, weights)
+    allowed = 10 * negative <= negative[:, -1:]  # ALARMS, in whole numbers
+    most = (positive * allowed).amax(dim=1).double()
+    found: Tensor = most / positive[:, -1]
+    return found.where(negative[:, -1] > 0, float("nan"))
