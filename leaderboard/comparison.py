@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from bench.results.records import Record
-from bench.statistics.paired import Paired, holm, paired, rank_intervals
+from bench.statistics.paired import Paired, holm, one_of_many, paired, rank_intervals
+from bench.types import Replicates
 from bench.workbench.choice import same_rows
 from leaderboard.board import Row
 from leaderboard.columns import Column
@@ -21,6 +22,7 @@ class Compared:
         column: The metric.
         by: The evaluators that gave the two figures: for privacy the attacks.
         a, b: The figures.
+        keys: How many keys each was measured under; 0 where they cannot be compared.
         paired: How they differ; None where they cannot be compared.
         reason: Why they cannot; empty where they can.
     """
@@ -29,6 +31,7 @@ class Compared:
     by: tuple[str, str]
     a: float
     b: float
+    keys: int
     paired: Paired | None
     reason: str
 
@@ -94,16 +97,18 @@ def compared(a: Row, b: Row, metrics: Iterable[str], attack: str | None = None) 
 
 def _one(column: Column, a: Record, b: Record) -> Compared:
     reason = why_not(a, b, column.name)
-    made = None if reason else _paired(a, b, column.name)
+    made, keys = None, 0
+    if not reason:
+        ours, theirs = _replicates(a, column.name), _replicates(b, column.name)
+        made, keys = paired(ours, theirs), len(ours.by_key)
     figure_a, figure_b = (record.scores[column.name].value for record in (a, b))
-    return Compared(column, (a.evaluator, b.evaluator), figure_a, figure_b, made, reason)
+    return Compared(column, (a.evaluator, b.evaluator), figure_a, figure_b, keys, made, reason)
 
 
-def _paired(a: Record, b: Record, metric: str) -> Paired:
-    ours, theirs = (record.scores[metric].replicates for record in (a, b))
-    assert ours is not None
-    assert theirs is not None
-    return paired(ours.read(), theirs.read())
+def _replicates(record: Record, metric: str) -> Replicates:
+    kept = record.scores[metric].replicates
+    assert kept is not None
+    return kept.read()
 
 
 def ranked(rows: Sequence[Row], metric: str) -> Ranked | None:
@@ -117,7 +122,10 @@ def ranked(rows: Sequence[Row], metric: str) -> Ranked | None:
     kept: dict[str, Record] = {}
     for label, record in by_label.items():
         first = next(iter(kept.values()), record)
-        if reason := why_not(first, record, metric):
+        reason = why_not(first, record, metric)
+        if not reason and len(_replicates(record, metric).by_key) == 1:
+            reason = "one key says nothing of how keys vary"
+        if reason:
             left_out[label] = reason
         else:
             kept[label] = record
@@ -127,7 +135,9 @@ def ranked(rows: Sequence[Row], metric: str) -> Ranked | None:
     sign = 1 if column.better == "higher" else -1
     values = {label: record.scores[metric].value for label, record in kept.items()}
     order = sorted(values, key=lambda label: -sign * values[label])
-    pairs = holm({(a, b): _paired(kept[a], kept[b], metric).p for a, b in combinations(order, 2)})
+    pairs = holm(
+        {(a, b): one_of_many(*(_replicates(kept[name], metric) for name in (a, b))) for a, b in combinations(order, 2)}
+    )
     ranks = rank_intervals({label: sign * value for label, value in values.items()}, pairs)
     return Ranked(
         column, {label: values[label] for label in order}, {label: ranks[label] for label in order}, pairs, left_out

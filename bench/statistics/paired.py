@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scipy.optimize import brentq
@@ -11,6 +11,9 @@ from scipy.optimize import brentq
 from bench.statistics.chance import UNLIKELY
 from bench.statistics.components import Components, components, difference
 from bench.types import Replicates
+
+LEAST, MOST = 0.5 + 1e-9, 1 - 1e-12
+"""Levels between which a p is looked for."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +45,27 @@ def paired(a: Replicates, b: Replicates) -> Paired:
     ends = mean, mean - made.width(), mean + made.width()
     ratio = a.scale == "log"
     value, low, high = map(math.exp, ends) if ratio else ends
-    return Paired(value, low, high, _p(made, abs(mean)), ratio)
+    return Paired(value, low, high, _p(made, abs(mean), made.width), ratio)
 
 
-def _p(made: Components, distance: float) -> float:
+def one_of_many(a: Replicates, b: Replicates) -> float:
+    """The p of a difference that is to be corrected for many others (`Components.wide`)."""
+    apart = difference(a, b)
+    made = components(apart)
+    return _p(made, abs(math.fsum(apart.by_key) / len(apart.by_key)), made.wide)
+
+
+def _p(made: Components, distance: float, width: Callable[[float], float]) -> float:
+    """Twice the share beyond the level at which the interval just leaves out no difference."""
     if distance == 0:
         return 1.0
     if made.error == 0:  # nothing varied, which so many keys may well do by chance
         return 2.0 ** (1 - made.keys)
-    if made.width(1 - 1e-12) < distance:
-        return 2e-12
-    if made.width(0.5 + 1e-9) > distance:
+    if width(MOST) < distance:
+        return 2 - 2 * MOST
+    if width(LEAST) > distance:
         return 1.0
-    return float(2 - 2 * brentq(lambda level: made.width(level) - distance, 0.5 + 1e-9, 1 - 1e-12, xtol=1e-13))
+    return float(2 - 2 * brentq(lambda level: width(level) - distance, LEAST, MOST, xtol=1e-13))
 
 
 def holm(found: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made.board_records import dataset, keyed, record, score
+from scipy.stats import binom
 
 from bench.cli import main
 from bench.results.records import Record, ScoreRecord
 from bench.results.replicates_record import replicates_record
 from bench.results.results import Results
-from bench.statistics.paired import holm, paired, rank_intervals
+from bench.statistics.paired import holm, one_of_many, paired, rank_intervals
 from bench.types import Replicates
 from leaderboard.board import rows
 from leaderboard.comparison import compared, ranked
@@ -90,6 +92,32 @@ def test_ranks_hold_what_pairs_tell_apart() -> None:
     assert made is not None
     assert made.ranks == {"a": (1, 1), "b": (2, 3), "c": (2, 3)}
     assert list(made.left_out) == ["d"]
+
+
+def test_one_key_gives_a_difference_that_says_so_and_no_rank(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lone = [cell(name, middle, keys=1) for name, middle in (("a", 0.9), ("b", 0.7))]
+    assert ranked(rows(lone), "utility-auc") is None
+    for number, each in enumerate(lone):
+        Results(tmp_path).keep(keyed(each, cell=f"synth-cxr/{number}"), {})
+    assert main(["compare", "a", "b", "--results", str(tmp_path)]) == 0
+    assert "under one key, so that what keys and trainings vary is left out: Utility AUC" in capsys.readouterr().out
+
+
+def test_equal_methods_are_told_apart_in_one_board_of_twenty() -> None:
+    """Six methods that differ by keys alone, three keys each: the least certain case."""
+    random, wrong = np.random.default_rng(0), 0
+    repeats, people = 60, 60
+    for _ in range(repeats):
+        shared, times = random.standard_normal(people), random.multinomial(people, [1 / people] * people, 50) / people
+        made = {}
+        for name in "abcdef":
+            own = shared + random.standard_normal((3, 1)) * 0.2 + random.standard_normal((3, people))
+            made[name] = Replicates(own.mean(axis=1).tolist(), (own @ times.T).tolist(), 49, "x")
+        pairs = {(a, b): one_of_many(made[a], made[b]) for a, b in combinations(made, 2)}
+        wrong += min(holm(pairs).values()) < 0.05
+    assert wrong <= binom.isf(1e-3, repeats, 0.05)
 
 
 def test_holm_rejects_no_more_than_bonferroni_and_ranks_of_equals_are_all() -> None:

@@ -71,6 +71,8 @@ def _two(part: Part, here: Sequence[Row], names: Sequence[str], metrics: Sequenc
             table.add_row(*_line(one))
     if table.row_count:
         to_stdout().print(table)
+    if lone := dict.fromkeys(one.column.title for one in found if one.keys == 1):
+        print(f"under one key, so that what keys and trainings vary is left out: {', '.join(lone)}")
     reasons = [f"{one.column.title} ({short(one.by[0])}): {one.reason}" for one in found if one.reason]
     for reason in dict.fromkeys(reasons):
         print(f"not compared: {reason}")
