@@ -24,6 +24,8 @@ class Job:
         timeout: Seconds that it may work, as `bench.runs.job_clock` counts them.
         log: File that takes what the worker prints.
         alone: Run it while nothing else runs (timings).
+        prepares: Nothing is measured by it: at most half of the workers do such jobs while others wait, so that figures
+            come early.
         restricted: Its data may not be shared: of an outcome and of stages nothing is said but codes from fixed lists.
         heard: Exceptions whose text is said all the same: those of the data set, which knows what may be said.
         number: Tells the jobs of a run apart, whatever they are called.
@@ -36,6 +38,7 @@ class Job:
     timeout: float
     log: Path
     alone: bool = False
+    prepares: bool = False
     restricted: bool = False
     heard: tuple[type[Exception], ...] = ()
     number: int = 0

@@ -118,6 +118,7 @@ class _Scheduler:
                 argument=OpenTask(choice, self.place, self.spec.device, workers),
                 answer=Opened,
                 timeout=DATA_SECONDS,
+                prepares=True,
                 log=self.results.log(_data_log(choice)),
                 restricted=not choice.dataset.plugin.shareable,
                 heard=(DataError, UsageError),
@@ -154,6 +155,7 @@ class _Scheduler:
                 argument=FitTask(cell, self.place, self.spec.isolation),
                 answer=Fitted,
                 timeout=self._timeout(),
+                prepares=True,
                 log=log,
                 restricted=not data.shareable,
             )

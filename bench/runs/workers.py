@@ -101,7 +101,10 @@ class Workers:
         while self._waiting and len(self._running) < self._jobs:
             if any(running.job.alone for running in self._running):
                 return
-            job = next((job for job in self._waiting if not job.alone), None)
+            ready = [job for job in self._waiting if not job.alone]
+            preparing = 1 + sum(running.job.prepares for running in self._running)
+            measuring = [job for job in ready if not job.prepares] if 2 * preparing > self._jobs else ready
+            job = next(iter(measuring or ready), None)
             if job is None:
                 if self._running:
                     return

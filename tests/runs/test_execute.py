@@ -90,6 +90,17 @@ def test_a_job_alone_starts_when_the_others_are_done(job: Callable[..., Job]) ->
     assert float(str(found["alone"].value)) >= max(float(str(found[name].value)) for name in "ab")
 
 
+@pytest.mark.parametrize(("workers", "started"), [(1, ["x"]), (2, ["a", "x"]), (4, ["a", "b", "x", "y"])])
+def test_half_of_the_workers_measure_what_there_is_to_measure(
+    job: Callable[..., Job], workers: int, started: list[str]
+) -> None:
+    with closing(Workers(jobs=workers, memory=MEMORY, notify=lambda *told: None)) as pool:
+        for name in "abcxy":
+            pool.submit(job(nap, 1000, float, name=name, prepares=name in "abc"))
+        pool._start()
+        assert sorted(running.job.name for running in pool._running) == started
+
+
 def test_leaving_the_block_ends_what_runs(job: Callable[..., Job]) -> None:
     with closing(Workers(jobs=1, memory=MEMORY, notify=lambda *told: None)) as pool:
         pool.submit(job(nap, 1000, name="long"))
