@@ -13,33 +13,16 @@ from scipy.stats import beta
 from torch import Tensor
 
 from bench.evidence import PairEvidence, PairLevel
-from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
 from bench.statistics.components import at_least_binomial
 from bench.statistics.null import DRAWS, Layout, chance_of_mean
+from bench.statistics.pair_rates import tpr_at
 from bench.statistics.pair_score import from_halves, pair_score
 from bench.statistics.primary import with_primary
 from bench.types import Column, Metric, NotApplicable, Score
 
 RATE = 1000
 LOWER = 10_000
-
-
-def tpr_at(counts: PairCounts, one_in: int) -> float:
-    """Share of the linked pairs found when one unlinked pair in `one_in` may be taken for linked.
-
-    The height of the ROC curve at 1 / one_in, from integer counts. Where the allowance ends among pairs of one score,
-    the curve runs straight between the corners, as it does for the area: the linked ones count in proportion.
-    """
-    above = int(counts.others.sum()) - counts.others.cumsum(0)[1::2]
-    tied, allowed = counts.others[1::2], int(counts.others.sum())
-    # Everything times one_in, so that the allowance is an integer too.
-    left = allowed - one_in * above
-    whole = left >= one_in * tied
-    found = float(counts.linked[whole].sum())
-    part = ~whole & (left > 0)
-    found += float(((counts.linked * left)[part].to(torch.float64) / (one_in * tied[part])).sum())
-    return found / int(counts.linked.sum())
 
 
 def chance_tpr(unlinked: int, one_in: int) -> float:

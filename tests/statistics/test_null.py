@@ -22,11 +22,12 @@ from bench.statistics.null import (
     simulate_guesswork,
     two_sided,
 )
+from bench.statistics.pair_rates import tpr_at
 from metrics.guesswork import guesswork
 from metrics.median_rank import median_rank, simulate_median_rank
 from metrics.reid_auc import chance_sd, reid_auc
 from metrics.top_1 import simulate_top_1, top_1
-from metrics.tpr_at_low_fpr import chance_tpr, simulate_tpr, tpr_at
+from metrics.tpr_at_low_fpr import chance_tpr, simulate_tpr
 
 DRAWS, FAST = 150, 1000
 ONE_IN = 20
