@@ -272,7 +272,7 @@ def test_status_says_what_changed(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert bench(tmp_path, "--method", "identity", "--attack", "chance", "--metric", "reid-auc") == 0
     monkeypatch.setattr("bench.workbench.inputs.PROTOCOL", 4)
     assert main(["status", "--results", str(tmp_path)]) == 1
-    assert "protocol (2 -> 3)" in " ".join(capsys.readouterr().out.split())
+    assert "protocol (3 -> 4)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_limited_run_is_marked(tmp_path: Path) -> None:
