@@ -62,6 +62,7 @@ class Contrastive(Attack):
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"steps": 60, "width": 64, "depth": 2},
+        # Every rung of the ladder left chance by step 25, neuracrypt and dp-simple[scale=10] by 50.
         "first-look": {"steps": 300, "patience": 75},
         "quick": {"steps": 1500},
         "standard": {"steps": 10_000, "width": 256, "patience": 2000},

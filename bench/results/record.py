@@ -55,7 +55,7 @@ class Record(Part):
         evaluator: The file of the record, without its ending: the kind, and the attack if there is one.
         kind: What was done to the cell.
         method, attack: The plug-ins as they ran.
-        dataset: The data; null where they could not be opened.
+        dataset: The data; null in records of earlier versions whose data could not be opened.
         claim: The method's formal guarantee for these data; null where it makes none.
         threat_model: What Eve knew, in words.
         preset: The size of the run.
@@ -63,7 +63,7 @@ class Record(Part):
         keys: Keys that the figures are taken over.
         scores: Figures by metric.
         details: What evaluator, attack and method say beside the figures.
-        seconds: By stage.
+        seconds: By stage; of the whole job those on the wall, and by `cpu` those of the processor.
         isolation: Where method and attack worked: in a sandbox, in processes of their own, or (none) in the judge's.
         hardware: The machine, without its name.
         versions: Of Python and of the packages that figures depend on.
