@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from bench.nets.classifier import Course, outputs, train
 from bench.nets.private_cnn import private_cnn
-from bench.nets.private_training import MOST_DELTA, PrivateCourse, train_privately
+from bench.nets.private_training import MOST_DELTA, PrivateCourse, accounts, train_privately
 from bench.nets.seeded import seeded
 from bench.nets.start import start
 from bench.randomness import Secret
@@ -157,6 +157,10 @@ class DPSGDScheme(Scheme):
             ),
             neighbours="added",
         )
+
+    def accounts(self, rows: int) -> Mapping[str, float]:
+        """What training on that many rows spends, by Opacus and, where it is installed, by dp-accounting."""
+        return accounts(self.method.course(), rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,6 +73,10 @@ class Scheme(ABC):
         """The noise it adds, as Eve knows it: for likelihood attacks and audits. None (the default) where none is."""
         return None
 
+    def accounts(self, rows: int) -> Mapping[str, float]:
+        """The epsilon that a release of that many rows spends, by every accountant at hand. Default: none is needed."""
+        return {}
+
     def notes(self) -> Mapping[str, int | float | str]:
         """What a record should say of the fitted scheme (bits per dimension, ...). Default: nothing."""
         return {}

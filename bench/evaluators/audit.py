@@ -46,7 +46,13 @@ class Audit(Evaluator[Workbench]):
         )  # fmt: skip
         return Measurement(
             {"": evidence},
-            {**_told(played), "noise": noise, "noise_checks": why, "confidence": CONFIDENCE},
+            {
+                **_told(played),
+                "accounting": dict(scheme.accounts(len(bench.private))),
+                "noise": noise,
+                "noise_checks": why,
+                "confidence": CONFIDENCE,
+            },
             {"audit": found - start, "noise checks": time.perf_counter() - found},
             {
                 "knowledge": "the method and both inputs, one of which was released; the key's random numbers are "

@@ -49,7 +49,7 @@ from bench.wire.tensors import TensorsError, pack_tensors
 
 ASKED: Mapping[type, frozenset[str]] = {
     Method: frozenset({"fit", "load"}),
-    Scheme: frozenset({"state", "claim", "notes", "mechanism", "sample_key", "load_key", "load_generator"}),
+    Scheme: frozenset({"state", "claim", "accounts", "notes", "mechanism", "sample_key", "load_key", "load_generator"}),
     Key: frozenset({"release", "query", "decode", "classifier", "state", "own"}),
     Generator: frozenset({"sample"}),
     Mechanism: frozenset({

@@ -123,6 +123,10 @@ class RemoteScheme(Scheme):
             raise ContractError(f"a claim must be a PrivacyClaim or None, got {type(found).__name__}")
         return found
 
+    def accounts(self, rows: int) -> Mapping[str, float]:
+        """As the scheme says."""
+        return {name: float(epsilon) for name, epsilon in notes(self._ask("accounts", rows)).items()}
+
     def notes(self) -> Mapping[str, int | float | str]:
         """As the scheme says."""
         return notes(self._ask("notes"))

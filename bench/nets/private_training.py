@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor, nn
@@ -67,6 +68,17 @@ class PrivateCourse:
             return self.learning_rate
         return min(MOST_RATE, math.sqrt(self.epsilon * rows / EVIDENCE_AT_RATE_ONE))
 
+    def sampling(self, rows: int) -> tuple[float, float, int]:
+        """Delta, the share of the rows in a batch, and how many steps there are, for that many rows.
+
+        Raises ValueError where delta is no smaller than 1 / n: that would allow to publish a row.
+        """
+        delta = min(MOST_DELTA, 0.1 / rows) if self.delta is None else self.delta
+        if delta * rows >= 1:
+            raise ValueError(f"delta must be below 1 / n, {1 / rows:.2g} for {rows} rows, got {delta}")
+        share = SHARE if self.batch is None else min(1.0, self.batch / rows)
+        return delta, share, max(1, round(self.epochs / share))
+
 
 def train_privately(
     network: nn.Module, rows: Tensor, labels: Tensor, course: PrivateCourse, *, exclusive: bool, secret: Secret
@@ -80,11 +92,7 @@ def train_privately(
     from bench.nets.private_optimiser import PrivateOptimiser
 
     n = len(rows)
-    delta = min(MOST_DELTA, 0.1 / n) if course.delta is None else course.delta
-    if delta * n >= 1:
-        raise ValueError(f"delta must be below 1 / n, {1 / n:.2g} for {n} rows, got {delta}")
-    share = SHARE if course.batch is None else min(1.0, course.batch / n)
-    steps = max(1, round(course.epochs / share))
+    delta, share, steps = course.sampling(n)
     peak = course.peak(n)
     multiplier = calibrate(course.epsilon, delta, share=share, steps=steps)
     private = GradSampleModule(network, loss_reduction="sum")
@@ -137,6 +145,25 @@ def account(multiplier: float, delta: float, *, share: float, steps: int, error:
     accountant.history = [(multiplier, share, steps)]
     with _quiet_accountant():
         return float(accountant.get_epsilon(delta, eps_error=error))
+
+
+def accounts(course: PrivateCourse, rows: int) -> Mapping[str, float]:
+    """The epsilon that training on that many rows spends, by each accountant that is installed.
+
+    Opacus' PRV accountant (Gopi et al. 2021), by which the noise is calibrated, and the one of dp-accounting (privacy
+    loss distributions: Koskela et al. 2020, Doroshenko et al. 2022), which shares no code with it.
+    """
+    delta, share, steps = course.sampling(rows)
+    multiplier = calibrate(course.epsilon, delta, share=share, steps=steps)
+    found = {"Opacus, PRV": account(multiplier, delta, share=share, steps=steps, error=TOLERANCE * course.epsilon)}
+    if find_spec("dp_accounting") is not None:
+        from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+        from dp_accounting.pld import PLDAccountant
+
+        second = PLDAccountant()
+        second.compose(PoissonSampledDpEvent(share, GaussianDpEvent(multiplier)), steps)
+        found["dp-accounting, PLD"] = float(second.get_epsilon(delta))
+    return found
 
 
 @contextmanager

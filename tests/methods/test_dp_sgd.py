@@ -192,3 +192,11 @@ def test_a_delta_that_would_allow_to_publish_a_row_is_refused() -> None:
 def test_senseless_parameters_are_refused(wrong: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         DPSGD(**wrong)  # type: ignore[arg-type]
+
+
+def test_two_accountants_agree_on_what_training_spends() -> None:
+    pytest.importorskip("dp_accounting")
+    found = DPSGD(epsilon=1.0, epochs=4).load({}).accounts(300)
+    assert set(found) == {"Opacus, PRV", "dp-accounting, PLD"}
+    assert max(found.values()) <= 1.0
+    assert abs(found["Opacus, PRV"] - found["dp-accounting, PLD"]) < 0.03

@@ -79,6 +79,7 @@ def _add(table: Table, cell: Cell, record: Record, confidence: float) -> bool:
         if not told
         else f"{told['inputs']}\n{told['statistic']}\n{told['correct']} of {told['guesses']} guesses correct, "
         f"{told['trials']} trials\nnoise: {told['noise_checks']}"
+        + "".join(f"\nε by {name}: {spent}" for name, spent in _accounts(told).items())
     )
     table.add_row(
         label, epsilon_text(claim.epsilon), epsilon_text(claim.derived), number(score.value, None) + rest,
@@ -105,6 +106,14 @@ def _at(record: Record, confidence: float) -> ScoreRecord:
     )
     metric = choose("metrics", METRIC, record.preset).plugin
     return score_record(metric(evidence), better=metric.better, unit=metric.unit)
+
+
+def _accounts(details: Mapping[str, object]) -> dict[str, str]:
+    """What each accountant says, as text."""
+    found = details["accounting"]
+    if not isinstance(found, dict):
+        raise TypeError(f"an audit's accounting must be a mapping, got {type(found).__name__}")
+    return {str(name): number(float(spent), None) for name, spent in found.items()}
 
 
 def _count(details: Mapping[str, object], name: str) -> int:
