@@ -19,6 +19,8 @@ from torch.nn.functional import log_softmax, softplus
 STRENGTHS = (100.0, 10.0, 1.0, 0.1, 0.01, 0.001, 0.0001)
 """Half the penalty of a squared weight, in mean square norms of a row, where losses are summed over rows."""
 STEPS = 50
+"""Of L-BFGS in principal parts, a model; columns as they are take `SLOWER` times as many."""
+SLOWER = 4
 FEW = 3000
 """Rows or columns, whichever are fewer, up to which principal parts are found."""
 LEAST = 1e-7
@@ -77,11 +79,12 @@ def logistic_path(
 
 @dataclass(frozen=True, eq=False)
 class _Basis:
-    """Rows as `coordinates` (m, r), the sums of their squares `squares` (r,), and weights brought `back` to columns."""
+    """Rows as `coordinates` (m, r), the sums of their `squares` (r,), and how weights come `back` to columns."""
 
     coordinates: Tensor
     squares: Tensor
     back: Callable[[Tensor], Tensor]
+    steps: int = STEPS
 
     @property
     def dtype(self) -> torch.dtype:
@@ -92,7 +95,7 @@ class _Basis:
 def _basis(rows: Tensor) -> _Basis:
     m, d = rows.shape
     if min(m, d) > FEW:
-        return _Basis(rows, rows.square().sum(dim=0), lambda weights: weights)
+        return _Basis(rows, rows.square().sum(dim=0), lambda weights: weights, SLOWER * STEPS)
     squares, parts = torch.linalg.eigh(((rows @ rows.T) if m <= d else (rows.T @ rows)).double())
     real = squares > LEAST * squares[-1].clamp_min(1e-30)
     squares, parts = squares[real], parts[:, real]
@@ -122,7 +125,7 @@ def _solved(basis: _Basis, loss: _Loss, penalty: float, weights: Tensor, bias: T
     width = 2 / math.sqrt(len(rows))
     free, offset = (weights / widths).requires_grad_(), (bias / width).requires_grad_()
     optimiser = torch.optim.LBFGS(
-        [free, offset], max_iter=STEPS, tolerance_grad=1e-3, tolerance_change=1e-6, line_search_fn="strong_wolfe"
+        [free, offset], max_iter=basis.steps, tolerance_grad=1e-3, tolerance_change=1e-6, line_search_fn="strong_wolfe"
     )
 
     def closure() -> Tensor:
