@@ -3,8 +3,8 @@
 Source: Yala et al., Syfer (2022), section 5: several architectures, dropout rates and weight decays, chosen by the
 validation AUC. Differences: all findings are learned jointly, with unknown labels masked (their paper trains one model
 a finding); the best tenth of a course is kept by the same AUC; linear models on several views of a row are tried beside
-networks, which at few rows they often beat; a network that stays behind them ends its course early, if the plan is
-impatient.
+networks, which at few rows they often beat; a network has to be ahead of them by .01 to be chosen, and one that stays
+behind ends its course early, if the plan is impatient.
 
 Two choices are made among the same trials. The first, as in the paper, is by labelled rows of other people (dev rows).
 The second is by released rows held out of the trials: what an outsider can do, who has the release alone. For it all
@@ -119,7 +119,7 @@ def train_bob(
     kept, apart = parts
     judges = [dev, Judge(apart.samples, lambda scores, at: mean_auc(scores, apart.labels))]
     courses = work.tried(recipes, kept, judges)
-    by_release = max(courses, key=lambda course: course.best[1].auc)
+    by_release = max(courses, key=lambda course: course.rank(1))
     chosen = Choice(by_release.recipe, by_release.best[1].at)
     short = Shortlist(_best_recipes(courses), chosen)
     final = work.again(_ranked(courses)[0], everything, dev)
@@ -135,7 +135,7 @@ def _bob(
 
 
 def _ranked(courses: Sequence[Course]) -> list[Course]:
-    return sorted(courses, key=lambda course: -course.best[0].auc)
+    return sorted(courses, key=lambda course: -course.rank(0))
 
 
 def _best_recipes(courses: Sequence[Course]) -> tuple[Recipe, ...]:

@@ -19,8 +19,15 @@ from bench.progress import report
 
 SLACK = 0.06
 """A network ends where it is further behind the best trial than so much of AUC, times the share of its course left."""
-EARLIEST = 0.4
-"""The share of its course that a network is given in any case."""
+EARLIEST = 0.3
+"""The share of its course that a network is given in any case; half where no trial is clear of chance."""
+AHEAD = 0.01
+"""By how much of AUC a network has to be ahead of a linear model to be chosen: it costs far more, and its best tenth is
+one of several."""
+CLEAR = 0.6
+"""An AUC that is clear of chance."""
+LEAST = 0.55
+"""The AUC that a network must have come to by half of its course where no trial is clear of chance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +59,10 @@ class Course:
     networks: tuple[nn.Module, ...]
     stopped: bool
     seconds: float
+
+    def rank(self, judge: int) -> float:
+        """What a judge chooses by: its best AUC, less `AHEAD` for networks."""
+        return self.best[judge].auc - (0.0 if self.recipe.architecture == "linear" else AHEAD)
 
     def trial(self) -> Trial:
         """For the record, where the judges are dev rows and, perhaps, held-out released rows."""
@@ -110,9 +121,8 @@ class Training:
             report(f"bob {recipe}, AUC {best[0].auc:.3f}, percent", round(100 * moment.at), 100)
             if recipe.architecture == "linear":
                 continue
-            if lead is not None and EARLIEST <= moment.at < 1:
-                least = [ahead - SLACK * (1 - moment.at) for ahead in lead]
-                stopped = all(value < needed for value, needed in zip(values, least, strict=True))
+            if lead is not None and moment.at < 1:
+                stopped = all(value < _needed(ahead, moment.at) for value, ahead in zip(values, lead, strict=True))
             if stopped or moment.at >= until:
                 break
         return Course(recipe, tuple(best), tuple(networks), stopped, time.perf_counter() - start)
@@ -132,3 +142,10 @@ class Training:
             recipe, rows.samples, rows.labels, [judge.samples for judge in judges], exclusive=self.exclusive,
             plan=self.plan, precision=self.precision, seed=self.seed,
         )  # fmt: skip
+
+
+def _needed(ahead: float, at: float) -> float:
+    """The AUC that a network needs to go on, where the best trial has `ahead`."""
+    if ahead < CLEAR:
+        return LEAST if at >= 0.5 else 0.0
+    return ahead - SLACK * (1 - at) if at >= EARLIEST else 0.0

@@ -65,7 +65,7 @@ PRESETS: Mapping[str, Preset] = {
         repeats=3, timeout=300,
     ),
     "first-look": Preset(
-        private=600, public=600, keys=5, samples=10, label_findings=1, utility_keys=3, epochs=12, bob_steps=150,
+        private=600, public=600, keys=5, samples=10, label_findings=1, utility_keys=3, epochs=12, bob_steps=120,
         bob_width=16, bob_patient=False, probe_width=32,
         weight_decays=(0.05,), dropouts=(0.0,), fractions=(1 / 4, 1 / 2), decoder_steps=500,
         probe_epochs=5, flow_steps=600, trials=4_000,
