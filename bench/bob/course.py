@@ -118,7 +118,7 @@ class Training:
             for j, value in enumerate(values):
                 if value > best[j].auc:
                     best[j], networks[j] = Best(value, moment.at), copy.deepcopy(moment.network)
-            report(f"bob {recipe}, AUC {best[0].auc:.3f}, percent", round(100 * moment.at), 100)
+            report(f"bob {recipe}, percent", 100 if recipe.architecture == "linear" else round(100 * moment.at), 100)
             if recipe.architecture == "linear":
                 continue
             if lead is not None and moment.at < 1:
