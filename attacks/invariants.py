@@ -1,0 +1,155 @@
+"""Invariants: what few numbers of a row a key leaves as they are, or moves in a way that keys share, tells rows apart.
+
+A key may turn, shuffle or scramble a row beyond recognition and still keep its length, its mean or its largest value to
+the last digit. One exact number is enough to name a row among thousands.
+
+Source: Carlini et al., "NeuraCrypt is not private" (2021), from which the idea comes that statistics of a patch survive
+a keyed network (the attack `moments` learns such relations by contrast, which takes exact ones for near ones). Here the
+relation is linear and Gaussian, and its noise is measured: a statistic that survives to seven digits weighs as such.
+
+The statistics of a row, float64: mean, the root of the 1st, 2nd and 4th absolute moment, deviation, extremes,
+quantiles, roughness of images, logarithm and square of those that have a size, and the root mean squares of its
+patches, sorted (whichever way a key shuffles patches, they stay). Eve, the attacker, releases candidates under keys of
+her own, predicts a released row's statistics from the raw row's, and takes the covariance of the errors from further
+keys. A candidate's score is the log odds of its posterior (`bench.pairs.posterior`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from bench.nets.patches import cut, fitting_patch
+from bench.pair_distances import pair_distances
+from bench.pairs.posterior import PosteriorScores
+from bench.randomness import Secret
+from bench.seeds import derive, generator
+from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View
+from bench.validation import at_least
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+RIDGE = 1e-10  # of the rows: it keeps the equations soluble and an exact relation exact
+EXACT = 1e-16  # least variance of an error, in units of the statistic's own: that of float32, and less
+TINY = 1e-30
+ROWS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class Invariants(Attack):
+    """Predicts the statistics of released rows from those of raw rows, and believes each as far as it held.
+
+    Args:
+        keys: Keys of Eve's own, half of which measure the errors.
+        rows: Candidates released under each, at most.
+    """
+
+    name: ClassVar[str] = "invariants"
+    source: ClassVar[str] = (
+        "Carlini et al. 2021, NeuraCrypt is not private (statistics that survive); linear Gaussian here"
+    )
+    knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"keys": 4}}
+
+    keys: int = 8
+    rows: int = 1024
+
+    def __post_init__(self) -> None:
+        at_least(2, keys=self.keys, rows=self.rows)
+
+    def fit(self, view: View, seed: int) -> InvariantsAttacker:
+        """Measure on Eve's own keys. Raises NotApplicable for releases without links."""
+        pairs = [self._simulate(view, derive(seed, number)) for number in range(self.keys)]
+        raw = Scale.of(torch.cat([own for own, _ in pairs]))
+        released = Scale.of(torch.cat([made for _, made in pairs]))
+        half = (self.keys + 1) // 2
+        x = torch.cat([raw(own) for own, _ in pairs[:half]])
+        y = torch.cat([released(made) for _, made in pairs[:half]])
+        gram = x.T @ x + RIDGE * len(x) * torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
+        weights = torch.linalg.solve(gram, x.T @ y)
+        errors = torch.cat([released(made) - raw(own) @ weights for own, made in pairs[half:]])
+        variances, axes = torch.linalg.eigh(errors.T @ errors / len(errors))
+        whiten = axes / variances.clamp_min(EXACT).sqrt()
+        expected = raw(statistics(view.candidates.samples)) @ weights @ whiten
+        return InvariantsAttacker(expected, released, whiten, float(variances.clamp_min(0).amin().sqrt()))
+
+    def _simulate(self, view: View, seed: int) -> tuple[Tensor, Tensor]:
+        """Statistics (p, a) of raw rows and (p, b) of the rows that a key of Eve's own made of them."""
+        candidates = view.candidates
+        chosen = torch.randperm(len(candidates), generator=generator(derive(seed, "rows")))[: self.rows]
+        rows = candidates.take(chosen.to(candidates.samples.device))
+        release = view.scheme.sample_key(Secret.of_seed(seed, "key")).release(rows)
+        if release.links is None or not len(release.links):
+            raise NotApplicable("invariants learns from links: no raw row stands in a row of this release")
+        links = release.links if release.primary is None else release.links[release.primary]
+        return statistics(rows.samples)[links[:, 0]], statistics(release.samples)[links[:, 1]]
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """What makes statistics comparable: mean and deviation over the simulated rows, and which of them vary at all."""
+
+    mean: Tensor
+    deviation: Tensor
+    varies: Tensor
+
+    @classmethod
+    def of(cls, found: Tensor) -> Scale:
+        """The scale of statistics (n, q)."""
+        deviation, mean = torch.std_mean(found, dim=0, correction=0)
+        varies = deviation > 1e-12 * mean.abs().clamp_min(TINY)
+        return cls(mean[varies], deviation[varies], varies)
+
+    def __call__(self, found: Tensor) -> Tensor:
+        """Those that vary, in units of their deviation, and a constant column."""
+        scaled = (found[:, self.varies] - self.mean) / self.deviation
+        return torch.cat((scaled, torch.ones_like(found[:, :1])), dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class InvariantsAttacker(Attacker):
+    """What each candidate's released row should show (n, q), in units of the errors, and the smallest error."""
+
+    expected: Tensor
+    scale: Scale
+    whiten: Tensor
+    least: float
+
+    def score(self, sealed: Release) -> PosteriorScores:
+        """Log odds under the measured errors."""
+        seen = self.scale(statistics(sealed.samples)) @ self.whiten
+        return PosteriorScores(
+            lambda rows, cols: -0.5 * pair_distances(self.expected[rows], seen[cols], 2),
+            (len(self.expected), len(seen)),
+        )
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """How exactly the best combination of statistics survives."""
+        return {"least error": self.least}
+
+
+def statistics(samples: Tensor) -> Tensor:
+    """(n, q) float64: the statistics of rows (n, ...)."""
+    return torch.cat([_statistics(part) for part in torch.split(samples, ROWS_AT_ONCE)])
+
+
+def _statistics(samples: Tensor) -> Tensor:
+    rows = samples.flatten(1).double()
+    sizes = rows.abs()
+    powers = torch.stack([sizes.pow(power).mean(dim=1).pow(1 / power) for power in (1, 2, 4)], dim=1)
+    deviation = rows.std(dim=1, correction=0)[:, None]
+    quantiles = torch.quantile(rows, rows.new_tensor(QUANTILES), dim=1).T
+    ends = torch.stack((rows.amin(dim=1), rows.amax(dim=1), rows.mean(dim=1)), dim=1)
+    sized = torch.cat((powers, deviation), dim=1)
+    found = [ends, sized, sized.square(), sized.clamp_min(TINY).log(), quantiles]
+    if samples.ndim == 4:
+        images = samples.double()
+        steps = [images.diff(dim=axis).abs().flatten(1).sum(dim=1) for axis in (2, 3)]
+        found.append(torch.stack(steps, dim=1))
+        size = fitting_patch(samples.shape[2], samples.shape[3])
+        if size is not None:
+            found.append(cut(samples, size).double().square().mean(dim=2).sqrt().sort(dim=1).values)
+    return torch.cat(found, dim=1)

@@ -1,0 +1,182 @@
+"""Known leak: a release that keeps one stated thing of every row, so that the best possible attack is known.
+
+Rungs of the ladder on which an attack's figure can be read as attained of possible. None of it is a contender.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from bench.contract.mechanism import Mechanism
+from bench.owner.grid_noise import GridNoise
+from bench.randomness import Secret, Stream
+from bench.types import Dataset, Key, Method, Release, Scheme, State, paired
+from bench.validation import at_least, one_of, positive
+
+Kept = Literal["scalar", "noisy-scalar", "length", "group", "nothing"]
+KEPT: tuple[Kept, ...] = ("scalar", "noisy-scalar", "length", "group", "nothing")
+LEVELS = 256
+
+
+@dataclass(frozen=True)
+class KnownLeak(Method):
+    """Keeps one thing of every row, and nothing else; no labels are released.
+
+    Args:
+        keeps: "scalar": the row's mean, exactly, everywhere in place of the row. "noisy-scalar": the same with Laplace
+            noise of its own. "length": the row turned by a random rotation of its own, which keeps its Euclidean length
+            and nothing else. "group": the mean of a random group of rows in place of each of them. "nothing": the row
+            under a one-time pad of whole grey levels (256 of them, rounded).
+        scale: Of the noise, in units of the values.
+        k: Rows of a group; the last group takes what is left over.
+    """
+
+    name: ClassVar[str] = "known-leak"
+    source: ClassVar[str] = "constructed, so that the best possible attack is known"
+
+    keeps: Kept = "scalar"
+    scale: float = 0.02
+    k: int = 10
+
+    def __post_init__(self) -> None:
+        one_of(KEPT, keeps=self.keeps)
+        positive(scale=self.scale)
+        at_least(2, k=self.k)
+
+    def fit(self, public: Dataset, seed: int) -> KnownLeakScheme:
+        """The range of the public rows, for the pad and for the noise."""
+        low, high = torch.stack(torch.aminmax(public.samples.double())).tolist()
+        if public.samples.ndim == 4:
+            low, high = 0.0, 1.0
+        return self.load({"range": torch.tensor([low, high if high > low else low + 1], dtype=torch.float64)})
+
+    def load(self, state: State) -> KnownLeakScheme:
+        """The scheme that `KnownLeakScheme.state` described."""
+        return KnownLeakScheme(self, state["range"])
+
+    def bayes_guesswork(self, images: int) -> float | None:
+        """Mean guesses of the best possible attack on the whole release of so many rows, as far as it is known.
+
+        Exact scalars and lengths differ from row to row: the first guess is right. In a group of k, the candidates of
+        one released row are tried one after the other: (k + 1) / 2 on average. Under the pad, (n^2 + 1) / (n + 1).
+        With noise it depends on the rows: the `likelihood` attack, which knows the noise, attains it.
+        """
+        if self.keeps == "noisy-scalar":
+            return None
+        known = {"group": (self.k + 1) / 2, "nothing": (images**2 + 1) / (images + 1)}
+        return known.get(self.keeps, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownLeakScheme(Scheme):
+    """The method, and `span` (2,) float64: the least and greatest value of rows."""
+
+    method: KnownLeak
+    span: Tensor
+
+    @property
+    def noise(self) -> GridNoise:
+        """What "noisy-scalar" adds."""
+        return GridNoise.of(self.method.scale, float(self.span.abs().max()))
+
+    def sample_key(self, secret: Secret) -> KnownLeakKey:
+        """A key with a secret of its own."""
+        return KnownLeakKey(self, secret.derive("known-leak"))
+
+    def load_key(self, state: State) -> KnownLeakKey:
+        """The key that `KnownLeakKey.state` described."""
+        return KnownLeakKey(self, Secret.load(state["secret"]))
+
+    def state(self) -> State:
+        """The range."""
+        return {"range": self.span}
+
+    def mechanism(self) -> Mechanism | None:
+        """Laplace noise on the row's mean, where that is kept with noise."""
+        return NoisyScalar(self) if self.method.keeps == "noisy-scalar" else None
+
+
+@dataclass(frozen=True, eq=False)
+class KnownLeakKey(Key):
+    """A secret, of which all random numbers come."""
+
+    scheme: KnownLeakScheme
+    secret: Secret
+
+    def release(self, private: Dataset) -> Release:
+        """Rows of the same shape (n, ...), float32, of which one thing is kept; no labels."""
+        return paired(self._leak(private.samples, "release"), None)
+
+    def query(self, samples: Tensor) -> Tensor:
+        """The same of other rows, by other random numbers."""
+        return self._leak(samples, "query")
+
+    def state(self) -> State:
+        """The secret, uint8 (32,)."""
+        return {"secret": self.secret.tensor()}
+
+    def _leak(self, samples: Tensor, call: str) -> Tensor:
+        method, stream = self.scheme.method, self.secret.derive(call).bound_to(samples).stream()
+        rows = samples.flatten(1).double()
+        made = {
+            "scalar": lambda: _mean(rows).expand_as(rows),
+            "noisy-scalar": lambda: self.scheme.noise.add(_mean(rows), stream).expand_as(rows),
+            "length": lambda: _turned(rows, stream),
+            "group": lambda: _grouped(rows, method.k, stream),
+            "nothing": lambda: _padded(rows, self.scheme.span.tolist(), stream),
+        }[method.keeps]()
+        return made.reshape(samples.shape).to(torch.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyScalar(Mechanism):
+    """The code of a row is its mean; every number of the released row shows it with one noise."""
+
+    scheme: KnownLeakScheme
+
+    @property
+    def scale(self) -> Tensor:
+        """(1,) float64."""
+        return torch.tensor([self.scheme.noise.scale], dtype=torch.float64)
+
+    def locate(self, data: Dataset) -> Tensor:
+        """(n, 1) float64: means on the noise's grid."""
+        return self.scheme.noise.on_grid(_mean(data.samples.flatten(1).double()))
+
+    def observe(self, release: Release) -> Tensor:
+        """(m, 1) float64: the first number of each row."""
+        return release.samples.flatten(1)[:, :1].double()
+
+
+def _mean(rows: Tensor) -> Tensor:
+    return rows.mean(dim=1, keepdim=True)
+
+
+def _turned(rows: Tensor, stream: Stream) -> Tensor:
+    """Rows (n, d) of the same length in directions that are uniform on the sphere."""
+    drawn = stream.normal(*rows.shape).to(rows)
+    lengths, own = (torch.linalg.vector_norm(each, dim=1, keepdim=True) for each in (rows, drawn))
+    turned: Tensor = drawn * (lengths / own)
+    return turned
+
+
+def _grouped(rows: Tensor, k: int, stream: Stream) -> Tensor:
+    """The mean of its group in place of each row (n, d); groups of k, the last up to 2 k - 1."""
+    order = stream.permutation(len(rows)).to(rows.device)
+    group = torch.empty_like(order)
+    group[order] = (torch.arange(len(rows), device=rows.device) // k).clamp(max=max(len(rows) // k, 1) - 1)
+    sums = rows.new_zeros(math.ceil(len(rows) / k), rows.shape[1]).index_add_(0, group, rows)
+    return (sums / torch.bincount(group, minlength=len(sums)).clamp(min=1)[:, None])[group]
+
+
+def _padded(rows: Tensor, span: list[float], stream: Stream) -> Tensor:
+    """Rows (n, d) in whole levels, each moved on by a uniform number of them around the circle."""
+    low, high = span
+    levels = ((rows - low) / (high - low)).clamp(0, 1).mul(LEVELS - 1).round().long()
+    pad = stream.integers(LEVELS, *rows.shape).to(rows.device)
+    return low + (high - low) * ((levels + pad) % LEVELS) / (LEVELS - 1)
