@@ -268,14 +268,18 @@ def _on(rung: Rung, record: Record) -> bool:
 
 
 def _reach_words(members: Sequence[Member], own: Set[str]) -> str:
-    """How far the attacks get on the encoders of the ladder, the method itself (`own`) left out."""
-    measured = {rung.method for member in members for rung in member.rungs if rung.state != "not measured"} - own
-    broken = {rung.method for member in members for rung in member.rungs if rung.state == "broken"} - own
+    """How far the attacks get on the encoders of the ladder, the method itself (`own`) left out.
+
+    Encoders that nobody can break tell nothing of how weak the attacks are.
+    """
+    out = own | {rung.method for member in members for rung in member.rungs if not rung.breakable}
+    measured = {rung.method for member in members for rung in member.rungs if rung.state != "not measured"} - out
+    broken = {rung.method for member in members for rung in member.rungs if rung.state == "broken"} - out
     if not measured:
         return "not broken by attacks whose reach was never measured"
     order = [rung.method for rung in members[0].rungs]
     data = sorted(
-        {rung.step.dataset for member in members for rung in member.rungs if rung.step and rung.method not in own}
+        {rung.step.dataset for member in members for rung in member.rungs if rung.step and rung.method not in out}
     )
     where = f" (measured on {', '.join(data)})"
     if measured == broken:

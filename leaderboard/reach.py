@@ -25,11 +25,16 @@ PAIRS, MEMBERSHIP = "reidentification", "membership"  # the evaluators of attack
 BROKEN = 5.0  # guesses until the first correct pair
 SOONER = 20  # times sooner than by chance: the line among few images
 SHIPPED = "reach.json"
+OPTIMAL = "likelihood"
+"""The attack that no other can beat where noise is stated (Neyman and Pearson): it knows the density."""
 Condition = Literal["broken", "dented", "not broken", "not applicable", "failed", "not measured"]
 
 
 class Step(BaseModel):
-    """One attack on one encoder: what of its record the reach needs."""
+    """One attack on one encoder: what of its record the reach needs.
+
+    `optimal` says that the attack worked with the noise's own density, as the scheme states it.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -45,6 +50,7 @@ class Step(BaseModel):
     seconds: float
     processor: str
     created: str
+    optimal: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,12 +62,28 @@ class Rung:
         state: "broken": surely fewer guesses than the `line`, and not by chance; "dented": better than chance, no more.
         step: What was measured; None where nothing was.
         stale: The attack's code has changed since.
+        possible: Guesswork of the best attack that there can be: of a release that is made to keep one known thing, in
+            closed form; of stated noise, what the attack that knows the noise attained (`OPTIMAL`). None where it is
+            not known.
     """
 
     method: str
     state: Condition
     step: Step | None
     stale: bool
+    possible: float | None = None
+
+    @property
+    def breakable(self) -> bool:
+        """Whether some attack can break it, as far as that is known."""
+        guesses = None if self.step is None else self.step.scores.get("guesswork")
+        return self.possible is None or self.possible < (BROKEN if guesses is None else line(guesses))
+
+    @property
+    def attained(self) -> float | None:
+        """The attack's guesswork; None without one."""
+        guesses = None if self.step is None else self.step.scores.get("guesswork")
+        return None if guesses is None else guesses.value
 
 
 def step(record: Record) -> Step | None:
@@ -73,7 +95,7 @@ def step(record: Record) -> Step | None:
         dataset=record.dataset.name, images=record.dataset.rows.get("private", 0), keys=record.keys,
         scores={name: score for name, score in record.scores.items() if name in ("guesswork", "reid-auc", "top-1")},
         seconds=record.seconds.get("attack", 0.0), processor=str(record.hardware.get("processor", "")),
-        created=record.created,
+        created=record.created, optimal=record.details.get("density") == "stated",
     )  # fmt: skip
 
 
@@ -118,8 +140,33 @@ def reach(attack: PluginRecord, preset: str, dataset: str, known: Sequence[Step]
         fitting = [one for one in mine if _is(one.method, rung, preset)]
         best = min(fitting, key=lambda one: (one.dataset != dataset, one.attack.code != attack.code), default=None)
         stale = best is not None and best.attack.code != attack.code
-        found.append(Rung(rung, "not measured" if best is None else state(best), best, stale))
+        found.append(
+            Rung(rung, "not measured" if best is None else state(best), best, stale, possible(rung, best, known))
+        )
     return found
+
+
+def possible(rung: str, measured: Step | None, known: Sequence[Step]) -> float | None:
+    """Guesswork of the best attack that there can be on a rung, for as many images as were measured; see `Rung`."""
+    if measured is None:
+        return None
+    plugin = registry.build("methods", parse(rung), measured.preset)
+    of_images = getattr(plugin, "bayes_guesswork", None)
+    exact = None if of_images is None else of_images(measured.images)
+    if exact is not None:
+        return float(exact)
+    optimal = [
+        one.scores["guesswork"].value
+        for one in known
+        if one.attack.name == OPTIMAL and one.optimal and "guesswork" in one.scores and same_release(one, measured)
+    ]
+    return min(optimal, default=None)
+
+
+def same_release(one: Step, other: Step) -> bool:
+    """Whether two attacks saw releases of one method from the same rows."""
+    told = [(each.method.name, each.method.parameters, each.preset, each.dataset, each.seed) for each in (one, other)]
+    return told[0] == told[1]
 
 
 def state(one: Step) -> Condition:

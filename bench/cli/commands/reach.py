@@ -42,7 +42,8 @@ def main(options: argparse.Namespace) -> int:
 def _table(dataset: str, attacks: list[Step], known: list[Step]) -> Table:
     images, keys = attacks[0].images, attacks[0].keys
     table = Table(title=f"{dataset}, preset {attacks[0].preset}: {images} images, {keys} keys", title_justify="left",
-                  caption="Guesswork with its 95 % interval; seconds of training.", caption_justify="left",
+                  caption="Guesswork attained, of what the best attack can attain where that is known, with its 95 % "
+                  "interval; seconds of training.", caption_justify="left",
                   show_lines=True)  # fmt: skip
     table.add_column("encoder", no_wrap=True)
     columns = [reach(one.attack, one.preset, dataset, known) for one in attacks]
@@ -67,6 +68,7 @@ def _text(rung: Rung) -> str:
     score = rung.step.scores.get("guesswork") if rung.step is not None else None
     if rung.step is None or score is None:
         return rung.state
-    lines = [rung.state, f"{number(score.value, None)} ({interval(score.low, score.high, None)})"]
+    best = "" if rung.possible is None else f" of {number(rung.possible, None)} possible"
+    lines = [rung.state, f"{number(score.value, None)}{best} ({interval(score.low, score.high, None)})"]
     lines.append(f"{rung.step.seconds:.0f} s" + (", earlier code" if rung.stale else ""))
     return "\n".join(lines)
