@@ -134,3 +134,31 @@ def test_the_command_says_what_to_run_where_nothing_was_measured(
 ) -> None:
     assert main(["reach", "--results", str(tmp_path)]) == 2
     assert "bench run --suite ladder" in capsys.readouterr().err
+
+
+def leak(keeps: str, evaluator: str, guesses: float, **more: object) -> Record:
+    """A record on a rung of which the best attack is known."""
+    return record(
+        "known-leak", evaluator, {"guesswork": guesswork(guesses)},
+        parameters={"keeps": keeps, "scale": 0.02, "k": 10}, **more,
+    )  # fmt: skip
+
+
+def test_a_reach_says_what_is_possible_where_that_is_known() -> None:
+    stated = leak("noisy-scalar", "likelihood", 4, details={"density": "stated"})
+    known = steps(
+        [leak("length", "moments", 40), leak("nothing", "moments", 310), leak("noisy-scalar", "moments", 9), stated]
+    )
+    found = {rung.method: rung for rung in reach(plugin("moments", {}), "quick", "synth-cxr", known)}
+    images = known[0].images
+    length, nothing, noisy = (found[f"known-leak[keeps={kept}]"] for kept in ("length", "nothing", "noisy-scalar"))
+    assert (length.attained, length.possible, length.breakable) == (40, 1.0, True)
+    assert (nothing.possible, nothing.breakable) == ((images**2 + 1) / (images + 1), False)
+    assert (noisy.attained, noisy.possible) == (9, 4)
+    assert found["dauntless"].possible is None
+
+
+def test_an_attack_that_had_to_measure_the_noise_says_nothing_of_what_is_possible() -> None:
+    measured = leak("noisy-scalar", "likelihood", 4, details={"density": "measured"})
+    found = reach(plugin("likelihood", {}), "quick", "synth-cxr", steps([measured]))
+    assert next(rung for rung in found if "noisy" in rung.method).possible is None
