@@ -149,24 +149,28 @@ def embed(tower: nn.Module, rows: Tensor, labels: Tensor | None, seed: int) -> T
 
 
 def fit_towers(attack: Contrastive, view: View, seed: int, draw: Draw) -> ContrastiveAttacker:
-    """Train the towers of `attack` on releases of batches; they read labels where the view has them.
+    """Train the towers of `attack` on releases of batches; they read labels if the attack does.
 
     Args:
         attack: Its parameters.
-        view: Candidates with labels (n, k) free of NaN, or None.
+        view: Candidates. Labels (n, k) that the attack reads are free of NaN; others are there for methods to release.
         seed: Of everything random.
         draw: Gives the rows of a batch (int64), by a generator on the CPU.
     """
     candidates, device = view.candidates, view.candidates.samples.device
+    labels = candidates.labels if attack.uses_labels else None
     order = generator(derive(seed, "batches"))
 
     def example(name: str, number: int) -> Example:
-        rows = candidates.take(draw(order).to(device))
+        drawn = draw(order).to(device)
+        rows = candidates.take(drawn)
         release = view.scheme.sample_key(Secret.of_seed(seed, name, number)).release(rows)
         if release.links is None or not len(release.links):
             raise NotApplicable("the contrastive attack learns from links: no raw row stands in a row of this release")
-        released_labels = None if rows.labels is None else known_labels(release.labels, "the release")
-        return Example(rows.samples, release.samples, release.links, rows.labels, released_labels)
+        if labels is None:
+            return Example(rows.samples, release.samples, release.links)
+        read = labels[drawn], known_labels(release.labels, "the release")
+        return Example(rows.samples, release.samples, release.links, *read)
 
     with seeded(derive(seed, "towers"), device):
         held_out = [example("held-out-key", number) for number in range(HELD_OUT)]
@@ -178,8 +182,8 @@ def fit_towers(attack: Contrastive, view: View, seed: int, draw: Draw) -> Contra
         steps = attack.steps if attack.epochs is None else attack.epochs * math.ceil(len(candidates) / batch)
         course = Course(steps, attack.learning_rate, attack.enough, attack.patience)
         outcome = train(towers, lambda step: example("attack-key", step), held_out, course)
-    raw = embed(towers.raw, candidates.samples, candidates.labels, derive(seed, "raw"))
-    return ContrastiveAttacker(towers, raw, candidates.labels is not None, outcome, seed)
+    raw = embed(towers.raw, candidates.samples, labels, derive(seed, "raw"))
+    return ContrastiveAttacker(towers, raw, labels is not None, outcome, seed)
 
 
 def known_labels(labels: Tensor | None, whose: str) -> Tensor:

@@ -15,6 +15,7 @@ from bench.types import NotApplicable, Release, View, paired
 from methods.dauntless import Dauntless
 from methods.dp_simple import DPSimple
 from methods.identity import Identity
+from methods.k_same import KSame
 from methods.noise import Noise
 from methods.random_layers import RandomLayers
 
@@ -196,3 +197,15 @@ def test_training_leaves_the_global_random_numbers_alone():
 def test_senseless_choices_are_refused(choices, message):
     with pytest.raises(ValueError, match=message):
         Contrastive(**choices)
+
+
+def test_labels_that_a_method_needs_are_not_read():
+    """Nor must they be known: the attack sees them, for a scheme that releases by class asks for them."""
+    private = images()
+    labels = torch.tensor([0.0, 1.0, float("nan"), 1.0]).repeat(len(private) // 4).unsqueeze(1)
+    labelled = replace(private, labels=labels, findings=("sign",))
+    scheme = KSame(k=2, variant="paper").fit(labelled, 0)
+    attacker = replace(SMALL, steps=2).fit(View(labelled, scheme, labelled, labelled), 0)
+    assert not attacker.labelled
+    release = scheme.sample_key(Secret.of_seed(0)).release(labelled)
+    assert attacker.score(replace(release, links=None)).shape == (len(private), len(release.samples))
