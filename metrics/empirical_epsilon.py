@@ -86,7 +86,7 @@ def _parts(evidence: AuditEvidence) -> dict[str, Score]:
     most = shown(evidence, calls.trials, calls.trials)
     found = {"ceiling": Score(max(most, 0.0), None, None, calls.trials, note="all guesses made, and correct")}
     if evidence.games:
-        found["games"] = Score(len(evidence.games), None, None, calls.trials, note=", ".join(evidence.games))
+        found["games"] = Score(len(evidence.games), None, None, calls.trials, note="; ".join(evidence.games))
     if evidence.noise in CHECKED:
         found["noise checks"] = Score(CHECKED[evidence.noise], None, None, calls.trials, note=f"noise {evidence.noise}")
     if claim.delta > 0 and not evidence.one_run and claim.neighbours == "replaced":

@@ -28,7 +28,7 @@ class Preset:
         probe_width: Channels of the first stage of the detectors of a probe.
         probe_epochs: Passes over the public rows, under each of several keys, when the detector of a probe is trained.
         flow_steps: Training steps of each density model of a likelihood-ratio detector.
-        trials: Releases of each of two inputs in an audit, half of them to choose the test by.
+        trials: Released rows in each half of an audit: to choose the test by, and to count its calls on.
         repeats: Timed repeats of a release.
         timeout: Seconds of processor time a job may take unless --timeout says otherwise.
     """

@@ -171,6 +171,6 @@ def test_games_and_noise_checks_travel_with_the_figure() -> None:
     stated = PrivacyClaim("image", 1.0, 0.0, "none", "a test")
     calls = Calls(100, 50, 30, 20, 20, 30)
     score = EmpiricalEpsilon()(AuditEvidence(stated, calls, 0.95, games=("one", "other"), noise="fails"))
-    assert (score.parts["games"].value, score.parts["games"].note) == (2, "one, other")
+    assert (score.parts["games"].value, score.parts["games"].note) == (2, "one; other")
     assert score.parts["noise checks"].value == 0
     assert "noise checks" not in EmpiricalEpsilon()(AuditEvidence(stated, calls, 0.95)).parts
