@@ -171,10 +171,10 @@ def beats_chance(score: ScoreRecord) -> bool:
 def short(evaluator: str) -> str:
     """An evaluator's name for people: the attack's own.
 
-    >>> short("reidentification-contrastive"), short("membership-lira"), short("utility")
-    ('contrastive', 'lira', 'utility')
+    >>> short("reidentification-contrastive-steps-150-"), short("membership-lira"), short("utility")
+    ('contrastive-steps-150', 'lira', 'utility')
     """
-    return evaluator.removeprefix("reidentification-").removeprefix("membership-")
+    return evaluator.removeprefix("reidentification-").removeprefix("membership-").removesuffix("-")
 
 
 def number(value: float, digits: int | None) -> str:

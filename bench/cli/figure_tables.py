@@ -9,15 +9,17 @@ from typing import cast
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 from bench.plugins.spec import text
 from bench.results.records import Record
 from bench.types import Parameter
-from leaderboard.board import Row, label, telling
+from leaderboard.board import Row, telling
 from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, short
 
 FEW = 3
+LONGEST = 40
 PENDING = {"not-run": "…", "not-applicable": "n/a"}
 
 
@@ -44,17 +46,30 @@ def _brief(
 ) -> Table:  # fmt: skip
     left = len(cells) - lines
     table = Table(caption_justify="left", caption=f"… and {left} more" if left > 0 else None)
-    table.add_column("so far", no_wrap=True)
+    table.add_column("so far", no_wrap=True, max_width=LONGEST)
     for column in shown:
         table.add_column(f"{column.title} {column.arrow}", justify="right", no_wrap=True)
+    firsts = [records[0] for records in cells.values()]
     for cell, records in [*cells.items()][:lines]:
         first = records[0]
-        name = f"{cell.partition('/')[0]} | {label(first)}" if several else label(first)
+        name = _brief_label(first, firsts)
+        name = f"{cell.partition('/')[0]} | {name}" if several else name
         found = [entry(records, column) for column in shown]
-        table.add_row(
-            f"{name} seed {first.seed}" if seeds else name, *(PENDING.get(each.status, each.text) for each in found)
-        )
+        told = (PENDING.get(each.status, each.text) for each in found)
+        table.add_row(Text(f"{name} seed {first.seed}" if seeds else name), *told)  # brackets are no markup
     return table
+
+
+def _brief_label(record: Record, beside: Sequence[Record]) -> str:
+    """The method, with its parameters if they are few, else with those that differ from others of its name."""
+    mine = record.method.parameters
+    twins = [other.method.parameters for other in beside if other.method.name == record.method.name]
+    told = [
+        f"{name}={text(cast(Parameter, value))}"
+        for name, value in sorted(mine.items())
+        if value is not None and (len(mine) <= FEW or any(twin.get(name) != value for twin in twins))
+    ]
+    return f"{record.method.name}[{','.join(told)}]" if told else record.method.name
 
 
 def tables(columns: Sequence[Column], part: Sequence[Row], console: Console) -> list[Table]:

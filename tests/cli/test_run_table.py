@@ -54,13 +54,17 @@ def test_a_place_that_nobody_asked_for_is_not_run(tmp_path: Path, monkeypatch: p
 
 def test_figures_so_far_take_a_line_a_method_and_fit_the_console() -> None:
     scores = {"guesswork": guesswork(2), "reid-auc": auc(0.9), "patient-reid-auc": auc(0.9), "top-1": auc(0.8)}
-    made = [record(name, scores=scores, metrics=metrics(*scores), cell=f"d/{name}") for name in ("aa", "bb", "cc")]
+    asked = metrics(*scores)
+    made = [
+        record(name, scores=scores, metrics=asked, cell=f"d/{name}", parameters={"k": 5}) for name in ("aa", "bb", "cc")
+    ]
     made.append(record("dd", scores={}, metrics=metrics(*scores), cell="d/dd"))
     text = io.StringIO()
-    console = Console(file=text, width=60, highlight=False, markup=False)
+    console = Console(file=text, width=60, highlight=False)
     console.print(interim(made, console, 3))
     lines = text.getvalue().splitlines()
     assert max(map(len, lines)) <= 60
     assert [sum(name in line for line in lines) for name in ("aa", "bb", "cc", "dd")] == [1, 1, 1, 0]
     assert "2.00" in text.getvalue()
     assert "and 1 more" in text.getvalue()
+    assert "aa[k=5]" in text.getvalue()  # brackets are no markup
