@@ -33,6 +33,8 @@ def learn(play: RowPlay, seen: Tosses, spare: Tosses, mechanism: Mechanism | Non
     if mechanism is not None:
         found.append(likelihood_ratio(mechanism, play))
     found.append(linear_discriminant("linear discriminant", _numbers, seen))
+    if seen.release.labels is not None:  # those that go in are alike, so that those that come out should be
+        found.append(linear_discriminant("released labels", _labels, seen))
     if seen.beside is not None:
         found.append(linear_discriminant("linear discriminant of differences", _apart, seen))
         found.append(Statistic("distance from its neighbour", lambda tosses: _size(_apart(tosses)).log()))
@@ -198,6 +200,12 @@ def classifier(statistics: Sequence[Statistic], spare: Tosses) -> Statistic | No
 
 def _numbers(tosses: Tosses) -> Tensor:
     return tosses.release.samples.flatten(1).double()
+
+
+def _labels(tosses: Tosses) -> Tensor:
+    labels = tosses.release.labels
+    assert labels is not None
+    return torch.cat((labels.isnan(), labels.nan_to_num()), dim=1).double()
 
 
 def _apart(tosses: Tosses) -> Tensor:

@@ -306,13 +306,14 @@ def test_a_pair_that_is_a_witness_already_is_played_once() -> None:
 MISTAKES: list[tuple[Mistake, Unit, int]] = [
     ("raw row", "image", 4000), ("own range", "image", 1000), ("one noise for all rows", "image", 1000),
     ("noise of a row's content", "image", 1000), ("same noise again", "image", 1000), ("corner pixel", "pixel", 1000),
-    ("coarse grid", "pixel", 1000),
+    ("coarse grid", "pixel", 1000), ("labels", "image", 400),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("mistake", "unit", "trials"), MISTAKES)
 def test_a_mistake_that_leaves_the_noise_its_size_is_found(mistake: Mistake, unit: Unit, trials: int) -> None:
-    public = Dataset("", torch.rand(40, 1, 8, 8, generator=generator(2)), None, None, (), False, True)
+    labels = torch.ones(40, 1) if mistake == "labels" else None
+    public = Dataset("", torch.rand(40, 1, 8, 8, generator=generator(2)), labels, None, ("a",), False, True)
     scheme = Leaky(mistake, unit).fit(public, 0)
     stated = scheme.claim()
     assert bound(stated, audit(scheme, stated, public, trials=trials, secret=Secret.of_seed(0))) > 1.0

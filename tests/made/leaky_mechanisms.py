@@ -13,7 +13,7 @@ from bench.types import Dataset, Key, Method, PrivacyClaim, Release, Scheme, Sta
 
 Mistake = Literal[
     "none", "raw row", "corner pixel", "coarse grid", "one noise for all rows", "noise of a row's content",
-    "same noise again", "own range",
+    "same noise again", "own range", "labels",
 ]  # fmt: skip
 Unit = Literal["image", "pixel"]
 RARE = 0.01
@@ -81,7 +81,10 @@ class LeakyKey(Key):
         if mistake == "raw row":
             given = self.secret.bound_to(rows).stream("given").uniform(len(rows)) < RARE
             samples = torch.where(given.view(-1, 1, 1, 1), rows, samples)
-        return paired(samples.float(), private.labels)
+        labels = private.labels
+        if mistake == "labels" and labels is not None:
+            labels = (rows.flatten(1).mean(dim=1, keepdim=True) > 0.5).float().expand_as(labels)
+        return paired(samples.float(), labels)
 
     def _noise(self, rows: Tensor, mistake: Mistake) -> Tensor:
         """(n, ...) float64, of scale 1."""
