@@ -35,14 +35,14 @@ def found_people(named: Sequence[Named], raw: Dataset) -> PersonRisk:
         raw: The n raw rows, with people where they are known; without, every row is a person of its own.
 
     Returns:
-        The risk of everybody with a released row under every key, in the order of their numbers.
+        The risk of everybody with a released row under some key, over the keys under which they have one, in the order
+        of their numbers.
     """
     n = len(raw)
     person = persons_of(raw)
     rows = torch.bincount(person)
     people = len(rows)
-    found, luck, shown = [], [], torch.ones(people, dtype=torch.bool)
-    columns = torch.zeros(people, dtype=torch.int64)
+    found, luck, chance, asked = [], [], [], []
     for key in named:
         m = len(key.guesses)
         owned = torch.unique(torch.stack((person[key.links[:, 0]], key.links[:, 1])), dim=1)
@@ -50,13 +50,16 @@ def found_people(named: Sequence[Named], raw: Dataset) -> PersonRisk:
         guessed = person[key.guesses]
         found.append(torch.bincount(owned[0][guessed[owned[1]] == owned[0]], minlength=people) > 0)
         luck.append(met(columns, torch.bincount(guessed, minlength=people), m))
-        shown &= columns > 0
-    chance = 1 - (1 - rows.double() / n) ** columns
+        chance.append(1 - (1 - rows.double() / n) ** columns)
+        asked.append(columns > 0)
+    trials = torch.stack(asked)
+    ever = trials.any(dim=0)
+    usual = (torch.stack(chance) * trials).sum(dim=0)[ever] / trials.sum(dim=0)[ever]
     groups = {
-        attribute: {group: members[shown] for group, members in of.items()}
+        attribute: {group: members[ever] for group, members in of.items()}
         for attribute, of in person_groups(raw).items()
     }
-    return PersonRisk(torch.stack(found)[:, shown], torch.stack(luck)[:, shown], chance[shown], groups)
+    return PersonRisk(torch.stack(found)[:, ever], torch.stack(luck)[:, ever], usual, groups, trials[:, ever])
 
 
 def met(own: Tensor, named: Tensor, m: int) -> Tensor:

@@ -57,6 +57,14 @@ def test_mixed_rows_count_for_the_person_who_was_named() -> None:
     assert risk.found[0].nonzero()[:, 0].tolist() == [1, 2]
 
 
+def test_people_whom_only_some_keys_release_count_under_those() -> None:
+    named = [Named(torch.tensor([0]), torch.tensor([[0, 0]])), Named(torch.tensor([0]), torch.tensor([[1, 0]]))]
+    risk = found_people(named, raw(None))
+    assert risk.trials.tolist() == [[True, False], [False, True]]
+    assert risk.found.tolist() == [[True, False], [False, False]]
+    assert risk.chance.tolist() == [pytest.approx(1 / 6)] * 2
+
+
 def test_groups_are_of_people_and_those_never_released_are_left_out() -> None:
     only = links()[:4]
     risk = found_people([Named(torch.zeros(6, dtype=torch.int64), only)], raw([0, 0, 1, 1, 2, 2]))
