@@ -61,12 +61,12 @@ def told_members(evidence: MembershipEvidence) -> PersonRisk:
     inside = people.members
     others = (~inside).sum(dim=1, keepdim=True).double()
     usual = ((others / ONE_IN).floor() + 1) / (others + 1)
-    wrong = ((above & ~inside).sum(dim=0) + usual.mean()) / ((~inside).sum(dim=0) + 1)
+    wrong, out = (above & ~inside).sum(dim=0), (~inside).sum(dim=0)
     ever = inside.any(dim=0)
     groups = {name: {group: of[ever] for group, of in each.items()} for name, each in evidence.groups.items()}
-    luck = wrong.expand(inside.shape)[:, ever]
+    luck = ((wrong + usual.mean()) / (out + 1)).expand(inside.shape)[:, ever]
     chance = usual.mean().expand(int(ever.sum()))
-    return PersonRisk((above & inside)[:, ever], luck, chance, groups, inside[:, ever])
+    return PersonRisk((above & inside)[:, ever], luck, chance, groups, inside[:, ever], (wrong[ever], out[ever]))
 
 
 def _highest(scores: Tensor, codes: Tensor) -> Tensor:

@@ -21,6 +21,8 @@ class PersonRisk:
         asked: (K, P) bool: under which keys a person could be found; each under one key at least. None stands for all.
         groups: By attribute and group, (P,) bool: who belongs to it. Sex, age, view and site as far as the data say,
             findings, and the number of images.
+        wrong: Where `luck` is no probability but was counted: (P,) int64 how often the same was said of each person
+            wrongly, and (P,) of how many times. None where it is known.
     """
 
     found: Tensor
@@ -28,6 +30,7 @@ class PersonRisk:
     chance: Tensor
     groups: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
     asked: Tensor | None = None
+    wrong: tuple[Tensor, Tensor] | None = None
 
     @property
     def trials(self) -> Tensor:

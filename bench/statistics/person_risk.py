@@ -85,7 +85,7 @@ def risk_score(risk: PersonRisk, *, seed: int) -> Score:
     people, trials = risk.found.shape[1], risk.trials.sum(dim=0).double()
     hits, keys = risk.found.sum(dim=0).double(), int(trials.median())
     rates, luck = hits / trials, (risk.luck * risk.trials).sum(dim=0) / trials
-    bounds = rate_bounds(hits.numpy(), trials.numpy(), level=ALPHA / 2 / people)
+    bounds = _beyond(risk, hits.numpy(), trials.numpy(), luck.numpy())
     draws = _null(risk, seed=seed)
     null_low, null_high = np.quantile(draws, (0.025, 0.975)).tolist()
     weights = draw_weights(None, people, DRAWS, seed=seed)
@@ -102,13 +102,23 @@ def risk_score(risk: PersonRisk, *, seed: int) -> Score:
                 parts[f"{attribute}: {group}"] = mean_rate(risk, members, weights)
     return Score(
         float((rates - luck).clamp(min=0).max()),
-        float((bounds.low - luck.numpy()).clip(0).max()),
-        float((bounds.high - luck.numpy()).clip(0).max()),
+        float(bounds.low.clip(0).max()),
+        float(bounds.high.clip(0).max()),
         people, null=fmean(draws.tolist()), null_low=null_low, null_high=null_high, parts=parts,
         note=f"95 % bounds over {keys} keys that hold for all {people} people at once; so many keys bound the rate of "
         f"a person named beforehand and never found by {unseen_bound(keys):.2f}, of the worst of {people} by "
         f"{unseen_bound(keys, people):.2f}",
     )  # fmt: skip
+
+
+def _beyond(risk: PersonRisk, hits: Floats, trials: Floats, luck: Floats) -> Bounds:
+    """Bounds of what the people's rates exceed their luck by; luck that was counted has bounds of its own."""
+    if risk.wrong is None:
+        own = rate_bounds(hits, trials, level=ALPHA / 2 / len(hits))
+        return Bounds(own.low - luck, own.high - luck)
+    own = rate_bounds(hits, trials, level=ALPHA / 4 / len(hits))
+    others = rate_bounds(*(counts.double().numpy() for counts in risk.wrong), level=ALPHA / 4 / len(hits))
+    return Bounds(own.low - others.high, own.high - others.low)
 
 
 def mean_rate(risk: PersonRisk, members: Tensor, weights: Tensor) -> Score:
@@ -120,10 +130,12 @@ def mean_rate(risk: PersonRisk, members: Tensor, weights: Tensor) -> Score:
         weights: (b, P) int64, how often each person occurs in each of b resamples.
     """
     found, asked, chance = risk.found[:, members].double(), risk.trials[:, members].double(), risk.chance[members]
+    met = asked.sum(dim=1) > 0  # of a small group, a key may concern nobody
+    found, asked = found[met], asked[met]
     times = weights[:, members].double()
     times = times[(times @ asked.T > 0).all(dim=1)]
     drawn = (found @ times.T) / (asked @ times.T)
-    by_key, count = found.sum(dim=1) / asked.sum(dim=1).clamp(min=1), int(members.sum())
+    by_key, count = found.sum(dim=1) / asked.sum(dim=1), int(members.sum())
     deviation = 1.96 * math.sqrt(float((chance * (1 - chance)).sum()) / len(found)) / count
     middle = float(chance.mean())
     score = Score(
@@ -136,6 +148,8 @@ def mean_rate(risk: PersonRisk, members: Tensor, weights: Tensor) -> Score:
         ends = rate_bounds(np.array([score.value * count]), np.array([count]), level=ALPHA / 2)
         note = "95 % interval as if each person were one trial: nobody differs"
         return replace(score, low=float(ends.low[0]), high=float(ends.high[0]), note=note)
+    if len(times) < FEWEST:
+        return replace(score, note="no interval: some keys concern too few of these people")
     made = Replicates(by_key.tolist(), drawn.tolist(), min(count - 1, DRAWS - 1), name_of(times), "share")
     return with_interval(score, made, over="people")
 

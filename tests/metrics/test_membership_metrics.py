@@ -255,6 +255,19 @@ def test_a_member_who_is_always_told_stands_out_and_an_outlier_does_not() -> Non
     assert score.p is None
 
 
+@pytest.mark.parametrize("keys", [3, 10, 33])
+def test_people_who_stand_out_whether_or_not_they_are_members_are_not_said_to_be_told(keys: int) -> None:
+    """Of six draws, none may have a lower bound above 0, each of which errs with a chance of 2.5 % at most."""
+    random = torch.Generator().manual_seed(0)
+    for _ in range(6):
+        scores = torch.randn(600, generator=random).double()
+        members = [torch.randperm(600, generator=random) < 300 for _ in range(keys)]
+        score = MemberRisk()(MembershipEvidence([scores] * keys, members, None, 0, 0))
+        assert score.low == 0
+        assert score.high is not None
+        assert score.high >= score.value
+
+
 def test_members_of_one_row_each_are_told_as_often_as_the_rate_says() -> None:
     """Of scores that know nothing, a member stands above all others but one in 100 with a chance of 2 / 151."""
     random = torch.Generator().manual_seed(1)

@@ -112,6 +112,17 @@ def test_rates_are_over_the_keys_under_which_a_person_could_be_found() -> None:
         PersonRisk(found, torch.zeros(4, 30), torch.zeros(30), asked=asked & (torch.arange(30) > 1))
 
 
+def test_a_key_that_concerns_nobody_of_a_group_is_left_out_of_its_mean() -> None:
+    found, asked = torch.rand(5, 40, generator=torch.Generator().manual_seed(0)) < 0.3, torch.ones(5, 40).bool()
+    asked[0, :12] = False
+    groups = {"site": {"a": torch.arange(40) < 12}}
+    made = PersonRisk(found & asked, torch.zeros(5, 40).double(), torch.zeros(40).double(), groups, asked)
+    part = risk_score(made, seed=0).parts["site: a"]
+    assert part.value == pytest.approx(float(found[1:, :12].double().mean()))
+    assert part.low is not None
+    assert part.low < part.value
+
+
 def test_shapes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="expected found and luck"):
         PersonRisk(torch.zeros(2, 3, dtype=torch.bool), torch.zeros(3, 2), torch.zeros(3))
