@@ -14,6 +14,8 @@ from bench.types import Replicates
 
 MOST = 100_000
 """Numbers of a table of replicates."""
+LARGEST = 1e30
+"""Of which differences and squares are still numbers."""
 NUMBER = "<f4"
 
 
@@ -37,9 +39,12 @@ class ReplicatesRecord(Part):
 
     @model_validator(mode="after")
     def _is_a_table(self) -> Self:
-        table = self._table()
-        if len(table) == 0 or table.size % len(self.by_key) or not np.isfinite(table).all():
-            raise ValueError(f"resampled must be a table of finite numbers with {len(self.by_key)} rows")
+        table, keys = self._table(), len(self.by_key)
+        if table.size % keys or table.size < 2 * keys:
+            raise ValueError(f"resampled must be a table of {keys} rows and at least two columns")
+        numbers = np.concatenate((np.asarray(self.by_key), table.astype(np.float64)))
+        if not (np.abs(numbers) < LARGEST).all() or (self.scale == "log" and not (numbers > 0).all()):
+            raise ValueError(f"figures and their resamples must be below {LARGEST:g}, and above 0 on a log scale")
         return self
 
     def read(self) -> Replicates:
