@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bench.evidence import MembershipEvidence
 from bench.seeds import derive
-from bench.statistics.components import with_interval
+from bench.statistics.components import never_certain, with_interval
 from bench.statistics.membership_draws import People, Ranking, people_of, replicates, unknown
 from bench.statistics.null import MEANS, two_sided
 from bench.statistics.resampling import LEVELS
@@ -86,7 +86,9 @@ class MembershipAUC(Metric[MembershipEvidence]):
             value, None, None, len(people.codes), null=0.5, null_low=null_low, null_high=null_high, p=p,
             note=f"chance: people change sides{wrong}{unknown(evidence)}",
         )  # fmt: skip
-        return with_interval(score, found, over="people")
+        inside = people.members.sum(dim=1)
+        fewer = int(torch.minimum(inside, people.members.shape[1] - inside).min())
+        return never_certain(with_interval(score, found, over="people"), fewer)
 
 
 def _centred_ranks(ranking: Ranking, people: People) -> Tensor:

@@ -12,6 +12,7 @@ import numpy as np
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
+from bench.statistics.components import never_certain
 from bench.statistics.null import Chance, Layout
 from bench.statistics.pair_score import from_halves, pair_score
 from bench.statistics.primary import with_primary
@@ -106,4 +107,5 @@ def _score(evidence: PairEvidence, level: PairLevel) -> Score:
     width = 1.96 * chance_sd(Layout.of(evidence, level.links).whole) / math.sqrt(len(level.full))
     chance = Chance(0.5, max(0.0, 0.5 - width), min(1.0, 0.5 + width))
     found = from_halves(evidence, level, reid_auc, "share")
-    return pair_score(evidence, level, reid_auc, found, chance, seed=derive(evidence.seed, "null"))
+    score = pair_score(evidence, level, reid_auc, found, chance, seed=derive(evidence.seed, "null"))
+    return never_certain(score, int(evidence.persons.max()) + 1)

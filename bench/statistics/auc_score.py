@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bench.evidence import UtilityEvidence
 from bench.seeds import derive
-from bench.statistics.components import with_interval
+from bench.statistics.components import never_certain, with_interval
 from bench.statistics.resampling import ONE_EACH, draw_weights, name_of
 from bench.statistics.roc import auc, aucs
 from bench.types import NotApplicable, Replicates, Score
@@ -39,13 +39,13 @@ def auc_score(evidence: UtilityEvidence) -> Score:
     weights = draw_weights(evidence.subjects, len(evidence.labels), DRAWS, seed=derive(evidence.seed, "utility"))
     by_key = torch.stack([_under(evidence, k, torch.ones_like(weights[:1]))[:, 0] for k in columns])
     drawn = torch.stack([_under(evidence, k, weights) for k in columns])
-    degrees = [degrees_of(evidence.labels[:, k], evidence.subjects) for k in columns]
+    fewer = [fewer_people(evidence.labels[:, k], evidence.subjects) for k in columns]
     name = name_of(weights)
     parts = {
-        evidence.findings[k]: _score(evidence, [k], own, row, of_people, name)
-        for k, own, row, of_people in zip(columns, by_key, drawn, degrees, strict=True)
+        evidence.findings[k]: _score(evidence, [k], own, row, [people], name)
+        for k, own, row, people in zip(columns, by_key, drawn, fewer, strict=True)
     }
-    whole = _score(evidence, columns, by_key.mean(dim=0), drawn.nanmean(dim=0), fmean(degrees), name)
+    whole = _score(evidence, columns, by_key.mean(dim=0), drawn.nanmean(dim=0), fewer, name)
     return replace(whole, parts=parts)
 
 
@@ -73,15 +73,19 @@ def _under(evidence: UtilityEvidence, k: int, weights: Tensor) -> Tensor:
     return torch.stack([aucs(scores[:, k], evidence.labels[:, k], weights) for scores in evidence.scores])
 
 
-def degrees_of(labels: Tensor, subjects: Tensor | None) -> float:
-    """Degrees of freedom of an AUC's spread over people: the rarer class decides it."""
+def fewer_people(labels: Tensor, subjects: Tensor | None) -> int:
+    """People with a row of the rarer class: they decide how sure an AUC is."""
     people = torch.arange(len(labels)) if subjects is None else subjects
-    fewer = min(len(torch.unique(people[labels == value])) for value in (0, 1))
+    return min(len(torch.unique(people[labels == value])) for value in (0, 1))
+
+
+def degrees_of(fewer: int) -> float:
+    """Degrees of freedom of an AUC's spread over people, from `fewer_people`."""
     return float(min(max(1, 2 * (fewer - 1)), DRAWS - 1))
 
 
 def _score(
-    evidence: UtilityEvidence, columns: list[int], by_key: Tensor, drawn: Tensor, degrees: float, name: str
+    evidence: UtilityEvidence, columns: list[int], by_key: Tensor, drawn: Tensor, fewer: Sequence[int], name: str
 ) -> Score:
     """The mean over some findings, with what chance gives.
 
@@ -98,5 +102,5 @@ def _score(
     kept = drawn[:, ~drawn.isnan().any(dim=0)]
     if kept.shape[1] < FEWEST:
         return replace(score, note="no interval: too few test people of one class")
-    found = Replicates(by_key.tolist(), kept.tolist(), degrees, name, "share")
-    return with_interval(score, found, over="test people")
+    found = Replicates(by_key.tolist(), kept.tolist(), fmean(map(degrees_of, fewer)), name, "share")
+    return never_certain(with_interval(score, found, over="test people"), min(fewer))

@@ -153,6 +153,11 @@ def at_least_binomial(score: Score, trials: int) -> Score:
     return replace(score, low=min(score.low, low), high=max(score.high, high))
 
 
+def never_certain(score: Score, people: int) -> Score:
+    """The score; a share of exactly 0 or 1, which varies over no resample, with the interval of that many people."""
+    return score if 0 < score.value < 1 else at_least_binomial(score, people)
+
+
 def difference(a: Replicates, b: Replicates) -> Replicates:
     """Replicates of the difference a - b of two figures on the same people, key by key; guesses by their logarithm.
 

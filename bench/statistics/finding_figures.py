@@ -11,8 +11,8 @@ from torch import Tensor
 
 from bench.evidence import UtilityEvidence
 from bench.seeds import derive
-from bench.statistics.auc_score import DRAWS, FEWEST, degrees_of
-from bench.statistics.components import with_interval
+from bench.statistics.auc_score import DRAWS, FEWEST, degrees_of, fewer_people
+from bench.statistics.components import never_certain, with_interval
 from bench.statistics.resampling import ONE_EACH, draw_weights, name_of
 from bench.statistics.roc import auc
 from bench.types import NotApplicable, Replicates, Score
@@ -43,16 +43,16 @@ def finding_figure(
     weights = draw_weights(evidence.subjects, len(evidence.labels), DRAWS, seed=derive(evidence.seed, "utility"))
     every = torch.cat((torch.ones_like(weights[:1]), weights))
     by_finding = [_under(evidence, figure, k, every) for k in judged]
-    degrees = [degrees_of(evidence.labels[:, k], evidence.subjects) for k in judged]
+    fewer = [fewer_people(evidence.labels[:, k], evidence.subjects) for k in judged]
     nulls = [None if chance is None else chance(float(evidence.labels[:, k].nanmean())) for k in judged]
     notes = [part for part in (note, "" if evidence.subjects is not None else ONE_EACH) if part]
     name, said = name_of(weights), "; ".join(notes)
     parts = {
-        evidence.findings[k]: _scored(found, free, null, int((~evidence.labels[:, k].isnan()).sum()), name, said)
-        for k, found, free, null in zip(judged, by_finding, degrees, nulls, strict=True)
+        evidence.findings[k]: _scored(found, [people], null, int((~evidence.labels[:, k].isnan()).sum()), name, said)
+        for k, found, people, null in zip(judged, by_finding, fewer, nulls, strict=True)
     }
     mean, null = torch.stack(by_finding).mean(dim=0), _mean(nulls)
-    return replace(_scored(mean, fmean(degrees), null, len(evidence.labels), name, said), parts=parts)
+    return replace(_scored(mean, fewer, null, len(evidence.labels), name, said), parts=parts)
 
 
 def ranked(scores: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,15 +85,15 @@ def _under(evidence: UtilityEvidence, figure: Figure, k: int, weights: Tensor) -
     return torch.stack([figure(scores[known, k].double(), labels, times) for scores in evidence.scores])
 
 
-def _scored(found: Tensor, degrees: float, null: float | None, rows: int, name: str, note: str) -> Score:
+def _scored(found: Tensor, fewer: Sequence[int], null: float | None, rows: int, name: str, note: str) -> Score:
     """A score of (keys, 1 + draws) figures, the first of all people."""
     score = Score(float(found[:, 0].mean()), None, None, rows, null=null, note=note)
     drawn = found[:, 1:]
     kept = drawn[:, ~drawn.isnan().any(dim=0)]
     if kept.shape[1] < FEWEST:
         return replace(score, note="no interval: too few test people of one class")
-    made = Replicates(found[:, 0].tolist(), kept.tolist(), degrees, name, "share")
-    return with_interval(score, made, over="test people")
+    made = Replicates(found[:, 0].tolist(), kept.tolist(), fmean(map(degrees_of, fewer)), name, "share")
+    return never_certain(with_interval(score, made, over="test people"), min(fewer))
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

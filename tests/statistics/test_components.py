@@ -5,11 +5,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+import torch
 from made.interval_coverage import predictions, simulated
 from scipy.stats import binom, t
 
+from bench.evidence import UtilityEvidence
 from bench.results.records import score_record
-from bench.statistics.components import around, at_least_binomial, components, difference, with_interval
+from bench.statistics.components import around, at_least_binomial, components, difference, never_certain, with_interval
 from bench.types import Replicates, Score
 from metrics.utility_auc import UtilityAUC
 
@@ -99,3 +101,19 @@ def test_intervals_hold_the_truth_as_often_as_they_say(effect: float) -> None:
         # Coverage of .92 is the least allowed; groups of one repeat share their people, hence the wide margin.
         assert found.coverage >= binom(groups, 0.92).ppf(1e-5) / groups
         assert 0.75 < found.width < 1.4
+
+
+@pytest.mark.parametrize(("value", "low", "high"), [(1.0, 0.025 ** (1 / 20), 1.0), (0.0, 0.0, 1 - 0.025 ** (1 / 20))])
+def test_a_share_of_all_or_nothing_is_as_sure_as_its_people(value: float, low: float, high: float) -> None:
+    made = with_interval(
+        Score(value, None, None, 20), replicates([value] * 3, [[value] * 4] * 3, scale="share"), over=""
+    )
+    assert (made.low, made.high) == (value, value)
+    found = never_certain(made, 20)
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_a_classifier_without_a_mistake_on_few_people_is_not_said_to_be_certain() -> None:
+    labels = (torch.arange(40) % 2).float()[:, None]
+    found = UtilityAUC()(UtilityEvidence([labels] * 3, labels, torch.arange(40), ("a",), 0))
+    assert found.low == found.parts["a"].low == pytest.approx(0.025 ** (1 / 20))
