@@ -12,10 +12,9 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from bench.contract.mechanism import Mechanism
 from bench.owner.grid_noise import GridNoise
 from bench.randomness import Secret, Stream
-from bench.types import Dataset, Key, Method, Release, Scheme, State, paired
+from bench.types import Dataset, Key, Mechanism, Method, Release, Scheme, State, paired
 from bench.validation import at_least, one_of, positive
 
 Kept = Literal["scalar", "noisy-scalar", "length", "group", "nothing"]
