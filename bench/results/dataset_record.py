@@ -56,7 +56,8 @@ class DatasetRecord(Part):
     findings: list[str]
     attributes: dict[str, list[str]] = Field(
         default={},
-        description="groups that rows belong to beside labels, by attribute: figures by group bear their names",
+        description="groups of ten people or more that rows belong to beside labels, by attribute: figures by group "
+        "bear their names",
     )
     shareable: bool
     skipped: int = Field(description="corrupt images left out on request")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -12,6 +12,8 @@ from bench.types import Dataset
 
 IMAGES = ("1", "2", "3 and more")
 """Groups by how many images a person has."""
+FEWEST = 10
+"""People whom a group must have to be named in a record, and to have a figure of its own."""
 
 
 def person_groups(data: Dataset) -> Mapping[str, Mapping[str, Tensor]]:
@@ -33,4 +35,21 @@ def person_groups(data: Dataset) -> Mapping[str, Mapping[str, Tensor]]:
         found["finding"] = {name: having(data.labels[:, k] == 1) for k, name in enumerate(data.findings)}
     if data.subjects is not None:
         found["images"] = dict(zip(IMAGES, (rows == 1, rows == 2, rows > 2), strict=True))
+    return found
+
+
+def named_groups(parts: Sequence[Dataset]) -> dict[str, list[str]]:
+    """By attribute, the names of groups with at least `FEWEST` people in all parts together, which share nobody.
+
+    A word that only few people have may be what tells who they are.
+    """
+    found: dict[str, list[str]] = {}
+    told = [(persons_of(part), part.attributes.members()) for part in parts if part.attributes is not None]
+    for name, groups in told[0][1].items() if told else ():
+        people = {
+            group: sum(len(torch.unique(person[members[name][group].cpu()])) for person, members in told)
+            for group in groups
+        }
+        if named := [group for group, count in people.items() if count >= FEWEST]:
+            found[name] = named
     return found

@@ -19,14 +19,13 @@ from scipy.stats import beta, binom
 from torch import Tensor
 
 from bench.evidence import PersonRisk
+from bench.rows.person_groups import FEWEST
 from bench.statistics.components import with_interval
 from bench.statistics.resampling import draw_weights, name_of
 from bench.types import Replicates, Score
 
 ALPHA = 0.05
 DRAWS = 200
-FEWEST = 10
-"""People whom a group must have to have a figure of its own."""
 
 Floats = npt.NDArray[np.float64]
 

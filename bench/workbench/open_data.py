@@ -17,6 +17,7 @@ from bench.plugins.chosen import choose
 from bench.plugins.spec import parameters, parse
 from bench.progress import report, stage
 from bench.results.records import DatasetRecord
+from bench.rows.person_groups import named_groups
 from bench.seeds import derive
 from bench.workbench.choice import Choice
 from bench.workbench.place import Place
@@ -63,7 +64,7 @@ def open_data(
         subjects={name: len(torch.unique(part.subjects)) for name, part in parts.items() if part.subjects is not None},
         shape=list(splits.private.samples.shape[1:]),
         findings=list(splits.private.findings),
-        attributes={} if (told := splits.private.attributes) is None else told.named(),
+        attributes=named_groups((splits.private, splits.test)),
         shareable=private.shareable and (public is None or public.shareable),
         skipped=private.skipped + (public.skipped if public is not None else 0),
         notes=notes,
