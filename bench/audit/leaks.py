@@ -39,6 +39,9 @@ def learn(play: RowPlay, seen: Tosses, spare: Tosses, mechanism: Mechanism | Non
         found.append(linear_discriminant("linear discriminant of differences", _apart, seen))
         found.append(Statistic("distance from its neighbour", lambda tosses: _size(_apart(tosses)).log()))
     if seen.release.samples[0].numel() > 1:
+        # Noise that is cut off ends where the row says.
+        found.append(Statistic("least number", lambda tosses: _numbers(tosses).amin(dim=1)))
+        found.append(Statistic("greatest number", lambda tosses: _numbers(tosses).amax(dim=1)))
         found.append(Statistic("spread within a row", lambda tosses: _spread(_numbers(tosses)).log()))
     if (grid := grid_residue(seen)) is not None:
         found.append(grid)

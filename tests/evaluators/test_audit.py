@@ -307,6 +307,7 @@ MISTAKES: list[tuple[Mistake, Unit, int]] = [
     ("raw row", "image", 4000), ("own range", "image", 1000), ("one noise for all rows", "image", 1000),
     ("noise of a row's content", "image", 1000), ("same noise again", "image", 1000), ("corner pixel", "pixel", 1000),
     ("coarse grid", "pixel", 1000), ("labels", "image", 400),
+    ("cut off", "image", 1000),
 ]  # fmt: skip
 
 

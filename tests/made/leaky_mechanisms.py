@@ -14,6 +14,7 @@ from bench.types import Dataset, Key, Method, PrivacyClaim, Release, Scheme, Sta
 Mistake = Literal[
     "none", "raw row", "corner pixel", "coarse grid", "one noise for all rows", "noise of a row's content",
     "same noise again", "own range", "labels",
+    "cut off",
 ]  # fmt: skip
 Unit = Literal["image", "pixel"]
 RARE = 0.01
@@ -77,6 +78,8 @@ class LeakyKey(Key):
             flat = rows.flatten(1)
             extent = flat.amax(dim=1) - flat.amin(dim=1)
             noise = noise * extent.view(-1, 1, 1, 1)
+        elif mistake == "cut off":
+            noise = noise.clamp(-2 * scale, 2 * scale)
         samples = rows + noise
         if mistake == "raw row":
             given = self.secret.bound_to(rows).stream("given").uniform(len(rows)) < RARE
