@@ -38,7 +38,7 @@ class KnownLeak(Method):
     name: ClassVar[str] = "known-leak"
     source: ClassVar[str] = "constructed, so that the best possible attack is known"
 
-    keeps: Kept = "scalar"
+    keeps: Kept = "length"
     scale: float = 0.02
     k: int = 10
 

@@ -34,7 +34,7 @@ class ProbeAUC(Metric[ProbeEvidence]):
         group="Other attack figures: weakest",
         digits=3,
         chance="0.5",
-        order=5,
+        order=30,
     )
     on_request: ClassVar[bool] = True
 

@@ -30,7 +30,7 @@ class UtilityByGroup(Metric[UtilityEvidence]):
         group="Utility",
         digits=3,
         chance="0.5",
-        order=10,
+        order=11,
     )
     on_request: ClassVar[bool] = True
 

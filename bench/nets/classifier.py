@@ -48,8 +48,13 @@ class Course:
 
 
 def fast_precision(device: torch.device) -> Precision:
-    """bfloat16 where the device computes convolutions in it faster than in float32, else float32."""
+    """bfloat16 where the device computes convolutions in it faster than in float32, else float32.
+
+    A processor that torch was told to use without AVX-512 (`ATEN_CPU_CAPABILITY=avx2`) counts as one that has none.
+    """
     if device.type == "cpu":
+        if torch.backends.cpu.get_cpu_capability() != "AVX512":
+            return "float32"
         capabilities = torch.cpu.get_capabilities()
         return "bfloat16" if capabilities.get("avx512_bf16") or capabilities.get("amx_bf16") else "float32"
     return "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"

@@ -65,7 +65,7 @@ def found_people(named: Sequence[Named], raw: Dataset) -> PersonRisk:
 def met(own: Tensor, named: Tensor, m: int) -> Tensor:
     """(P,) float64: the chance that `named` of m rows, taken at random, hold at least one of `own` of them.
 
-    >>> met(torch.tensor([1, 2, 1]), torch.tensor([1, 1, 4]), 4).tolist()
+    >>> [round(chance, 6) for chance in met(torch.tensor([1, 2, 1]), torch.tensor([1, 1, 4]), 4).tolist()]
     [0.25, 0.5, 1.0]
     """
 

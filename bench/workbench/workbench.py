@@ -82,9 +82,9 @@ class Workbench:
         splits, record, space = open_data(cell.choice, place, device)
         return cls(
             cell=cell, preset=cell.choice.sizes, method=_apart(cell, place, isolation),
-            public=splits.public.to(device), private=splits.private.to(device), control=splits.control.to(device),
-            test=splits.test.to(device), record=record, store=place.results.store,
-            run_secret=place.results.keep_secret(), space=space,
+            public=replace(splits.public, attributes=None).to(device), private=splits.private.to(device),
+            control=splits.control.to(device), test=splits.test.to(device), record=record,
+            store=place.results.store, run_secret=place.results.keep_secret(), space=space,
             natural=None if splits.natural is None else splits.natural.to(device),
         )  # fmt: skip
 
@@ -174,7 +174,8 @@ class Workbench:
         `drawn` are rows in their place, always the same for that number, released under a key of their own.
         """
         stage("release")
-        rows, name = (self.private, "") if drawn is None else (drawn, "drawn ")
+        whole, name = (self.private, "") if drawn is None else (drawn, "drawn ")
+        rows = replace(whole, attributes=None)  # groups are the judge's
 
         def make() -> Artefact:
             start = time.perf_counter()
