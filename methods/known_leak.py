@@ -67,7 +67,8 @@ class KnownLeak(Method):
         """
         if self.keeps == "noisy-scalar":
             return None
-        known = {"group": (self.k + 1) / 2, "nothing": (images**2 + 1) / (images + 1)}
+        fewest = self.k if images >= 2 * self.k else images  # the last group takes what is left over
+        known = {"group": (fewest + 1) / 2, "nothing": (images**2 + 1) / (images + 1)}
         return known.get(self.keeps, 1.0)
 
 

@@ -146,4 +146,4 @@ def _at(evidence: MembershipEvidence, people: People, rankings: list[Ranking], r
         few = f"none of {others} others may stand above the threshold (it takes {RATES[rate]})"
         return replace(score, note=f"coarse, and no interval: {few}")
     made = with_interval(score, found, over="people")
-    return at_least_binomial(made, sum(members for members, _ in sides))
+    return at_least_binomial(made, sum(members for members, _ in sides), people=people.members.shape[1])

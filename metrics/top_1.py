@@ -65,7 +65,8 @@ def _score(evidence: PairEvidence, level: PairLevel) -> Score:
     )  # fmt: skip
     found = from_people(evidence, level, lambda counts: counts.top_1, weighted_mean, "share")
     score = pair_score(evidence, level, top_1, found, chance, seed=seed)
-    return at_least_binomial(score, sum(len(counts.top_1) for counts in level.full))
+    people = int(evidence.persons.max()) + 1
+    return at_least_binomial(score, sum(len(counts.top_1) for counts in level.full), people=people)
 
 
 def simulate_top_1(layout: Layout, *, seed: int, draws: int) -> Tensor:

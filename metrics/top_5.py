@@ -102,4 +102,7 @@ def _score(evidence: PairEvidence, level: PairLevel) -> Score:
         for guesses in CURVE
         if guesses <= evidence.shape[0]
     }
-    return replace(at_least_binomial(score, sum(len(counts.ranks) for counts in level.full)), parts=parts)
+    people = int(evidence.persons.max()) + 1
+    return replace(
+        at_least_binomial(score, sum(len(counts.ranks) for counts in level.full), people=people), parts=parts
+    )

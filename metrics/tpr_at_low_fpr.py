@@ -82,7 +82,8 @@ def _at(evidence: PairEvidence, level: PairLevel, one_in: int) -> Score:
     chance = chance_of_mean(draws, keys=len(level.full), mean=expected, seed=seed)
     figure = partial(tpr_at, one_in=one_in)
     score = pair_score(evidence, level, figure, from_halves(evidence, level, figure, "share"), chance, seed=seed)
-    return at_least_binomial(score, sum(int(counts.linked.sum()) for counts in level.full))
+    people = int(evidence.persons.max()) + 1
+    return at_least_binomial(score, sum(int(counts.linked.sum()) for counts in level.full), people=people)
 
 
 def simulate_tpr(layout: Layout, one_in: int, *, seed: int, draws: int) -> Tensor:

@@ -19,7 +19,7 @@ from bench.types import Dataset
 TINY = 1e-6
 FINE = 1e-4  # of the spread: values nearer to each other count as one, and coarser grids than fifty of it as grids
 TRIED = 64  # elements in which a grid is looked for
-SPARE = 48  # releases that a classifier needs at least
+SPARE = 24  # releases that a classifier needs at least
 FOREST = 32
 PROJECTIONS = 16
 LEVELS = (0.0, 0.1, 0.5, 0.9, 1.0)

@@ -140,11 +140,14 @@ def with_interval(score: Score, found: Replicates, *, over: str) -> Score:
     )  # fmt: skip
 
 
-def at_least_binomial(score: Score, trials: int) -> Score:
+def at_least_binomial(score: Score, trials: int, *, people: int | None = None) -> Score:
     """A share's score with an interval no narrower than that of so many independent trials (Clopper and Pearson 1934).
 
-    A share of which nothing was found, or all, varies over no resample, and is not known exactly for that.
+    A share of which nothing was found, or all, varies over no resample, and is not known exactly for that: then each of
+    `people`, where they are fewer, is one trial.
     """
+    if people is not None and not 0 < score.value < 1:
+        trials = min(trials, people)
     assert score.low is not None
     assert score.high is not None
     hits = score.value * trials

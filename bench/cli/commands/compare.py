@@ -103,7 +103,8 @@ def _all(part: Part, here: Sequence[Row], metrics: Sequence[str]) -> bool:
 def _ranks(part: Part, made: Ranked, here: Sequence[Row]) -> Table:
     said = (
         f"{len(made.pairs)} pairs of methods on the same people, key by key, corrected by Holm: all ranks hold at "
-        "once, 95 times of 100. Figures of attacks are those of the attack that did best on each method."
+        "once, 95 times of 100, for the attacks as they stand: that each method's is the best on it is not "
+        "corrected for."
     )
     table = Table(
         title=f"{made.column.title} {made.column.arrow}: {_title(part)}", title_justify="left", caption=said,
