@@ -29,6 +29,7 @@ from bench.workbench.machine import cores
 PRELOADED = ["bench.runs.tasks", "bench.runs.supervisor", "scipy.stats", "numba"]
 """What every worker starts with: importing the last two took each job that has metrics .7 s of processor time."""
 _POLL_SECONDS = 0.2
+_LOOK_SECONDS = 0.5
 _LINGER_SECONDS = 5.0
 _ENDING_LOOKS = 50
 _MORE_STARTS = 10
@@ -44,6 +45,7 @@ class _Running:
     reader: Reader
     started: float
     clock: JobClock
+    looked: float = 0.0
     phase: Phase = "start"
     said: int = 0
     outcome: Outcome | None = None
@@ -126,8 +128,13 @@ class Workers:
         now = time.perf_counter()
         seconds = now - running.started
         ended = not running.process.is_alive()
-        tree = [] if running.tree is None else below(running.tree)
-        running.clock.look(now, running.tree, tree)
+        # To measure a tree costs more than to listen: a job that says much where it is need not be measured as often.
+        measured = ended or now - running.looked >= _LOOK_SECONDS
+        tree: list[psutil.Process] = []
+        if measured:
+            running.looked = now
+            tree = [] if running.tree is None else below(running.tree)
+            running.clock.look(now, running.tree, tree)
         for _ in range(_LAST_LOOKS if ended else 1):
             if running.outcome is None and not running.silent:
                 running.outcome = self._hear(running, seconds)
@@ -139,6 +146,8 @@ class Workers:
             if now - running.answered > _LINGER_SECONDS or running.outcome.status != "ok":
                 _kill(running)
             return running.outcome if not running.process.is_alive() else None
+        if not measured:
+            return None
         if (overdue := running.clock.overdue(now)) is not None:
             running.outcome = _without(running, "timed-out", overdue, seconds)
             return None
