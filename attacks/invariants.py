@@ -23,12 +23,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from bench.eve.own_release import own_release
 from bench.nets.patches import cut, fitting_patch
 from bench.pair_distances import pair_distances
 from bench.pairs.posterior import PosteriorScores
-from bench.randomness import Secret
-from bench.seeds import derive, generator
-from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View
+from bench.seeds import derive
+from bench.types import Attack, Attacker, Parameter, Release, View
 from bench.validation import at_least
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -62,7 +62,8 @@ class Invariants(Attack):
 
     def fit(self, view: View, seed: int) -> InvariantsAttacker:
         """Measure on Eve's own keys. Raises NotApplicable for releases without links."""
-        pairs = [self._simulate(view, derive(seed, number)) for number in range(self.keys)]
+        made = (own_release(view, self.rows, derive(seed, number), self.name) for number in range(self.keys))
+        pairs = [(statistics(rows.samples), statistics(release.samples)) for rows, release in made]
         raw = Scale.of(torch.cat([own for own, _ in pairs]))
         released = Scale.of(torch.cat([made for _, made in pairs]))
         half = (self.keys + 1) // 2
@@ -75,17 +76,6 @@ class Invariants(Attack):
         whiten = axes / variances.clamp_min(EXACT).sqrt()
         expected = raw(statistics(view.candidates.samples)) @ weights @ whiten
         return InvariantsAttacker(expected, released, whiten, float(variances.clamp_min(0).amin().sqrt()))
-
-    def _simulate(self, view: View, seed: int) -> tuple[Tensor, Tensor]:
-        """Statistics (p, a) of raw rows and (p, b) of the rows that a key of Eve's own made of them."""
-        candidates = view.candidates
-        chosen = torch.randperm(len(candidates), generator=generator(derive(seed, "rows")))[: self.rows]
-        rows = candidates.take(chosen.to(candidates.samples.device))
-        release = view.scheme.sample_key(Secret.of_seed(seed, "key")).release(rows)
-        if release.links is None or not len(release.links):
-            raise NotApplicable("invariants learns from links: no raw row stands in a row of this release")
-        links = release.links if release.primary is None else release.links[release.primary]
-        return statistics(rows.samples)[links[:, 0]], statistics(release.samples)[links[:, 1]]
 
 
 @dataclass(frozen=True, eq=False)

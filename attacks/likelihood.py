@@ -31,11 +31,11 @@ import torch
 from torch import Tensor
 
 from bench.eve.channel import FEWEST, Channel, Simulated, axes, measure
+from bench.eve.own_release import own_release
 from bench.pair_distances import pair_distances
 from bench.pairs.posterior import PosteriorScores
-from bench.randomness import Secret
-from bench.seeds import derive, generator
-from bench.types import Attack, Attacker, Dataset, Mechanism, NotApplicable, Parameter, Release, View
+from bench.seeds import derive
+from bench.types import Attack, Attacker, Dataset, Mechanism, Parameter, Release, View
 from bench.validation import at_least
 
 OTHER = 1e6
@@ -92,23 +92,17 @@ class Likelihood(Attack):
         return made.labels is not None and torch.equal(_known(rows.labels), _known(made.labels))
 
     def _measure(self, view: View, mechanism: Mechanism | None, seed: int) -> MeasuredAttacker:
-        simulated = [self._simulate(view, derive(seed, "simulated", number)) for number in range(self.keys)]
+        simulated = [
+            own_release(view, self.rows, derive(seed, "simulated", number), "the likelihood attack")
+            for number in range(self.keys)
+        ]
         rows, made = simulated[0]
         ways = Description(mechanism, axes(_pixels(rows.samples), self.axes), axes(_pixels(made.samples), self.axes))
         channel = measure([Simulated(ways.of_raw(rows), ways.of_released(made)) for rows, made in simulated])
         return MeasuredAttacker(channel, ways.of_raw(view.candidates) @ channel.a, ways, self.keys)
 
     def _simulate(self, view: View, seed: int) -> tuple[Dataset, Release]:
-        """Some candidates and their release under a key of Eve's own, row by row."""
-        candidates = view.candidates
-        chosen = torch.randperm(len(candidates), generator=generator(derive(seed, "rows")))[: self.rows]
-        rows = candidates.take(chosen.to(candidates.samples.device))
-        release = view.scheme.sample_key(Secret.of_seed(seed, "key")).release(rows)
-        if release.links is None or not len(release.links):
-            raise NotApplicable("the likelihood attack learns from links: no raw row stands in a row of this release")
-        links = release.links if release.primary is None else release.links[release.primary]
-        labels = None if release.labels is None else release.labels[links[:, 1]]
-        return rows.take(links[:, 0]), Release(release.samples[links[:, 1]], labels, None)
+        return own_release(view, self.rows, seed, "the likelihood attack")
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,9 +31,7 @@ def auc_score(evidence: UtilityEvidence) -> Score:
     Raises:
         NotApplicable: No finding has both classes among the test rows.
     """
-    columns = [
-        k for k in range(len(evidence.findings)) if auc(evidence.scores[0][:, k], evidence.labels[:, k]) is not None
-    ]
+    columns = judged(evidence)
     if not columns:
         raise NotApplicable("utility needs a finding with positive and negative test rows, and there is none")
     weights = draw_weights(evidence.subjects, len(evidence.labels), DRAWS, seed=derive(evidence.seed, "utility"))
@@ -73,6 +71,13 @@ def _under(evidence: UtilityEvidence, k: int, weights: Tensor) -> Tensor:
     return torch.stack([aucs(scores[:, k], evidence.labels[:, k], weights) for scores in evidence.scores])
 
 
+def judged(evidence: UtilityEvidence) -> list[int]:
+    """The columns of the findings that have both classes among the test rows."""
+    return [
+        k for k in range(len(evidence.findings)) if auc(evidence.scores[0][:, k], evidence.labels[:, k]) is not None
+    ]
+
+
 def fewer_people(labels: Tensor, subjects: Tensor | None) -> int:
     """People with a row of the rarer class: they decide how sure an AUC is."""
     people = torch.arange(len(labels)) if subjects is None else subjects
@@ -99,6 +104,18 @@ def _score(
         float(by_key.mean()), None, None, rows, null=0.5, null_low=max(0.0, 0.5 - sd), null_high=min(1.0, 0.5 + sd),
         note="" if evidence.subjects is not None else ONE_EACH,
     )  # fmt: skip
+    return over_test_people(score, by_key, drawn, fewer, name)
+
+
+def over_test_people(score: Score, by_key: Tensor, drawn: Tensor, fewer: Sequence[int], name: str) -> Score:
+    """The score of a share with its interval over test people and keys.
+
+    Args:
+        score: Its value is the mean over keys.
+        by_key, drawn: (keys,) figures, and (keys, draws) of them on resamples of the people; NaN where undefined.
+        fewer: `fewer_people` of each finding behind it.
+        name: That of the resamples (`name_of`).
+    """
     kept = drawn[:, ~drawn.isnan().any(dim=0)]
     if kept.shape[1] < FEWEST:
         return replace(score, note="no interval: too few test people of one class")

@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import beta
 from scipy.stats import t as student
 
 from bench.contract.replicates import Scale
+from bench.statistics.proportion import clopper_pearson
 from bench.types import Replicates, Score
 
 LEVEL = 0.975
@@ -150,9 +150,7 @@ def at_least_binomial(score: Score, trials: int, *, people: int | None = None) -
         trials = min(trials, people)
     assert score.low is not None
     assert score.high is not None
-    hits = score.value * trials
-    low = float(beta.ppf(1 - LEVEL, hits, trials - hits + 1)) if hits > 0 else 0.0
-    high = float(beta.ppf(LEVEL, hits + 1, trials - hits)) if hits < trials else 1.0
+    low, high = map(float, clopper_pearson(score.value * trials, trials, 1 - LEVEL))
     return replace(score, low=min(score.low, low), high=max(score.high, high))
 
 

@@ -6,28 +6,16 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv, expit, ndtr, ndtri
+from scipy.special import expit, ndtr, ndtri
 from scipy.stats import binom
+
+from bench.statistics.proportion import clopper_pearson
 
 Rates = NDArray[np.float64]
 SPARED = 0.1
 """Of the chance to err: what is spent on more releases giving all away than `delta` accounts for."""
 MOST_EPSILON = 60.0
 EXACT = 1e-6
-
-
-def clopper_pearson(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[Rates, Rates]:
-    """One-sided lower and upper bounds on the probability behind `hits` of `trials`; each errs at most at `level`.
-
-    Clopper and Pearson 1934: quantiles of beta distributions; 0 where nothing was hit, 1 where all were.
-
-    >>> [float(bound.round(4)) for bound in clopper_pearson(5, 10, 0.025)]
-    [0.1871, 0.8129]
-    """
-    k, n = np.broadcast_arrays(np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64))
-    low = np.where(k == 0, 0.0, betaincinv(np.maximum(k, 1), n - k + 1, level))
-    high = np.where(k == n, 1.0, betaincinv(k + 1, np.maximum(n - k, 1), 1 - level))
-    return low, high
 
 
 def lower_bound(

@@ -11,11 +11,9 @@ from torch import Tensor
 
 from bench.evidence import UtilityEvidence
 from bench.seeds import derive
-from bench.statistics.auc_score import DRAWS, FEWEST, degrees_of, fewer_people
-from bench.statistics.components import never_certain, with_interval
+from bench.statistics.auc_score import DRAWS, fewer_people, judged, over_test_people
 from bench.statistics.resampling import ONE_EACH, draw_weights, name_of
-from bench.statistics.roc import auc
-from bench.types import NotApplicable, Replicates, Score
+from bench.types import NotApplicable, Score
 
 Figure = Callable[[Tensor, Tensor, Tensor], Tensor]
 """Of scores (n,) float64, labels (n,) that are 1 or 0, and weights (b, n) int64: (b,) float64, NaN where undefined."""
@@ -35,21 +33,19 @@ def finding_figure(
     Raises:
         NotApplicable: No finding has both classes among the test rows.
     """
-    judged = [
-        k for k in range(len(evidence.findings)) if auc(evidence.scores[0][:, k], evidence.labels[:, k]) is not None
-    ]
-    if not judged:
+    columns = judged(evidence)
+    if not columns:
         raise NotApplicable("expected a finding with positive and negative test rows, and there is none")
     weights = draw_weights(evidence.subjects, len(evidence.labels), DRAWS, seed=derive(evidence.seed, "utility"))
     every = torch.cat((torch.ones_like(weights[:1]), weights))
-    by_finding = [_under(evidence, figure, k, every) for k in judged]
-    fewer = [fewer_people(evidence.labels[:, k], evidence.subjects) for k in judged]
-    nulls = [None if chance is None else chance(float(evidence.labels[:, k].nanmean())) for k in judged]
+    by_finding = [_under(evidence, figure, k, every) for k in columns]
+    fewer = [fewer_people(evidence.labels[:, k], evidence.subjects) for k in columns]
+    nulls = [None if chance is None else chance(float(evidence.labels[:, k].nanmean())) for k in columns]
     notes = [part for part in (note, "" if evidence.subjects is not None else ONE_EACH) if part]
     name, said = name_of(weights), "; ".join(notes)
     parts = {
         evidence.findings[k]: _scored(found, [people], null, int((~evidence.labels[:, k].isnan()).sum()), name, said)
-        for k, found, people, null in zip(judged, by_finding, fewer, nulls, strict=True)
+        for k, found, people, null in zip(columns, by_finding, fewer, nulls, strict=True)
     }
     mean, null = torch.stack(by_finding).mean(dim=0), _mean(nulls)
     return replace(_scored(mean, fewer, null, len(evidence.labels), name, said), parts=parts)
@@ -88,12 +84,7 @@ def _under(evidence: UtilityEvidence, figure: Figure, k: int, weights: Tensor) -
 def _scored(found: Tensor, fewer: Sequence[int], null: float | None, rows: int, name: str, note: str) -> Score:
     """A score of (keys, 1 + draws) figures, the first of all people."""
     score = Score(float(found[:, 0].mean()), None, None, rows, null=null, note=note)
-    drawn = found[:, 1:]
-    kept = drawn[:, ~drawn.isnan().any(dim=0)]
-    if kept.shape[1] < FEWEST:
-        return replace(score, note="no interval: too few test people of one class")
-    made = Replicates(found[:, 0].tolist(), kept.tolist(), fmean(map(degrees_of, fewer)), name, "share")
-    return never_certain(with_interval(score, made, over="test people"), min(fewer))
+    return over_test_people(score, found[:, 0], found[:, 1:], fewer, name)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -15,12 +15,13 @@ from statistics import fmean
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.stats import beta, binom
+from scipy.stats import binom
 from torch import Tensor
 
 from bench.evidence import PersonRisk
 from bench.rows.person_groups import FEWEST
 from bench.statistics.components import with_interval
+from bench.statistics.proportion import clopper_pearson
 from bench.statistics.resampling import draw_weights, name_of
 from bench.types import Replicates, Score
 
@@ -40,10 +41,7 @@ class Bounds:
 
 def rate_bounds(hits: Floats, trials: Floats, *, level: float) -> Bounds:
     """Clopper and Pearson's bounds of rates with `hits` (P,) of `trials` (P,); each errs with a chance of `level`."""
-    with np.errstate(invalid="ignore"):
-        low = np.where(hits > 0, beta.ppf(level, hits, trials - hits + 1), 0.0)
-        high = np.where(hits < trials, beta.isf(level, hits + 1, trials - hits), 1.0)
-    return Bounds(low, high)
+    return Bounds(*clopper_pearson(hits, trials, level))
 
 
 def unseen_bound(keys: int, people: int = 1) -> float:

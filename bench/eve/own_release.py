@@ -1,0 +1,32 @@
+"""What Eve, the attacker, releases herself: some candidates under a key of her own, row by row."""
+
+from __future__ import annotations
+
+import torch
+
+from bench.randomness import Secret
+from bench.seeds import derive, generator
+from bench.types import Dataset, NotApplicable, Release, View
+
+
+def own_release(view: View, rows: int, seed: int, attack: str) -> tuple[Dataset, Release]:
+    """Raw rows, and as many released rows, each beside the one that it was made of; where rows are mixed, mainly of.
+
+    Args:
+        view: What Eve sees.
+        rows: Candidates at most, drawn at random.
+        seed: Of the choice and the key.
+        attack: Its name, for the message.
+
+    Raises:
+        NotApplicable: No raw row stands in a row of this release.
+    """
+    candidates = view.candidates
+    chosen = torch.randperm(len(candidates), generator=generator(derive(seed, "rows")))[:rows]
+    taken = candidates.take(chosen.to(candidates.samples.device))
+    release = view.scheme.sample_key(Secret.of_seed(seed, "key")).release(taken)
+    if release.links is None or not len(release.links):
+        raise NotApplicable(f"{attack} learns from links: no raw row stands in a row of this release")
+    links = release.links if release.primary is None else release.links[release.primary]
+    labels = None if release.labels is None else release.labels[links[:, 1]]
+    return taken.take(links[:, 0]), Release(release.samples[links[:, 1]], labels, None)
