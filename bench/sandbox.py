@@ -71,7 +71,8 @@ def environment(*, sandbox: bool) -> dict[str, str]:
     kept = {
         name: value for name, value in os.environ.items() if name in KEPT_VARIABLES or name.startswith(KEPT_PREFIXES)
     }
-    places = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp"} if sandbox else {}
+    # A user's name, for the sandbox has no list of users, in which torch looks one up for its caches (on CUDA).
+    places = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "USER": "sandbox"} if sandbox else {}
     usual = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     return {**kept, **usual, **places, "PYTHONDONTWRITEBYTECODE": "1"}
 

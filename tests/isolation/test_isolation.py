@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,7 +22,7 @@ from bench.plugins.outside import StandIn
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.runs.tasks import EvaluateTask, Evaluation, evaluate_task
-from bench.sandbox import why_not
+from bench.sandbox import confined, why_not
 from bench.types import Dataset, Method, NotApplicable
 from bench.workbench.cell import Cell, Planned
 
@@ -311,6 +313,13 @@ def test_a_description_cannot_choose_what_a_sandbox_shows(tmp_path: Path) -> Non
     chosen = choose("attacks", f"{path}:Spy[canary=mine]", "smoke")
     assert str(chosen) == f"{path}:Spy[canary=mine]"
     assert tenant(chosen, device="cpu", sandbox=True, folder=tmp_path / "rooms").files == (path,)
+
+
+@needs_sandbox
+def test_a_library_that_asks_for_the_users_name_gets_one_in_a_sandbox() -> None:
+    ask = [sys.executable, "-c", "import getpass; print(getpass.getuser())"]
+    line = confined(ask, folder=None, files=(), device="cpu")
+    assert subprocess.run(line, capture_output=True, text=True, check=True, timeout=300).stdout == "sandbox\n"
 
 
 def test_nobody_is_shown_the_folder_of_the_results(tmp_path: Path) -> None:
