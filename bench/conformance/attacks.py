@@ -62,10 +62,10 @@ def _membership(device: torch.device, spec: PluginSpec) -> _Membership:
     if attack.scores != "membership":
         raise Skip("it scores pairs, not membership")
     public, private, control, others = (sample_data("table", seed=seed).to(device) for seed in (1, 2, 3, 4))
-    candidates, members = mixed(private, others, Secret.of_seed(6))
+    candidates, order = mixed(private, others, Secret.of_seed(6))
     sealed = seal(_PlainKey().release(private), Secret.of_seed(5)).release
     hidden = (replace(data, subjects=None) for data in (candidates, control))
-    return _Membership(attack, View(public, _PlainScheme(), *hidden), members, sealed)
+    return _Membership(attack, View(public, _PlainScheme(), *hidden), order < len(private), sealed)
 
 
 def _attack(spec: PluginSpec) -> Attack:

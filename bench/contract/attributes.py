@@ -12,7 +12,7 @@ UNKNOWN_GROUP = -1
 
 @dataclass(frozen=True, eq=False)
 class Attributes:
-    """Groups of rows, for figures by group. The judge's alone: no method and no attack is shown them.
+    """Groups of rows, for figures by group. The judge's alone: they are no part of the rows that a plug-in is given.
 
     Args:
         names: Of the attributes: a names.
@@ -56,6 +56,12 @@ class Attributes:
         """Those of the given rows (int64 indices)."""
         return replace(self, codes=self.codes[rows])
 
-    def to(self, device: torch.device) -> Attributes:
-        """The same on `device`."""
-        return replace(self, codes=self.codes.to(device))
+    def followed_by(self, other: Attributes) -> Attributes:
+        """Those of these rows, then of the others.
+
+        Raises:
+            ValueError: Other attributes or groups.
+        """
+        if (other.names, other.groups) != (self.names, self.groups):
+            raise ValueError(f"expected the attributes {self.named()}, got {other.named()}")
+        return replace(self, codes=torch.cat((self.codes, other.codes)))

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from bench.contract.attributes import Attributes
-
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -22,8 +20,6 @@ class Dataset:
         findings: The k names of the label columns.
         exclusive: True when each row has exactly one of the k classes.
         shareable: False for data under a use agreement: no pixel, path or identifier may leave this machine.
-        attributes: Groups that rows belong to (sex, age, view, site), for the judge's figures by group; None where the
-            data say nothing, and for methods and attacks that work apart.
     """
 
     name: str
@@ -33,11 +29,9 @@ class Dataset:
     findings: tuple[str, ...]
     exclusive: bool
     shareable: bool
-    attributes: Attributes | None = None
 
     def __post_init__(self) -> None:
-        parts = {"labels": self.labels, "subjects": self.subjects, "attributes": self.attributes}
-        for what, part in parts.items():
+        for what, part in {"labels": self.labels, "subjects": self.subjects}.items():
             if part is not None and len(part) != len(self.samples):
                 raise ValueError(f"{what} must have one row per sample: expected {len(self.samples)}, got {len(part)}")
         if self.labels is not None and self.labels.shape[1:] != (len(self.findings),):
@@ -53,12 +47,11 @@ class Dataset:
             samples=self.samples[rows],
             labels=None if self.labels is None else self.labels[rows],
             subjects=None if self.subjects is None else self.subjects[rows],
-            attributes=None if self.attributes is None else self.attributes.take(rows),
         )
 
     def nameless(self) -> Dataset:
-        """The same rows without what says who they show: people and attributes."""
-        return replace(self, subjects=None, attributes=None)
+        """The same rows without the people whom they show."""
+        return replace(self, subjects=None)
 
     def to(self, device: torch.device) -> Dataset:
         """The same data set with its tensors on `device`."""
@@ -67,5 +60,4 @@ class Dataset:
             samples=self.samples.to(device),
             labels=None if self.labels is None else self.labels.to(device),
             subjects=None if self.subjects is None else self.subjects.to(device),
-            attributes=None if self.attributes is None else self.attributes.to(device),
         )

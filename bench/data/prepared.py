@@ -86,7 +86,6 @@ class Prepared:
             findings=self.findings,
             exclusive=self.exclusive,
             shareable=self.shareable,
-            attributes=None if self.attributes is None else self.attributes.take(torch.from_numpy(rows)),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from bench.contract.source import DataError
 from bench.data.prepared import Prepared
 from bench.seeds import derive, generator
-from bench.types import Dataset
+from bench.types import Attributes, Dataset
 from bench.validation import at_least
 
 SHARES: Mapping[str, float] = {"private": 0.6, "control": 0.2, "test": 0.2}
@@ -31,6 +31,7 @@ class Splits:
         rows: For each part its (rows,) int64 indices, sorted, in the prepared data set it comes from.
         public_removed: Public rows left out because the private data set holds an identical image.
         natural: (n, k) labels of the private rows before a surplus was withheld; None where none was.
+        attributes: For each part but the public one what is known of its rows; empty where the data say nothing.
     """
 
     public: Dataset
@@ -40,6 +41,7 @@ class Splits:
     rows: Mapping[str, np.ndarray]
     public_removed: int
     natural: Tensor | None = None
+    attributes: Mapping[str, Attributes] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -87,7 +89,11 @@ def split(
         rows[part] = draw(groups, rows[part], cap, derive(seed, "split", "draw", part))
     _check_filled(prepared, rows, caps, removed)
     parts = {part: (public or prepared if part == "public" else prepared).dataset(rows[part]) for part in caps}
-    return Splits(**parts, rows={part: rows[part] for part in caps}, public_removed=removed, natural=None)
+    told = prepared.attributes
+    return Splits(
+        **parts, rows={part: rows[part] for part in caps}, public_removed=removed, natural=None,
+        attributes={} if told is None else {part: told.take(torch.from_numpy(rows[part])) for part in SHARES},
+    )  # fmt: skip
 
 
 def cut(groups: np.ndarray, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:

@@ -28,7 +28,7 @@ from bench.rows.joined import joined
 from bench.rows.person_groups import person_groups
 from bench.rows.persons import persons_of
 from bench.seeds import generator
-from bench.types import Attack, Dataset, Evaluator, Measurement, Release, Role, View
+from bench.types import Attack, Attributes, Dataset, Evaluator, Measurement, Release, Role, View
 from bench.workbench.workbench import Workbench
 
 
@@ -60,7 +60,7 @@ class Membership(Evaluator[Workbench]):
         """
         attack = self.attack
         scheme = bench.scheme()
-        candidates = pooled(bench)
+        candidates, attributes = pooled(bench)
         members = [drawn_members(bench, candidates, number) for number in range(bench.preset.keys)]
 
         def release(number: int) -> Release:
@@ -90,7 +90,7 @@ class Membership(Evaluator[Workbench]):
             subjects,
             bench.seed("membership", attack.name),
             bench.seed("membership people"),
-            person_groups(candidates),
+            person_groups(candidates, attributes),
         )
         details: dict[str, JsonValue] = {
             "members by key": [int(own.sum()) for own in inside],
@@ -121,22 +121,24 @@ def drawn_members(bench: Workbench, candidates: Dataset, number: int) -> Tensor:
     return torch.isin(person, chosen).nonzero()[:, 0]
 
 
-def pooled(bench: Workbench) -> Dataset:
-    """The private and the test rows in one random order.
+def pooled(bench: Workbench) -> tuple[Dataset, Attributes | None]:
+    """The private and the test rows in one random order, and what is known of them.
 
     Labels are withheld as a data owner does, but among all of them: what a row shows has nothing to do with who is a
     member.
     """
     private = bench.private if bench.natural is None else replace(bench.private, labels=bench.natural)
-    whole = mixed(private, bench.test, bench.secret("membership candidates"))[0]
-    return bench.as_owned(whole, "membership")
+    whole, order = mixed(private, bench.test, bench.secret("membership candidates"))
+    told = bench.attributes
+    attributes = told["private"].followed_by(told["test"]).take(order) if told else None
+    return bench.as_owned(whole, "membership"), attributes
 
 
 def mixed(private: Dataset, others: Dataset, secret: Secret) -> tuple[Dataset, Tensor]:
-    """Both as one data set in random order, and which of its rows are private, (n + t,) bool on the CPU."""
+    """Both as one data set in random order, and which row stands where: (n + t,) int64, the private ones first."""
     whole = joined(private, others)
     order = secret.stream("order").permutation(len(whole))
-    return whole.take(order.to(whole.samples.device)), order < len(private)
+    return whole.take(order.to(whole.samples.device)), order
 
 
 def _checked(name: str, scores: object, n: int) -> Tensor:

@@ -108,10 +108,7 @@ def evidence_of(bench: Workbench, predictions: list[Tensor], test: Dataset) -> U
     """Predictions, one (n, k) a key, beside the labels and people of the rows that they are of."""
     labels = cast(Tensor, test.labels).cpu()
     subjects = None if test.subjects is None else test.subjects.cpu()
-    return UtilityEvidence(
-        predictions, labels, subjects, bench.private.findings, bench.seed("utility"),
-        attributes=None if test.attributes is None else test.attributes.to(labels.device),
-    )  # fmt: skip
+    return UtilityEvidence(predictions, labels, subjects, bench.private.findings, bench.seed("utility"))
 
 
 def plan_of(preset: Preset) -> BobPlan:

@@ -140,7 +140,7 @@ def _attack_once(
     subjects = None if candidates.subjects is None else candidates.subjects.cpu()
     drawn = _halves(bench)
     samples = [order.argsort()[rows].sort().values for rows in drawn]
-    persons = persons_of(bench.private)[order]
+    persons, told = persons_of(bench.private)[order], bench.attributes.get("private")
     counted: dict[str, list[list[PairCounts]]] = {}
     exchanged: dict[str, list[list[PairCounts]]] = {}
     owners: dict[str, list[Tensor]] = {}
@@ -202,7 +202,7 @@ def _attack_once(
         draws=bench.seed("people drawn"),
         resamples=name_of(torch.stack([torch.isin(torch.arange(n), rows) for rows in drawn])),
         seed=bench.seed("null", *names),
-        people=found_people(named, candidates),
+        people=found_people(named, candidates, None if told is None else told.take(order)),
     )
     return evidence, dict(attacker.notes()), seconds
 

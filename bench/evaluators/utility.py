@@ -73,7 +73,9 @@ class Utility(Evaluator[Workbench]):
             outsiders += [] if learned.outsider is None else [learned.outsider]
             bobs.append(summary(learned.bob))
             shortlist = None if bench.preset.bob_patient else learned.bob.shortlist
-        evidence = replace(evidence_of(bench, predictions, bench.test), outsiders=outsiders)
+        evidence = replace(
+            evidence_of(bench, predictions, bench.test), outsiders=outsiders, attributes=bench.attributes.get("test")
+        )
         details: dict[str, JsonValue] = {"bob": cast(JsonValue, bobs), **label_note(bench)}
         if bobs:
             details["plan"] = (

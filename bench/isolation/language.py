@@ -44,9 +44,6 @@ class Learned:
 
 RECORDS: Mapping[str, type] = {"dataset": Dataset, "claim": PrivacyClaim}
 
-UNTOLD = frozenset({"attributes"})
-"""Fields of a data set that no other process is told: they are the judge's."""
-
 CLAIM: Mapping[str, tuple[type, ...]] = {
     "unit": (str,), "epsilon": (int, float), "delta": (int, float), "assumptions": (str,), "basis": (str,),
     "derived": (int, float, type(None)),
@@ -79,7 +76,7 @@ def pack(value: Value, keep: Callable[[Tensor], JsonValue]) -> JsonValue:
         return {"$release": pack({**parts, "generator": state}, keep)}
     for name, cls in RECORDS.items():
         if isinstance(value, cls):
-            inside = {field.name: getattr(value, field.name) for field in fields(cls) if field.name not in UNTOLD}
+            inside = {field.name: getattr(value, field.name) for field in fields(cls)}
             return {f"${name}": pack(inside, keep)}
     if isinstance(value, Mapping):
         if not all(isinstance(name, str) for name in value):

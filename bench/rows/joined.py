@@ -10,7 +10,7 @@ from bench.types import Dataset
 
 
 def joined(first: Dataset, second: Dataset) -> Dataset:
-    """The rows of both, those of the first before those of the second, without attributes.
+    """The rows of both, those of the first before those of the second.
 
     Labels and people are there only where both have them. Name, findings and the rest are those of the first data set:
     the label columns of the second must be the same.
@@ -21,4 +21,4 @@ def joined(first: Dataset, second: Dataset) -> Dataset:
     if first.subjects is not None and second.subjects is not None:
         subjects = torch.cat((first.subjects, second.subjects))
     samples = torch.cat((first.samples, second.samples))
-    return replace(first, samples=samples, labels=labels, subjects=subjects, attributes=None)
+    return replace(first, samples=samples, labels=labels, subjects=subjects)

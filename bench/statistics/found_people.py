@@ -11,7 +11,7 @@ from torch import Tensor
 from bench.evidence import PersonRisk
 from bench.rows.person_groups import person_groups
 from bench.rows.persons import persons_of
-from bench.types import Dataset
+from bench.types import Attributes, Dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +27,13 @@ class Named:
     links: Tensor
 
 
-def found_people(named: Sequence[Named], raw: Dataset) -> PersonRisk:
+def found_people(named: Sequence[Named], raw: Dataset, attributes: Attributes | None = None) -> PersonRisk:
     """Whom she found under each key.
 
     Args:
         named: By key.
         raw: The n raw rows, with people where they are known; without, every row is a person of its own.
+        attributes: What is known of these rows; None where nothing is.
 
     Returns:
         The risk of everybody with a released row under some key, over the keys under which they have one, in the order
@@ -57,7 +58,7 @@ def found_people(named: Sequence[Named], raw: Dataset) -> PersonRisk:
     usual = (torch.stack(chance) * trials).sum(dim=0)[ever] / trials.sum(dim=0)[ever]
     groups = {
         attribute: {group: members[ever] for group, members in of.items()}
-        for attribute, of in person_groups(raw).items()
+        for attribute, of in person_groups(raw, attributes).items()
     }
     return PersonRisk(torch.stack(found)[:, ever], torch.stack(luck)[:, ever], usual, groups, trials[:, ever])
 

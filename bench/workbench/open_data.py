@@ -64,7 +64,9 @@ def open_data(
         subjects={name: len(torch.unique(part.subjects)) for name, part in parts.items() if part.subjects is not None},
         shape=list(splits.private.samples.shape[1:]),
         findings=list(splits.private.findings),
-        attributes=named_groups((splits.private, splits.test)),
+        attributes=named_groups(
+            [(parts[part], splits.attributes[part]) for part in ("private", "test") if splits.attributes]
+        ),
         shareable=private.shareable and (public is None or public.shareable),
         skipped=private.skipped + (public.skipped if public is not None else 0),
         notes=notes,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
 import torch
@@ -27,7 +27,7 @@ from bench.results.results import Results
 from bench.results.store import Artefact, Store
 from bench.sandbox import Isolation
 from bench.seeds import derive
-from bench.types import Dataset, Key, Method, Release, Scheme
+from bench.types import Attributes, Dataset, Key, Method, Release, Scheme
 from bench.workbench.cell import Cell
 from bench.workbench.inputs import fit_inputs, release_inputs
 from bench.workbench.open_data import open_data
@@ -59,6 +59,8 @@ class Workbench:
     `finding` names the finding whose balanced rows `private` holds; None where it holds the whole private set. `space`
     is that of `Choice.scored_in`; None without one. `natural` holds the labels of the whole private set before a
     surplus was withheld; None where none was. `run_secret` is what all that Eve must not know is derived from.
+    `attributes` holds, on the CPU, what is known of the rows of `private`, `control` and `test`, under these names; it
+    is empty where nothing is known. No data set carries it, so that no method and no attack is given it.
     """
 
     cell: Cell
@@ -74,6 +76,7 @@ class Workbench:
     finding: str | None = None
     space: Space | None = None
     natural: Tensor | None = None
+    attributes: Mapping[str, Attributes] = field(default_factory=dict)
 
     @classmethod
     def open(cls, cell: Cell, place: Place, isolation: Isolation = "none") -> Self:
@@ -82,10 +85,10 @@ class Workbench:
         splits, record, space = open_data(cell.choice, place, device)
         return cls(
             cell=cell, preset=cell.choice.sizes, method=_apart(cell, place, isolation),
-            public=replace(splits.public, attributes=None).to(device), private=splits.private.to(device),
+            public=splits.public.to(device), private=splits.private.to(device),
             control=splits.control.to(device), test=splits.test.to(device), record=record,
             store=place.results.store, run_secret=place.results.keep_secret(), space=space,
-            natural=None if splits.natural is None else splits.natural.to(device),
+            natural=None if splits.natural is None else splits.natural.to(device), attributes=splits.attributes,
         )  # fmt: skip
 
     @property
@@ -158,7 +161,10 @@ class Workbench:
             if len(rows):
                 findings = tuple(whole.findings[k] for k in columns)
                 part = replace(whole.take(rows), labels=labels[rows], findings=findings)
-                found.append(replace(self, private=part, finding=name))
+                told = {
+                    kind: each.take(rows.cpu()) if kind == "private" else each for kind, each in self.attributes.items()
+                }
+                found.append(replace(self, private=part, finding=name, attributes=told))
         return sorted(found, key=lambda part: -len(part.private))[: self.preset.label_findings]
 
     def key(self, scheme: Scheme, number: int) -> Key:
@@ -174,8 +180,7 @@ class Workbench:
         `drawn` are rows in their place, always the same for that number, released under a key of their own.
         """
         stage("release")
-        whole, name = (self.private, "") if drawn is None else (drawn, "drawn ")
-        rows = replace(whole, attributes=None)  # groups are the judge's
+        rows, name = (self.private, "") if drawn is None else (drawn, "drawn ")
 
         def make() -> Artefact:
             start = time.perf_counter()

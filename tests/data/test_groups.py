@@ -1,3 +1,4 @@
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -5,11 +6,13 @@ import pytest
 import torch
 
 from bench.contract.attributes import Attributes
+from bench.contract.seal import ContractError
 from bench.contract.source import DataError
 from bench.data.groups import BANDS, MOST_GROUPS, read_groups
 from bench.data.prepare import prepare, verify
 from bench.data.prepared import load
 from bench.data.sets.synth_cxr import SynthCXR
+from bench.data.splits import split
 from bench.isolation.language import pack
 
 
@@ -49,10 +52,6 @@ def test_attributes_survive_preparation_and_count_in_the_fingerprint(tmp_path: P
     made = prepare(source, roots=[], cache=tmp_path, size=32)
     assert made.attributes is not None
     verify(made)
-    rows = np.array([7, 3])
-    taken = made.dataset(rows).attributes
-    assert taken is not None
-    assert torch.equal(taken.codes, made.attributes.codes[[7, 3]])
     assert made.attributes.names == ("sex", "age", "view")
     codes = np.load(made.folder / "attributes.npy")
     codes[0, 0] = 1 - codes[0, 0]
@@ -61,15 +60,27 @@ def test_attributes_survive_preparation_and_count_in_the_fingerprint(tmp_path: P
         verify(load(made.folder))
 
 
-def test_no_other_process_is_told_what_is_known_of_rows(tmp_path: Path) -> None:
-    data = prepare(SynthCXR(images=8), roots=[], cache=tmp_path, size=32).dataset(np.arange(8))
-    assert data.attributes is not None
-    kept: list[torch.Tensor] = []
-    told = pack(data, lambda tensor: kept.append(tensor) or len(kept))
-    assert "attributes" not in str(told)
-    assert "female" not in str(told)
-    assert not any(tensor.shape == data.attributes.codes.shape for tensor in kept)
-    assert data.nameless().attributes is None
+def test_what_is_known_of_rows_stays_with_the_judge(tmp_path: Path) -> None:
+    made = prepare(SynthCXR(images=60), roots=[], cache=tmp_path, size=32)
+    splits = split(made, None, seed=0, limit=None, public_limit=None)
+    assert made.attributes is not None
+    assert set(splits.attributes) == {"private", "control", "test"}
+    for part, told in splits.attributes.items():
+        assert torch.equal(told.codes, made.attributes.codes[splits.rows[part]])
+    # What a plug-in is given are data sets, and no data set carries it, in whatever process the plug-in works.
+    for data in (splits.public, splits.private, splits.control, splits.test):
+        inside = [getattr(data, field.name) for field in fields(data)]
+        assert not any(isinstance(each, Attributes) for each in inside)
+        assert not any(isinstance(each, torch.Tensor) and each.shape == told.codes.shape for each in inside)
+    with pytest.raises(ContractError, match="got Attributes"):
+        pack(splits.attributes["private"], lambda tensor: 0)
+
+
+def test_attributes_of_other_groups_are_not_joined() -> None:
+    north, south = (Attributes(("site",), ((name,),), torch.zeros(2, 1, dtype=torch.int64)) for name in "ns")
+    assert len(north.followed_by(north)) == 4
+    with pytest.raises(ValueError, match="expected the attributes"):
+        north.followed_by(south)
 
 
 def test_codes_without_a_group_are_refused() -> None:

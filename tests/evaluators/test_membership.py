@@ -20,7 +20,7 @@ from bench.data.splits import balance
 from bench.evaluators.membership import Membership
 from bench.evidence import MembershipEvidence
 from bench.randomness import Secret
-from bench.types import Attack, Attacker, Dataset, Key, NotApplicable, Release, Scheme, State, View
+from bench.types import Attack, Attacker, Attributes, Dataset, Key, NotApplicable, Release, Scheme, State, View
 from bench.workbench.workbench import Workbench
 from methods.constant import Constant
 from methods.dp_sgd import DPSGD
@@ -120,6 +120,20 @@ def test_eve_sees_labels_and_no_people_and_no_links(bench: Callable[..., Workben
         assert 0 < int(first.sum()) < len(first)
         people = cast(Tensor, evidence.subjects)
         assert set(people[members].tolist()).isdisjoint(people[~members].tolist())
+
+
+def test_groups_of_people_follow_their_rows_among_the_candidates(bench: Callable[..., Workbench]) -> None:
+    plain = bench()
+    # The first 20 people of the private rows and the first five of the test rows are of the first group.
+    codes = {"private": torch.arange(90) // 40, "test": torch.arange(30) // 10}
+    told = {name: Attributes(("site",), (("a", "b", "c"),), of[:, None]) for name, of in codes.items()}
+    groups = found(replace(plain, attributes=told), Looks()).groups
+    subjects = torch.cat((cast(Tensor, plain.private.subjects), cast(Tensor, plain.test.subjects)))
+    people = torch.unique(subjects).tolist()
+    for number, name in enumerate("abc"):
+        inside = set(subjects[torch.cat((codes["private"], codes["test"])) == number].tolist())
+        assert groups["site"][name].tolist() == [person in inside for person in people]
+    assert "site" not in found(plain, Looks()).groups
 
 
 def test_exclusive_classes_and_rows_without_labels_are_shown_as_they_are(bench: Callable[..., Workbench]) -> None:

@@ -161,11 +161,11 @@ def bench(tmp_path: Path) -> Callable[..., Workbench]:
 
         def part(seed: int) -> Dataset:
             samples = torch.rand(n, 1, 4, 4, generator=torch.Generator().manual_seed(seed))
-            sexes = Attributes(("sex",), (("female", "male"),), (torch.arange(n)[:, None] >= 8).long())
-            return Dataset("made", samples, labels, torch.arange(n) // 2, names, exclusive, True, sexes)
+            return Dataset("made", samples, labels, torch.arange(n) // 2, names, exclusive, True)
 
         parts = {name: part(seed) for seed, name in enumerate(("public", "private", "control", "test"), 1)}
-        return laid_out(tmp_path, Mixes(), parts, preset)
+        sexes = Attributes(("sex",), (("female", "male"),), (torch.arange(n)[:, None] >= 8).long())
+        return replace(laid_out(tmp_path, Mixes(), parts, preset), attributes={"private": sexes})
 
     return make
 
@@ -219,7 +219,6 @@ def test_an_attack_without_labels_sees_none_on_either_side(bench: Callable[..., 
     Reidentification(Looks()).measure(bench(columns((6, 6))))
     assert SEEN[0].candidates.labels is None
     assert SEEN[0].candidates.subjects is None
-    assert SEEN[0].candidates.attributes is SEEN[0].control.attributes is None
     assert all(sealed.labels is None and sealed.links is None for sealed in SEALED)
 
 

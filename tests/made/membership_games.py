@@ -102,11 +102,11 @@ class Narrow(Keyless):
 def game(scheme: Scheme, columns: int = 6) -> tuple[View, Release, Tensor]:
     """Eve's view, a release of the members under a key she has not seen, and who is a member (2 N,) bool."""
     private, others, control = (rows(seed, columns=columns) for seed in (1, 2, 3))
-    candidates, members = mixed(private, others, Secret.of_seed(4))
+    candidates, order = mixed(private, others, Secret.of_seed(4))
     return (
         View(rows(5, columns=columns), scheme, candidates, control),
         scheme.sample_key(Secret.of_seed(11)).release(private),
-        members,
+        order < len(private),
     )
 
 

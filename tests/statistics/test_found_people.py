@@ -16,10 +16,9 @@ class Dense(PairScores):
 
 
 def raw(subjects: list[int] | None, n: int = 6) -> Dataset:
-    sexes = Attributes(("sex",), (("female", "male"),), (torch.arange(n)[:, None] >= n // 2).long())
     return Dataset(
         "made", torch.zeros(n, 1), torch.tensor([[1.0], [0.0]] * (n // 2)),
-        None if subjects is None else torch.tensor(subjects), ("x",), False, True, sexes,
+        None if subjects is None else torch.tensor(subjects), ("x",), False, True,
     )  # fmt: skip
 
 
@@ -67,7 +66,8 @@ def test_people_whom_only_some_keys_release_count_under_those() -> None:
 
 def test_groups_are_of_people_and_those_never_released_are_left_out() -> None:
     only = links()[:4]
-    risk = found_people([Named(torch.zeros(6, dtype=torch.int64), only)], raw([0, 0, 1, 1, 2, 2]))
+    sexes = Attributes(("sex",), (("female", "male"),), (torch.arange(6)[:, None] >= 3).long())
+    risk = found_people([Named(torch.zeros(6, dtype=torch.int64), only)], raw([0, 0, 1, 1, 2, 2]), sexes)
     assert risk.found.shape == (1, 2)
     assert {name: {group: of.tolist() for group, of in groups.items()} for name, groups in risk.groups.items()} == {
         "sex": {"female": [True, True], "male": [False, True]},
