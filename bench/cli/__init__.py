@@ -185,7 +185,9 @@ def _compare(parser: argparse.ArgumentParser) -> None:
 
 def _measure_nothing(parser: argparse.ArgumentParser) -> None:
     """The rest of what `bench run` takes."""
-    nothing = dict.fromkeys(("metric", "attack", "controls", "jobs", "timeout", "memory", "overwrite", "keep_releases"))
+    nothing = dict.fromkeys(
+        ("metric", "attack", "controls", "jobs", "timeout", "memory", "overwrite", "keep_releases", "skip_absent")
+    )
     parser.set_defaults(attacks="none", **nothing)
 
 
@@ -209,7 +211,7 @@ def _sizes(how: argparse._ArgumentGroup) -> None:
 def _how(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how to run it")
     _sizes(how)
-    add_flags(how, RunSpec, ("jobs", "timeout", "memory", "overwrite", "keep_releases"))
+    add_flags(how, RunSpec, ("jobs", "timeout", "memory", "overwrite", "keep_releases", "skip_absent"))
     how.add_argument("--dry-run", action="store_true", help="print the cells and how they stand, and stop")
     _place(how)
     how.add_argument("--secret", type=Path, metavar="FILE",

@@ -17,14 +17,13 @@ import platformdirs
 import psutil
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from bench.cli import SUITES
+from bench.cli.suite import parts
 from bench.data.roots import resolve
-from bench.data.yaml_text import YamlError, read_yaml
 from bench.isolation import find_isolation
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.option import expected, given_flags, options
-from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, parse, text
+from bench.plugins.spec import PluginSpec, UsageError, parse, text
 from bench.results.results import Results
 from bench.results.signing_key import read_public
 from bench.runs.run_spec import RunSpec, Written
@@ -65,17 +64,28 @@ def site(options: argparse.Namespace) -> Path:
 
 
 def run_spec(parsed: argparse.Namespace) -> RunSpec:
-    """What `bench run` was asked for, defaults filled in and plug-ins built.
+    """What a command was asked for that takes one choice of methods and data; raises as `run_specs` does."""
+    found = run_specs(parsed)
+    if len(found) > 1:
+        asked = parsed.config if parsed.suite is None else parsed.suite
+        raise UsageError(f"{asked} has {len(found)} parts, and `bench {parsed.verb}` does one: name methods and data")
+    return found[0]
+
+
+def run_specs(parsed: argparse.Namespace) -> tuple[RunSpec, ...]:
+    """What `bench run` was asked for, defaults filled in and plug-ins built: one for each part of a suite.
 
     Raises:
         UsageError: An unknown suite, option or plug-in, or a value that an option cannot take.
         DataError: A file of weights that is named is not there.
     """
-    given: dict[str, object] = {}
     known = _model()
-    for path in ([_suite(parsed.suite)] if parsed.suite else []) + ([parsed.config] if parsed.config else []):
-        given |= _read(path, known)
-    given |= {**given_flags(parsed, Choice), **given_flags(parsed, RunSpec)}
+    return tuple(dict.fromkeys(_run_spec(parsed, part, known) for part in parts(parsed, known.model_fields)))
+
+
+def _run_spec(parsed: argparse.Namespace, part: Mapping[str, object], known: type[BaseModel]) -> RunSpec:
+    """A part of a run, over which the command line wins."""
+    given: dict[str, object] = {**part, **given_flags(parsed, Choice), **given_flags(parsed, RunSpec)}
     if parsed.attacks:
         given["attacks"] = parsed.attacks
     if given.get("attacks") in (["all"], ["none"]):
@@ -112,6 +122,7 @@ def run_spec(parsed: argparse.Namespace) -> RunSpec:
         overwrite=told.get("overwrite", "failed"),
         keep_releases=told.get("keep_releases", False),
         isolation=isolation,
+        skip_absent=told.get("skip_absent", False),
     )
 
 
@@ -128,27 +139,6 @@ def _choices(told: Mapping[str, Any]) -> tuple[Choice, ...]:
         part = Choice.read({"preset": first.preset, **dict(zip(many, values, strict=True))})
         made.append(dataclasses.replace(part, **shared))
     return tuple(dict.fromkeys(made))
-
-
-def _suite(name: str) -> Path:
-    path = SUITES / f"{name}.yaml"
-    known = sorted(found.stem for found in SUITES.glob("*.yaml"))
-    if name not in known:
-        raise UsageError(f"unknown suite {name!r}; {did_you_mean(name, known)}")
-    return path
-
-
-def _read(path: Path, known: type[BaseModel]) -> Mapping[str, object]:
-    try:
-        found = read_yaml(path) or {}
-    except (OSError, YamlError) as error:
-        raise UsageError(f"cannot read {path}: {error}") from error
-    if not isinstance(found, dict):
-        raise UsageError(f"{path} must hold a mapping of options, got {type(found).__name__}")
-    for key in found:
-        if key not in known.model_fields:
-            raise UsageError(f"{path}: unknown option {key!r}; {did_you_mean(str(key), known.model_fields)}")
-    return found
 
 
 def _specs(given: Sequence[Written]) -> tuple[PluginSpec, ...]:

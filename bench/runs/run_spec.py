@@ -35,6 +35,7 @@ class RunSpec:
             sizes ("failed"), also what earlier code computed ("stale"), or all.
         isolation: Where methods and attacks work: within bubblewrap, in processes of their own, or in the judge's.
         keep_releases: Keep stored releases after a cell is complete.
+        skip_absent: Do without data sets whose files are not here; else nothing is concluded without them.
     """
 
     choices: tuple[Choice, ...]
@@ -66,12 +67,12 @@ class RunSpec:
         metavar="WHAT", usual="failed",
     )  # fmt: skip
     keep_releases: bool = option(bool, "keep stored releases after a cell is complete", usual=False)
-
     isolation: Isolation = option(
         Literal["auto", Isolation],
         "how methods and attacks are kept apart: sandbox, processes or none (default: the strongest that works here)",
         metavar="HOW", usual="auto",
     )  # fmt: skip
+    skip_absent: bool = option(bool, "say which data sets are not here, and do the rest", default=False, usual=False)
 
     @property
     def preset(self) -> str:

@@ -34,3 +34,12 @@ class Summary:
     def failures(self) -> list[Record]:
         """The records that say failed or timed out."""
         return [record for record in self.records if record.status in ("failed", "timed-out")]
+
+    def add(self, other: Summary) -> None:
+        """Count what another part of the same run came to."""
+        self.records += other.records
+        self.computed += other.computed
+        self.kept += other.kept
+        self.unopened |= other.unopened
+        self.planned += other.planned
+        self.stopped = self.stopped or other.stopped

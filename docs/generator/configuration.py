@@ -35,6 +35,10 @@ def configuration_page(targets: Mapping[str, str]) -> Page:
         "parameters below its name. Where a key stands in the file and on the command line, the command line wins.",
         "```yaml\nmethods:\n  - identity\n  - dp-simple[scale=20]\n  - dp-simple: {scale: 10}\ndatasets: [digits]\n"
         "attacks: [chance, nearest-neighbour]\npreset: smoke\nseeds: [0, 1]\n```",
+        "A list `parts` of further mappings makes one run of several: each part adds its keys to those above it, or "
+        "replaces them; parts run in their order, and the command line wins over each.",
+        "```yaml\npreset: smoke\nparts:\n  - {datasets: [digits], methods: [dp-simple]}\n"
+        "  - {datasets: [diabetes], methods: [k-same]}\n```",
         table(("key", "type", "default", "option", "what it is"), rows),
         "## Of a user {#user}",
         "`config.yaml` in the user's configuration folder (on Linux `~/.config/veil-bench`) has one key, `data_roots`: "

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.table import Table
 
 from bench.cli.figure_tables import interim, parameters, senseless, tables, title
-from bench.cli.options import place, run_spec, site
+from bench.cli.options import place, run_specs, site
 from bench.cli.stop import code
 from bench.pairs.sweep import engine
 from bench.results.reason import ABSENT
@@ -19,6 +19,7 @@ from bench.results.run_secret import given
 from bench.results.signing_key import SigningKey
 from bench.runs.display import Display, to_stdout
 from bench.runs.plan import Condition, data_key, standing, to_run, work
+from bench.runs.present import present
 from bench.runs.run import run
 from bench.runs.run_spec import RunSpec
 from bench.runs.summary import Summary
@@ -43,31 +44,55 @@ def main(options: argparse.Namespace) -> int:
 
 def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place], None]) -> int:
     """Run what is missing, `show` it, and build the pages; 1 if anything failed. A dry run shows the plan alone."""
-    spec, where = run_spec(options), place(options)
+    where = place(options)
+    specs, absent = present(run_specs(options), where)
+    for name, reason in absent.items():
+        print(f"left out {name}. {reason}", file=sys.stderr)
     if options.dry_run:
-        return _dry_run(spec, where)
+        return _dry_run(specs, where)
     signer = SigningKey.read(options.sign) if options.sign else None
     start = time.perf_counter()
+    whole, done = Summary(), list[tuple[RunSpec, Summary]]()
     with Display(figures=interim) as display:
-        device = "CUDA device" if spec.device == "cuda" else "CPU"
-        display.message(
-            f"preset {spec.preset} on the {device}, {spec.jobs} job(s) at a time; records in {where.results.root}"
-        )
-        if spec.isolation != "sandbox":
-            display.message(_unprotected(spec.isolation))
-        if engine() == "torch":
-            display.message("pair scores are counted by torch, which is slower: numba is not installed")
+        _announce(specs, where, display)
         if options.secret is not None:
             where.results.keep_secret(given(options.secret))
-        summary = run(spec, where, display, signer)
-    if summary.records:
-        show(spec, summary, where)
-    others = [] if signer is None else [found for found in summary.records if not found.signed_by(signer.public)]
+        for number, spec in enumerate(specs, 1):
+            if whole.stopped is not None:
+                whole.planned += sum(len(planned) for planned in work(spec).values())
+                continue
+            if len(specs) > 1:
+                display.message(f"part {number} of {len(specs)}: {_data_named(spec)}")
+            summary = run(spec, where, display, signer)
+            done.append((spec, summary))
+            whole.add(summary)
+    for spec, summary in done:
+        if summary.records:
+            show(spec, summary, where)
+    others = [] if signer is None else [found for found in whole.records if not found.signed_by(signer.public)]
     if others:
         print(f"{len(others)} are not signed by this key and stay; --overwrite always computes them again")
-    if not options.no_site and any(record.limit is None for record in summary.records):
+    if not options.no_site and any(record.limit is None for record in whole.records):
         print(f"Page:    {build(where.results, site(options)).as_uri()}")
-    return _conclude(summary, where, time.perf_counter() - start)
+    return _conclude(whole, where, time.perf_counter() - start)
+
+
+def _announce(specs: Sequence[RunSpec], where: Place, display: Display) -> None:
+    """What all parts of a run share, before any of it starts."""
+    presets = ", ".join(dict.fromkeys(spec.preset for spec in specs))
+    device = "CUDA device" if specs[0].device == "cuda" else "CPU"
+    display.message(
+        f"preset {presets} on the {device}, {specs[0].jobs} job(s) at a time; records in {where.results.root}"
+    )
+    if specs[0].isolation != "sandbox":
+        display.message(_unprotected(specs[0].isolation))
+    if engine() == "torch":
+        display.message("pair scores are counted by torch, which is slower: numba is not installed")
+
+
+def _data_named(spec: RunSpec) -> str:
+    """A part of a run in words: its data."""
+    return ", ".join(dict.fromkeys(str(choice.dataset) for choice in spec.choices))
 
 
 def _unprotected(isolation: Isolation) -> str:
@@ -146,19 +171,30 @@ def _failure(record: Record, where: Place) -> str:
     return f"{record.status}: {record.cell}/{record.evaluator} in {record.phase}: {record.reason}{known}"
 
 
-def _dry_run(spec: RunSpec, where: Place) -> int:
+def _dry_run(specs: Sequence[RunSpec], where: Place) -> int:
     table = Table("data set", "method", "seed", "evaluator", "state", "would run", "why")
-    counts = {True: 0, False: 0}
-    for cell, planned in work(spec).items():
-        data = where.results.data(data_key(cell.choice))
-        for evaluator in planned:
-            found = standing(where.results, cell, evaluator, data)
-            runs = to_run(found, spec.overwrite)
-            counts[runs] += 1
-            table.add_row(
-                str(cell.choice.dataset), str(cell.method), str(cell.choice.seed), evaluator.name, found.state,
-                "yes" if runs else "no", found.reason,
-            )  # fmt: skip
+    seen = set[tuple[str, str]]()
+    tally = []
+    for number, spec in enumerate(specs, 1):
+        counts = {True: 0, False: 0}
+        for cell, planned in work(spec).items():
+            data = where.results.data(data_key(cell.choice))
+            for evaluator in planned:
+                if (cell.folder, evaluator.name) in seen:  # an earlier part has it
+                    continue
+                seen.add((cell.folder, evaluator.name))
+                found = standing(where.results, cell, evaluator, data)
+                runs = to_run(found, spec.overwrite)
+                counts[runs] += 1
+                table.add_row(
+                    str(cell.choice.dataset), str(cell.method), str(cell.choice.seed), evaluator.name, found.state,
+                    "yes" if runs else "no", found.reason,
+                )  # fmt: skip
+        tally.append((f"part {number} of {len(specs)}: {_data_named(spec)}", counts))
     to_stdout().print(table)
-    print(f"{counts[True]} to run, {counts[False]} to keep; nothing was run")
+    if len(specs) > 1:
+        for name, counts in tally:
+            print(f"{name}: {counts[True]} to run, {counts[False]} to keep")
+    all_of = {runs: sum(counts[runs] for _, counts in tally) for runs in (True, False)}
+    print(f"{all_of[True]} to run, {all_of[False]} to keep; nothing was run")
     return 0

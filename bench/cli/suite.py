@@ -1,0 +1,64 @@
+"""Files of options: a suite that comes with the project, a configuration file, and the parts that one may hold."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from bench.cli import SUITES
+from bench.data.yaml_text import YamlError, read_yaml
+from bench.plugins.spec import UsageError, did_you_mean
+
+PARTS = "parts"  # in a file: a list of mappings of options, each a run of its own over what the file says of all
+
+
+def parts(parsed: argparse.Namespace, known: Collection[str]) -> list[dict[str, object]]:
+    """What suite and configuration file say of each part of a run, the latter winning; one part where neither has any.
+
+    Raises:
+        UsageError: An unknown suite or option, a file that is none of options, or two files with parts.
+    """
+    shared: dict[str, object] = {}
+    found: list[dict[str, object]] = []
+    for path in ([_suite(parsed.suite)] if parsed.suite else []) + ([parsed.config] if parsed.config else []):
+        told = _read(path)
+        own = told.pop(PARTS, None)
+        _check(path, told, known)
+        shared |= told
+        if own is None:
+            continue
+        if found:
+            raise UsageError(f"{path} has parts, and so has the suite {parsed.suite}: only one of them may")
+        if not isinstance(own, list) or not own:
+            raise UsageError(f"{path}: {PARTS} must be a list of mappings of options, got {own!r:.80}")
+        for each in own:
+            if not isinstance(each, dict):
+                raise UsageError(f"{path}: a part must be a mapping of options, got {each!r:.80}")
+            _check(path, each, known)
+        found = own
+    return [{**shared, **each} for each in found] or [shared]
+
+
+def _suite(name: str) -> Path:
+    path = SUITES / f"{name}.yaml"
+    known = sorted(found.stem for found in SUITES.glob("*.yaml"))
+    if name not in known:
+        raise UsageError(f"unknown suite {name!r}; {did_you_mean(name, known)}")
+    return path
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        found = read_yaml(path) or {}
+    except (OSError, YamlError) as error:
+        raise UsageError(f"cannot read {path}: {error}") from error
+    if not isinstance(found, dict):
+        raise UsageError(f"{path} must hold a mapping of options, got {type(found).__name__}")
+    return found
+
+
+def _check(path: Path, told: Mapping[str, object], known: Collection[str]) -> None:
+    for key in told:
+        if key not in known:
+            raise UsageError(f"{path}: unknown option {key!r}; {did_you_mean(str(key), known)}")
