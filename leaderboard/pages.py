@@ -2,101 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import resources
-from pathlib import Path
-from typing import cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from pydantic import JsonValue
 
 from bench.contract.metric import GROUPS
-from bench.plugins.option import words
-from bench.results import attested
-from bench.results.atomic_file import write_atomically
-from bench.results.attested import AlteredError
-from bench.results.records import Record, RecordError, json_schema
-from bench.results.results import Results
-from bench.workbench.choice import Choice
+from bench.results.records import Record, json_schema
 from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, rows, telling
 from leaderboard.claims import METRIC
 from leaderboard.columns import Column, columns
 from leaderboard.downloads import flat, results_csv, results_json
 from leaderboard.entries import WORDS, against_null, interval, number, reason, short
+from leaderboard.intake import Intake
 from leaderboard.reach import Rung
+from leaderboard.repeat import command
 from leaderboard.sections import Section, sections
 from leaderboard.slugs import digest, slug, slugs
 
-MANIFEST = "files.json"
 FIRST_ORDER = "reid-auc"
 MAIN = frozenset({"utility-auc", "guesswork", "reid-auc", "top-1"})  # shown even where no row has a figure
 BY_ATTACK = ("reid-auc", "guesswork")  # told of every attack on every row
 FORMAL = "Formal privacy"  # the group in which claims stand beside what was shown of them
 SILENT = frozenset({"not-run", "not-applicable"})  # the reasons stand below the table
-
-
-@dataclass(frozen=True)
-class Intake:
-    """What a results folder held.
-
-    Args:
-        records: The accepted ones.
-        folders: Cell to data-set name.
-        limited: How many records were made with --limit.
-        broken: The names of files that are refused: no records, altered, forged, or not signed as they should be.
-        pictures: PNG files beside records of data that may be shared, by cell, record and name.
-    """
-
-    records: tuple[Record, ...]
-    folders: Mapping[str, str]
-    limited: int
-    broken: tuple[str, ...]
-    pictures: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
-
-
-def intake(results: Results) -> Intake:
-    """Read every record of `results`; refused files are named (never by folder), limited ones counted."""
-    accepted, folders, limited, broken, pictures = [], {}, 0, [], {}
-    for name, found in results.records():
-        if not isinstance(found, Record):
-            broken.append(name.rpartition("/")[2])
-        elif found.limit is not None:
-            limited += 1
-        else:
-            accepted.append(found)
-            folders[found.cell] = found.cell.partition("/")[0]
-            if found.dataset is not None and found.dataset.shareable:
-                for picture in found.pictures:
-                    try:
-                        png = results.picture(found, picture)
-                    except RecordError:
-                        broken.append(f"{found.evaluator}--{picture}.png")
-                        continue
-                    if png is not None:
-                        pictures[found.cell, found.evaluator, picture] = png
-    return Intake(tuple(accepted), folders, limited, tuple(sorted(broken)), pictures)
-
-
-def build(results: Results, site: Path) -> Path:
-    """Write the pages for `results` into `site` and return the index page.
-
-    Files that an earlier build wrote and this one does not are removed; anything else in `site` is left alone.
-
-    Raises:
-        NotADirectoryError: `results` is not a folder.
-    """
-    if not results.root.is_dir():
-        raise NotADirectoryError(f"expected a results folder, got {results.root}; `bench run` makes one")
-    pages = render(intake(results))
-    _sweep(site, keep=pages)
-    for name, content in pages.items():
-        write_atomically(site / name, _bytes(content))
-    return site / "index.html"
 
 
 def render(taken: Intake) -> dict[str, str | bytes]:
@@ -140,50 +70,7 @@ def render(taken: Intake) -> dict[str, str | bytes]:
     files["results.csv"] = results_csv(record for row in board for record in row.records)
     files["results.json"] = results_json(record for row in board for record in row.records)
     files["record.schema.json"] = json.dumps(json_schema(), indent=2, sort_keys=True) + "\n"
-    hashes: dict[str, JsonValue] = {name: _hash(_bytes(content)) for name, content in files.items()}
-    files[MANIFEST] = attested.written(attested.attest({"files": hashes}, MANIFEST))
     return files
-
-
-def altered(site: Path) -> list[tuple[str, str]]:
-    """Which files of a built site are not what was written, and why; none where there is no site."""
-    try:
-        manifest = attested.read((site / MANIFEST).read_bytes(), MANIFEST)
-    except FileNotFoundError:
-        return []
-    except (OSError, AlteredError) as error:
-        return [(MANIFEST, f"{error}; `bench leaderboard build` writes the pages anew")]
-    found = []
-    for name, stated in cast("dict[str, str]", manifest["files"]).items():
-        try:
-            if _hash((site / name).read_bytes()) != stated:
-                found.append((name, "it was altered since it was written"))
-        except OSError as error:
-            found.append((name, str(error)))
-    return found
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _bytes(content: str | bytes) -> bytes:
-    return content if isinstance(content, bytes) else content.encode()
-
-
-def command(row: Row) -> str:
-    """The command line that repeats a row: its method, the choice of data, its attacks and its metrics.
-
-    Words in capitals stand for paths, which no record holds.
-    """
-    attacks = dict.fromkeys(record.attack.written for record in row.records if record.attack is not None)
-    metrics = dict.fromkeys(metric.written for record in row.records for metric in record.metrics.values())
-    files = dict.fromkeys(record.measured_by for record in row.records if ".py:" in record.measured_by)
-    told = ["--method", row.records[0].method.written, *words(Choice, row.choice), "--device", row.records[0].device]
-    told += [word for attack in (attacks or ["none"]) for word in ("--attack", attack)]
-    told += [word for evaluator in files for word in ("--evaluator", evaluator)]
-    told += [word for metric in metrics for word in ("--metric", metric)]
-    return shlex.join(["bench", "run", *told])
 
 
 def _environment() -> Environment:
@@ -273,16 +160,3 @@ def _pictures(
                 figures[part.slug].append((stem, caption()))
                 files |= {f"{stem}-light.svg": light, f"{stem}-dark.svg": dark}
     return figures, files
-
-
-def _sweep(site: Path, keep: Mapping[str, str | bytes]) -> None:
-    """Remove what an earlier build listed in its manifest and this one does not make."""
-    try:
-        old = attested.read((site / MANIFEST).read_bytes(), MANIFEST)["files"]
-    except (OSError, AlteredError, KeyError):  # no build, or nobody's word on what a build wrote
-        return
-    root = site.resolve()
-    for name in old if isinstance(old, dict) else []:
-        target = (root / str(name)).resolve()
-        if name not in keep and target.is_relative_to(root) and target.is_file():
-            target.unlink()

@@ -17,7 +17,10 @@ from bench.results.records import FeatureRecord, Record, json_schema, picture_re
 from bench.results.results import Results
 from bench.workbench.choice import Choice
 from leaderboard.board import rows
-from leaderboard.pages import Intake, altered, build, command, render
+from leaderboard.intake import Intake
+from leaderboard.pages import render
+from leaderboard.repeat import command
+from leaderboard.site import altered, build
 
 Write = Callable[..., Results]
 EVIL = "<script>alert(1)</script>"

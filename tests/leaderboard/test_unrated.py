@@ -11,7 +11,7 @@ from made.board_records import auc, plugin, record, score, utility, word
 from bench.results.results import Results
 from leaderboard.board import Row, ordered, rows
 from leaderboard.figures import PLANES, points
-from leaderboard.pages import build
+from leaderboard.site import build
 
 
 def attacked(method: str, figure: float = 0.6) -> list:

@@ -18,7 +18,7 @@ from bench.results.records import NewerRecordError, Record, RecordError, dumps, 
 from bench.results.results import Results
 from bench.results.signing_key import SigningKey, make_pair, read_public
 from bench.runs.plan import RUNS, Planned, standing, to_run
-from leaderboard.pages import build
+from leaderboard.site import build
 
 NAME = "cells/d/c/contrastive.json"
 

@@ -12,7 +12,7 @@ from made.cells import cell
 from bench.results.records import Record, picture_record
 from bench.results.results import Results
 from bench.runs.plan import Planned, read_plan, write_plan
-from leaderboard.pages import build
+from leaderboard.site import build
 
 
 class Memory:

@@ -8,7 +8,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 from bench.cli.options import place, site
-from leaderboard.pages import build
+from leaderboard.site import build
 
 
 def main(options: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import sys
 
 from bench.cli.options import place
 from bench.plugins.spec import UsageError
-from leaderboard.pages import altered
+from leaderboard.site import altered
 
 
 def main(options: argparse.Namespace) -> int:
