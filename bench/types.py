@@ -11,7 +11,7 @@ from bench.contract.dataset import Dataset
 from bench.contract.evaluator import Evaluator, Measurement, Picture
 from bench.contract.extractor import Embedding, Extractor
 from bench.contract.mechanism import Mechanism
-from bench.contract.method import Classifier, Key, Method, Role, Scheme
+from bench.contract.method import CAVEAT, Classifier, Key, Method, Role, Scheme
 from bench.contract.metric import Column, Metric, Score, column_of, evidence_type
 from bench.contract.plugin import NotApplicable, Parameter, Plugin, State
 from bench.contract.release import Generator, Release, paired
@@ -19,6 +19,7 @@ from bench.contract.replicates import Replicates
 from bench.contract.source import DataError, Scan, Source
 
 __all__ = [
+    "CAVEAT",
     "Attack",
     "Attacker",
     "Attributes",

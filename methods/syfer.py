@@ -30,7 +30,7 @@ from bench.nets.seeded import seeded
 from bench.owner.label_code import LabelCode, Unbalanced
 from bench.randomness import Secret
 from bench.seeds import derive
-from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Scheme, State, paired
+from bench.types import CAVEAT, Dataset, Key, Method, NotApplicable, Parameter, Release, Scheme, State, paired
 from bench.validation import at_least, one_of, positive
 
 ROWS = 256
@@ -109,7 +109,17 @@ class KeyedEncoder(Method):
 
     def _scheme(self, network: Obfuscator, shape: tuple[int, int, int], exclusive: bool) -> SyferScheme:
         network.eval().requires_grad_(False)
-        return SyferScheme(network, shape, exclusive, self.labels, self.unbalanced)
+        return SyferScheme(network, shape, exclusive, self.labels, self.unbalanced, self._caveat())
+
+    def _caveat(self) -> str:
+        """How the sizes compare with the paper's."""
+        paper = SIZES["paper"]
+        if all(vars(self)[name] == value for name, value in paper.items()):
+            return "a network of the paper's size"
+        return (
+            f"a network of {self.blocks} x {self.depth} learned layers of width {self.width}; the paper's size, "
+            f"{paper['blocks']} x {paper['depth']} of width {paper['width']}, has not run"
+        )
 
     def _train(self, network: Obfuscator, public: Dataset, seed: int) -> None:
         """Nothing is learned unless a method says so."""
@@ -167,6 +177,14 @@ class Syfer(KeyedEncoder):
         at_least(0, lambda_reid=self.lambda_reid, lambda_rec=self.lambda_rec)
         positive(learning_rate=self.learning_rate)
 
+    def _caveat(self) -> str:
+        paper = self.presets["paper"]
+        return (
+            f"{super()._caveat()}; trained for {self.steps} steps of {self.batch} images (the paper: {paper['steps']} "
+            f"of {paper['batch']}); the weights of its losses, {self.lambda_reid:g} and {self.lambda_rec:g}, and its "
+            f"learning rate, {self.learning_rate:g}, are guesses, for the paper at hand lacks its equations"
+        )
+
     def _train(self, network: Obfuscator, public: Dataset, seed: int) -> None:
         """Algorithm 1 on the public images, without their labels."""
         if len(public) < 2:
@@ -196,6 +214,11 @@ class SyferScheme(Scheme):
     exclusive: bool
     labels: Literal["encoded", "raw"]
     unbalanced: Unbalanced
+    caveat: str
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """What a reader must know who takes its figures for the paper's."""
+        return {CAVEAT: self.caveat}
 
     def sample_key(self, secret: Secret) -> SyferKey:
         """Fresh random layers and a fresh label code."""

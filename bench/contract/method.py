@@ -17,6 +17,7 @@ from bench.randomness import Secret
 
 Classifier = Callable[[Tensor], Tensor]  # raw rows (n, ...) to scores (n, k), higher is likelier
 Role = Literal["hides nothing", "keeps nothing", "keeps nothing, in secret", "remembers its rows", "forgets its rows"]
+CAVEAT = "caveat"  # the note that tables show beside the method's name: what a reader must not overlook
 
 
 class Key(ABC):
@@ -78,7 +79,10 @@ class Scheme(ABC):
         return {}
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """What a record should say of the fitted scheme (bits per dimension, ...). Default: nothing."""
+        """What a record should say of the fitted scheme (bits per dimension, ...). Default: nothing.
+
+        What stands under `CAVEAT`, in a sentence, goes with every figure of the scheme wherever it is shown.
+        """
         return {}
 
 

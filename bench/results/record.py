@@ -15,6 +15,7 @@ from bench.results.plugin_record import PluginRecord
 from bench.results.reason import Code
 from bench.results.score_record import ScoreRecord
 from bench.sandbox import Isolation
+from bench.types import CAVEAT
 
 SCHEMA = 4
 Status = Literal["ok", "not-applicable", "failed", "timed-out"]
@@ -124,6 +125,12 @@ class Record(Part):
         """Set by --limit: such records never enter a leaderboard."""
         found = self.choice.get("limit")
         return None if found is None else int(found)
+
+    @property
+    def caveat(self) -> str:
+        """What goes with every figure of the fitted method (`Scheme.notes`); empty where there is nothing."""
+        found = self.scheme.get(CAVEAT)
+        return found if isinstance(found, str) else ""
 
     def signed_by(self, *public: str) -> bool:
         """Whether one of these public keys made the signature (which is checked where the record is read)."""

@@ -3,7 +3,7 @@ import torch
 from made.datasets import unlabelled
 
 from bench.randomness import Secret
-from bench.types import Dataset, NotApplicable
+from bench.types import CAVEAT, Dataset, NotApplicable
 from methods.syfer import Syfer, SyferRandom
 
 TINY = {"patch_size": 8, "width": 16, "blocks": 2, "depth": 1}
@@ -193,3 +193,25 @@ def test_a_scheme_of_other_sizes_is_refused():
 def test_senseless_choices_are_refused(choice, message):
     with pytest.raises(ValueError, match=message):
         Syfer(**choice)
+
+
+@pytest.mark.parametrize("method", [SyferRandom(**TINY), Syfer(**SHORT), Syfer()])
+def test_a_small_network_says_that_the_paper_size_has_not_run(method):
+    said = method._caveat()
+    assert "the paper's size, 5 x 5 of width 256, has not run" in said
+    assert f"{method.blocks} x {method.depth} learned layers of width {method.width}" in said
+
+
+def test_every_trained_network_says_how_long_and_that_the_weights_of_its_losses_are_guesses():
+    said = Syfer(**SHORT).fit(images(), 0).notes()[CAVEAT]
+    assert "trained for 6 steps of 8 images (the paper: 50000 of 128)" in said
+    assert "the weights of its losses, 2 and 20, and its learning rate, 0.001, are guesses" in said
+    paper = Syfer(**Syfer.presets["paper"])._caveat()
+    assert paper.startswith("a network of the paper's size; trained for 50000 steps of 128")
+    assert "has not run" not in paper
+
+
+def test_a_loaded_network_says_the_same():
+    method = Syfer(**SHORT)
+    scheme = method.fit(images(), 0)
+    assert method.load(scheme.state()).notes() == scheme.notes()
