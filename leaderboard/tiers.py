@@ -1,34 +1,22 @@
-"""How far others than its author have vouched for a record, from a bare word up to keys that the author never held."""
+"""How far others than its author have vouched for a record: tiers, from verdicts of verifiers that the board trusts.
+
+Verdicts lie beside the submissions that they speak of, the public keys of the board's verifiers in `verifiers/`.
+"""
 
 from __future__ import annotations
 
-from enum import IntEnum
+from collections.abc import Iterator
+from pathlib import Path
 
-from bench.results.records import Record
+from bench.results.tier import Tier
+from bench.results.verdict import Verdict, VerdictError, tier_of, verdicts, verifiers
 
+__all__ = ["Tier", "board_verdicts", "tier_of"]
 
-class Tier(IntEnum):
-    """In ascending order of trust.
-
-    Self-reported: its author ran it, and nobody else. Replayed: the stored evidence was judged anew, to the same
-    figures. Re-run: an evaluator was run again elsewhere. Sealed: the keys were never in the author's hands.
-    """
-
-    SELF_REPORTED = 0
-    REPLAYED = 1
-    RE_RUN = 2
-    SEALED = 3
-
-    @property
-    def word(self) -> str:
-        """As pages and the terminal print it.
-
-        >>> Tier.SELF_REPORTED.word, Tier.RE_RUN.word
-        ('self-reported', 're-run')
-        """
-        return self.name.lower().replace("_", "-")
+HERE = Path(__file__).parent
+SUBMISSIONS, VERIFIERS = HERE / "submissions", HERE / "verifiers"
 
 
-def tier_of(record: Record) -> Tier:
-    """The tier of a record; where nothing vouches for it, the least."""
-    return Tier.SELF_REPORTED
+def board_verdicts() -> Iterator[Verdict | VerdictError]:
+    """Every verdict on a submission to this board; one that does not count as the reason why."""
+    yield from verdicts(SUBMISSIONS, verifiers(VERIFIERS))

@@ -33,6 +33,18 @@ class PictureRecord(Part):
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
 
 
+class EvidenceRecord(Part):
+    """The evidence beside a record, from which `bench verify` computes the figures again.
+
+    Args:
+        sha256: The hash of the file, 64 hex digits.
+        bytes: Its size.
+    """
+
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    bytes: int = Field(ge=0)
+
+
 class SignatureRecord(Part):
     """A signature over all of a record but its digest: whoever holds the key says that this is what came out.
 
@@ -95,6 +107,9 @@ class Record(Part):
     device: str = Field(description="cpu or cuda")
     keys: int = Field(description="under how many keys releases were looked at")
     pictures: dict[str, PictureRecord] = Field(default={}, description="pictures beside the record, by name")
+    evidence: EvidenceRecord | None = Field(
+        default=None, description="what the figures were computed from; null where it may not be shared or is too large"
+    )
     metrics: dict[str, MetricRecord] = Field(default={}, description="all that it was asked for, with a figure or not")
     scores: dict[str, ScoreRecord] = Field(default={})
     not_applicable: dict[str, str] = Field(default={}, description="metrics without a figure, and why")
@@ -146,3 +161,8 @@ class Record(Part):
 def picture_record(png: bytes, caption: str) -> PictureRecord:
     """A picture in record form."""
     return PictureRecord(caption=caption, sha256=hashlib.sha256(png).hexdigest())
+
+
+def evidence_record(content: bytes) -> EvidenceRecord:
+    """Evidence in record form."""
+    return EvidenceRecord(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))

@@ -20,14 +20,14 @@ from bench.results.dataset_record import DatasetRecord, FeatureRecord
 from bench.results.identity import disagreement
 from bench.results.metric_record import MetricRecord, metric_record
 from bench.results.plugin_record import PluginRecord
-from bench.results.record import SCHEMA, PictureRecord, Record, Status, picture_record
+from bench.results.record import SCHEMA, EvidenceRecord, PictureRecord, Record, Status, evidence_record, picture_record
 from bench.results.score_record import ScoreRecord, score_record
 from bench.results.signing_key import SigningKey
 
 __all__ = [
-    "SCHEMA", "ClaimRecord", "DatasetRecord", "FeatureRecord", "MetricRecord", "NewerRecordError", "PictureRecord",
-    "PluginRecord", "Record", "RecordError", "ScoreRecord", "Status", "claim_record", "content_of", "dumps",
-    "json_schema", "loads", "metric_record", "picture_record", "proved", "score_record",
+    "SCHEMA", "ClaimRecord", "DatasetRecord", "EvidenceRecord", "FeatureRecord", "MetricRecord", "NewerRecordError",
+    "PictureRecord", "PluginRecord", "Record", "RecordError", "ScoreRecord", "Status", "claim_record", "content_of",
+    "dumps", "evidence_record", "json_schema", "loads", "metric_record", "picture_record", "proved", "score_record",
 ]  # fmt: skip
 
 KIND = "record"
@@ -87,9 +87,9 @@ def loads(text: str, where: str, trusted: AbstractSet[str] | None = None) -> Rec
 
 
 def content_of(record: Record) -> dict[str, JsonValue]:
-    """What a record's file holds: an unsigned record has no line for a signature."""
-    unsigned = {"signature"} if record.signature is None else None
-    content: dict[str, JsonValue] = record.model_dump(mode="json", by_alias=True, exclude=unsigned)
+    """What a record's file holds: no line for a signature or for evidence where there is none."""
+    absent = {name for name in ("signature", "evidence") if getattr(record, name) is None}
+    content: dict[str, JsonValue] = record.model_dump(mode="json", by_alias=True, exclude=absent)
     return content
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -119,10 +119,17 @@ class Results:
             raise RecordError(f"{where}: it says that it is {said}: it is forged, or was moved")
         return found
 
-    def keep(self, record: Record, pictures: dict[str, bytes], signer: SigningKey | None = None) -> Record:
-        """Write a record, and the pictures that it names beside it; earlier ones go.
+    def keep(
+        self,
+        record: Record,
+        pictures: Mapping[str, bytes],
+        signer: SigningKey | None = None,
+        *,
+        evidence: bytes | None = None,
+    ) -> Record:
+        """Write a record, and the pictures and the evidence that it names beside it; earlier ones go.
 
-        A picture's file is named after its content, so that a crash on the way leaves the earlier record whole.
+        Files beside it are named after their content, so that a crash on the way leaves the earlier record whole.
 
         Returns:
             The record as it was written, with its digest and, by `signer`, its signature.
@@ -137,14 +144,32 @@ class Results:
             raise
         except (RecordError, OSError):  # what is there is no record that could be lost
             pass
-        for picture, png in pictures.items():
-            self._kept.write(_picture(record, picture), png)
+        beside = {_picture(record, picture): png for picture, png in pictures.items()}
+        if evidence is not None:
+            beside[evidence_name(record)] = evidence
+        for each, content in beside.items():
+            self._kept.write(each, content)
         self._kept.write(name, dumps(kept).encode())
-        named = {_picture(record, picture) for picture in pictures}
-        for old in self._kept.names(f"{_stem(record)}--*.png"):
-            if old not in named:
-                self._kept.remove(old)
+        for ending in ("png", "safetensors"):
+            for old in self._kept.names(f"{_stem(record)}--*.{ending}"):
+                if old not in beside:
+                    self._kept.remove(old)
         return kept
+
+    def evidence(self, record: Record) -> bytes | None:
+        """What the record's figures were computed from; None where it is not there.
+
+        Raises RecordError where it was altered.
+        """
+        if record.evidence is None:
+            return None
+        try:
+            content = self._kept.read(evidence_name(record))
+        except FileNotFoundError:
+            return None
+        if hashlib.sha256(content).hexdigest() != record.evidence.sha256:
+            raise RecordError(f"{self.root / evidence_name(record)}: it is not the evidence that the record speaks of")
+        return content
 
     def picture(self, record: Record, name: str) -> bytes | None:
         """A picture of a record; None where it is gone. Raises RecordError where it was altered."""
@@ -202,7 +227,10 @@ class Results:
         return self._read_json(f"{PANELS}{cell}.json")
 
     def refused(self) -> Iterator[tuple[str, str]]:
-        """Every record and picture that is not what was written, and why."""
+        """Every record, picture and piece of evidence that is not what was written, and why.
+
+        Evidence that is gone is none of them: records are published without it.
+        """
         for name, record in self.records():
             if isinstance(record, RecordError):
                 yield name, str(record)
@@ -213,6 +241,10 @@ class Results:
                         yield _picture(record, picture), "the picture is gone"
                 except (RecordError, OSError) as error:
                     yield _picture(record, picture), str(error)
+            try:
+                self.evidence(record)
+            except (RecordError, OSError) as error:
+                yield evidence_name(record), str(error)
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Every record, picture, plan, choice of data, verdict and artefact that is not what was written, and why."""
@@ -256,3 +288,9 @@ def _stem(record: Record) -> str:
 
 def _picture(record: Record, name: str) -> str:
     return f"{_stem(record)}--{name}-{record.pictures[name].sha256[:12]}.png"
+
+
+def evidence_name(record: Record) -> str:
+    """The file with the evidence of a record that has any, in the results folder."""
+    assert record.evidence is not None
+    return f"{_stem(record)}--evidence-{record.evidence.sha256[:12]}.safetensors"

@@ -22,6 +22,7 @@ from pydantic import (
 
 from bench.contract.evaluator import MOST_NAME, MOST_PICTURES, NAME
 from bench.contract.png import check_png
+from bench.results.evidence_file import MOST_BYTES
 from bench.results.part import Part
 from bench.results.reason import Code, Phase
 from bench.results.records import ClaimRecord, DatasetRecord, ScoreRecord
@@ -70,9 +71,9 @@ def _data(data: DatasetRecord) -> DatasetRecord:
     return DatasetRecord.model_validate(plain_json(data.model_dump(mode="json")))
 
 
-Png = Annotated[
-    bytes, BeforeValidator(_decoded), AfterValidator(_png), PlainSerializer(_encoded, when_used="json")
-]  # fmt: skip
+Binary = Annotated[bytes, BeforeValidator(_decoded), PlainSerializer(_encoded, when_used="json")]
+Png = Annotated[Binary, AfterValidator(_png)]
+Evidence = Annotated[Binary, Field(max_length=MOST_BYTES)]
 PictureName = Annotated[str, StringConstraints(pattern=f"^(?:{NAME.pattern})$", max_length=MOST_NAME)]
 Scored = Annotated[ScoreRecord, AfterValidator(_score)]
 Notes = Annotated[dict[str, JsonValue], AfterValidator(plain_json)]
@@ -106,7 +107,8 @@ class Fitted(_Told):
 class Evaluation(_Told):
     """What an evaluator found; fields as in `bench.results.records.Record`.
 
-    `broken` holds the metrics that failed, and how; `pictures` PNGs to stand beside the record.
+    `broken` holds the metrics that failed, and how; `pictures` PNGs to stand beside the record, and `evidence` what
+    the figures came from; None where it may not be shared, or would be too large.
     """
 
     scores: dict[Name, Scored] = Field(default={}, max_length=MOST_ENTRIES)
@@ -117,6 +119,7 @@ class Evaluation(_Told):
     seconds: dict[Name, float] = Field(default={}, max_length=MOST_ENTRIES)
     hardware: Notes = Field(default={})
     pictures: dict[PictureName, Drawn] = Field(default={}, max_length=MOST_PICTURES)
+    evidence: Evidence | None = None
 
 
 class Progress(_Told):

@@ -24,6 +24,7 @@ from bench.results.records import (
     NewerRecordError,
     Record,
     ScoreRecord,
+    evidence_record,
     metric_record,
     picture_record,
 )
@@ -268,6 +269,7 @@ class _Scheduler:
             pictures={
                 name: picture_record(picture.png, picture.caption) for name, picture in sorted(result.pictures.items())
             },
+            evidence=None if result.evidence is None else evidence_record(result.evidence),
             seconds={**result.seconds, "wall": outcome.seconds, "cpu": outcome.cpu_seconds},
             hardware={**result.hardware, "jobs": 1 if evaluator.alone else self.spec.jobs},
             isolation=self.spec.isolation,
@@ -279,7 +281,7 @@ class _Scheduler:
         )
         pictures = {name: picture.png for name, picture in result.pictures.items()}
         try:
-            kept = self.results.keep(record, pictures, self.signer)
+            kept = self.results.keep(record, pictures, self.signer, evidence=result.evidence)
         except NewerRecordError as error:  # another version has written it in the meantime
             self.display.message(str(error))
             self.summary.kept["newer"] += 1

@@ -21,6 +21,7 @@ from bench.contract.seal import ContractError
 from bench.isolation import RemoteAttack, tenant
 from bench.plugins import registry
 from bench.progress import stage
+from bench.results.evidence_file import MOST_BYTES, EvidenceError, pack
 from bench.results.records import claim_record, score_record
 from bench.runs.answers import Drawn, Evaluation, Fitted, Opened
 from bench.runs.judge import judge
@@ -128,11 +129,23 @@ def _evaluated(task: EvaluateTask, bench: Workbench, evaluator: Evaluator[Workbe
             }
         except Exception:  # a picture that fails takes no figure with it; the log says why
             traceback.print_exc()
+    kept = _kept_evidence(found.evidence) if bench.record.shareable else None
     seconds = {"open": opened, **found.seconds, "total": time.perf_counter() - start}
     return Evaluation(
         scores=scores, not_applicable=without, broken=broken, threat_model=dict(found.threat_model),
         details=_printable(found.details), seconds=seconds, hardware=hardware(bench.device), pictures=dict(pictures),
+        evidence=kept,
     )  # fmt: skip
+
+
+def _kept_evidence(evidence: Mapping[str, object]) -> bytes | None:
+    """What is kept beside the record, for others to compute its figures again; None where it would be too large."""
+    try:
+        content = pack(evidence)
+    except EvidenceError as error:  # of an author's own kind: the figures stand, and the log says why nothing is kept
+        print(f"no evidence is kept: {error}")
+        return None
+    return content if len(content) <= MOST_BYTES else None
 
 
 def _printable(notes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -15,10 +15,12 @@ from made.board_records import dataset, guesswork, record
 from made.cells import cell
 
 from bench.cli import main
+from bench.evidence import TimingEvidence
 from bench.pictures.strips import draw
 from bench.results import attested
 from bench.results.content_key import content_key
-from bench.results.records import picture_record
+from bench.results.evidence_file import pack
+from bench.results.records import evidence_record, picture_record
 from bench.results.results import AlteredWarning, Results
 from bench.results.signing_key import SigningKey, make_pair
 from bench.results.store import Artefact, CorruptArtefactWarning
@@ -33,8 +35,10 @@ def fill(folder: Path, signer: SigningKey | None) -> Results:
     results = Results(folder)
     png = draw([torch.rand(2, 1, 8, 8, generator=torch.Generator().manual_seed(0))])
     shown = {"release": picture_record(png, "What it shows")}
-    made = record("identity", "sets", {"guesswork": guesswork(2)}, kind="sets", cell="d/c", pictures=shown)
-    results.keep(made, {"release": png}, signer)
+    evidence = pack({"": TimingEvidence(4, [0.5, 0.25])})
+    made = record("identity", "sets", {"guesswork": guesswork(2)}, kind="sets", cell="d/c", pictures=shown,
+                  evidence=evidence_record(evidence))  # fmt: skip
+    results.keep(made, {"release": png}, signer, evidence=evidence)
     write_plan(results, cell(), [Planned("sets", None, ("max-dispersion",))])
     results.keep_data("abc", dataset())
     results.keep_panel("d/c", json.dumps({"attacks": {"a": {"reach": 0.5}}}))
@@ -65,7 +69,7 @@ def named(results: Results, path: Path) -> bool:
 
 def test_an_untouched_folder_has_no_problem(whole: Results) -> None:
     assert {path.suffix for path in files(whole)} == {".json", ".png", ".yaml", ".safetensors"}
-    assert len(files(whole)) == 7
+    assert len(files(whole)) == 8
     assert list(whole.problems()) == []
 
 

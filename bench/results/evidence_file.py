@@ -1,0 +1,211 @@
+"""Evidence as bytes and back: what an evaluator handed to the metrics, kept so that they can be asked again.
+
+A safetensors file. Numbers of one kind lie in one tensor, end to end, each in the narrowest kind that gives the very
+same bits back (counts fit into bytes); the file's header says, as JSON, what is where. It is read by the types that the
+evaluator declares, so that nothing in the file chooses what is made of it, and no code of the file's author runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import types
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+NARROWER = (torch.bool, torch.uint8, torch.int16, torch.float16, torch.int32, torch.float32)
+KINDS = {str(kind).removeprefix("torch."): kind for kind in (*NARROWER, torch.int8, torch.int64, torch.float64)}
+HEADER = "evidence"
+MOST_DEEP = 24
+MOST_BYTES = 8 * 2**20
+"""Of a record's evidence: more is not kept, and the record can be run again, but not replayed."""
+
+
+class EvidenceError(Exception):
+    """A file holds no evidence of the kind that was expected; the text says what is wrong."""
+
+
+def pack(evidence: Mapping[str, object]) -> bytes:
+    """The bytes that `unpack` gives the same evidence from.
+
+    Args:
+        evidence: As in `Measurement.evidence`.
+
+    Raises:
+        EvidenceError: It holds something that no file could (an open file, a function).
+    """
+    heap = _Heap()
+    tree = {name: heap.put(part, 0) for name, part in evidence.items()}
+    tensors = {name: torch.cat(parts) for name, parts in heap.parts.items()}
+    text = json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    packed: bytes = save(tensors or {"uint8": torch.zeros(0, dtype=torch.uint8)}, metadata={HEADER: text})
+    return packed
+
+
+class _Heap:
+    """Tensors end to end, by the kind that they are kept in."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, list[Tensor]] = {}
+        self.lengths: dict[str, int] = {}
+
+    def put(self, value: object, depth: int) -> Any:
+        if depth > MOST_DEEP:
+            raise EvidenceError(f"evidence must be at most {MOST_DEEP} levels deep")
+        if isinstance(value, Tensor):
+            return self._tensor(value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {field.name: self.put(getattr(value, field.name), depth + 1) for field in dataclasses.fields(value)}
+        if isinstance(value, Mapping):
+            return [[self.put(key, depth + 1), self.put(each, depth + 1)] for key, each in value.items()]
+        if isinstance(value, str) or value is None or isinstance(value, bool | int):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else repr(value)
+        if isinstance(value, Sequence):
+            return [self.put(each, depth + 1) for each in value]
+        raise EvidenceError(f"evidence must be dataclasses, tensors and plain values, got {type(value).__name__}")
+
+    def _tensor(self, tensor: Tensor) -> list[Any]:
+        """What it was (kind, shape), and where it lies (kind, first number)."""
+        own = tensor.detach().cpu().contiguous()
+        kept = _narrowed(own)
+        name, was = (str(each.dtype).removeprefix("torch.") for each in (kept, own))
+        if was not in KINDS:
+            raise EvidenceError(f"tensors of evidence must be of a plain kind, got {own.dtype}")
+        start = self.lengths.get(name, 0)
+        self.parts.setdefault(name, []).append(kept.reshape(-1))
+        self.lengths[name] = start + kept.numel()
+        return [was, list(own.shape), name, start]
+
+
+def _narrowed(tensor: Tensor) -> Tensor:
+    """The same numbers in the narrowest kind that gives them back bit for bit."""
+    if tensor.dtype == torch.bool:
+        return tensor
+    for kind in NARROWER:
+        if kind.itemsize >= tensor.dtype.itemsize:
+            continue
+        narrow = tensor.to(kind)
+        if _bits(narrow.to(tensor.dtype)).equal(_bits(tensor)):
+            return narrow
+    return tensor
+
+
+def _bits(tensor: Tensor) -> Tensor:
+    return tensor.reshape(-1).view(torch.uint8)
+
+
+def unpack(content: bytes, kind: type) -> dict[str, object]:
+    """The evidence in a file, by part.
+
+    Args:
+        content: As `pack` gave it.
+        kind: What each part is to be: `Evaluator.evidence`.
+
+    Raises:
+        EvidenceError: It is no such file, or holds something else.
+    """
+    try:
+        tree, tensors = json.loads(_header(content)), load(content)
+        if not isinstance(tree, dict):
+            raise EvidenceError("the header of evidence must be an object")
+        reader = _Reader({name: tensor for name, tensor in tensors.items() if name in KINDS})
+        return {str(name): reader.get(kind, part, 0) for name, part in tree.items()}
+    except EvidenceError:
+        raise
+    except (SafetensorError, ValueError, TypeError, KeyError, IndexError, RuntimeError, RecursionError) as error:
+        raise EvidenceError(f"it is no evidence of the kind {kind.__name__}: {type(error).__name__}") from error
+
+
+def _header(content: bytes) -> str:
+    size = int.from_bytes(content[:8], "little")
+    if size > len(content) - 8:
+        raise EvidenceError("it is no safetensors file")
+    found = json.loads(content[8 : 8 + size]).get("__metadata__", {}).get(HEADER)
+    if not isinstance(found, str):
+        raise EvidenceError("it is a safetensors file without evidence")
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Reader:
+    heap: Mapping[str, Tensor]
+
+    def get(self, hint: Any, node: Any, depth: int) -> Any:
+        """What `node` says, which is to be of the type `hint`."""
+        if depth > MOST_DEEP:
+            raise EvidenceError(f"evidence must be at most {MOST_DEEP} levels deep")
+        origin, inner = get_origin(hint), get_args(hint)
+        if origin in (Union, types.UnionType):
+            return self._either(inner, node, depth)
+        if origin is Literal:
+            if node not in inner:
+                raise EvidenceError(f"expected one of {inner}, got {node!r:.40}")
+            return node
+        if hint is Tensor:
+            return self._tensor(node)
+        if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+            return self._dataclass(hint, node, depth)
+        if isinstance(origin, type) and issubclass(origin, Mapping):
+            return {self.get(inner[0], key, depth + 1): self.get(inner[1], each, depth + 1) for key, each in node}
+        if origin is tuple and not (len(inner) == 2 and inner[1] is Ellipsis):
+            return tuple(self.get(each, part, depth + 1) for each, part in zip(inner, node, strict=True))
+        if isinstance(origin, type) and issubclass(origin, Sequence):
+            made = [self.get(inner[0], part, depth + 1) for part in node]
+            return tuple(made) if origin is tuple else made
+        return _plain(hint, node)
+
+    def _either(self, hints: tuple[Any, ...], node: Any, depth: int) -> Any:
+        if node is None and type(None) in hints:
+            return None
+        for hint in hints:
+            if hint is not type(None):
+                with_hint = _attempt(self, hint, node, depth)
+                if with_hint is not _NONE:
+                    return with_hint
+        raise EvidenceError(f"nothing that was expected fits {node!r:.40}")
+
+    def _dataclass(self, hint: type, node: Any, depth: int) -> Any:
+        hints = _hints(hint)
+        names = {field.name for field in dataclasses.fields(cast(Any, hint)) if field.init}
+        if not isinstance(node, dict) or node.keys() != names:
+            raise EvidenceError(f"{hint.__name__} must have the fields {', '.join(sorted(names))}")
+        return hint(**{name: self.get(hints[name], part, depth + 1) for name, part in node.items()})
+
+    def _tensor(self, node: Any) -> Tensor:
+        was, shape, name, start = node
+        length = math.prod(shape)
+        if min([start, *shape], default=0) < 0 or start + length > len(self.heap[name]):
+            raise EvidenceError("a tensor lies outside the file")
+        return self.heap[name][start : start + length].to(KINDS[was]).reshape(shape).clone()
+
+
+_NONE = object()
+
+
+def _attempt(reader: _Reader, hint: Any, node: Any, depth: int) -> Any:
+    try:
+        return reader.get(hint, node, depth)
+    except (EvidenceError, TypeError, ValueError, KeyError):
+        return _NONE
+
+
+def _plain(hint: Any, node: Any) -> Any:
+    if hint is float and isinstance(node, int | float | str) and not isinstance(node, bool):
+        return float(node)
+    if hint in (int, str, bool) and type(node) is hint:
+        return node
+    raise EvidenceError(f"expected {getattr(hint, '__name__', hint)}, got {type(node).__name__}")
+
+
+@cache
+def _hints(cls: type) -> Mapping[str, Any]:
+    return get_type_hints(cls)
