@@ -26,8 +26,8 @@ from bench.wire.channel import Reader
 from bench.wire.message import WireError
 from bench.workbench.machine import cores
 
-PRELOADED = ["bench.runs.tasks", "bench.runs.supervisor", "scipy.stats", "numba"]
-"""What every worker starts with: importing the last two took each job that has metrics .7 s of processor time."""
+PRELOADED = ["bench.runs.tasks", "bench.runs.supervisor", "scipy.stats", "bench.runs.warm"]
+"""What every worker starts with: importing scipy and numba took each job that has metrics .7 s of processor time."""
 _POLL_SECONDS = 0.2
 _LOOK_SECONDS = 0.5
 _LINGER_SECONDS = 5.0

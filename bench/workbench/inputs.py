@@ -25,7 +25,10 @@ from bench.workbench.cell import Cell, Planned
 
 PROTOCOL = 3
 COMMITMENT = "run secret commitment"
-ROOMS = Path(__file__).parents[1]
+_ROOMS = Path(__file__).parents[1]
+SPLITS = _ROOMS / "workbench" / "open_data.py"
+RELEASE = _ROOMS / "workbench" / "workbench.py"
+JUDGE = _ROOMS / "runs" / "judge.py"
 
 
 def plugin_record(chosen: Chosen[Any]) -> PluginRecord:
@@ -58,7 +61,7 @@ def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str,
         **plugin_inputs("method", name=method.name, parameters=told, code=plugin_hash(method)),
         **data_inputs(data),
         "protocol": PROTOCOL,
-        "splits code": modules_hash(ROOMS / "workbench" / "open_data.py"),
+        "splits code": modules_hash(SPLITS),
         CHOICE: cast(dict[str, JsonValue], cell.choice.keyed()),
         "device": cell.device,
         "torch": version("torch"),
@@ -79,7 +82,7 @@ def release_inputs(
         "method apart": apart,
         COMMITMENT: commitment,
         "key": key,
-        "release code": modules_hash(ROOMS / "workbench" / "workbench.py"),
+        "release code": modules_hash(RELEASE),
     }
 
 
@@ -107,7 +110,7 @@ def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned, commitment:
         "preset": preset,
         "evaluator": planned.name,
         "evaluator code": source_hash(registry.load("evaluators", planned.written)),
-        "judge code": modules_hash(ROOMS / "runs" / "judge.py"),
+        "judge code": modules_hash(JUDGE),
     }
 
 

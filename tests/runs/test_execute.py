@@ -19,6 +19,7 @@ import pytest
 
 from bench.contract.seal import ContractError
 from bench.contract.source import DataError
+from bench.plugins import source_hash
 from bench.progress import report, stage
 from bench.runs import supervisor
 from bench.runs.answers import MESSAGE_CAP
@@ -40,6 +41,10 @@ def answer(argument: object) -> object:
 
 def refuse(argument: object) -> object:
     raise NotApplicable("makes no sense")
+
+
+def find_ready(argument: object) -> object:
+    return {"hashed": source_hash.behind.cache_info().currsize, "numba": "numba.np.npyimpl" in sys.modules}
 
 
 def nap(argument: object) -> object:
@@ -74,6 +79,10 @@ def job(tmp_path: Path) -> Callable[..., Job]:
         return replace(first, **more)  # type: ignore[arg-type]
 
     return made
+
+
+def test_workers_find_the_harness_hashed_and_numbas_tables_read(job: Callable[..., Job]) -> None:
+    assert run(job(find_ready)).found["find_ready"].value == {"hashed": 2, "numba": True}
 
 
 def test_values_progress_and_reasons_come_back(job: Callable[..., Job]) -> None:

@@ -1,0 +1,17 @@
+"""What every worker finds done: the fork server imports this module once, and workers are copies of the fork server.
+
+Hashing the harness and reading numba's own tables took each job with pair scores half a second of processor time.
+"""
+
+from __future__ import annotations
+
+from bench.plugins.source_hash import modules_hash
+from bench.workbench.inputs import RELEASE, SPLITS
+
+for module in (SPLITS, RELEASE):
+    modules_hash(module)
+
+from numba.core.registry import cpu_target  # noqa: E402  (last: where numba is missing, the rest is done)
+
+cpu_target.typing_context.refresh()
+cpu_target.target_context.refresh()
