@@ -22,6 +22,7 @@ from leaderboard.entries import Entry, entry, number, reason
 from leaderboard.honesty import unrated
 from leaderboard.panel import Panel, membership_panel, not_rated, panel
 from leaderboard.reach import MEMBERSHIP, PAIRS, shipped, steps
+from leaderboard.slugs import digest
 from leaderboard.versions import by_earlier_code
 
 
@@ -69,6 +70,16 @@ class Row:
     device: str
     earlier: frozenset[str]
     records: tuple[Record, ...] = field(repr=False)
+
+    @property
+    def id(self) -> str:
+        """The row in addresses and anchors."""
+        return f"run-{digest('/'.join((self.dataset, self.cell)))}"
+
+    @property
+    def caveat(self) -> str:
+        """What the fitted method says goes with its figures; empty where it says nothing of the kind."""
+        return next((record.caveat for record in self.records if record.caveat), "")
 
 
 def rows(records: Iterable[Record], folders: Mapping[str, str] | None = None, pool: Iterable[Record] = ()) -> list[Row]:

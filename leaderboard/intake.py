@@ -1,51 +1,135 @@
-"""What a results folder holds for the pages: the accepted records with their pictures, and what was refused."""
+"""What results folders hold for the pages: the accepted records with their pictures, and what was refused."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
 
 from bench.results.records import Record, RecordError
 from bench.results.results import Results
+from bench.results.verdict import Verdict
+from leaderboard.board import Row, rows
+from leaderboard.tiers import Tier, tier_of
+
+Why = Literal["altered", "limited", "superseded"]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A file or a cell that stands on no board.
+
+    Args:
+        name: Of the file, or of the cell, without the folder.
+        why: In a word: it is not what was written, it was made with --limit, or another record took its place.
+        reason: In full, without a path.
+    """
+
+    name: str
+    why: Why
+    reason: str
 
 
 @dataclass(frozen=True)
 class Intake:
-    """What a results folder held.
+    """What results folders held.
 
     Args:
         records: The accepted ones.
         folders: Cell to data-set name.
-        limited: How many records were made with --limit.
-        broken: The names of files that are refused: no records, altered, forged, or not signed as they should be.
+        refused: What was left out, and why.
         pictures: PNG files beside records of data that may be shared, by cell, record and name.
+        verdicts: What verifiers whom the board trusts found of records.
     """
 
     records: tuple[Record, ...]
     folders: Mapping[str, str]
-    limited: int
-    broken: tuple[str, ...]
+    refused: tuple[Refusal, ...] = ()
     pictures: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
+    verdicts: tuple[Verdict, ...] = ()
+
+    @property
+    def limited(self) -> int:
+        """How many records were made with --limit."""
+        return sum(refusal.why == "limited" for refusal in self.refused)
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The files that are refused: no records, altered, forged, or not signed as they should be."""
+        return tuple(refusal.name for refusal in self.refused if refusal.why == "altered")
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """One a cell."""
+        return tuple(rows(self.records, self.folders))
+
+    def tier(self, row: Row) -> Tier:
+        """Of a row: of the record that was checked least."""
+        return min(tier_of(record, self.verdicts) for record in row.records)
+
+    def of(self, records: tuple[Record, ...]) -> Intake:
+        """The same with some of the records only, and their pictures."""
+        cells = {record.cell for record in records}
+        pictures = {place: png for place, png in self.pictures.items() if place[0] in cells}
+        return replace(self, records=records, pictures=pictures)
 
 
-def intake(results: Results) -> Intake:
-    """Read every record of `results`; refused files are named (never by folder), limited ones counted."""
-    accepted, folders, limited, broken, pictures = [], {}, 0, [], {}
-    for name, found in results.records():
-        if not isinstance(found, Record):
-            broken.append(name.rpartition("/")[2])
-        elif found.limit is not None:
-            limited += 1
-        else:
-            accepted.append(found)
-            folders[found.cell] = found.cell.partition("/")[0]
-            if found.dataset is not None and found.dataset.shareable:
-                for picture in found.pictures:
-                    try:
-                        png = results.picture(found, picture)
-                    except RecordError:
-                        broken.append(f"{found.evaluator}--{picture}.png")
-                        continue
-                    if png is not None:
-                        pictures[found.cell, found.evaluator, picture] = png
-    return Intake(tuple(accepted), folders, limited, tuple(sorted(broken)), pictures)
+def intake(*sources: Results, verdicts: tuple[Verdict, ...] = ()) -> Intake:
+    """Read every record of the sources; what is refused is named (never by folder).
+
+    A cell that several sources hold is taken whole from one of them: from the one that was checked furthest, of equals
+    from the newest. Records of two runs never stand in one row.
+    """
+    refused: list[Refusal] = []
+    held: dict[str, list[tuple[Results, list[Record]]]] = {}
+    for source in sources:
+        mine: dict[str, list[Record]] = {}
+        for name, found in source.records():
+            if not isinstance(found, Record):
+                reason = str(found).replace(str(source.root / name), "").replace(f"{source.root}/", "").lstrip(": ")
+                refused.append(Refusal(name.rpartition("/")[2], "altered", reason))
+            elif found.limit is not None:
+                refused.append(Refusal(name, "limited", f"made with --limit {found.limit}"))
+            else:
+                mine.setdefault(found.cell, []).append(found)
+        for cell, records in mine.items():
+            held.setdefault(cell, []).append((source, records))
+    accepted, pictures = list[Record](), dict[tuple[str, str, str], bytes]()
+    for cell, candidates in held.items():
+        place, (source, records) = max(
+            enumerate(candidates), key=lambda each: (_standing(each[1][1], verdicts), -each[0])
+        )
+        accepted += records
+        for number, (_, others) in enumerate(candidates):
+            if number != place:
+                reason = f"{len(others)} records of the same cell, checked no further and older, or the same"
+                refused.append(Refusal(f"cells/{cell}", "superseded", reason))
+        for record in records:
+            shown, lost = _pictures(source, record)
+            pictures |= shown
+            refused += lost
+    folders = {record.cell: record.cell.partition("/")[0] for record in accepted}
+    refused.sort(key=lambda refusal: (refusal.name, refusal.reason))
+    return Intake(tuple(accepted), folders, tuple(refused), pictures, verdicts)
+
+
+def _standing(records: list[Record], verdicts: tuple[Verdict, ...]) -> tuple[Tier, str]:
+    return min(tier_of(record, verdicts) for record in records), max(record.created for record in records)
+
+
+def _pictures(source: Results, record: Record) -> tuple[dict[tuple[str, str, str], bytes], list[Refusal]]:
+    """The pictures of a record of data that may be shared, and those that were altered."""
+    found, lost = {}, []
+    if record.dataset is not None and record.dataset.shareable:
+        for name in record.pictures:
+            try:
+                png = source.picture(record, name)
+            except RecordError:
+                lost.append(
+                    Refusal(f"{record.evaluator}--{name}.png", "altered", "it is not the picture of its record")
+                )
+                continue
+            if png is not None:
+                found[record.cell, record.evaluator, name] = png
+    return found, lost

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench.contract.metric import GROUPS
 from bench.results.records import Record, json_schema
-from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, rows, telling
+from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, telling
 from leaderboard.claims import METRIC
 from leaderboard.columns import Column, columns
 from leaderboard.downloads import flat, results_csv, results_json
@@ -31,7 +31,7 @@ SILENT = frozenset({"not-run", "not-applicable"})  # the reasons stand below the
 
 def render(taken: Intake) -> dict[str, str | bytes]:
     """Every file of the site by its relative name: text, or the bytes of a picture."""
-    board = rows(taken.records, taken.folders)
+    board = taken.rows
     parts = sections(board)
     shown = columns(taken.records)
     stems = slugs(row.method for row in board)
@@ -44,7 +44,7 @@ def render(taken: Intake) -> dict[str, str | bytes]:
         "columns": shown,
         "named": {column.name: column for column in shown},
         "stems": stems,
-        "anchors": {row.cell: f"run-{digest('/'.join((row.dataset, row.cell)))}" for row in board},
+        "anchors": {row.cell: row.id for row in board},
         "first": FIRST_ORDER,
         "created": sorted(record.created for record in taken.records),
     }  # fmt: skip

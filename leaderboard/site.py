@@ -13,29 +13,55 @@ from bench.results import attested
 from bench.results.atomic_file import write_atomically
 from bench.results.attested import AlteredError
 from bench.results.results import Results
-from leaderboard.intake import intake
+from bench.results.verdict import Verdict
+from leaderboard import decisions
+from leaderboard.intake import Intake, intake
 from leaderboard.pages import render
+from leaderboard.protocols import address, boards
 
 MANIFEST = "files.json"
+MOVED = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=../index.html">
+<title>Veil Bench, protocol {number}</title></head>
+<body><p>The board of protocol {number} is the present one: <a href="../index.html">it stands here</a>.</p></body>
+</html>
+"""
+"""What stands at a board's own address while it is the one at the root."""
 
 
-def build(results: Results, site: Path) -> Path:
-    """Write the pages for `results` into `site` and return the index page.
+def build(results: Results, site: Path, *more: Results, verdicts: tuple[Verdict, ...] = ()) -> Path:
+    """Write the pages for the records of `results`, and of `more`, into `site` and return the index page.
 
-    Files that an earlier build wrote and this one does not are removed; anything else in `site` is left alone.
+    The newest protocol's board stands at the root, earlier ones at the address of their protocol. Files that an earlier
+    build wrote and this one does not are removed; anything else in `site` is left alone.
 
     Raises:
         NotADirectoryError: `results` is not a folder.
     """
     if not results.root.is_dir():
         raise NotADirectoryError(f"expected a results folder, got {results.root}; `bench run` makes one")
-    pages = render(intake(results))
+    pages = files(intake(results, *more, verdicts=verdicts))
     hashes: dict[str, JsonValue] = {name: _hash(_bytes(content)) for name, content in pages.items()}
     pages[MANIFEST] = attested.written(attested.attest({"files": hashes}, MANIFEST))
     _sweep(site, keep=pages)
     for name, content in pages.items():
         write_atomically(site / name, _bytes(content))
     return site / "index.html"
+
+
+def files(taken: Intake) -> dict[str, str | bytes]:
+    """Every file of a site by its relative name."""
+    found = boards(taken)
+    made = dict(render(next(iter(found.values()), taken)))
+    for number, board in found.items():
+        if not number:  # records that say no protocol have no address of their own
+            continue
+        if number == max(found):
+            made[f"{address(number)}index.html"] = MOVED.format(number=number)
+        else:
+            made |= {f"{address(number)}{name}": content for name, content in render(board).items()}
+    made[decisions.NAME] = decisions.dumps(decisions.decided(found, taken))
+    return made
 
 
 def altered(site: Path) -> list[tuple[str, str]]:

@@ -26,6 +26,11 @@ def by_earlier_code(records: Iterable[Record]) -> frozenset[tuple[str, str]]:
     )
 
 
+def versions_text(record: Record) -> str:
+    """What a record was computed with: Python and the packages that figures depend on."""
+    return ", ".join(f"{name} {version}" for name, version in sorted(record.versions.items()))
+
+
 def _codes(record: Record) -> Iterator[tuple[tuple[str, str], str]]:
     """What has code behind a record, by kind and name, with its hash."""
     of = {

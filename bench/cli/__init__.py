@@ -39,7 +39,7 @@ VERBS = {
     "check": "run the contract suite over a plug-in",
     "data": "list, describe, prepare or verify data sets",
     "reach": "show how far up the ladder of breakable encoders each attack gets",
-    "leaderboard": "build the pages from the records, or serve them",
+    "leaderboard": "build the pages from the records, serve them, or publish records",
     "verify": "read a results folder whole, and name every file that is not what was written",
     "keygen": "make a key pair to sign records with",
     "clean": "list what can be made again, with sizes, and remove it with --yes",
@@ -238,14 +238,19 @@ def _data(parser: argparse.ArgumentParser) -> None:
 
 
 def _leaderboard(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="leaderboard_verb", required=True, metavar="build | serve")
+    verbs = parser.add_subparsers(dest="leaderboard_verb", required=True, metavar="build | serve | publish")
     for name, text in (("build", "write the pages"), ("serve", "write the pages and show them on this machine")):
         verb = verbs.add_parser(name, help=text)
-        _place(verb)
+        verb.add_argument("--results", type=Path, metavar="DIR", help="records (default: those the project publishes)")
         _trusted(verb)
-        verb.add_argument("--site", type=Path, metavar="DIR", help="folder of the pages (default: RESULTS/site)")
+        verb.add_argument("--site", type=Path, metavar="DIR",
+                          help="folder of the pages (default: RESULTS/site, or board)")  # fmt: skip
         if name == "serve":
             verb.add_argument("--port", type=_positive, default=8000)
+    verb = verbs.add_parser("publish", help="bring records that may be shown among those that the project publishes")
+    _place(verb)
+    _trusted(verb)
+    verb.add_argument("--to", type=Path, metavar="DIR", help="the published records (default: the project's own)")
 
 
 def _positive(text: str) -> int:

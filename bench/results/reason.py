@@ -35,6 +35,8 @@ Phase = Literal[
     "linear probe", "choose a test", "count its calls", "judge", "draw", "other",
 ]  # fmt: skip
 PHASES: frozenset[str] = frozenset(get_args(Phase))
+UNSAID = "not said: these data may not be shared"
+"""What stands in place of a plug-in's words."""
 
 
 def phase_of(stage: str, before: Phase) -> Phase:

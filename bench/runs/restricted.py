@@ -12,13 +12,12 @@ import re
 
 import torch
 
-from bench.results.reason import withheld
+from bench.results.reason import UNSAID, withheld
 from bench.results.records import ClaimRecord, DatasetRecord, FeatureRecord, ScoreRecord
 from bench.rows.person_groups import IMAGES
 from bench.runs.answers import Evaluation, Fitted
 from bench.workbench.machine import hardware
 
-UNSAID = "not said: these data may not be shared"
 PARTS = frozenset({
     "ceiling", "half samples", "first guess", "raw image", "two releases", "varying columns", "primary constituent",
     "games", "noise checks", "if Gaussian", "1 %", "1 guess", "10 guesses", "100 guesses",

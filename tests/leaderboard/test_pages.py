@@ -244,7 +244,7 @@ def test_the_command_names_the_extractor(name: str, field: str, option: str) -> 
     )
     (row,) = rows(made)
     assert f" {option} eigenspace " in command(row)
-    page = render(Intake(made, {}, 0, ()))["index.html"]
+    page = render(Intake(made, {}))["index.html"]
     assert "f00d&lt;f00d" in page
     assert "explained variance 0.9" in page
     assert 'alt="Linear probe AUC against Nearest-neighbour distance, one point a row' in page

@@ -1,27 +1,71 @@
-"""`bench leaderboard build | serve`: the pages from the records."""
+"""`bench leaderboard build | serve | publish`: the pages from the records, and the records that the project shows."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Sequence
+from pathlib import Path
 
-from bench.cli.options import place, site
+from bench.cli.options import place
+from bench.plugins.spec import UsageError
+from bench.results.results import Results
+from bench.results.verdict import Verdict
+from leaderboard.published import PUBLISHED, problems, publish
+from leaderboard.server import serve
 from leaderboard.site import build
+from leaderboard.tiers import board_verdicts
+
+SITE = "board"  # of the published records; that of a results folder lies in the folder
 
 
 def main(options: argparse.Namespace) -> int:
     """Write the pages, say where they are and what was refused (then 1); `serve` shows them on this machine only."""
-    results = place(options).results
-    index = build(results, site(options))
+    if options.leaderboard_verb == "publish":
+        return _publish(options)
+    refused: Sequence[tuple[str, str]]
+    if options.results is None:
+        index, refused = _build_published(options)
+    else:
+        results = place(options).results
+        index = build(results, _site(options, results.root / "site"))
+        refused = list(results.refused())
     print(index)
-    refused = list(results.refused())
-    for _, reason in refused:
-        print(f"refused: {reason}", file=sys.stderr)
+    for name, reason in refused:
+        print(f"refused: {name}: {reason}" if name not in reason else f"refused: {reason}", file=sys.stderr)
     if options.leaderboard_verb == "serve":
-        handler = partial(SimpleHTTPRequestHandler, directory=str(index.parent))
-        with ThreadingHTTPServer(("127.0.0.1", options.port), handler) as server:
-            print(f"http://127.0.0.1:{options.port}/ (stop with Ctrl-C)")
-            server.serve_forever()
+        serve(index.parent, options.port, lambda address: print(f"{address} (stop with Ctrl-C)", flush=True))
     return 1 if refused else 0
+
+
+def _build_published(options: argparse.Namespace) -> tuple[Path, list[tuple[str, str]]]:
+    """The pages of the published records, and what does not verify of these."""
+    if not PUBLISHED.is_dir():
+        raise UsageError(
+            "the published records are not part of an installed package: name a results folder with --results, or "
+            "build in a checkout of the project"
+        )
+    found = list(board_verdicts())
+    told = tuple(verdict for verdict in found if isinstance(verdict, Verdict))
+    trusted = place(options).results.trusted
+    index = build(Results(PUBLISHED, trusted=trusted), _site(options, Path(SITE).resolve()), verdicts=told)
+    refused = [("verdict", str(verdict)) for verdict in found if not isinstance(verdict, Verdict)]
+    return index, [*problems(), *refused]
+
+
+def _site(options: argparse.Namespace, usual: Path) -> Path:
+    return Path(options.site).resolve() if options.site else usual
+
+
+def _publish(options: argparse.Namespace) -> int:
+    """Bring a results folder among the published records; 1 if anything is refused."""
+    results = place(options).results
+    if not (results.root / "cells").is_dir():
+        raise UsageError(f"expected a results folder, got {results.root}; `bench run --suite reference` makes one")
+    done = publish(results, options.to or PUBLISHED)
+    for cell, count in done.rows.items():
+        print(f"{'replaced' if cell in done.replaced else 'published'}: {cell}, {count} records")
+    for name, reason in done.refused:
+        print(f"refused: {name}: {reason}", file=sys.stderr)
+    print(f"{len(done.rows)} rows published, {sum(done.rows.values())} records; {len(done.refused)} reasons to refuse")
+    return 1 if done.refused else 0

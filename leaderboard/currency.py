@@ -1,0 +1,31 @@
+"""Whether a record was computed by the code that is installed here: what it would be keyed by now, against its own."""
+
+from __future__ import annotations
+
+from bench.plugins.chosen import choose
+from bench.plugins.spec import UsageError
+from bench.results.records import Record
+from bench.workbench.cell import Cell, Planned
+from bench.workbench.choice import Choice
+from bench.workbench.inputs import COMMITMENT, record_inputs
+
+ELSEWHERE = frozenset({"torch"})  # an input that says where a record was made, not by which of our code
+
+
+def stale(record: Record) -> tuple[str, ...]:
+    """What behind a record is not as it is here (code, protocol, sizes), by the names that its inputs give it.
+
+    What can no longer be had here (a method that is gone, a weight file of its author's) is named in its own words.
+    """
+    if record.dataset is None:
+        return ()
+    try:
+        cell = Cell(choose("methods", record.method.written, record.preset), Choice.read(record.choice), record.device)
+        attack = None if record.attack is None else choose("attacks", record.attack.written, record.preset)
+        planned = Planned(record.measured_by, attack, tuple(metric.written for metric in record.metrics.values()))
+        commitment = record.inputs.get(COMMITMENT)
+        now = record_inputs(cell, record.dataset, planned, commitment if isinstance(commitment, str) else None)
+    except UsageError as error:
+        return (str(error),)
+    names = sorted((now.keys() | record.inputs.keys()) - ELSEWHERE)
+    return tuple(name for name in names if now.get(name) != record.inputs.get(name))

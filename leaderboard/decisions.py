@@ -1,0 +1,125 @@
+"""What became of every row and every file: `board-manifest.json`, so that nothing comes or goes without a word."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from bench.results import attested
+from bench.results.part import Part
+from leaderboard.board import Row
+from leaderboard.fitness import mixed
+from leaderboard.intake import Intake
+from leaderboard.protocols import address
+
+NAME = "board-manifest.json"
+Decision = Literal["shown", "unrated", "superseded", "refused"]
+
+
+class RowDecision(Part):
+    """A row, and why it stands where it does.
+
+    Args:
+        id: Of the row, in every address that it has.
+        board: The address of its board, below the site.
+        tier: How far it was checked.
+        created: When the last of its records was made, in UTC.
+        reason: Of a decision other than "shown".
+        marks: What a reader should know all the same: records of earlier code, of several versions.
+        records: The digest of each record, by its name.
+    """
+
+    id: str
+    board: str
+    dataset: str
+    method: str
+    preset: str
+    seed: int
+    protocol: int
+    tier: str
+    created: str
+    decision: Decision
+    reason: str
+    marks: list[str]
+    records: dict[str, str]
+
+
+class FileDecision(Part):
+    """A file, or all files of a cell, that stand on no board."""
+
+    name: str
+    decision: Decision
+    reason: str
+
+
+class BoardManifest(Part):
+    """Every row of every board, and what was left out.
+
+    Args:
+        protocol: Of the board at the root of the site.
+        snapshot: A hash of all rows: two sites with the same one show the same records.
+        date: When the newest record was made.
+    """
+
+    schema_version: Literal[1] = 1
+    protocol: int
+    snapshot: str
+    date: str
+    rows: list[RowDecision]
+    left_out: list[FileDecision]
+
+
+def decided(boards: Mapping[int, Intake], taken: Intake) -> BoardManifest:
+    """The decision on each row of each board, the newest board first, and on what was refused."""
+    newest = max(boards, default=0)
+    made = [_decide(row, number, newest, board) for number, board in boards.items() for row in board.rows]
+    left_out = [
+        FileDecision(
+            name=refusal.name, decision="superseded" if refusal.why == "superseded" else "refused",
+            reason=f"{refusal.why}: {refusal.reason}",
+        )
+        for refusal in taken.refused
+    ]  # fmt: skip
+    return BoardManifest(
+        protocol=newest, snapshot=snapshot([row for board in boards.values() for row in board.rows]),
+        date=max((each.created for each in made), default=""), rows=made, left_out=left_out,
+    )  # fmt: skip
+
+
+def dumps(manifest: BoardManifest) -> str:
+    """The text of the file, with a digest of its own."""
+    return attested.written(attested.attest(manifest.model_dump(mode="json"), NAME)).decode()
+
+
+def snapshot(rows: Sequence[Row]) -> str:
+    """A hash over the digests of all records: what a citation names."""
+    digests = sorted(str(record.digest) for row in rows for record in row.records)
+    return hashlib.sha256(json.dumps(digests).encode()).hexdigest()
+
+
+def marks(row: Row) -> list[str]:
+    """What a reader of a row should know beside its figures."""
+    found = [f"earlier code: {', '.join(sorted(row.earlier))}"] if row.earlier else []
+    return [*found, *filter(None, [mixed(row.records)])]
+
+
+def created(row: Row) -> str:
+    """When the last record of a row was made, in UTC."""
+    return max(record.created for record in row.records)
+
+
+def _decide(row: Row, protocol: int, newest: int, board: Intake) -> RowDecision:
+    decision: Decision = "shown"
+    reason = ""
+    if protocol != newest:
+        decision, reason = "superseded", f"measured by protocol {protocol}; protocol {newest} counts now"
+    elif row.unrated:
+        decision, reason = "unrated", row.unrated
+    return RowDecision(
+        id=row.id, board="" if protocol == newest else address(protocol), dataset=row.dataset, method=row.label,
+        preset=row.preset, seed=row.seed, protocol=protocol, tier=board.tier(row).word, created=created(row),
+        decision=decision, reason=reason, marks=marks(row),
+        records={record.evaluator: str(record.digest) for record in row.records},
+    )  # fmt: skip

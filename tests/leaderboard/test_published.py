@@ -1,0 +1,211 @@
+"""What the project publishes is whole, of one piece, says nothing that it must not, and still verifies."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made.current_records import current
+
+from bench.cli import main
+from bench.results import attested
+from bench.results.reason import UNSAID, withheld
+from bench.results.records import Record, picture_record
+from bench.results.results import Results
+from leaderboard.fitness import unfit
+from leaderboard.published import PUBLISHED, Publication, problems, publish
+
+
+def png(width: int = 4, height: int = 4, *parts: bytes) -> bytes:
+    size = width.to_bytes(4, "big") + height.to_bytes(4, "big")
+    return b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + size + b"\x08\x00\x00\x00\x00" + b"".join(parts)
+
+
+def keep(folder: Path, *records: Record, pictures: dict[str, bytes] | None = None) -> Results:
+    results = Results(folder)
+    for record in records:
+        results.keep(record, pictures or {})
+    return results
+
+
+def published(tmp_path: Path, *records: Record, **more: Any) -> Publication:
+    return publish(keep(tmp_path / "results", *records, **more), tmp_path / "published")
+
+
+def reasons(done: Publication) -> str:
+    return "\n".join(f"{name}: {reason}" for name, reason in done.refused)
+
+
+def test_every_published_record_still_verifies() -> None:
+    assert list(problems(PUBLISHED)) == []
+
+
+def test_a_row_is_kept_byte_for_byte_with_its_pictures_its_command_and_its_machine(tmp_path: Path) -> None:
+    sheet = png()
+    record = current(pictures={"release": picture_record(sheet, "a sheet")})
+    done = published(tmp_path, record, pictures={"release": sheet})
+    assert (done.rows, done.refused) == ({record.cell: 1}, [])
+    names = [path.relative_to(tmp_path / "results") for path in (tmp_path / "results").rglob("*") if path.is_file()]
+    assert len(names) == 2
+    assert all((tmp_path / "published" / n).read_bytes() == (tmp_path / "results" / n).read_bytes() for n in names)
+    told = json.loads((tmp_path / f"published/rows/{record.cell}.json").read_text())
+    assert told["command"].startswith("bench run --method identity --dataset digits --preset smoke")
+    assert (told["commits"], told["machines"]) == (["abc"], [{"device": "cpu", "processor": "Test CPU"}])
+    assert told["records"]["utility"]["pictures"] == {"release": hashlib.sha256(sheet).hexdigest()}
+    assert list(problems(tmp_path / "published")) == []
+
+
+def test_failures_and_what_does_not_apply_stay_with_their_reasons(tmp_path: Path) -> None:
+    failed = current(status="failed", phase="fit", code="error", reason="ValueError: no luck", scores={})
+    senseless = current("noise", status="not-applicable", code="not-applicable", reason="nothing to do", scores={})
+    assert published(tmp_path, failed, senseless).rows == {failed.cell: 1, senseless.cell: 1}
+    kept = {found.reason for _, found in Results(tmp_path / "published").records() if isinstance(found, Record)}
+    assert kept == {"ValueError: no luck", "nothing to do"}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"limit": 5}, "limited: made with --limit 5"),
+        ({"isolation": "none"}, "isolation none"),
+        ({"inputs": {"protocol": 2}}, "stale code: protocol differ"),
+        ({"inputs": {"judge code": "0"}}, "stale code: judge code differ"),
+        ({"details": {"read": "/home/alice/scans/1"}}, "details.read holds a path"),
+        ({"details": {"read": ["C:\\scans\\1"]}}, "a path"),
+        ({"details": {"~/scans/a": 1}}, "a path"),
+        ({"scheme": {"from": "file:///scans"}}, "a path"),
+        ({"threat_model": {"rows": "as in 00000001_000.png"}}, "a file's name"),
+        ({"threat_model": {"rows": "\\\\server\\share"}}, "a path"),
+        ({"details": {"by": "alice@example.org"}}, "an address"),
+        ({"details": {"by": "\x1b[2J"}}, "characters that a terminal"),
+        ({"details": {"by": "\u202egnp.1"}}, "characters that a terminal"),
+    ],
+)
+def test_what_may_not_be_shown_is_refused_by_name(tmp_path: Path, more: dict[str, Any], said: str) -> None:
+    done = published(tmp_path, current(**more))
+    assert done.rows == {}
+    assert said in reasons(done)
+    assert "utility.json" in reasons(done)
+    assert str(tmp_path) not in reasons(done)
+    assert not (tmp_path / "published").exists()
+
+
+def test_what_only_looks_like_a_path_is_published(tmp_path: Path) -> None:
+    words = {"a": "images/s", "b": "p/o and o/o", "c": "1/n of 3", "d": "A / B", "e": "x.y of 2.5 units", "f": "a: b"}
+    assert published(tmp_path, current(details=words)).refused == []
+
+
+def test_altered_records_are_refused_and_take_their_row_with_them(tmp_path: Path) -> None:
+    whole, other = current(), current(kind="reidentification", attack="nearest-neighbour")
+    results = keep(tmp_path / "results", whole, other)
+    path = tmp_path / f"results/cells/{whole.cell}/utility.json"
+    path.write_text(path.read_text().replace("0.75", "0.95"))
+    done = publish(results, tmp_path / "published")
+    assert done.rows == {}
+    assert "utility.json: altered" in reasons(done)
+    assert "a row is published whole" in reasons(done)
+    assert str(tmp_path) not in reasons(done)
+
+
+def test_records_of_several_versions_do_not_make_a_row(tmp_path: Path) -> None:
+    other = current(kind="reidentification", attack="nearest-neighbour", versions={"torch": "2.11", "numpy": "2.4"})
+    done = published(tmp_path, current(), other)
+    assert done.rows == {}
+    assert "mixed versions: numpy 2.4, torch 2.11 and numpy 2.4, torch 2.14" in reasons(done)
+
+
+def test_of_data_that_may_not_be_shared_figures_alone_are_published(tmp_path: Path) -> None:
+    open_data = current()
+    assert open_data.dataset is not None
+    secret = open_data.dataset.model_copy(update={"shareable": False})
+    (figure,) = open_data.scores.values()
+    quiet = {"dataset": secret, "scores": {"utility-auc": figure.model_copy(update={"note": UNSAID})}}
+    assert published(tmp_path / "a", current(**quiet)).refused == []
+    for more, said in (
+        ({"details": {"x": 1}}, "it holds details"),
+        ({"scheme": {"x": 1}}, "it holds scheme"),
+        ({"threat_model": {"x": "y"}}, "it holds threat model"),
+        ({"scores": dict(open_data.scores)}, "a note or replicates"),
+        ({"not_applicable": {"utility-auc": "patient 7 is alone"}, "scores": {}}, "a reason in words of its own"),
+    ):
+        assert any(said in why for why in unfit(current(**(quiet | more)), {})), said
+    told = {"status": "failed", "scores": {}, "reason": withheld("error"), "code": "error"}
+    assert unfit(current(**(quiet | told)), {}) == []
+    sheet = png()
+    shown = current(**quiet, pictures={"release": picture_record(sheet, "rows")})
+    assert any("it holds pictures" in why for why in unfit(shown, {"release": sheet}))
+
+
+def test_pictures_are_small_sheets_that_say_nothing(tmp_path: Path) -> None:
+    for sheet, said in (
+        (png(8 * 66, 2 * 66), ""),
+        (png(8 * 66, 2 * 66 + 1), "larger than 16 images of 64 pixels"),
+        (png(4, 4, b"\x00\x00\x00\x04tEXtpath"), "carries text of its own"),
+    ):
+        record = current(pictures={"release": picture_record(sheet, "rows")})
+        found = unfit(record, {"release": sheet})
+        assert (said in found[0]) if said else found == []
+    assert "its picture release is gone" in unfit(record, {})
+
+
+def test_a_row_that_is_published_again_replaces_the_one_before(tmp_path: Path) -> None:
+    first, second = current(), current(created="2026-01-01T00:00:00+00:00")
+    attack = current(kind="reidentification", attack="nearest-neighbour")
+    published(tmp_path / "a", first, attack)
+    target = tmp_path / "a" / "published"
+    done = publish(keep(tmp_path / "b", second), target)
+    assert done.replaced == [first.cell]
+    assert [found.created for _, found in Results(target).records() if isinstance(found, Record)] == [second.created]
+    assert list(problems(target)) == []
+
+
+def test_whatever_changes_among_published_files_is_named(tmp_path: Path) -> None:
+    record = current()
+    folder = tmp_path / "published"
+
+    def fresh() -> Path:
+        published(tmp_path, record)
+        return folder / f"cells/{record.cell}/utility.json"
+
+    def named() -> str:
+        return "\n".join(f"{name}: {reason}" for name, reason in problems(folder))
+
+    fresh().unlink()
+    assert "it was published, and is gone" in named()
+    fresh()
+    keep(folder, current("noise"))
+    assert "no row was published with it" in named()
+    path = folder / f"cells/{current('noise').cell}/utility.json"
+    path.unlink()
+    keep(folder, current(created="2026-01-01T00:00:00+00:00"))  # a record that proves itself, in place of another
+    assert "it is not the record that was published" in named()
+    fresh()
+    row = folder / f"rows/{record.cell}.json"
+    row.write_text(row.read_text().replace("Test CPU", "Best CPU"))
+    assert "altered" in named()
+    fresh()
+    assert named() == ""
+
+
+def test_published_records_outlive_the_code_that_made_them(tmp_path: Path) -> None:
+    record = current(inputs={"judge code": "of last year"})
+    results = keep(tmp_path / "published", record)
+    digest = next(found.digest for _, found in results.records() if isinstance(found, Record))
+    content = {"schema": 1, "records": {"utility": {"digest": digest}}}
+    row = tmp_path / f"published/rows/{record.cell}.json"
+    row.parent.mkdir(parents=True)
+    row.write_bytes(attested.written(attested.attest(content, f"published row {record.cell}")))
+    assert list(problems(tmp_path / "published")) == []
+
+
+def test_the_command_publishes_and_says_what_it_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(tmp_path / "results", current(), current("noise", limit=3))
+    told = ["leaderboard", "publish", "--results", str(tmp_path / "results"), "--to", str(tmp_path / "published")]
+    assert main(told) == 1
+    said = capsys.readouterr()
+    assert "published: digits/identity--smoke-seed0" in said.out
+    assert "limited: made with --limit 3" in said.err
+    assert main(["leaderboard", "publish", "--results", str(tmp_path / "nowhere")]) == 2
