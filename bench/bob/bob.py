@@ -56,15 +56,6 @@ class Bob:
         """The chosen architecture."""
         return self.model.choice.recipe.architecture
 
-    @property
-    def dev_aucs(self) -> dict[Architecture, float]:
-        """The best dev AUC of each architecture."""
-        best: dict[Architecture, float] = {}
-        for trial in self.trials:
-            name = trial.recipe.architecture
-            best[name] = max(trial.dev.auc, best.get(name, 0.0))
-        return best
-
     def predict(self, samples: Tensor) -> Tensor:
         """`Model.predict` of the model chosen by dev rows."""
         return self.model.predict(samples)

@@ -35,9 +35,13 @@ def train(samples, labels, dev_samples, dev_labels, *, exclusive=False, plan=PLA
 
 def test_an_easy_task_is_learned_by_every_architecture():
     bob = train(*halves(256, 0), *halves(100, 1))
-    assert set(bob.dev_aucs) == {"linear", "resnet18", "sau"}
-    assert min(bob.dev_aucs.values()) > 0.95
-    assert bob.dev_auc == max(bob.dev_aucs.values())
+    best: dict[str, float] = {}
+    for trial in bob.trials:
+        name = trial.recipe.architecture
+        best[name] = max(trial.dev.auc, best.get(name, 0.0))
+    assert set(best) == {"linear", "resnet18", "sau"}
+    assert min(best.values()) > 0.95
+    assert bob.dev_auc == max(best.values())
     samples, labels = halves(200, 2)
     assert mean_auc(bob.predict(samples), labels) > 0.95
 
