@@ -98,7 +98,15 @@ def held(content: bytes) -> list[bytes]:
     return [form for form in CANARIES if form in content]
 
 
-def test_no_byte_outside_the_private_store_holds_a_canary(ran: Ran) -> None:
+def test_leaking_plugins_leave_nothing_of_theirs_outside_the_private_store(ran: Ran) -> None:
+    """One test, so that the run is made once: workers of the test runner would each make their own."""
+    _no_byte_outside_the_private_store_holds_a_canary(ran)
+    _no_byte_of_the_terminal_holds_a_canary_of_plugins(ran)
+    _records_take_codes_phases_and_figures(ran)
+    _the_canaries_were_there_to_be_found(ran)
+
+
+def _no_byte_outside_the_private_store_holds_a_canary(ran: Ran) -> None:
     files = places(ran.folder)
     assert {".json", ".html", ".csv"} <= {path.suffix for path in files}
     for path in files:
@@ -107,13 +115,13 @@ def test_no_byte_outside_the_private_store_holds_a_canary(ran: Ran) -> None:
             assert not held(path.read_bytes()), path
 
 
-def test_no_byte_of_the_terminal_holds_a_canary_of_plugins(ran: Ran) -> None:
+def _no_byte_of_the_terminal_holds_a_canary_of_plugins(ran: Ran) -> None:
     assert ran.terminal.count(b"done") > 3
     named = ran.terminal.replace(f"folder:{ran.folder / FOLDER}".encode(), b"")  # as the user wrote it
     assert not held(named)
 
 
-def test_records_take_codes_phases_and_figures(ran: Ran) -> None:
+def _records_take_codes_phases_and_figures(ran: Ran) -> None:
     records = [record for _, record in Results(ran.folder / "results").records() if isinstance(record, Record)]
     assert ran.code == 1
     assert {record.code for record in records} >= {None, "not-applicable", "contract", "error"}
@@ -131,7 +139,7 @@ def test_records_take_codes_phases_and_figures(ran: Ran) -> None:
     assert {(claim.epsilon, claim.derived) for claim in claims} == {(1.0, 2.0)}
 
 
-def test_the_canaries_were_there_to_be_found(ran: Ran) -> None:
+def _the_canaries_were_there_to_be_found(ran: Ran) -> None:
     """Every plug-in did leak: the log holds it; and the search finds it there."""
     logs = list((ran.folder / "results" / "artefacts" / "logs").rglob("*.log"))
     told = [path for path in logs if held(path.read_bytes())]

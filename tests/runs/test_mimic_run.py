@@ -149,7 +149,15 @@ def test_the_tree_has_the_official_layout(tree: Tree) -> None:
     assert 40 <= len(tree.patients) <= 100
 
 
-def test_a_run_on_mimic_gives_all_its_figures(results: Path) -> None:
+def test_a_run_on_mimic_gives_all_its_figures_and_nothing_of_anybody(tree: Tree, results: Path) -> None:
+    """One test, so that the run is made once: workers of the test runner would each make their own."""
+    _all_figures_are_there(results)
+    _no_identifier_and_no_path_enters_what_may_be_published(tree, results)
+    _no_picture_of_a_patient_leaves_the_machine(tree, results)
+    _fitted_schemes_releases_and_prepared_images_are_the_owners_alone(results)
+
+
+def _all_figures_are_there(results: Path) -> None:
     assert (results.parent / "code").read_text() == "0"
     records = [record for _, record in Results(results).records()]
     assert {record.evaluator for record in records if isinstance(record, Record)} == {
@@ -168,7 +176,7 @@ def test_a_run_on_mimic_gives_all_its_figures(results: Path) -> None:
     assert attack.scores.keys() >= {"guesswork", "reid-auc", "patient-guesswork", "patient-reid-auc", "top-1"}
 
 
-def test_no_identifier_and_no_path_enters_what_may_be_published(tree: Tree, results: Path) -> None:
+def _no_identifier_and_no_path_enters_what_may_be_published(tree: Tree, results: Path) -> None:
     files = published(results)
     kinds = {path.suffix for path in files}
     assert {".json", ".html", ".csv"} <= kinds
@@ -194,7 +202,7 @@ def test_the_search_for_identifiers_finds_them_where_they_are(tree: Tree, tmp_pa
     assert len(leaks(published(tmp_path), [f"p{tree.patients[0]}", f"s{tree.studies[0]}", tree.dicoms[0]])) == 2
 
 
-def test_no_picture_of_a_patient_leaves_the_machine(tree: Tree, results: Path) -> None:
+def _no_picture_of_a_patient_leaves_the_machine(tree: Tree, results: Path) -> None:
     files = published(results)
     assert not [path for path in files if path.suffix in {".jpg", ".jpeg", ".png", ".npy", ".safetensors", ".gif"}]
     jpeg = next(tree.root.rglob("*.jpg")).read_bytes()[:12]
@@ -204,7 +212,7 @@ def test_no_picture_of_a_patient_leaves_the_machine(tree: Tree, results: Path) -
         assert not any(start in content for start in starts), path
 
 
-def test_fitted_schemes_releases_and_prepared_images_are_the_owners_alone(results: Path) -> None:
+def _fitted_schemes_releases_and_prepared_images_are_the_owners_alone(results: Path) -> None:
     assert list((results / "artefacts").rglob("*.safetensors"))
     assert (results / "artefacts").stat().st_mode & 0o777 == 0o700
     prepared = list((results.parent / "cache").rglob("mimic-*/"))
