@@ -4,53 +4,35 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
-from typing import Literal, cast
+from typing import cast
 
 from bench.contract.preset import PRESETS
 from bench.contract.source import DataError
 from bench.isolation import remove_unused
-from bench.plugins import registry
-from bench.plugins.spec import UsageError, parse
-from bench.results.content_key import content_key
+from bench.plugins.spec import UsageError
 from bench.results.reason import ABSENT
 from bench.results.records import (
     DatasetRecord,
-    MetricRecord,
     NewerRecordError,
-    Record,
-    ScoreRecord,
-    evidence_record,
-    metric_record,
-    picture_record,
 )
 from bench.results.signing_key import SigningKey
 from bench.runs.answers import Evaluation, Fitted, Opened
 from bench.runs.backend import Backend, Job, Outcome
 from bench.runs.display import Display
+from bench.runs.outcome_record import described, outcome_record
 from bench.runs.plan import Standing, data_key, standing, to_run, work, write_plan
-from bench.runs.restricted import restricted, restricted_data, restricted_fit
+from bench.runs.restricted import restricted_data, restricted_fit
 from bench.runs.run_spec import RunSpec
 from bench.runs.summary import Summary
-from bench.runs.tasks import (
-    EvaluateTask,
-    FitTask,
-    OpenTask,
-    evaluate_task,
-    fit_task,
-    open_task,
-)
+from bench.runs.tasks import EvaluateTask, FitTask, OpenTask, evaluate_task, fit_task, open_task
 from bench.runs.workers import Workers
-from bench.types import Metric
-from bench.wire.text import line, scrub
+from bench.wire.text import line
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
-from bench.workbench.inputs import plugin_record, record_inputs
-from bench.workbench.machine import git_state, versions
 from bench.workbench.place import Place
 from bench.workbench.workbench import drop_releases
 
@@ -230,58 +212,12 @@ class _Scheduler:
     def _write(
         self, cell: Cell, data: DatasetRecord, planned: Planned, fitted: Fitted | None, outcome: Outcome
     ) -> None:
-        inputs = record_inputs(cell, data, planned, self.commitment)
-        result = outcome.value if isinstance(outcome.value, Evaluation) else Evaluation()
-        metrics = described(planned.metrics)
-        if not {*result.scores, *result.not_applicable, *result.broken} <= metrics.keys():
-            said = "the worker process spoke of metrics that were not asked for"
-            result, outcome = Evaluation(), replace(outcome, status="failed", code="protocol", reason=said)
-        elif not data.shareable:
-            result = restricted(result, data, cell.device)
-        if result.broken:
-            reason = "; ".join(f"{name}: {text}" for name, text in result.broken.items())
-            outcome = replace(outcome, status="failed", code="metric", phase="judge", reason=reason)
-        evaluator = planned.evaluator
-        record = Record(
-            status=outcome.status,
-            phase=outcome.phase,
-            code=outcome.code,
-            reason=None if outcome.reason is None else scrub(outcome.reason),
-            cell=cell.folder,
-            evaluator=planned.name,
-            kind=planned.kind,
-            measured_by=parse(planned.written).shown,
-            method=plugin_record(cell.method),
-            attack=None if planned.attack is None else plugin_record(planned.attack),
-            dataset=data,
-            claim=None if fitted is None else fitted.claim,
-            scheme={} if fitted is None else dict(fitted.notes),
-            threat_model=dict(result.threat_model),
-            choice=cell.choice.shown(),
-            device=cell.device,
-            keys=evaluator.keys(cell.choice.sizes),
-            metrics=metrics,
-            scores={
-                name: directed(score, metrics[name].better, metrics[name].unit) for name, score in result.scores.items()
-            },
-            not_applicable=dict(result.not_applicable),
-            details=dict(result.details),
-            pictures={
-                name: picture_record(picture.png, picture.caption) for name, picture in sorted(result.pictures.items())
-            },
-            evidence=None if result.evidence is None else evidence_record(result.evidence),
-            seconds={**result.seconds, "wall": outcome.seconds, "cpu": outcome.cpu_seconds},
-            hardware={**result.hardware, "jobs": 1 if evaluator.alone else self.spec.jobs},
+        made = outcome_record(
+            cell, data, planned, fitted, outcome, commitment=self.commitment, jobs=self.spec.jobs,
             isolation=self.spec.isolation,
-            versions=versions(),
-            git=git_state(),
-            key=content_key(inputs),
-            inputs=inputs,
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
-        pictures = {name: picture.png for name, picture in result.pictures.items()}
+        )  # fmt: skip
         try:
-            kept = self.results.keep(record, pictures, self.signer, evidence=result.evidence)
+            kept = self.results.keep(made.record, made.pictures, self.signer, evidence=made.evidence)
         except NewerRecordError as error:  # another version has written it in the meantime
             self.display.message(str(error))
             self.summary.kept["newer"] += 1
@@ -297,28 +233,6 @@ class _Scheduler:
 
     def _timeout(self) -> float:
         return self.spec.timeout if self.spec.timeout is not None else PRESETS[self.spec.preset].timeout
-
-
-def described(metrics: Iterable[str]) -> dict[str, MetricRecord]:
-    """What a record says of the metrics that it was asked for, by the names in the record.
-
-    Raises:
-        UsageError: A metric that tables could not show.
-    """
-    found = {}
-    for name in metrics:
-        cls = registry.load("metrics", name)
-        try:
-            found[cast("type[Metric[object]]", cls).name] = metric_record(cls, parse(name).shown)
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"metric {name}: {error}") from error
-    return found
-
-
-def directed(score: ScoreRecord, better: Literal["higher", "lower"], unit: str) -> ScoreRecord:
-    """The figure with the direction and unit that its metric declares, whatever came with it."""
-    parts = {name: directed(part, better, unit) for name, part in score.parts.items()}
-    return score.model_copy(update={"better": better, "unit": unit, "parts": parts})
 
 
 def _data_log(choice: Choice) -> str:
