@@ -141,8 +141,7 @@ def embed(tower: nn.Module, rows: Tensor, labels: Tensor | None, seed: int) -> T
     """
     order = torch.randperm(len(rows), generator=generator(derive(seed, "parts"))).to(rows.device)
     inputs = (rows,) if labels is None else (rows, labels)
-    # TensorFloat-32, the default of convolutions on CUDA, would tie scores as bfloat16 does.
-    with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+    with torch.no_grad():
         parts = order.tensor_split(math.ceil(len(rows) / SET_ROWS))
         embeddings = [tower(*(tensor[part] for tensor in inputs)) for part in parts]
     return torch.cat(embeddings)[order.argsort()]

@@ -37,6 +37,7 @@ VERBS = {
     "list": "list plug-ins: methods, attacks, data sets, metrics, feature extractors, evaluators",
     "info": "show a plug-in's parameters, paper, claim and requirements",
     "check": "run the contract suite over a plug-in",
+    "gpu-check": "try every plug-in on this machine's GPU: contract, figures beside the CPU's, speed",
     "data": "list, describe, prepare or verify data sets",
     "reach": "show how far up the ladder of breakable encoders each attack gets",
     "leaderboard": "build the pages from the records, serve them, or publish records",
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with heeded():
             shadowing.guard()
-            command = importlib.import_module(f"bench.cli.commands.{options.verb}")
+            command = importlib.import_module(f"bench.cli.commands.{options.verb.replace('-', '_')}")
             return int(command.main(options))
     except KeyboardInterrupt as stop:
         with suppress(OSError):  # the terminal may be what has gone
@@ -92,6 +93,8 @@ def parser() -> argparse.ArgumentParser:
     made["info"].add_argument("--preset", choices=tuple(PRESETS), default="quick")
     made["check"].add_argument("name", nargs="+", help="plug-ins' names or FILE.py:CLASS")
     made["check"].add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    made["gpu-check"].add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu is a dry run")
+    made["gpu-check"].add_argument("--out", type=Path, metavar="FILE", help="also write the table, as Markdown")
     _place(made["reach"])
     made["reach"].add_argument("--preset", choices=tuple(PRESETS), default="quick")
     made["reach"].add_argument("--write", type=Path, metavar="FILE", help="also write what was measured to a JSON file")

@@ -18,6 +18,7 @@ from bench.randomness import Secret
 from bench.types import Evaluator, Measurement
 from bench.workbench.timing import WARM_UPS, repeat
 from bench.workbench.workbench import Workbench
+from bench.workbench.yardstick import resnet18_rate
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Throughput(Evaluator[Workbench]):
     """How many rows a key releases in a second, after warm-up, on the device of the run.
 
     What binding noise to the content of these rows costs is timed apart (`binding_seconds` in the details): methods
-    that do so pay it within a release.
+    that do so pay it within a release. Beside it stands what a ResNet-18 forward does on the same rows and device.
     """
 
     name: ClassVar[str] = "throughput"
@@ -56,6 +57,8 @@ class Throughput(Evaluator[Workbench]):
             "repeats": repeats,
             "images": len(bench.private),
         }
+        if (yardstick := resnet18_rate(rows, bench.device)) is not None:
+            details["resnet18_images_per_second"] = round(yardstick, 1)
         if not (bench.apart and bench.device.type == "cuda"):  # nobody sees what another process holds there
             details["peak_mib"] = round(timing.peak_bytes / 2**20, 1)
         evidence = TimingEvidence(len(bench.private), timing.seconds)

@@ -24,6 +24,7 @@ from pydantic import JsonValue
 from safetensors import safe_open
 from torch import Tensor
 
+from bench.arithmetic import exact
 from bench.contract.seal import ContractError, check
 from bench.isolation.language import MESSAGE_BYTES, TEXT_CHARACTERS, Handle, Learned, Value, pack, unpack
 from bench.plugins.chosen import choose, to_fit
@@ -187,7 +188,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     LOGGER.addHandler(
         Forwarder(lambda name, done, total: send(writing, {"progress": [name, done, total]}, MESSAGE_BYTES))
     )
-    inside = Inside(cast(Group, group), spec, preset, torch.device(device), Path(folder))
+    inside = Inside(cast(Group, group), spec, preset, exact(device), Path(folder))
     while True:
         select.select([reading], [], [])
         try:

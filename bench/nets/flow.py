@@ -37,19 +37,19 @@ class Flow(nn.Module, ABC):
 
 def encoded(flow: Flow, samples: Tensor, condition: Tensor | None = None) -> Tensor:
     """Latents (n, d) of any number of rows, without gradients and in full float32."""
-    with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+    with torch.no_grad():
         return torch.cat([flow.encode(*part)[0] for part in _parts(samples, condition)])
 
 
 def decoded(flow: Flow, latent: Tensor, condition: Tensor | None = None) -> Tensor:
     """The rows (n, ...) of any number of latents, without gradients and in full float32."""
-    with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+    with torch.no_grad():
         return torch.cat([flow.decode(*part) for part in _parts(latent, condition)])
 
 
 def log_densities(flow: Flow, samples: Tensor, condition: Tensor | None = None) -> Tensor:
     """Log densities (n,) of any number of rows in nats, without gradients and in full float32."""
-    with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+    with torch.no_grad():
         return torch.cat([flow.log_density(*part) for part in _parts(samples, condition)])
 
 

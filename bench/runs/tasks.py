@@ -13,9 +13,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import cast
 
-import torch
 from pydantic import JsonValue
 
+from bench.arithmetic import exact
 from bench.contract.evaluator import check_measurement, check_pictures
 from bench.contract.seal import ContractError
 from bench.isolation import RemoteAttack, tenant
@@ -69,7 +69,7 @@ def open_task(argument: object) -> Opened:
     """Do an `OpenTask` and describe the data."""
     task = cast(OpenTask, argument)
     stage("data")
-    return Opened(data=open_data(task.choice, task.place, torch.device(task.device), workers=task.workers)[1])
+    return Opened(data=open_data(task.choice, task.place, exact(task.device), workers=task.workers)[1])
 
 
 def fit_task(argument: object) -> Fitted:

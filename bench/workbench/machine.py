@@ -13,6 +13,7 @@ import psutil
 import torch
 from pydantic import JsonValue
 
+from bench.arithmetic import exact
 from bench.plugins.spec import UsageError
 
 PACKAGES = ("veil-bench", "torch", "timm", "numpy", "scikit-learn")
@@ -21,10 +22,10 @@ PACKAGES = ("veil-bench", "torch", "timm", "numpy", "scikit-learn")
 def choose_device(wish: str) -> torch.device:
     """`auto` is the first CUDA device where there is one, else the CPU; an absent device is an error."""
     if wish == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return exact("cuda" if torch.cuda.is_available() else "cpu")
     if wish == "cuda" and not torch.cuda.is_available():
         raise UsageError("--device cuda: this torch finds no CUDA device; use --device cpu or auto")
-    return torch.device(wish)
+    return exact(wish)
 
 
 def hardware(device: torch.device) -> dict[str, JsonValue]:
@@ -38,7 +39,12 @@ def hardware(device: torch.device) -> dict[str, JsonValue]:
         "system": platform.system(),
     }
     if device.type == "cuda":
-        found["accelerator"] = torch.cuda.get_device_name(device)
+        found |= {
+            "accelerator": torch.cuda.get_device_name(device),
+            "accelerator_memory_gib": round(torch.cuda.get_device_properties(device).total_memory / 2**30, 1),
+            "cuda": torch.version.cuda,
+            **_driver(),
+        }
     return found
 
 
@@ -65,6 +71,18 @@ def git_state() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() or None
+
+
+@cache
+def _driver() -> dict[str, JsonValue]:
+    """Driver, limit of power and highest clock of the first card, by NVIDIA's own tool; empty where that is missing."""
+    asked = {"driver": "driver_version", "power_limit_w": "power.limit", "highest_clock_mhz": "clocks.max.sm"}
+    command = ["nvidia-smi", "--id=0", f"--query-gpu={','.join(asked.values())}", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return dict(zip(asked, (each.strip() for each in done.stdout.strip().split(",")), strict=False))
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -19,14 +20,17 @@ class Timing:
     peak_bytes: int
 
 
-WARM_UPS = 2  # the first warms caches up, the second is watched for its memory
+WARM_UPS = 6  # at most; the first warms caches up, the second is watched for its memory
+STEADY = 0.1  # a run that is within so much of the one before says that the machine is warm
 
 
 def repeat(
     work: Callable[[], object], *, device: torch.device, repeats: int, process: int | None = None,
     after: Callable[[object], object] = lambda made: None,
 ) -> Timing:  # fmt: skip
-    """Time `work` `repeats` times after `WARM_UPS` untimed runs, the device synchronised around each.
+    """Time `work` `repeats` times after untimed runs, the device synchronised around each.
+
+    Two runs at least come first, and more, up to `WARM_UPS`, while one still takes a tenth less than that before it.
 
     Peak memory is what the second warm-up needed beyond what was held before it: by the accelerator's allocator, or
     on a CPU by the growth of the resident set, looked at every millisecond.
@@ -42,25 +46,36 @@ def repeat(
     made, peak = _peak(work, device, process)
     after(made)
     del made
-    seconds = []
-    for _ in range(repeats):
+
+    def timed() -> float:
         start = time.perf_counter()
         kept = work()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        seconds.append(time.perf_counter() - start)
+        settle(device)
+        spent = time.perf_counter() - start
         after(kept)
-        del kept
-    return Timing(tuple(seconds), peak)
+        return spent
+
+    last = math.inf
+    for _ in range(WARM_UPS - 2):
+        last, before = timed(), last
+        if last > (1 - STEADY) * before:
+            break
+    return Timing(tuple(timed() for _ in range(repeats)), peak)
+
+
+def settle(device: torch.device) -> None:
+    """Wait for what an accelerator was given to do."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def _peak(work: Callable[[], object], device: torch.device, number: int | None) -> tuple[object, int]:
     if device.type == "cuda":
-        torch.cuda.synchronize(device)
+        settle(device)
         before = torch.cuda.memory_allocated(device)
         torch.cuda.reset_peak_memory_stats(device)
         kept = work()
-        torch.cuda.synchronize(device)
+        settle(device)
         return kept, torch.cuda.max_memory_allocated(device) - before
     whole = psutil.Process(number)
     processes = [whole, *whole.children(recursive=True)] if number is not None else [whole]

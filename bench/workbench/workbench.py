@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 import torch
 from torch import Tensor
 
+from bench.arithmetic import exact
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
 from bench.data.splits import balance, balanced_rows
@@ -81,7 +82,7 @@ class Workbench:
     @classmethod
     def open(cls, cell: Cell, place: Place, isolation: Isolation = "none") -> Self:
         """Load what the cell needs; the data are prepared if they are not yet. `close` it when it is done with."""
-        device = torch.device(cell.device)
+        device = exact(cell.device)
         splits, record, space = open_data(cell.choice, place, device)
         return cls(
             cell=cell, preset=cell.choice.sizes, method=_apart(cell, place, isolation),
