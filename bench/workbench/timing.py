@@ -30,9 +30,10 @@ def repeat(
 ) -> Timing:  # fmt: skip
     """Time `work` `repeats` times after untimed runs, the device synchronised around each.
 
-    Two runs at least come first, and more, up to `WARM_UPS`, while one still takes a tenth less than that before it.
+    Two runs come first, one watched for its memory; then more, `WARM_UPS` in all at most, until one takes no tenth less
+    than that before it.
 
-    Peak memory is what the second warm-up needed beyond what was held before it: by the accelerator's allocator, or
+    Peak memory is what the second needed beyond what was held before it: by the accelerator's allocator, or
     on a CPU by the growth of the resident set, looked at every millisecond.
 
     Args:
