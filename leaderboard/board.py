@@ -21,7 +21,7 @@ from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, number, reason
 from leaderboard.honesty import unrated
 from leaderboard.panel import Panel, membership_panel, not_rated, panel
-from leaderboard.reach import MEMBERSHIP, PAIRS, shipped, steps
+from leaderboard.reach import MEMBERSHIP, PAIRS, distinct, shipped, steps
 from leaderboard.slugs import digest
 from leaderboard.versions import by_earlier_code
 
@@ -94,7 +94,7 @@ def rows(records: Iterable[Record], folders: Mapping[str, str] | None = None, po
     accepted = [record for record in records if record.limit is None]
     more = list(pool)
     known = [*accepted, *more]
-    ladder = [*steps(more or accepted), *shipped()]
+    ladder = distinct([*steps(more or accepted), *shipped()])
     shown = columns(accepted)
     cells: dict[tuple[str, ...], list[Record]] = {}
     names = {record.cell: record.dataset.name for record in accepted if record.dataset}
@@ -102,11 +102,20 @@ def rows(records: Iterable[Record], folders: Mapping[str, str] | None = None, po
         dataset = names.get(record.cell) or (folders or {}).get(record.cell) or "data set not read"
         run = (record.preset, f"{record.seed:020d}", record.cell)
         cells.setdefault((dataset, record.method.name, label(record), *run), []).append(record)
+    controls: dict[str, list[Record]] = {}
+    for record in known:  # only references of the same choice are looked at: a search of all takes the square of them
+        if record.method.role is not None:
+            controls.setdefault(_choice(record), []).append(record)
     made, earlier = [], by_earlier_code(known)
     for key in sorted(cells):
         mine = sorted(cells[key], key=lambda record: record.evaluator)
-        made.append(_row(key[0], mine, panel(mine, known, ladder), membership_panel(mine, known), shown, earlier))
+        near = [other for choice in sorted({_choice(record) for record in mine}) for other in controls.get(choice, ())]
+        made.append(_row(key[0], mine, panel(mine, near, ladder), membership_panel(mine, near), shown, earlier))
     return made
+
+
+def _choice(record: Record) -> str:
+    return json.dumps(record.choice, sort_keys=True)
 
 
 def _row(

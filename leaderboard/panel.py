@@ -29,6 +29,11 @@ ROLES = {evaluator.name: evaluator.controls for evaluator in (Reidentification, 
 FOUND_AUC, FOUND_GUESSES = 0.99, 1.5
 FIRST = "first guess"  # the part of guesswork that says how likely the first guess is right
 SMALL = 0.01  # chances of a first guess below it are not spoken of
+Word = Literal[
+    "broken", "dented", "not broken", "members told", "members not told", "not certified", "does not apply",
+    "no attack", "not rated",
+]
+"""What may be said of a method, in two words."""
 CONTROLLED: Mapping[str, tuple[str, ...]] = {PAIRS: ("guesswork", "reid-auc"), MEMBERSHIP: ("membership-auc",)}
 """The metrics that a control of each kind needs."""
 BESIDE: Mapping[str, tuple[str, ...]] = {PAIRS: ("top-1",), MEMBERSHIP: ("membership-tpr",)}
@@ -73,10 +78,11 @@ class Member:
 
 @dataclass(frozen=True)
 class Panel:
-    """All attacks of one kind on one cell, the strongest certified one, and the verdict in words."""
+    """All attacks of one kind on one cell, the strongest certified one, and the verdict: in two words, and in full."""
 
     members: tuple[Member, ...]
     headline: str | None
+    word: Word
     verdict: str
 
     def standing(self, evaluator: str) -> str:
@@ -97,13 +103,15 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Sequence[St
     certified = {member.evaluator for member in members if member.certified}
     scored = [record for record in attacks if record.evaluator in certified and "guesswork" in record.scores]
     strongest = min(scored, key=lambda record: _strength(record, len(scored)), default=None)
-    verdict = _verdict(strongest, scored, attacks, [member for member in members if member.certified])
-    return Panel(members, None if strongest is None else strongest.evaluator, verdict)
+    word, verdict = _verdict(strongest, scored, attacks, [member for member in members if member.certified])
+    return Panel(members, None if strongest is None else strongest.evaluator, word, verdict)
 
 
 def not_rated(made: Panel, why: str) -> Panel:
     """The panel of a method whose word did not hold (`why`, in words; empty where it did): nothing is said for it."""
-    return replace(made, verdict=f"not rated ({why}): {made.verdict}") if why and made.members else made
+    if not why or not made.members:
+        return made
+    return replace(made, word="not rated", verdict=f"not rated ({why}): {made.verdict}")
 
 
 def membership_panel(records: Sequence[Record], pool: Sequence[Record]) -> Panel:
@@ -114,10 +122,12 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record]) -> Panel
     metric = "membership-auc"
     scored = [record for record in attacks if record.evaluator in certified and metric in record.scores]
     if not scored:
-        why = (
-            "no membership attack with a figure whose controls ran and hold" if attacks else "no membership attack ran"
-        )
-        return Panel(members, None, why)
+        if not attacks:
+            return Panel(members, None, "no attack", "no membership attack ran")
+        if all(record.status == "not-applicable" for record in attacks):
+            return Panel(members, None, "does not apply", "no attack on membership applies")
+        why = "no membership attack with a figure whose controls ran and hold"
+        return Panel(members, None, "not certified", why)
     figures = [metric, *BESIDE[MEMBERSHIP]]
     tries = len(scored) * len(figures)
 
@@ -126,11 +136,11 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record]) -> Panel
 
     strongest = min(scored, key=lambda each: (*(not found for found in beats(each)), -each.scores[metric].value))
     if not any(beats(strongest)):
-        return Panel(members, strongest.evaluator, "members not told by these attacks")
+        return Panel(members, strongest.evaluator, "members not told", "members not told by these attacks")
     shown = _figure(strongest, metric)
     if not beats(strongest)[0]:  # sure of a few members, and no better than chance at most
         shown += f", {number(100 * strongest.scores['membership-tpr'].value, 1)} % of them at 1 % of others"
-    return Panel(members, strongest.evaluator, f"members told by {_name(strongest)}: {shown}")
+    return Panel(members, strongest.evaluator, "members told", f"members told by {_name(strongest)}: {shown}")
 
 
 def dumps(pairs: Panel, membership: Panel) -> str:
@@ -216,19 +226,19 @@ def _comparable(a: Record, b: Record) -> bool:
 
 def _verdict(
     strongest: Record | None, scored: Sequence[Record], attacks: Sequence[Record], members: Sequence[Member]
-) -> str:
+) -> tuple[Word, str]:
     """What may be said: `scored` and `members` are the certified attacks, `attacks` all of them."""
     if not attacks:
-        return "no attack ran"
+        return "no attack", "no attack ran"
     breaking = [record for record in attacks if _breaks(record)]
     by = f"; broken by {', '.join(map(_name, breaking))} all the same (not certified)" if breaking else ""
     if all(record.status == "not-applicable" for record in attacks):
-        return "no attack on pairs applies"
+        return "does not apply", "no attack on pairs applies"
     if strongest is None:
-        return f"not certified: no attack with a figure whose controls ran and hold{by}"
+        return "not certified", f"not certified: no attack with a figure whose controls ran and hold{by}"
     if _breaks(strongest):
         guesses, shown = strongest.scores["guesswork"], strongest.metrics["guesswork"]
-        return f"broken by {_name(strongest)}: {number(guesses.value, shown.digits)} {shown.unit}"
+        return "broken", f"broken by {_name(strongest)}: {number(guesses.value, shown.digits)} {shown.unit}"
     # Chance has as many tries as there are figures of certified attacks.
     tries = sum(len(record.scores) for record in scored)
     dents = [
@@ -236,8 +246,8 @@ def _verdict(
     ]
     end = _reach_words(members, {rung.method for member in members for rung in member.rungs if _on(rung, strongest)})
     if not dents:
-        return end + by
-    return f"dented by {', '.join(map(_name, dents))}: better than chance{_one_in(dents)}; {end}{by}"
+        return "not broken", end + by
+    return "dented", f"dented by {', '.join(map(_name, dents))}: better than chance{_one_in(dents)}; {end}{by}"
 
 
 def _one_in(dents: Sequence[Record]) -> str:

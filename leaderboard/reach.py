@@ -146,21 +146,38 @@ def reach(attack: PluginRecord, preset: str, dataset: str, known: Sequence[Step]
     return found
 
 
+def distinct(known: Sequence[Step]) -> list[Step]:
+    """The steps without those that `reach` would pass over for an earlier one: of large results a few are left."""
+    first: dict[tuple[object, ...], Step] = {}
+    for place, one in enumerate(known):
+        which = place if one.attack.name == OPTIMAL else 0  # of these the least of all is looked for
+        told = (one.attack.written, one.attack.code, one.method.written, one.preset, one.dataset, which)
+        parameters = (str(one.attack.parameters), str(one.method.parameters))
+        first.setdefault((*told, *parameters), one)
+    return list(first.values())
+
+
 def possible(rung: str, measured: Step | None, known: Sequence[Step]) -> float | None:
     """Guesswork of the best attack that there can be on a rung, for as many images as were measured; see `Rung`."""
     if measured is None:
         return None
-    plugin = registry.build("methods", parse(rung), measured.preset)
-    of_images = getattr(plugin, "bayes_guesswork", None)
-    exact = None if of_images is None else of_images(measured.images)
+    exact = _in_closed_form(rung, measured.preset, measured.images)
     if exact is not None:
-        return float(exact)
+        return exact
     optimal = [
         one.scores["guesswork"].value
         for one in known
         if one.attack.name == OPTIMAL and one.optimal and "guesswork" in one.scores and same_release(one, measured)
     ]
     return min(optimal, default=None)
+
+
+@cache
+def _in_closed_form(rung: str, preset: str, images: int) -> float | None:
+    plugin = registry.build("methods", parse(rung), preset)
+    of_images = getattr(plugin, "bayes_guesswork", None)
+    exact = None if of_images is None else of_images(images)
+    return None if exact is None else float(exact)
 
 
 def same_release(one: Step, other: Step) -> bool:
@@ -194,7 +211,12 @@ def _same(a: PluginRecord, b: PluginRecord) -> bool:
 
 def _is(method: PluginRecord, rung: str, preset: str) -> bool:
     wanted = _parameters(rung, preset)
-    return wanted is not None and method.name == parse(rung).name and method.parameters == dict(wanted)
+    return wanted is not None and method.name == _name(rung) and method.parameters == dict(wanted)
+
+
+@cache
+def _name(rung: str) -> str:
+    return parse(rung).name
 
 
 @cache
