@@ -10,15 +10,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import seaborn
-from matplotlib.lines import Line2D
+from markupsafe import Markup, escape
+from pydantic import JsonValue
 
 from bench.results.records import ScoreRecord
+from leaderboard.axis import axis, logarithmic
 from leaderboard.board import Row, telling
-from leaderboard.figures import THEMES, Version, canvas, colours, name_of, shortened
+from leaderboard.frame import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, frame, shortened, titles
 
 METRICS = ("transfer-accuracy", "utility-auc", "detection-auc")  # the first that the rows have is drawn
-LINES = ("-", "--", ":", "-.")
 FEWEST = 2
 BUDGETS = ("epsilon", "epsilon_per_pixel", "scale")
 
@@ -63,52 +63,47 @@ def curves(rows: Sequence[Row], metric: str) -> tuple[list[Curve], dict[str, Sco
     return sorted(made, key=lambda curve: curve.label), levels
 
 
-def budget_plot(rows: Sequence[Row], methods: Sequence[str], theme: Version) -> str | None:
-    """An SVG of utility (upwards) against derived ε; None where no method has figures at two budgets.
-
-    Args:
-        rows: One section's rows.
-        methods: All methods of the board, so that a method keeps its colour in every picture.
-        theme: Which version.
-    """
+def budget_plot(rows: Sequence[Row]) -> Markup | None:
+    """A picture of utility (upwards) against derived ε; None where no method has figures at two budgets."""
     drawn: Mapping[str, tuple[list[Curve], dict[str, ScoreRecord]]] = {name: curves(rows, name) for name in METRICS}
     metric = next((name for name, (found, _) in drawn.items() if found), None)
     if metric is None:
         return None
     found, levels = drawn[metric]
-    chosen = THEMES[theme]
-    palette = colours(methods, chosen)
-    with canvas(chosen, f"budget-{theme}") as (figure, stream):
-        axes = figure.add_subplot()
-        seen: dict[str, int] = {}
-        lines: list[Line2D] = []
-        for curve in found:
-            style = LINES[seen.setdefault(curve.method, 0) % len(LINES)]
-            seen[curve.method] += 1
-            values = [score.value for score in curve.figures]
-            colour = palette[curve.method]
-            lines += axes.plot(curve.budgets, values, style, marker="o", markersize=4.5, color=colour)
-            bounds = [(score.low, score.high) for score in curve.figures]
-            if all(low is not None and high is not None for low, high in bounds):
-                lows, highs = zip(*bounds, strict=True)
-                axes.fill_between(curve.budgets, lows, highs, color=colour, alpha=0.12, linewidth=0)
-        for name, score in levels.items():
-            axes.axhline(score.value, color=chosen.faint, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-            axes.annotate(shortened(name), (1, score.value), xycoords=("axes fraction", "data"), xytext=(-3, 3),
-                          textcoords="offset points", ha="right", color=chosen.faint, fontsize=8.5,
-                          parse_math=False)  # fmt: skip
-        axes.set_xscale("log")
-        axes.set_xlabel("Derived ε of one released row, log scale\n← better for the data owner")
-        axes.set_ylabel(f"{shortened(rows[0].entries[metric].column.title)}\nbetter →", parse_math=False)
-        axes.tick_params(length=0)
-        legend = axes.legend(lines, [shortened(curve.label) for curve in found], fontsize=8, loc="best")
-        for text in legend.get_texts():
-            text.set_parse_math(False)
-        seaborn.despine(ax=axes)
-    return stream.getvalue()
+    scores = [score for curve in found for score in curve.figures]
+    y = axis([*scores, *levels.values()], HEIGHT - BOTTOM, TOP, log=False)
+    x = logarithmic([budget for curve in found for budget in curve.budgets], LEFT, WIDTH - RIGHT)
+    parts = [frame(x, y)]
+    for name, score in sorted(levels.items()):
+        height = y.at(score.value)
+        parts.append(f'<path class="level" d="M{LEFT} {height:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(
+            f'<text class="name" x="{WIDTH - RIGHT - 4}" y="{height - 4:.1f}" text-anchor="end">{escape(name)}</text>'
+        )
+    for number, curve in enumerate(found):
+        places = [(x.at(budget), y.at(score.value)) for budget, score in zip(curve.budgets, curve.figures, strict=True)]
+        parts.append(f'<g class="curve dash-{number % 4}"><title>{escape(curve.label)}</title>')
+        parts.append(f'<polyline points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in places)}"/>')
+        parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4"/>' for a, b in places]
+        a, b = places[0]
+        parts.append(f'<text x="{a:.1f}" y="{b - 9:.1f}">{escape(shortened(curve.label))}</text></g>')
+    title = escape(rows[0].entries[metric].column.title)
+    parts.append(titles("derived ε of one released row, log scale; better to the left ←", f"{title}; better upwards →"))
+    told = f"{title} against the derived privacy budget, {len(found)} methods"
+    return Markup(f'<svg class="scatter" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{told}">'
+                  f'{"".join(parts)}</svg>')  # fmt: skip
 
 
 def _budget(row: Row) -> float:
     assert row.claim is not None
     assert row.claim.derived is not None
     return row.claim.derived
+
+
+def name_of(row: Row, parameters: Mapping[str, JsonValue], rows: Sequence[Row]) -> str:
+    """A row's method with these parameters, and with preset and seed where others of its method have another."""
+    twins = [other for other in rows if other.method == row.method]
+    told = [f"{parameter}={value}" for parameter, value in parameters.items()]
+    told += [row.preset] * any(other.preset != row.preset for other in twins)
+    told += [f"seed {row.seed}"] * any(other.seed != row.seed for other in twins)
+    return " ".join([row.method, *told])

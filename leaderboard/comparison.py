@@ -111,6 +111,11 @@ def _replicates(record: Record, metric: str) -> Replicates:
     return kept.read()
 
 
+def _keys(record: Record, metric: str) -> int:
+    kept = record.scores[metric].replicates
+    return 0 if kept is None else len(kept.by_key)
+
+
 def ranked(rows: Sequence[Row], metric: str) -> Ranked | None:
     """The rows of one data set, preset and seed by one figure, each by the attack that its board figure is from.
 
@@ -123,7 +128,7 @@ def ranked(rows: Sequence[Row], metric: str) -> Ranked | None:
     for label, record in by_label.items():
         first = next(iter(kept.values()), record)
         reason = why_not(first, record, metric)
-        if not reason and len(_replicates(record, metric).by_key) == 1:
+        if not reason and _keys(record, metric) == 1:
             reason = "one key says nothing of how keys vary"
         if reason:
             left_out[label] = reason
@@ -135,9 +140,8 @@ def ranked(rows: Sequence[Row], metric: str) -> Ranked | None:
     sign = 1 if column.better == "higher" else -1
     values = {label: record.scores[metric].value for label, record in kept.items()}
     order = sorted(values, key=lambda label: -sign * values[label])
-    pairs = holm(
-        {(a, b): one_of_many(*(_replicates(kept[name], metric) for name in (a, b))) for a, b in combinations(order, 2)}
-    )
+    read = {label: _replicates(record, metric) for label, record in kept.items()}
+    pairs = holm({(a, b): one_of_many(read[a], read[b]) for a, b in combinations(order, 2)})
     ranks = rank_intervals({label: sign * value for label, value in values.items()}, pairs)
     return Ranked(
         column, {label: values[label] for label in order}, {label: ranks[label] for label in order}, pairs, left_out

@@ -30,8 +30,15 @@ FOUND_AUC, FOUND_GUESSES = 0.99, 1.5
 FIRST = "first guess"  # the part of guesswork that says how likely the first guess is right
 SMALL = 0.01  # chances of a first guess below it are not spoken of
 Word = Literal[
-    "broken", "dented", "not broken", "members told", "members not told", "not certified", "does not apply",
-    "no attack", "not rated",
+    "broken",
+    "dented",
+    "not broken",
+    "members told",
+    "members not told",
+    "not certified",
+    "does not apply",
+    "no attack",
+    "not rated",
 ]
 """What may be said of a method, in two words."""
 CONTROLLED: Mapping[str, tuple[str, ...]] = {PAIRS: ("guesswork", "reid-auc"), MEMBERSHIP: ("membership-auc",)}

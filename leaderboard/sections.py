@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bench.results.records import DatasetRecord
 from bench.workbench.choice import balanced, collection
 from leaderboard.board import Row, parameters_text
-from leaderboard.slugs import slug
+from leaderboard.slugs import digest, slug
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def sections(board: Sequence[Row]) -> list[Section]:
             title += f" · {data.fingerprint[:8]} · public {data.public} {data.public_fingerprint[:8]}"
         made.append(
             Section(
-                slug("/".join(key)),
+                f"{slug(key[0])[:40]}-{digest('/'.join(key))}",
                 title,
                 data,
                 tuple(groups[key]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -16,12 +17,15 @@ from bench.results.results import Results
 from bench.results.verdict import Verdict
 from leaderboard import decisions
 from leaderboard.intake import Intake, intake
+from leaderboard.page import Page, plain
 from leaderboard.pages import render
 from leaderboard.protocols import address, boards
 
 MANIFEST = "files.json"
 MOVED = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=../index.html">
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; base-uri 'none'; form-action 'none'">
+<meta http-equiv="refresh" content="0; url=../index.html">
 <title>Veil Bench, protocol {number}</title></head>
 <body><p>The board of protocol {number} is the present one: <a href="../index.html">it stands here</a>.</p></body>
 </html>
@@ -34,6 +38,7 @@ def build(results: Results, site: Path, *more: Results, verdicts: tuple[Verdict,
 
     The newest protocol's board stands at the root, earlier ones at the address of their protocol. Files that an earlier
     build wrote and this one does not are removed; anything else in `site` is left alone.
+    A page that would be made from the same as before, and is still what was written, is left as it is.
 
     Raises:
         NotADirectoryError: `results` is not a folder.
@@ -41,27 +46,49 @@ def build(results: Results, site: Path, *more: Results, verdicts: tuple[Verdict,
     if not results.root.is_dir():
         raise NotADirectoryError(f"expected a results folder, got {results.root}; `bench run` makes one")
     pages = files(intake(results, *more, verdicts=verdicts))
-    hashes: dict[str, JsonValue] = {name: _hash(_bytes(content)) for name, content in pages.items()}
-    pages[MANIFEST] = attested.written(attested.attest({"files": hashes}, MANIFEST))
-    _sweep(site, keep=pages)
-    for name, content in pages.items():
-        write_atomically(site / name, _bytes(content))
+    old = _manifest(site)
+    _sweep(site, old, keep=pages)
+    written: dict[str, JsonValue] = {}
+    for name, page in pages.items():
+        written[name] = _kept(site / name, page, old.get(name)) or _written(site / name, page)
+    write_atomically(site / MANIFEST, attested.written(attested.attest({"files": written}, MANIFEST)))
     return site / "index.html"
 
 
-def files(taken: Intake) -> dict[str, str | bytes]:
+def files(taken: Intake) -> dict[str, Page]:
     """Every file of a site by its relative name."""
     found = boards(taken)
-    made = dict(render(next(iter(found.values()), taken)))
+    made = render(next(iter(found.values()), taken))
     for number, board in found.items():
         if not number:  # records that say no protocol have no address of their own
             continue
         if number == max(found):
-            made[f"{address(number)}index.html"] = MOVED.format(number=number)
+            pages = [plain(f"{address(number)}index.html", MOVED.format(number=number))]
         else:
-            made |= {f"{address(number)}{name}": content for name, content in render(board).items()}
-    made[decisions.NAME] = decisions.dumps(decisions.decided(found, taken))
+            pages = [replace(page, name=f"{address(number)}{name}") for name, page in render(board).items()]
+        made |= {page.name: page for page in pages}
+    made[decisions.NAME] = plain(decisions.NAME, decisions.dumps(decisions.decided(found, taken)))
     return made
+
+
+def _kept(path: Path, page: Page, said: JsonValue) -> JsonValue:
+    """What the manifest says of a page that need not be drawn again; None where it must be.
+
+    It stays where it would be made from the same as before, and is what was written then.
+    """
+    if not isinstance(said, dict) or said.get("inputs") != page.inputs:
+        return None
+    try:
+        return said if _hash(path.read_bytes()) == said.get("sha256") else None
+    except OSError:
+        return None
+
+
+def _written(path: Path, page: Page) -> JsonValue:
+    made = page.make()
+    content = made if isinstance(made, bytes) else made.encode()
+    write_atomically(path, content)
+    return {"sha256": _hash(content), "inputs": page.inputs}
 
 
 def altered(site: Path) -> list[tuple[str, str]]:
@@ -73,9 +100,9 @@ def altered(site: Path) -> list[tuple[str, str]]:
     except (OSError, AlteredError) as error:
         return [(MANIFEST, f"{error}; `bench leaderboard build` writes the pages anew")]
     found = []
-    for name, stated in cast("dict[str, str]", manifest["files"]).items():
+    for name, stated in cast("dict[str, dict[str, str]]", manifest["files"]).items():
         try:
-            if _hash((site / name).read_bytes()) != stated:
+            if _hash((site / name).read_bytes()) != stated["sha256"]:
                 found.append((name, "it was altered since it was written"))
         except OSError as error:
             found.append((name, str(error)))
@@ -86,18 +113,19 @@ def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _bytes(content: str | bytes) -> bytes:
-    return content if isinstance(content, bytes) else content.encode()
-
-
-def _sweep(site: Path, keep: Mapping[str, str | bytes]) -> None:
-    """Remove what an earlier build listed in its manifest and this one does not make."""
+def _manifest(site: Path) -> Mapping[str, JsonValue]:
+    """What an earlier build wrote, by name; nothing where there was none, or where nobody vouches for its word."""
     try:
-        old = attested.read((site / MANIFEST).read_bytes(), MANIFEST)["files"]
-    except (OSError, AlteredError, KeyError):  # no build, or nobody's word on what a build wrote
-        return
+        files = attested.read((site / MANIFEST).read_bytes(), MANIFEST).get("files")
+    except (OSError, AlteredError):
+        return {}
+    return files if isinstance(files, dict) else {}
+
+
+def _sweep(site: Path, old: Mapping[str, JsonValue], keep: Mapping[str, Page]) -> None:
+    """Remove what an earlier build listed in its manifest and this one does not make."""
     root = site.resolve()
-    for name in old if isinstance(old, dict) else []:
-        target = (root / str(name)).resolve()
+    for name in old:
+        target = (root / name).resolve()
         if name not in keep and target.is_relative_to(root) and target.is_file():
             target.unlink()

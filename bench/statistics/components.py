@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from bench.contract.replicates import Scale
 from bench.statistics.proportion import clopper_pearson
@@ -52,10 +52,10 @@ class Components:
 
     def width(self, level: float = LEVEL) -> float:
         """Half of the interval that ends at that quantile; of the 95 % interval, unless told otherwise."""
-        square = float(student.ppf(level, self.degrees)) ** 2 * self.people
+        square = _student(level, self.degrees) ** 2 * self.people
         if self.keys > 1:
             more = max(0.0, self.between - self.shared) / self.keys
-            square += float(student.ppf(level, self.keys - 1)) ** 2 * more
+            square += _student(level, self.keys - 1) ** 2 * more
         return math.sqrt(square)
 
     def wide(self, level: float) -> float:
@@ -67,8 +67,8 @@ class Components:
         if self.keys == 1:
             return self.width(level)
         alone = max(0.0, self.people - self.shared / self.keys)
-        square = float(student.ppf(level, self.degrees)) ** 2 * alone
-        return math.sqrt(square + float(student.ppf(level, self.keys - 1)) ** 2 * self.between / self.keys)
+        square = _student(level, self.degrees) ** 2 * alone
+        return math.sqrt(square + _student(level, self.keys - 1) ** 2 * self.between / self.keys)
 
     @property
     def error(self) -> float:
@@ -80,7 +80,12 @@ class Components:
         """Half of the 95 % range of the figure under one further key, of the same people; None with one key."""
         if self.keys == 1:
             return None
-        return float(student.ppf(LEVEL, self.keys - 1)) * math.sqrt(self.between * (1 + 1 / self.keys))
+        return _student(LEVEL, self.keys - 1) * math.sqrt(self.between * (1 + 1 / self.keys))
+
+
+def _student(level: float, degrees: float) -> float:
+    """Student's quantile: what `scipy.stats.t.ppf` gives, without the fifty times longer way to it."""
+    return float(stdtrit(degrees, level))
 
 
 def components(found: Replicates) -> Components:

@@ -33,7 +33,7 @@ def test_a_curve_holds_one_method_with_all_but_its_budget_fixed_in_ascending_ord
 def test_rows_without_a_finite_bound_have_no_place_on_the_axis() -> None:
     board = rows([point("dp-image", None, 0.8), point("cadp", 1.0, 0.7)])
     assert curves(board, "utility-auc")[0] == []
-    assert budget_plot(board, ["cadp", "dp-image"], "light") is None
+    assert budget_plot(board) is None
 
 
 def test_bounds_for_single_pixels_have_no_place_among_those_for_images() -> None:
@@ -64,8 +64,8 @@ def test_curves_of_two_seeds_are_told_apart() -> None:
 @pytest.mark.parametrize("name", ["$\\frac{", "<script>alert(1)</script>--", "x" * 300, "_hidden"])
 def test_any_method_name_gives_a_well_formed_picture_with_the_same_bytes(name: str) -> None:
     board = rows([point(name, 1.0, 0.6), point(name, 4.0, 0.7)])
-    svg = budget_plot(board, [name], "dark")
+    svg = budget_plot(board)
     assert svg is not None
     ElementTree.fromstring(svg)
     assert "<script" not in svg
-    assert svg == budget_plot(board, [name], "dark")
+    assert svg == budget_plot(board)

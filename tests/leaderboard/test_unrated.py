@@ -10,8 +10,11 @@ from made.board_records import auc, plugin, record, score, utility, word
 
 from bench.results.results import Results
 from leaderboard.board import Row, ordered, rows
-from leaderboard.figures import PLANES, points
+from leaderboard.lines import lines
+from leaderboard.scatter import Plane, points
+from leaderboard.sections import sections
 from leaderboard.site import build
+from leaderboard.tiers import Tier
 
 
 def attacked(method: str, figure: float = 0.6) -> list:
@@ -72,12 +75,15 @@ def test_reference_methods_need_no_word() -> None:
 def test_unrated_rows_come_after_all_rated_ones_and_are_not_drawn() -> None:
     board = rows([*attacked("cheat", 0.5), word("cheat", "pairs"), *attacked("honest", 0.9), word("honest")])
     assert [each.method for each in ordered(board, "reid-auc")] == ["honest", "cheat"]
-    assert [point.method for point in points(board, PLANES[0])] == ["honest"]
+    drawn = points(lines(sections(board), lambda row: Tier.SELF_REPORTED), Plane("reid-auc"))
+    assert [point.line.row.method for point in drawn] == ["honest"]
 
 
 def test_pages_mark_unrated_figures_and_do_not_sort_by_them(write: Callable[..., Results], tmp_path: Path) -> None:
     results = write(*attacked("cheat"), word("cheat", "pairs"))
-    page = build(results, tmp_path / "site").read_text(encoding="utf-8")
+    build(results, tmp_path / "site")
+    (figures,) = (tmp_path / "site" / "data").glob("*-figures.html")
+    page = figures.read_text(encoding="utf-8")
     place = page.index(">0.600<")
     cell = page[page.rindex("<td", 0, place) : page.index("</td>", place)]
     assert "not rated" in cell

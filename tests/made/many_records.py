@@ -100,5 +100,3 @@ def _figure(value: float, null: float, better: Any, chance: random.Random | None
         value, value - spread, value + spread, better=better, null=null, null_low=null - spread,
         null_high=null + spread, p=p, note="95 % interval over people and 5 keys", replicates=kept,
     )  # fmt: skip
-
-

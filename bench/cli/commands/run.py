@@ -26,8 +26,8 @@ from bench.runs.summary import Summary
 from bench.sandbox import Isolation, why_not
 from bench.workbench.place import Place
 from leaderboard.board import rows
-from leaderboard.pages import used
 from leaderboard.panel import dumps
+from leaderboard.selection import used
 from leaderboard.site import build
 
 KEPT: Mapping[Condition, str] = {

@@ -1,0 +1,110 @@
+"""How an attack fared: on its controls, on the ladder, and on every row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.results.records import Record
+from leaderboard.entries import Entry, beats_chance
+from leaderboard.lines import Line
+from leaderboard.panel import Member
+from leaderboard.reach import PAIRS, Rung, state, step
+
+FIGURES: Mapping[str, tuple[str, ...]] = {PAIRS: ("guesswork", "reid-auc"), "membership": ("membership-auc",)}
+ORDER = ("broken", "members told", "dented", "not broken", "members not told", "not applicable", "failed", "timed out")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One attack on one row.
+
+    Args:
+        line: The row.
+        record: The attack's record.
+        member: What the row's panel says of the attack; None where no panel judges its kind.
+        state: How the method stands after it.
+        entries: Its figures.
+    """
+
+    line: Line
+    record: Record
+    member: Member | None
+    state: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class AttackRecord:
+    """All that is known of an attack.
+
+    Args:
+        name, kind: Which.
+        sources: Papers.
+        knowledge: What Eve knows, in the words of its records: what, and every text that was given for it.
+        outcomes: On every row, what it breaks first.
+        reaches: By parameters and preset: how it fares on the encoders of the ladder.
+    """
+
+    name: str
+    kind: str
+    sources: tuple[str, ...]
+    knowledge: tuple[tuple[str, tuple[str, ...]], ...]
+    outcomes: tuple[Outcome, ...]
+    reaches: tuple[tuple[str, str, tuple[Rung, ...]], ...]
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The methods that it breaks, or whose members it tells."""
+        return self._methods("broken", "members told")
+
+    @property
+    def dented(self) -> tuple[str, ...]:
+        """The methods on which it does better than chance, and that it breaks nowhere."""
+        return tuple(name for name in self._methods("dented") if name not in self.broken)
+
+    def _methods(self, *states: str) -> tuple[str, ...]:
+        found = {each.line.row.method for each in self.outcomes if each.state in states and not each.line.reference}
+        return tuple(sorted(found))
+
+
+def attack_record(kind: str, name: str, tried: Sequence[tuple[Line, Record]]) -> AttackRecord:
+    """What the records of one attack say of it.
+
+    Args:
+        kind, name: Which.
+        tried: Its records with the rows that they are of.
+    """
+    knowledge: dict[str, dict[str, None]] = {}
+    reaches: dict[tuple[str, str], tuple[Rung, ...]] = {}
+    outcomes = []
+    for line, record in tried:
+        for what, text in record.threat_model.items():
+            knowledge.setdefault(what, {})[text] = None
+        made = _outcome(line, record)
+        if made.member is not None and any(rung.step for rung in made.member.rungs):
+            reaches.setdefault((record.evaluator, record.preset), made.member.rungs)
+        outcomes.append(made)
+    outcomes.sort(key=lambda one: (ORDER.index(one.state), one.line.row.label, one.line.data, one.line.id))
+    return AttackRecord(
+        name, kind, tuple(sorted({record.attack.source for _, record in tried if record.attack})),
+        tuple((what, tuple(texts)) for what, texts in sorted(knowledge.items())), tuple(outcomes),
+        tuple((evaluator, preset, rungs) for (evaluator, preset), rungs in sorted(reaches.items())),
+    )  # fmt: skip
+
+
+def _outcome(line: Line, record: Record) -> Outcome:
+    members = (*line.row.panel.members, *line.row.membership.members)
+    member = next((each for each in members if each.evaluator == record.evaluator), None)
+    entries = line.row.attacks.get(record.evaluator, {})
+    shown = tuple(entries[name] for name in FIGURES.get(record.kind, ()) if name in entries)
+    return Outcome(line, record, member, _state(record), shown)
+
+
+def _state(record: Record) -> str:
+    if record.status != "ok":
+        return record.status.replace("-", " ")
+    if record.kind != PAIRS:
+        return "members told" if any(map(beats_chance, record.scores.values())) else "members not told"
+    made = step(record)
+    return "not broken" if made is None else state(made)

@@ -1,0 +1,105 @@
+"""Everything that the pages of one build share: read once, and handed to each of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from bench.results.records import Record
+from leaderboard.board import Row
+from leaderboard.columns import Column, columns
+from leaderboard.intake import Intake
+from leaderboard.lines import Line, lines
+from leaderboard.panel import dumps
+from leaderboard.ranks import Ranking, ranking
+from leaderboard.sections import Section, sections
+from leaderboard.slugs import digest, slug, slugs
+
+
+@dataclass(frozen=True)
+class Edition:
+    """One build of the board.
+
+    Args:
+        taken: What the results held.
+        board: Its rows.
+        parts: The rows by data set.
+        columns: Every metric.
+        ranking: Which rows paired tests tell apart.
+        lines: A line a row.
+    """
+
+    taken: Intake
+    board: Sequence[Row]
+    parts: Sequence[Section]
+    columns: Sequence[Column]
+    ranking: Ranking
+    lines: Sequence[Line]
+
+    @classmethod
+    def of(cls, taken: Intake) -> Edition:
+        """The edition of what a results folder held."""
+        board = taken.rows
+        parts = sections(board)
+        ranks = ranking(parts)
+        return cls(taken, board, parts, columns(taken.records), ranks, lines(parts, taken.tier, ranks.ranks))
+
+    @cached_property
+    def methods(self) -> Mapping[str, str]:
+        """A file stem a method."""
+        return slugs(row.method for row in self.board)
+
+    @cached_property
+    def attacks(self) -> Mapping[tuple[str, str], tuple[str, tuple[tuple[Line, Record], ...]]]:
+        """By kind and name of an attack: a file stem, and its records with the rows that they are of."""
+        found: dict[tuple[str, str], list[tuple[Line, Record]]] = {}
+        for line in self.lines:
+            for record in line.row.records:
+                if record.attack is not None:
+                    found.setdefault((record.kind, record.attack.name), []).append((line, record))
+        stems = slugs("/".join(key) if sum(key[1] == other[1] for other in found) > 1 else key[1] for key in found)
+        named = {key: stems.get(key[1]) or stems["/".join(key)] for key in found}
+        return {key: (named[key], tuple(found[key])) for key in sorted(found)}
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Line]:
+        """Lines by their names."""
+        return {line.id: line for line in self.lines}
+
+    @cached_property
+    def ids(self) -> Mapping[str, str]:
+        """Names of rows by their cells."""
+        return {row.cell: row.id for row in self.board}
+
+    @cached_property
+    def pictured(self) -> Mapping[tuple[str, str, str], str]:
+        """The file of every picture, by cell, record and name."""
+        return {where: f"figures/{slug(where[2])}-{digest('/'.join(where))}.png" for where in self.taken.pictures}
+
+    @cached_property
+    def prints(self) -> Mapping[str, str]:
+        """A hash of all that is shown of a row, by its name."""
+        return {line.id: _print(line) for line in self.lines}
+
+    @cached_property
+    def described(self) -> str:
+        """A hash of what the records say of metrics."""
+        told = [column.model_dump(mode="json") for column in self.columns]
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def dates(self) -> tuple[str, str] | None:
+        """The days of the oldest and the newest record; None without records."""
+        created = [record.created[:10] for record in self.taken.records]
+        return (min(created), max(created)) if created else None
+
+
+def _print(line: Line) -> str:
+    row = line.row
+    records = [record.digest or record.model_dump_json() for record in row.records]
+    told = [records, row.unrated, sorted(row.earlier), line.told, line.data, dict(line.ranks), line.tier,
+            dumps(row.panel, row.membership)]  # fmt: skip
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,59 @@
+"""The templates of the pages, with what they may call. Everything that a record says is escaped in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, telling
+from leaderboard.claims import METRIC
+from leaderboard.downloads import flat
+from leaderboard.entries import WORDS, against_null, interval, number, reason, short
+from leaderboard.repeat import command
+from leaderboard.row_data import dumped
+from leaderboard.selection import FORMAL, apart, used
+from leaderboard.standing import MEANINGS, SIGNS
+from leaderboard.tiers import Tier
+
+
+@cache
+def environment() -> Environment:
+    """The templates; made once, for compiling them takes longer than most pages."""
+    env = Environment(
+        loader=PackageLoader("leaderboard"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    env.filters |= {
+        "flat": flat,
+        "ordered": ordered,
+        "number": number,
+        "json": _json,
+        "dumped": dumped,
+        "pairs": parameters_text,
+        "short": short,
+    }
+    env.globals |= {"words": WORDS, "number": number, "interval": interval, "against_null": against_null}
+    env.globals |= {"reason": reason, "command": command}
+    env.globals |= {"epsilon_text": epsilon_text, "telling": telling}
+    env.globals |= {"formal": FORMAL, "audited": METRIC, "apart": apart}
+    env.globals |= {"used": used, "shared_null": _shared_null, "missing": missing}
+    env.globals |= {"signs": SIGNS, "meanings": MEANINGS, "tiers": [tier.word for tier in Tier]}
+    return env
+
+
+def drawn(template: str, **told: object) -> Callable[[], str]:
+    """What draws a template when it is called."""
+    return lambda: environment().get_template(template).render(**told)
+
+
+def _shared_null(some: Sequence[Row], metric: str) -> str:
+    """What chance gives, where it is the same for every row of a table with a figure; else empty."""
+    nulls = {row.entries[metric].null for row in some if row.entries[metric].score}
+    return nulls.pop() if len(nulls) == 1 else ""
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)

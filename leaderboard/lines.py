@@ -1,0 +1,154 @@
+"""A row of the board on one line: what the front page answers at a glance, with a name that stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from leaderboard.board import Row, parameters_text
+from leaderboard.entries import Entry
+from leaderboard.reach import MEMBERSHIP, PAIRS
+from leaderboard.sections import Section
+from leaderboard.standing import Standing, standing
+from leaderboard.tiers import Tier
+
+Kind = Literal["a row for each image", "samples of a generator", "a trained model", "unknown"]
+UTILITY = ("utility-auc", "linear-probe-auc", "transfer-accuracy", "detection-auc")
+PRIVACY = ("guesswork", "membership-auc")
+PERSON = ("person-risk", "member-risk")
+TOLD = 3  # parameters that are shown whether they tell rows apart or not
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the board.
+
+    Args:
+        id: Made of method, data set and cell: the same in every build, and safe as a file's name and an anchor.
+        row: The row.
+        section: The slug of its data set.
+        data: The data set's title.
+        told: Parameters that tell it from its method's other rows, as text; empty where there are none.
+        standing: The verdict.
+        utility, privacy, person: The figures that stand on the line; None where it has none of them.
+        ranks: From which to which rank paired tests leave it, by metric; empty where it is not ranked.
+        tier: How far it was checked by others.
+    """
+
+    id: str
+    row: Row
+    section: str
+    data: str
+    told: str
+    standing: Standing
+    utility: Entry | None
+    privacy: Entry | None
+    person: Entry | None
+    ranks: Mapping[str, tuple[int, int, int]]
+    tier: Tier
+
+    @property
+    def reference(self) -> str:
+        """What it is there for, if it is a reference method: those are never ranked."""
+        return self.row.records[0].method.role or ""
+
+    @property
+    def kind(self) -> Kind:
+        """What is released: told by which attacks have something to match."""
+        return kind(self.row)
+
+    @property
+    def device(self) -> str:
+        """The kind of device that it ran on."""
+        return self.row.records[0].device
+
+    @property
+    def date(self) -> str:
+        """The day of its newest record."""
+        return max(record.created for record in self.row.records)[:10]
+
+    @property
+    def claim(self) -> str:
+        """Its formal claim in the words of the filter."""
+        if self.row.claim is None:
+            return "none"
+        if self.row.audited is not None and self.row.audited.word == "violated":
+            return "violated"
+        return "no finite ε" if self.row.claim.derived is None else "finite ε"
+
+    @property
+    def exposure(self) -> float | None:
+        """How near chance the worst figure is: 0 for a method that hides nothing, about 1 at chance; None without."""
+        score = None if self.privacy is None else self.privacy.score
+        if score is None or score.null is None or score.null in (0.0, 1.0):
+            return None
+        return score.value / score.null if score.better == "higher" else (1 - score.value) / (1 - score.null)
+
+
+def kind(row: Row) -> Kind:
+    """What a row's method releases."""
+    states: dict[str, set[str]] = {}
+    for record in row.records:
+        states.setdefault(record.kind, set()).add(record.status)
+    if "ok" in states.get(PAIRS, ()):
+        return "a row for each image"
+    if "ok" in states.get(MEMBERSHIP, ()):
+        return "samples of a generator"
+    tried = states.get(PAIRS, set()) | states.get(MEMBERSHIP, set())
+    useful = any(record.status == "ok" and record.kind in ("utility", "transfer", "audit") for record in row.records)
+    return "a trained model" if tried == {"not-applicable"} and useful else "unknown"
+
+
+def lines(
+    parts: Sequence[Section],
+    tier: Callable[[Row], Tier],
+    ranks: Mapping[str, Mapping[str, tuple[int, int, int]]] | None = None,
+) -> list[Line]:
+    """One line a row, data set by data set; the best verdict first, and the most useful of each.
+
+    Args:
+        parts: The board cut into data sets.
+        tier: How far a row was checked.
+        ranks: Rank intervals by the row's cell and metric: lowest, highest, of how many.
+    """
+    made = []
+    for part in parts:
+        values = _values(part.rows)
+        for row in part.rows:
+            made.append(_line(row, part, values[row.method], (ranks or {}).get(row.cell, {}), tier(row)))
+    return sorted(made, key=_place)
+
+
+def _values(rows: Sequence[Row]) -> Mapping[str, Mapping[str, set[str]]]:
+    """Every value of every parameter, by method."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for row in rows:
+        mine = found.setdefault(row.method, {})
+        for name in {*mine, *row.parameters}:
+            mine.setdefault(name, set()).add(repr(row.parameters.get(name)))
+    return found
+
+
+def _line(
+    row: Row, part: Section, values: Mapping[str, set[str]], ranks: Mapping[str, tuple[int, int, int]], tier: Tier
+) -> Line:
+    few = len(row.parameters) <= TOLD
+    told = {name: value for name, value in row.parameters.items() if few or len(values[name]) > 1}
+    return Line(
+        row.id, row, part.slug, part.title, parameters_text(told).replace(",", ", "), standing(row),
+        _first(row, UTILITY), _first(row, PRIVACY), _first(row, PERSON), ranks,
+        tier,
+    )  # fmt: skip
+
+
+def _first(row: Row, metrics: Sequence[str]) -> Entry | None:
+    """The first of these figures that a row has, or else why it lacks the first that it should have."""
+    asked = [row.entries[name] for name in metrics if name in row.entries and row.entries[name].status != "not-run"]
+    return next((entry for entry in asked if entry.score is not None), asked[0] if asked else None)
+
+
+def _place(line: Line) -> tuple[str, str, int, float, str, str]:
+    score = None if line.utility is None else line.utility.score
+    useful = -score.value if score is not None else 1.0
+    return line.data, line.row.preset, line.standing.place, useful, line.row.label, line.id

@@ -1,0 +1,54 @@
+"""A page before it is written: what it is called, what it is made from, and how it is made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+
+@dataclass(frozen=True)
+class Page:
+    """A file of the site.
+
+    Args:
+        name: Below the site's folder.
+        inputs: A hash of everything that it is made from: where that is the same, so is the page.
+        make: Gives its content.
+    """
+
+    name: str
+    inputs: str
+    make: Callable[[], str | bytes]
+
+
+def inputs(*told: object) -> str:
+    """A hash of what a page is made from, and of the code and templates that make it."""
+    text = json.dumps([_maker(), *told], sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def plain(name: str, content: str | bytes) -> Page:
+    """A file that is its own input."""
+    told = content if isinstance(content, bytes) else content.encode()
+    return Page(name, hashlib.sha256(told).hexdigest(), lambda: content)
+
+
+@cache
+def _maker() -> str:
+    """A hash of this package: its code, templates and styles."""
+    found = hashlib.sha256()
+    for name, content in sorted(_files(resources.files("leaderboard"))):
+        found.update(f"{name} {len(content)} ".encode() + content)
+    return found.hexdigest()
+
+
+def _files(folder: resources.abc.Traversable) -> Iterable[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.is_dir() and entry.name in ("templates", "static", "views"):
+            yield from ((f"{entry.name}/{name}", content) for name, content in _files(entry))
+        elif entry.is_file() and entry.name.endswith((".py", ".html", ".css", ".js", ".json")):
+            yield entry.name, entry.read_bytes()

@@ -1,0 +1,89 @@
+"""A row as plain data, for scripts of the pages: what a row opens to, and what is drawn, chosen from and compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from leaderboard.board import missing
+from leaderboard.entries import WORDS, Entry, short
+from leaderboard.lines import Line
+from leaderboard.repeat import command
+
+DRAWN = (
+    "utility-auc", "linear-probe-auc", "reid-auc", "guesswork", "person-risk", "membership-auc", "member-risk",
+    "nearest-neighbour-distance",
+)  # fmt: skip
+"""Figures that are drawn and chosen by."""
+
+
+def brief(line: Line) -> dict[str, JsonValue]:
+    """A row in a few words and figures: every row of a board is held in memory so."""
+    figures: dict[str, JsonValue] = {}
+    for name in DRAWN:
+        entry = line.row.entries.get(name)
+        if entry is not None and entry.score is not None:
+            score = entry.score
+            figures[name] = [_short(each) for each in (score.value, score.low, score.high, score.null)]
+    row, claim = line.row, line.row.claim
+    shown = None if row.audited is None else row.audited.empirical
+    return {
+        "id": line.id, "method": row.method, "told": line.told, "set": line.section, "preset": row.preset,
+        "seed": row.seed, "verdict": line.standing.word, "sign": line.standing.sign, "kind": line.kind,
+        "reference": line.reference, "tier": line.tier.word, "claim": line.claim, "unrated": row.unrated,
+        "epsilon": None if claim is None else [claim.epsilon, claim.derived, shown, claim.unit], "figures": figures,
+    }  # fmt: skip
+
+
+def full(line: Line, tests: Mapping[str, Mapping[str, float]]) -> dict[str, JsonValue]:
+    """A row with all its figures and the reasons for those it lacks.
+
+    Args:
+        line: The row.
+        tests: The probability that it equals another, by the other's id and metric.
+    """
+    row = line.row
+    return {
+        **brief(line),
+        "data": line.data,
+        "label": row.label,
+        "sentence": line.standing.sentence,
+        "caveat": row.caveat,
+        "keys": row.keys,
+        "device": line.device,
+        "date": line.date,
+        "audit": "" if row.audited is None else row.audited.sentence,
+        "command": command(row),
+        "entries": [_entry(entry) for entry in row.entries.values() if entry.score is not None],
+        "ranks": {name: list(ranks) for name, ranks in line.ranks.items()},
+        "reasons": [
+            [WORDS[status], ", ".join(map(short, what)), why] for _, status, why, what in missing([row])
+        ],
+        "tests": {other: dict(found) for other, found in tests.items()},
+    }  # fmt: skip
+
+
+def dumped(value: JsonValue) -> str:
+    """JSON in ASCII that may stand in a script's file or in a page."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _entry(entry: Entry) -> dict[str, JsonValue]:
+    column = entry.column
+    made: dict[str, JsonValue] = {
+        "name": column.name, "title": column.title, "group": column.group, "better": column.better, "text": entry.text,
+        "interval": entry.interval, "chance": entry.null,
+    }  # fmt: skip
+    marks = [
+        *(["at chance"] if entry.against_null == "inside" else []),
+        *([] if entry.certified else ["not certified"]),
+        *(["not rated"] if entry.unrated else []),
+        *(["an attack stopped"] if entry.incomplete else []),
+    ]
+    return made | {"by": short(entry.by) if entry.attacked else "", "marks": list(marks)}
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.6g}")

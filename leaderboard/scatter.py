@@ -1,0 +1,189 @@
+"""Utility against another figure of the rows of one data set and size, as a picture that needs no script.
+
+An SVG within the page: its colours are those of the page's style sheet, light and dark, and every mark leads to the
+page of its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+from pydantic import JsonValue
+
+from bench.results.records import ScoreRecord
+from leaderboard.axis import Axis, axis
+from leaderboard.frame import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, frame, shortened, titles
+from leaderboard.lines import Line
+
+LETTER, LINE = 6.1, 14.0  # about how much room a label's letter and line take
+SPOTS = ((9, 4), (9, -8), (9, 16), (-9, 4), (-9, -8), (-9, 16), (0, -14), (0, 22), (14, -22), (14, 30), (-14, -22))
+SHAPES = {"broken": "cross", "dented": "diamond", "members told": "diamond", "not broken": "ring",
+          "members not told": "ring"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plane:
+    """What a picture shows: utility upwards, another figure to the right, both better for the data owner that way.
+
+    Args:
+        across, up: Metrics.
+        references: Whether reference methods are drawn, which lie far from all others in some figures.
+    """
+
+    across: str
+    up: str = "utility-auc"
+    references: bool = True
+
+
+PLANES = (
+    Plane("guesswork"),
+    Plane("reid-auc"),
+    Plane("person-risk"),
+    Plane("membership-auc", "linear-probe-auc"),
+    Plane("nearest-neighbour-distance", "linear-probe-auc", references=False),
+)
+LOGARITHMIC = frozenset({"guesswork"})
+
+
+@dataclass(frozen=True)
+class Point:
+    """One row of the board in the plane: by which name, and what is said of it."""
+
+    line: Line
+    label: str
+    said: str
+    across: ScoreRecord
+    up: ScoreRecord
+
+
+def points(lines: Sequence[Line], shown: Plane) -> list[Point]:
+    """The rows with both figures; none whose privacy figure is not rated."""
+    found = []
+    for line in lines:
+        across, up = (line.row.entries.get(name) for name in (shown.across, shown.up))
+        if across is None or up is None or across.score is None or up.score is None or across.unrated:
+            continue
+        if shown.references or not line.reference:
+            label = " ".join([line.row.method, *(f"{name}={value}" for name, value in _unusual(line, lines).items())])
+            said = f"{label}: {line.standing.word}; {up.text} ({up.interval}) against {across.text} ({across.interval})"
+            found.append(Point(line, label, said, across.score, up.score))
+    return found
+
+
+def _unusual(line: Line, lines: Sequence[Line]) -> Mapping[str, JsonValue]:
+    """The parameters that tell a row from others of its method, without those at a value that most of them have."""
+    twins = [other.row.parameters for other in lines if other.row.method == line.row.method]
+
+    def usual(name: str, value: JsonValue) -> bool:
+        same = sum(twin.get(name) == value for twin in twins)
+        return same == len(twins) or 2 * same > len(twins)
+
+    return {name: value for name, value in sorted(line.row.parameters.items()) if not usual(name, value)}
+
+
+def front(shown: Sequence[Point]) -> list[Point]:
+    """The Pareto front: points that no other beats in one figure without being worse in the other; references apart."""
+    mine = [point for point in shown if not point.line.reference]
+    kept: list[Point] = []
+    for point in sorted(mine, key=lambda point: (-_good(point.up), -_good(point.across), point.line.id)):
+        if not kept or _good(point.across) > _good(kept[-1].across):
+            kept.append(point)
+    return kept
+
+
+def scatter(lines: Sequence[Line], shown: Plane, root: str) -> Markup | None:
+    """The picture; None without points.
+
+    Args:
+        lines: Rows of one data set, size and seed.
+        shown: The two figures.
+        root: What leads from the page to the site's root.
+    """
+    drawn = points(lines, shown)
+    if not drawn:
+        return None
+    columns = [drawn[0].line.row.entries[name].column for name in (shown.across, shown.up)]
+    x = axis([point.across for point in drawn], LEFT, WIDTH - RIGHT, log=shown.across in LOGARITHMIC)
+    y = axis([point.up for point in drawn], HEIGHT - BOTTOM, TOP, log=False)
+    parts = [frame(x, y), _chance(drawn, x)]
+    ends = [(x.at(point.across.value), y.at(point.up.value)) for point in front(drawn)]
+    if len(ends) > 1:
+        parts.append(f'<polyline class="front" points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in ends)}"/>')
+    parts += [_mark(point, x, y, root) for point in drawn]
+    parts += _labels(drawn, x, y)
+    attacked = " (weakest attack)" * any(point.line.row.entries[shown.across].attacked for point in drawn)
+    across, up = escape(columns[0].title), escape(columns[1].title)
+    scale = ", log scale" * x.log
+    parts.append(titles(f"{across}{attacked}{scale}; better to the right →", f"{up}; better upwards →"))
+    told = f"{up} against {across}, {len(drawn)} rows; the figures are in the table"
+    return Markup(f'<svg class="scatter" viewBox="0 0 {WIDTH} {HEIGHT}" role="group" aria-label="{told}">'
+                  f'{"".join(parts)}</svg>')  # fmt: skip
+
+
+def _good(score: ScoreRecord) -> float:
+    return score.value if score.better == "higher" else -score.value
+
+
+def _chance(drawn: Sequence[Point], x: Axis) -> str:
+    """A band over the 95 % intervals of chance."""
+    lows = [point.across.null_low for point in drawn if point.across.null_low is not None]
+    highs = [point.across.null_high for point in drawn if point.across.null_high is not None]
+    if not lows or not highs:
+        return ""
+    a, b = sorted((x.at(min(lows)), x.at(max(highs))))
+    return (
+        f'<rect class="chance" x="{a:.1f}" y="{TOP}" width="{b - a:.1f}" height="{HEIGHT - BOTTOM - TOP}"/>'
+        f'<text class="chance" x="{(a + b) / 2:.1f}" y="{TOP + 12}" text-anchor="middle">chance</text>'
+    )
+
+
+def _mark(point: Point, x: Axis, y: Axis, root: str) -> str:
+    a, b = x.at(point.across.value), y.at(point.up.value)
+    word = point.line.standing.word
+    shape = "square" if point.line.reference else SHAPES.get(word, "square")
+    drawn = {
+        "cross": f'<path d="M{a - 5:.1f} {b - 5:.1f}l10 10m0 -10l-10 10"/>',
+        "diamond": f'<path d="M{a:.1f} {b - 6:.1f}l6 6l-6 6l-6 -6z"/>',
+        "ring": f'<circle cx="{a:.1f}" cy="{b:.1f}" r="5"/>',
+        "square": f'<path d="M{a - 4:.1f} {b - 4:.1f}h8v8h-8z"/>',
+    }[shape]
+    kind = "reference" if point.line.reference else word.replace(" ", "-")
+    return (
+        f'<a class="mark {kind}" href="{root}cells/{point.line.id}.html"><title>{escape(point.said)}</title>'
+        f"{_whiskers(point, x, y)}{drawn}</a>"
+    )
+
+
+def _whiskers(point: Point, x: Axis, y: Axis) -> str:
+    a, b = x.at(point.across.value), y.at(point.up.value)
+    path = ""
+    if point.across.low is not None and point.across.high is not None:
+        path += f"M{x.at(point.across.low):.1f} {b:.1f}H{x.at(point.across.high):.1f}"
+    if point.up.low is not None and point.up.high is not None:
+        path += f"M{a:.1f} {y.at(point.up.low):.1f}V{y.at(point.up.high):.1f}"
+    return f'<path class="whisker" d="{path}"/>' if path else ""
+
+
+def _labels(drawn: Sequence[Point], x: Axis, y: Axis) -> list[str]:
+    """Names beside the marks, each in the first place that covers no mark and no other name; without one, none."""
+    places = [(x.at(point.across.value), y.at(point.up.value)) for point in drawn]
+    taken = [(a - 6, b - 6, a + 6, b + 6) for a, b in places]
+    found = []
+    for (a, b), point in sorted(zip(places, drawn, strict=True), key=lambda one: (one[0][1], one[1].label)):
+        label = shortened(point.label)
+        wide = LETTER * len(label)
+        for dx, dy in SPOTS:
+            left = a + dx - (wide if dx < 0 else wide / 2 if dx == 0 else 0)
+            box = (left, b + dy - LINE + 3, left + wide, b + dy + 3)
+            inside = box[0] >= LEFT and box[2] <= WIDTH - RIGHT and box[1] >= TOP and box[3] <= HEIGHT - BOTTOM
+            if inside and not any(_overlap(box, other) for other in taken):
+                taken.append(box)
+                found.append(f'<text class="name" x="{left:.1f}" y="{b + dy:.1f}">{escape(label)}</text>')
+                break
+    return found
+
+
+def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

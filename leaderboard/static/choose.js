@@ -1,0 +1,99 @@
+// Which rows meet what a data owner needs, and why the others do not. The wishes are in the address.
+"use strict";
+
+(function () {
+  const { make, select, state, remember, rows, titles, number } = veil;
+  const RISKS = [
+    ["person-risk", "Worst person: found at most so surely", 1, 0.01], ["reid-auc", "ReID AUC: at most", 1, 0.01],
+    ["guesswork", "Guesses until the first match: at least", -1, 1], ["membership-auc", "Membership AUC: at most", 1, 0.01],
+    ["member-risk", "Worst member: told at most so surely", 1, 0.01],
+  ];
+  const CLAIMS = [["", "none needed"], ["finite", "a finite ε that no audit violated"], ["audited", "a finite ε that an audit was held against"]];
+  const CERTAIN = ["not broken", "members not told", "dented", "members told", "broken"];
+  const form = document.getElementById("choose"), answer = document.getElementById("answer");
+  const asked = Object.fromEntries(state());
+
+  window.addEventListener("load", () => {
+    const sets = Array.from(new Set(rows.map((row) => row.set))).sort((a, b) => (titles[a] || a).localeCompare(titles[b] || b));
+    const kinds = Array.from(new Set(rows.map((row) => row.kind))).sort();
+    if (!sets.length) { answer.append("No rows yet."); return; }
+    const risks = RISKS.filter(([name]) => rows.some((row) => row.figures[name]));
+    const wish = { set: sets.includes(asked.set) ? asked.set : busiest(sets), preset: asked.preset || "", utility: asked.utility || "", figure: asked.figure || (risks[0] || RISKS[0])[0], risk: asked.risk || "", kind: asked.kind || "", claim: asked.claim || "", epsilon: asked.epsilon || "" };
+    const change = (name) => (value) => { wish[name] = value; remember(wish); draw(); };
+    function field(label, name, step) {
+      const input = make("input", { type: "number", step, value: wish[name], inputmode: "decimal" });
+      input.addEventListener("input", () => change(name)(input.value));
+      return make("label", {}, label + " ", input);
+    }
+    form.hidden = false;
+    form.addEventListener("submit", (event) => event.preventDefault());
+    const presets = Array.from(new Set(rows.map((row) => row.preset))).sort();
+    form.append(
+      select("Data most like yours", sets.map((slug) => [slug, titles[slug] || slug]), wish.set, change("set")),
+      presets.length > 1 ? select("Size of run", [["", "any"], ...presets.map((name) => [name, name])], wish.preset, change("preset")) : "",
+      select("What is released", [["", "anything"], ...kinds.map((kind) => [kind, kind])], wish.kind, change("kind")),
+      field("Utility at least", "utility", 0.01),
+      select("Risk", risks.map(([name, text]) => [name, text]), wish.figure, change("figure")),
+      field("this much", "risk", 0.01),
+      select("Formal claim", CLAIMS, wish.claim, change("claim")),
+      field("Derived ε at most", "epsilon", 0.1));
+    draw();
+
+    function draw() {
+      const mine = rows.filter((row) => row.set === wish.set && !row.reference && (!wish.preset || row.preset === wish.preset));
+      const judged = mine.map((row) => ({ row, ...judge(row, wish) }));
+      const fit = judged.filter((one) => !one.against.length).sort((a, b) => a.doubts.length - b.doubts.length || utility(b.row) - utility(a.row));
+      const rest = judged.filter((one) => one.against.length).sort((a, b) => a.against.length - b.against.length || utility(b.row) - utility(a.row));
+      answer.replaceChildren(
+        make("h2", {}, fit.length ? fit.length + (fit.length === 1 ? " row qualifies" : " rows qualify") : "No row qualifies"),
+        fit.length ? list(fit, (one) => one.doubts.join("; ") || "by the bad end of its intervals, too") : make("p", { class: "quiet" }, "Ask for less, or for another kind of release: below stands what keeps each row out."),
+        rest.length ? make("h2", {}, rest.length + (rest.length === 1 ? " does not" : " do not") + ", and why") : "",
+        rest.length ? list(rest, (one) => one.against.join("; ")) : "");
+    }
+  });
+
+  const busiest = (sets) => sets.reduce((best, slug) => (count(slug) > count(best) ? slug : best));
+  const count = (slug) => rows.filter((row) => row.set === slug && !row.reference).length;
+  const useful = (row) => row.figures["utility-auc"] || row.figures["linear-probe-auc"];
+  const utility = (row) => (useful(row) ? useful(row)[0] : -1);
+
+  function judge(row, wish) {
+    const against = [], doubts = [];
+    function compare(found, bound, sign, what) {
+      if (bound === "" || Number.isNaN(Number(bound))) return;
+      if (!found) { against.push("no figure for " + what); return; }
+      const limit = Number(bound), bad = sign > 0 ? found[2] : found[1];
+      if (sign * (found[0] - limit) > 0) against.push(what + " is " + number(found[0]));
+      else if (bad === null || sign * (bad - limit) > 0) doubts.push(what + " is " + number(found[0]) + ", and its interval " + (bad === null ? "is not known" : "reaches to " + number(bad)));
+    }
+    if (wish.kind && row.kind !== wish.kind) against.push("it releases " + row.kind);
+    compare(useful(row), wish.utility, -1, "utility");
+    const [name, text, sign] = RISKS.find(([each]) => each === wish.figure) || RISKS[0];
+    if (wish.risk !== "") {
+      const what = text.split(":")[0].toLowerCase();
+      if (row.unrated) against.push("its privacy figures are not rated: " + row.unrated);
+      else if (!CERTAIN.includes(row.verdict)) against.push("its verdict is " + row.verdict + ", so that its figures support no claim");
+      else compare(row.figures[name], wish.risk, sign, what);
+    }
+    const [, derived, shown] = row.epsilon || [null, null, null];
+    if (wish.claim || wish.epsilon !== "") {
+      if (!row.epsilon) against.push("it makes no formal claim");
+      else if (row.claim === "violated") against.push("an audit violated its claim");
+      else if (derived === null) against.push("no finite ε holds");
+      else if (wish.epsilon !== "" && derived > Number(wish.epsilon)) against.push("its derived ε is " + number(derived) + " per " + row.epsilon[3]);
+      else if (wish.claim === "audited" && shown === null) against.push("no audit was held against its claim");
+    }
+    return { against, doubts };
+  }
+
+  function list(some, why) {
+    return make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Rows" }, make("table", { class: "plain answer" },
+      make("thead", {}, make("tr", {}, ["Method", "Run", "Verdict", "Utility", "Why"].map((text) => make("th", { scope: "col" }, text)))),
+      make("tbody", {}, some.map((one) => make("tr", {},
+        make("th", { scope: "row" }, veil.link(one.row), " ", make("span", { class: "told" }, one.row.told)),
+        make("td", {}, one.row.preset + (one.row.seed ? " seed " + one.row.seed : "")),
+        make("td", {}, veil.verdict(one.row)),
+        make("td", {}, useful(one.row) ? number(useful(one.row)[0]) : "none"),
+        make("td", { class: "why" }, why(one)))))));
+  }
+})();

@@ -1,0 +1,225 @@
+// The picture of the front page, drawn anew by uPlot: any data set and size, any figure across, with the front and the
+// intervals; marks can be pointed at, walked along by arrow keys, and followed to their rows. Dragging zooms.
+"use strict";
+
+(function () {
+  const place = document.querySelector(".plot");
+  if (!place || typeof uPlot === "undefined") return;
+  const { make, select, state, remember } = veil;
+  const ACROSS = [
+    ["guesswork", "Guesses until the first match", 1, true], ["reid-auc", "ReID AUC", -1, false],
+    ["person-risk", "Worst person", -1, false], ["membership-auc", "Membership AUC", -1, false],
+    ["member-risk", "Worst member", -1, false], ["nearest-neighbour-distance", "Distance to the nearest raw row", 1, false],
+  ];
+  const UP = ["utility-auc", "linear-probe-auc"];
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const TINTS = { broken: "--bad", dented: "--warn", "members told": "--warn", "not broken": "--good", "members not told": "--good" };
+  let chart = null;
+
+  window.addEventListener("load", () => {
+    const groups = new Map();
+    for (const row of veil.rows) {
+      if (!UP.some((name) => row.figures[name])) continue;
+      const key = [row.set, row.preset, row.seed].join("|");
+      const list = groups.get(key);
+      if (list) list.push(row);
+      else groups.set(key, [row]);
+    }
+    if (!groups.size) return;
+    const options = Array.from(groups, ([key, rows]) => [key, (veil.titles[rows[0].set] || rows[0].set) + ", " + rows[0].preset + ", seed " + rows[0].seed + " (" + rows.length + ")"]);
+    options.sort((a, b) => a[1].localeCompare(b[1], "en", { numeric: true }));
+    const most = Array.from(groups).sort((a, b) => b[1].length - a[1].length)[0][0];
+    const asked = state();
+    const chosen = { data: groups.has(asked.get("plot")) ? asked.get("plot") : most, across: asked.get("across") || "guesswork" };
+    const bar = make("div", { class: "controls" });
+    const box = make("div", { class: "chart", tabindex: "0", role: "application", "aria-label": "Utility against privacy; arrow keys walk along the marks, Enter follows one" });
+    const told = make("p", { class: "told-mark", role: "status" });
+    const note = make("p", { class: "caption" }, "Up and to the right is better for the data owner. Bars are 95 % intervals, the band is what chance gives, the line is the Pareto front; rows that are not rated are left out. Drag to zoom, double-click to zoom out.");
+    place.replaceChildren(bar, box, told, note);
+
+    function draw() {
+      const rows = groups.get(chosen.data).filter((row) => !row.unrated);
+      const across = ACROSS.filter(([name]) => rows.some((row) => row.figures[name]));
+      const [metric, title, better, log] = across.find(([name]) => name === chosen.across) || across[0] || ACROSS[0];
+      bar.replaceChildren(
+        select("Data set and size", options, chosen.data, (value) => { chosen.data = value; remember({ plot: value }); draw(); }),
+        select("Across", across.map(([name, text]) => [name, text]), metric, (value) => { chosen.across = value; remember({ across: value }); draw(); }));
+      const up = UP.find((name) => rows.some((row) => row.figures[name] && row.figures[metric]));
+      const marks = up === undefined ? [] : rows.filter((row) => row.figures[up] && row.figures[metric]).map((row) => ({ row, x: row.figures[metric], y: row.figures[up] }));
+      marks.sort((a, b) => a.x[0] - b.x[0] || a.y[0] - b.y[0]);
+      if (chart) chart.destroy();
+      told.textContent = marks.length ? "" : "No row has both figures here.";
+      box.replaceChildren();
+      if (marks.length) chart = plot(box, told, marks, title, better, log);
+      else chart = null;
+    }
+    draw();
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+    let width = box.clientWidth;
+    new ResizeObserver(() => { if (box.clientWidth !== width && chart) { width = box.clientWidth; chart.setSize({ width, height: tall(width) }); } }).observe(box);
+  });
+
+  const tall = (width) => Math.max(300, Math.min(520, Math.round(width * 0.5)));
+
+  function front(marks, better) {
+    const mine = marks.filter((mark) => !mark.row.reference).sort((a, b) => b.y[0] - a.y[0] || better * (b.x[0] - a.x[0]));
+    const kept = [];
+    for (const mark of mine) if (!kept.length || better * (mark.x[0] - kept[kept.length - 1].x[0]) > 0) kept.push(mark);
+    return kept;
+  }
+
+  function plot(box, told, marks, title, better, log) {
+    const least = log ? 0.5 : -Infinity;
+    const values = (which) => marks.flatMap((mark) => mark[which].slice(0, 3)).filter((value) => value !== null);
+    const range = (found, logarithmic) => {
+      const low = Math.max(Math.min(...found), logarithmic ? least : -Infinity), high = Math.max(...found);
+      if (logarithmic) return [low / 1.4, high * 1.6];
+      const room = (high - low || Math.abs(high) || 1) * 0.08;
+      return [low - room, high + room];
+    };
+    const xs = range([...values("x"), ...marks.map((mark) => mark.x[3]).filter((value) => value !== null)], log), ys = range(values("y"), false);
+    let current = -1;
+    const edge = front(marks, better);
+
+    function paint(u) {
+      const context = u.ctx, ratio = devicePixelRatio;
+      const at = (mark) => [u.valToPos(mark.x[0], "x", true), u.valToPos(mark.y[0], "y", true)];
+      context.save();
+      context.beginPath();
+      context.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+      context.clip();
+      const nulls = marks.map((mark) => mark.x[3]).filter((value) => value !== null);
+      if (nulls.length) {
+        const ends = [Math.min(...nulls), Math.max(...nulls)].map((value) => u.valToPos(value, "x", true)).sort((a, b) => a - b);
+        context.fillStyle = colour("--chance");
+        context.globalAlpha = 0.16;
+        context.fillRect(ends[0] - 2 * ratio, u.bbox.top, ends[1] - ends[0] + 4 * ratio, u.bbox.height);
+        context.globalAlpha = 1;
+        context.font = 11 * ratio + "px system-ui, sans-serif";
+        context.textAlign = "center";
+        context.fillText("chance", (ends[0] + ends[1]) / 2, u.bbox.top + 12 * ratio);
+      }
+      context.lineWidth = 1.2 * ratio;
+      context.strokeStyle = colour("--strong");
+      context.setLineDash([5 * ratio, 4 * ratio]);
+      context.beginPath();
+      edge.forEach((mark, index) => context[index ? "lineTo" : "moveTo"](...at(mark)));
+      context.stroke();
+      context.setLineDash([]);
+      marks.forEach((mark, index) => {
+        const [x, y] = at(mark);
+        const tint = mark.row.reference ? colour("--quiet") : colour(TINTS[mark.row.verdict] || "--quiet");
+        context.strokeStyle = tint;
+        context.globalAlpha = index === current ? 1 : 0.55;
+        context.lineWidth = (index === current ? 2 : 1) * ratio;
+        context.beginPath();
+        if (mark.x[1] !== null && mark.x[2] !== null) {
+          context.moveTo(u.valToPos(Math.max(mark.x[1], least), "x", true), y);
+          context.lineTo(u.valToPos(mark.x[2], "x", true), y);
+        }
+        if (mark.y[1] !== null && mark.y[2] !== null) {
+          context.moveTo(x, u.valToPos(mark.y[1], "y", true));
+          context.lineTo(x, u.valToPos(mark.y[2], "y", true));
+        }
+        context.stroke();
+        context.globalAlpha = 1;
+        shape(context, mark.row, x, y, (index === current ? 7 : 5) * ratio, tint, ratio);
+      });
+      names(context, u, at, ratio);
+      context.restore();
+    }
+
+    function names(context, u, at, ratio) {
+      const taken = marks.map((mark) => { const [x, y] = at(mark); return [x - 6 * ratio, y - 6 * ratio, x + 6 * ratio, y + 6 * ratio]; });
+      context.font = 11.5 * ratio + "px system-ui, sans-serif";
+      context.fillStyle = colour("--ink");
+      context.textAlign = "left";
+      context.textBaseline = "middle";
+      for (const mark of marks) {
+        const [x, y] = at(mark);
+        const words = (mark.row.method + " " + mark.row.told).trim();
+        const text = words.length > 30 ? words.slice(0, 29) + "…" : words;
+        const wide = context.measureText(text).width, high = 13 * ratio;
+        for (const [dx, dy] of [[9, 0], [9, -12], [9, 12], [-9, 0], [-9, -12], [-9, 12], [0, -15], [0, 15]]) {
+          const left = x + dx * ratio - (dx < 0 ? wide : dx ? 0 : wide / 2), top = y + dy * ratio - high / 2;
+          const spot = [left, top, left + wide, top + high];
+          const inside = spot[0] >= u.bbox.left && spot[2] <= u.bbox.left + u.bbox.width && spot[1] >= u.bbox.top && spot[3] <= u.bbox.top + u.bbox.height;
+          if (inside && !taken.some((other) => spot[0] < other[2] && other[0] < spot[2] && spot[1] < other[3] && other[1] < spot[3])) {
+            taken.push(spot);
+            context.fillText(text, left, y + dy * ratio);
+            break;
+          }
+        }
+      }
+    }
+
+    function say(index) {
+      current = index;
+      const mark = marks[index];
+      told.replaceChildren();
+      if (mark) {
+        const figure = (found) => veil.number(found[0]) + (found[1] === null ? "" : " (" + veil.number(found[1]) + " to " + veil.number(found[2]) + ")");
+        told.append(veil.link(mark.row), " " + mark.row.told + (mark.row.reference ? " (reference: it " + mark.row.reference + ")" : "") + " ", veil.verdict(mark.row), ": utility " + figure(mark.y) + ", " + title.toLowerCase() + " " + figure(mark.x));
+      }
+      if (made) made.redraw(false);
+    }
+
+    const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif" };
+    const width = box.clientWidth || 600;
+    let made = null;
+    made = new uPlot({
+      width, height: tall(width), legend: { show: false },
+      cursor: { points: { show: false }, drag: { x: true, y: true, uni: 20 } },
+      scales: { x: { time: false, distr: log ? 3 : 1, dir: better, range: (u, low, high) => (u.zoomed && low !== null && high > low ? [low, high] : xs) }, y: { range: (u, low, high) => (u.zoomed && low !== null && high > low ? [low, high] : ys) } },
+      axes: [
+        { ...axis, label: title + (log ? ", log scale" : "") + "; better to the right →", filter: log ? (u, splits) => splits.map((value) => (Math.abs(Math.log10(value) % 1) < 1e-9 ? value : null)) : undefined, values: log ? (u, splits) => splits.map((value) => (value === null ? "" : veil.number(value))) : undefined },
+        { ...axis, label: "Utility; better upwards →", size: 56 },
+      ],
+      series: [{}, { show: true, paths: () => null, points: { show: false } }],
+      hooks: {
+        draw: [paint],
+        setSelect: [(u) => { u.zoomed = u.select.width > 0 || u.select.height > 0; }],
+      },
+    }, [marks.map((mark) => mark.x[0]), marks.map((mark) => mark.y[0])], box);
+    made.over.addEventListener("dblclick", () => { made.zoomed = false; made.setScale("x", { min: xs[0], max: xs[1] }); made.setScale("y", { min: ys[0], max: ys[1] }); });
+    made.over.addEventListener("mousemove", (event) => {
+      const spot = made.over.getBoundingClientRect();
+      let best = -1, least = 24 ** 2;
+      marks.forEach((mark, index) => {
+        const dx = made.valToPos(mark.x[0], "x") - (event.clientX - spot.left), dy = made.valToPos(mark.y[0], "y") - (event.clientY - spot.top);
+        if (dx * dx + dy * dy < least) { least = dx * dx + dy * dy; best = index; }
+      });
+      if (best >= 0 && best !== current) say(best);
+    });
+    const follow = () => { if (current >= 0) window.location.href = veil.root + "cells/" + marks[current].row.id + ".html"; };
+    made.over.addEventListener("click", () => { if (current >= 0 && !made.select.width) follow(); });
+    box.onkeydown = (event) => {
+      const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+      if (step) { say((current + step + marks.length) % marks.length); event.preventDefault(); }
+      if (event.key === "Enter" && event.target === box) follow();
+    };
+    return made;
+  }
+
+  // Shapes beside colours: a cross is broken, a diamond dented, a ring not broken, a square says nothing.
+  function shape(context, row, x, y, size, tint, ratio) {
+    context.strokeStyle = tint;
+    context.fillStyle = colour("--ground");
+    context.lineWidth = 2 * ratio;
+    context.beginPath();
+    if (row.verdict === "broken" && !row.reference) {
+      context.moveTo(x - size, y - size); context.lineTo(x + size, y + size);
+      context.moveTo(x + size, y - size); context.lineTo(x - size, y + size);
+    } else if ((row.verdict === "dented" || row.verdict === "members told") && !row.reference) {
+      context.moveTo(x, y - size); context.lineTo(x + size, y); context.lineTo(x, y + size); context.lineTo(x - size, y); context.closePath();
+      context.fill();
+    } else if (row.verdict.includes("not broken") && !row.reference) {
+      context.arc(x, y, size, 0, 2 * Math.PI);
+      context.fill();
+    } else {
+      context.rect(x - size * 0.8, y - size * 0.8, size * 1.6, size * 1.6);
+      context.fill();
+    }
+    context.stroke();
+  }
+})();

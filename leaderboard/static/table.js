@@ -1,0 +1,191 @@
+// Sorting, filters, search, hidden columns and opened rows of the tables with a row a line; their state is in the
+// address. Without this script the tables are complete, only fixed in order.
+"use strict";
+
+(function () {
+  const FILTERS = [
+    ["set", "Data set"], ["preset", "Preset"], ["verdict", "Verdict"], ["kind", "Releases"], ["claim", "Claim"],
+    ["tier", "Tier"], ["device", "Device"],
+  ];
+  const USUALLY_HIDDEN = ["device", "date"];
+  const tables = Array.from(document.querySelectorAll("table.lines"));
+  if (!tables.length) return;
+  const { make, state, remember, select } = veil;
+  const first = state();
+  const wanted = { q: first.get("q") || "" };
+  FILTERS.forEach(([name]) => { wanted[name] = first.get(name) || ""; });
+  const open = new Set((first.get("open") || "").split(",").filter(Boolean));
+  const hidden = new Set(first.has("hide") ? first.get("hide").split(",").filter(Boolean) : USUALLY_HIDDEN);
+  let order = first.get("sort") || "";
+
+  const heads = (table) => Array.from(table.tHead.rows[0].cells);
+  const lines = (table) => Array.from(table.tBodies[0].rows).filter((row) => !row.classList.contains("more"));
+  const every = tables.flatMap(lines);
+  const texts = new Map(every.map((row) => [row, row.textContent.toLowerCase()]));
+  const titles = new Map(every.map((row) => [row, row.querySelector(".c-set")?.textContent || ""]));
+
+  // Rows without a figure come last in both directions; equal rows keep their order.
+  function sort(table, name, direction) {
+    const column = heads(table).findIndex((head) => head.dataset.c === name);
+    if (column < 0) return;
+    const sign = direction === "up" ? 1 : -1;
+    const keyed = lines(table).map((row, place) => {
+      const text = row.cells[column].dataset.s;
+      const value = text === undefined || text === "" ? null : Number(text);
+      return { row, place, text: text || "", value: Number.isNaN(value) ? null : value, none: text === undefined || text === "" };
+    });
+    const plain = keyed.some((one) => !one.none && one.value === null);
+    const compare = new Intl.Collator("en", { numeric: true }).compare;
+    keyed.sort((a, b) => {
+      if (a.none || b.none) return a.none - b.none || a.place - b.place;
+      return sign * (plain ? compare(a.text, b.text) : a.value === b.value ? 0 : a.value < b.value ? -1 : 1) || a.place - b.place;
+    });
+    const body = document.createDocumentFragment();
+    keyed.forEach(({ row }) => {
+      const more = row.nextElementSibling;
+      body.append(row);
+      if (more && more.classList.contains("more") && more.dataset.of === row.id) body.append(more);
+    });
+    table.tBodies[0].append(body);
+    heads(table).forEach((head, index) => {
+      if (index === column) head.setAttribute("aria-sort", direction === "up" ? "ascending" : "descending");
+      else head.removeAttribute("aria-sort");
+    });
+  }
+  function reorder(name, direction) {
+    order = (direction === "down" ? "-" : "") + name;
+    tables.forEach((table) => sort(table, name, direction));
+    remember({ sort: order });
+    if (sorter) sorter.value = order;
+  }
+
+  function filter() {
+    let shown = 0;
+    for (const row of every) {
+      const fits = FILTERS.every(([name]) => !wanted[name] || row.dataset[name] === wanted[name]) && texts.get(row).includes(wanted.q.trim().toLowerCase());
+      row.hidden = !fits;
+      const more = row.nextElementSibling;
+      if (more && more.classList.contains("more")) more.hidden = !fits;
+      shown += fits;
+    }
+    said.textContent = shown === every.length ? every.length + " rows" : shown + " of " + every.length + " rows";
+    remember({ q: wanted.q, ...Object.fromEntries(FILTERS.map(([name]) => [name, wanted[name]])) });
+  }
+
+  function hide() {
+    const names = heads(tables[0]).map((head) => head.dataset.c);
+    tables.forEach((table) => names.forEach((name) => table.classList.toggle("no-" + name, hidden.has(name))));
+    const usual = USUALLY_HIDDEN.length === hidden.size && USUALLY_HIDDEN.every((name) => hidden.has(name));
+    remember({ hide: usual ? "" : Array.from(hidden).join(",") || "none" });
+  }
+
+  function fact(entry) {
+    const extra = [entry.chance && "chance " + entry.chance, entry.by && "by " + entry.by, ...entry.marks].filter(Boolean);
+    return make("div", {}, make("dt", {}, entry.title + (entry.better === "higher" ? " ↑" : " ↓")),
+      make("dd", {}, make("span", { class: "value" }, entry.text), " ", make("span", { class: "interval" }, entry.interval),
+        extra.length ? make("span", { class: "extra" }, extra.join(" · ")) : null));
+  }
+  function details(found) {
+    if (found === null) return [make("p", {}, "The figures of this row could not be loaded; its page holds them.")];
+    const groups = new Map();
+    found.entries.forEach((entry) => groups.set(entry.group, [...(groups.get(entry.group) || []), entry]));
+    const sections = Array.from(groups, ([group, entries]) => make("section", {}, make("h3", {}, group), make("dl", {}, entries.map(fact))));
+    const reasons = found.reasons.map(([status, what, why]) => make("li", {}, status + ": " + what + ": " + why));
+    return [
+      make("p", { class: "said" }, make("b", { "aria-hidden": "true" }, found.sign), " ", found.sentence),
+      found.caveat ? make("p", { class: "notes" }, found.caveat) : null,
+      found.unrated ? make("p", {}, "Not rated: " + found.unrated) : null,
+      found.audit ? make("p", {}, "Audit: " + found.audit) : null,
+      make("div", { class: "facts" }, sections),
+      reasons.length ? make("details", {}, make("summary", {}, reasons.length + (reasons.length === 1 ? " reason" : " reasons") + " for places without a figure"), make("ul", {}, reasons)) : null,
+      make("p", { class: "links" }, make("a", { href: veil.root + "cells/" + found.id + ".html" }, "Records, environment, command"),
+        make("a", { href: veil.root + "compare.html?rows=" + found.id }, "Compare with another row"),
+        make("a", { href: "#" + found.id }, "Link to this row")),
+    ].filter(Boolean);
+  }
+  function toggle(row, button, show) {
+    button.setAttribute("aria-expanded", String(show));
+    const old = row.nextElementSibling;
+    if (old && old.classList.contains("more")) old.remove();
+    if (show) {
+      const place = make("td", { colspan: row.cells.length }, "…");
+      const more = make("tr", { class: "more", id: row.id + "-more" }, place);
+      more.dataset.of = row.id;
+      more.hidden = row.hidden;
+      row.after(more);
+      veil.load(row.id, (found) => place.replaceChildren(...details(found)));
+      open.add(row.id);
+    } else open.delete(row.id);
+    remember({ open: Array.from(open).join(",") });
+  }
+
+  const said = make("span", { class: "count", role: "status" });
+  let sorter = null;
+  function prepare() {
+    const bar = make("div", { class: "controls" });
+    const find = make("input", { type: "search", value: wanted.q });
+    find.addEventListener("input", () => { wanted.q = find.value; filter(); });
+    bar.append(make("label", {}, "Find ", find));
+    for (const [name, label] of FILTERS) {
+      const values = new Map(every.map((row) => [row.dataset[name], name === "set" ? titles.get(row) || row.dataset.set : row.dataset[name]]));
+      if (values.size < 2) continue;
+      const sorted = Array.from(values).sort((a, b) => a[1].localeCompare(b[1], "en", { numeric: true }));
+      bar.append(select(label, [["", "all"], ...sorted], wanted[name], (value) => { wanted[name] = value; filter(); }));
+    }
+    const columns = heads(tables[0]).filter((head) => head.dataset.c !== "method");
+    const names = columns.map((head) => [head.dataset.c, head.textContent.trim() + (head.dataset.c.endsWith("-rank") ? " by " + head.dataset.c.split("-")[0] : "")]);
+    const orders = [["", "as given"], ...heads(tables[0]).flatMap((head) => {
+      const text = names.find(([name]) => name === head.dataset.c)?.[1] || "Method";
+      const both = [[head.dataset.c, text + ", ascending"], ["-" + head.dataset.c, text + ", descending"]];
+      return head.dataset.first === "down" ? both.reverse() : both;
+    })];
+    const box = select("Sort", orders, order, (value) => {
+      if (value) reorder(value.replace(/^-/, ""), value.startsWith("-") ? "down" : "up");
+      else { remember({ sort: "" }); window.location.reload(); }
+    });
+    sorter = box.querySelector("select");
+    bar.append(box);
+    const boxes = names.map(([name, text]) => {
+      const tick = make("input", { type: "checkbox", checked: !hidden.has(name) });
+      tick.addEventListener("change", () => { if (tick.checked) hidden.delete(name); else hidden.add(name); hide(); });
+      return make("label", {}, tick, " " + text);
+    });
+    bar.append(make("details", { class: "columns" }, make("summary", {}, "Columns"), make("div", {}, boxes)));
+    const clear = make("a", { href: window.location.pathname.split("/").pop() || "index.html" }, "Clear");
+    bar.append(clear, said);
+    (tables[0].closest(".scroll")).before(bar);
+
+    tables.forEach((table) => {
+      heads(table).forEach((head) => {
+        const button = make("button", { type: "button" });
+        button.append(...head.childNodes);
+        head.append(button);
+        button.addEventListener("click", () => {
+          const up = head.getAttribute("aria-sort");
+          const next = up === null ? head.dataset.first : up === "ascending" ? "down" : "up";
+          reorder(head.dataset.c, next);
+        });
+      });
+      table.classList.add("opening");
+    });
+    every.forEach((row) => {
+      const button = make("button", { type: "button", class: "opener", "aria-expanded": "false", "aria-label": "Details of " + row.cells[0].textContent.trim().replace(/\s+/g, " ") });
+      row.cells[0].prepend(button);
+    });
+    document.addEventListener("click", (event) => {
+      const button = event.target.closest?.("button.opener");
+      if (button) toggle(button.closest("tr"), button, button.getAttribute("aria-expanded") !== "true");
+    });
+  }
+
+  prepare();
+  hide();
+  filter();
+  if (order) reorder(order.replace(/^-/, ""), order.startsWith("-") ? "down" : "up");
+  Array.from(open).forEach((id) => {
+    const row = document.getElementById(id);
+    const button = row && row.querySelector("button.opener");
+    if (button) toggle(row, button, true);
+    else open.delete(id);
+  });
+})();

@@ -1,0 +1,55 @@
+"""The front page: what a reader wants to know in ten seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from leaderboard.board import missing
+from leaderboard.edition import Edition
+from leaderboard.environment import drawn
+from leaderboard.lines import Line
+from leaderboard.matrix import matrix
+from leaderboard.page import Page, inputs
+from leaderboard.scatter import PLANES, scatter
+from leaderboard.views.shared import MOST_LINES, common
+from leaderboard.views.tools import shards
+
+MOST_REASONS = 400
+
+
+def front(edition: Edition) -> Iterator[Page]:
+    """The front page."""
+    shown = [line for line in edition.lines if not line.reference]
+    references = [line for line in edition.lines if line.reference]
+    few = len(edition.lines) <= MOST_LINES
+    gaps = missing([line.row for line in edition.lines])
+    taken = edition.taken
+    yield Page(
+        "index.html",
+        inputs("front", edition.prints, edition.described, taken.limited, list(taken.broken), edition.dates),
+        drawn(
+            "index.html",
+            **common(edition, ""),
+            taken=taken,
+            lines=shown if few else [],
+            references=references if few else [],
+            count=len(edition.lines),
+            matrix=matrix(edition.lines),
+            picture=picture(edition.lines),
+            reasons=gaps[:MOST_REASONS],
+            more_reasons=max(0, len(gaps) - MOST_REASONS),
+            shards=[page.name for page in shards(edition)],
+        ),
+    )
+
+
+def picture(lines: Sequence[Line]) -> dict[str, object] | None:
+    """The first picture: of the data set and size with the most rows that can be drawn."""
+    groups: dict[tuple[str, str, int], list[Line]] = {}
+    for line in lines:
+        groups.setdefault((line.data, line.row.preset, line.row.seed), []).append(line)
+    for data, preset, seed in sorted(groups, key=lambda key: (-len(groups[key]), key)):
+        svg = next((made for plane in PLANES if (made := scatter(groups[data, preset, seed], plane, ""))), None)
+        if svg is not None:
+            return {"svg": svg, "data": data, "preset": preset, "seed": seed}
+    return None
