@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy.stats import chisquare, kstest
 
+from bench.judge.suspects import FOLDS, shown
 from bench.randomness import Secret
 from bench.types import Dataset, Release
 from methods.known_leak import Kept, KnownLeak
@@ -81,3 +82,16 @@ def test_no_labels_are_released_and_a_key_does_the_same_again() -> None:
         one, two = (released(cast(Kept, keeps), rows, seed=3) for _ in range(2))
         assert one.labels is None
         assert torch.equal(one.samples, two.samples)
+
+
+def test_a_groups_mean_is_declared_to_show_all_its_members() -> None:
+    """Each row is linked to its own mean; as under k-Same, equal rows show whom any of them is declared to show."""
+    rows = images(n=40)
+    made = released("group", rows)
+    assert made.links is not None
+    part = torch.arange(40) % FOLDS
+    told = shown(made.links, part, made.samples)
+    _, group = torch.unique(made.samples.flatten(1), dim=0, return_inverse=True)
+    for number in range(4):
+        folds = torch.unique(part[group == number]).tolist()
+        assert [told[row].nonzero()[:, 0].tolist() for row in (group == number).nonzero()[:, 0]] == [folds] * 10
