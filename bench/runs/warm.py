@@ -5,13 +5,16 @@ Hashing the harness and reading numba's own tables took each job with pair score
 
 from __future__ import annotations
 
+import gc
+
 from bench.plugins.source_hash import modules_hash
 from bench.workbench.inputs import RELEASE, SPLITS
 
 for module in (SPLITS, RELEASE):
     modules_hash(module)
 
-from numba.core.registry import cpu_target  # noqa: E402  (last: where numba is missing, the rest is done)
+from numba.core.registry import cpu_target  # noqa: E402  (late: where numba is missing, the rest is done)
 
 cpu_target.typing_context.refresh()
 cpu_target.target_context.refresh()
+gc.freeze()  # nothing of this is garbage: no worker need look for any in it, and it stays in memory that all share
