@@ -1,98 +1,102 @@
-"""The numbers behind the pages: a flat CSV (one row a score, parts included) and all records as JSON."""
+"""What can be taken from a board: the one list of its files of numbers, which pages link to and a build writes."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
-from bench.results.records import SCHEMA, Record, ScoreRecord, content_of
-from leaderboard.board import device
-from leaderboard.entries import reason
+from bench.results.records import dumps
+from leaderboard.board import Row
+from leaderboard.decisions import NAME as DECISIONS
+from leaderboard.numbers.api import INDEX, SCHEMAS, index, record_address, row_address, row_file, schemas
+from leaderboard.numbers.badges import badge_json, badge_svg
+from leaderboard.numbers.citations import bibtex, citation_cff
+from leaderboard.numbers.feed import atom
+from leaderboard.numbers.latex import latex_tables
+from leaderboard.numbers.score_lines import score_lines
+from leaderboard.numbers.shown import Shown
+from leaderboard.numbers.tables import Table, can_write_parquet, csv_text, of_scores, parquet_bytes
+from leaderboard.numbers.wide import wide
 
-FIELDS = (
-    "dataset", "dataset_parameters", "fingerprint", "public", "public_fingerprint", "method", "method_parameters",
-    "preset", "seed", "keys", "cell", "evaluator", "kind", "attack", "attack_parameters", "status", "phase", "reason",
-    "metric", "part", "value", "low", "high", "prediction_low", "prediction_high", "n", "null", "null_low",
-    "null_high", "p", "better", "unit", "note",
-    "device", "git", "created", "key",
-)  # fmt: skip
-Field = str | int | float | None
+FEED = "feed.xml"
+PAGE = "index.html"
+WITHOUT_PARQUET = "results.parquet and board.parquet are left out: pip install 'veil-bench[parquet]'"
 
 
-def results_csv(records: Iterable[Record]) -> str:
-    """One row a score; a metric or an evaluator without a figure has a row with its status and reason instead.
+@dataclass(frozen=True)
+class Link:
+    """A file of numbers as pages name it: where it stands below its board, and what it holds."""
 
-    Text that a spreadsheet would run as a formula gets an apostrophe before it; numbers stay numbers.
+    path: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Made:
+    """A file of numbers, not yet made.
+
+    Args:
+        name: Below its board.
+        row: The one row that it is made from; None where it is made from all.
+        make: Gives its content.
     """
-    text = io.StringIO()
-    writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
-    writer.writeheader()
-    for record in records:
-        for line in _lines(record):
-            writer.writerow({name: plain(value) for name, value in line.items()})
-    return text.getvalue()
+
+    name: str
+    row: Row | None
+    make: Callable[[], str | bytes]
 
 
-def results_json(records: Iterable[Record]) -> str:
-    """Every record as its file holds it, with digest and signature, in one list, with sorted keys."""
-    content = {"schema": SCHEMA, "records": [content_of(record) for record in records]}
-    return json.dumps(content, indent=1, sort_keys=True) + "\n"
+def links(shown: Shown) -> list[Link]:
+    """What pages link to, in order; files of single rows are found through the index."""
+    parquet = [
+        Link("board.parquet", "the same as parquet"),
+        Link("results.parquet", "every figure as parquet"),
+    ] if can_write_parquet() else []  # fmt: skip
+    tables = [Link(name, f"a table for LaTeX: {name.removeprefix('latex/')}") for name, _ in latex_tables(shown)]
+    return [
+        Link("board.csv", "a line a row: every metric's figure, interval and source"),
+        Link("results.csv", "every figure on a line of its own, parts included, and every place without one"),
+        *parquet,
+        Link(INDEX, "the static API: rows, columns, and where the file of each row stands; records with replicates"),
+        *(Link(f"{SCHEMAS}{name}.json", f"the JSON Schema of {name} files") for name in schemas()),
+        Link(DECISIONS, "every row and every file that was left out, with the decision and its reason"),
+        Link(FEED, "an Atom feed of new rows"),
+        Link("citations.bib", "BibTeX of this snapshot and of the papers behind it"),
+        Link("CITATION.cff", "how to cite this snapshot"),
+        *tables,
+    ]
 
 
-def plain(value: Field) -> Field:
-    """The value as a spreadsheet may have it.
-
-    >>> plain("=1+1"), plain("identity"), plain(-1.5)
-    ("'=1+1", 'identity', -1.5)
-    """
-    if isinstance(value, str) and value.lstrip()[:1] in ("=", "+", "-", "@", "\t", "\r", "|") and value:
-        return f"'{value}" if value.strip() else value
-    return value
+def badges(row: Row) -> tuple[str, str]:
+    """Where a row's badge stands below its board: as a picture, and as JSON for badge services."""
+    return f"badges/{row.id}.svg", f"badges/{row.id}.json"
 
 
-def flat(score: ScoreRecord, path: str = "") -> Iterator[tuple[str, ScoreRecord]]:
-    """A score and all its parts, each with its path: "" for the whole, then "Edema", "Edema / test"."""
-    yield path, score
-    for name, part in score.parts.items():
-        yield from flat(part, f"{path} / {name}" if path else name)
+def files(shown: Shown) -> Iterator[Made]:
+    """Every file of numbers of a board, but the manifest, which speaks of all boards."""
+    yield Made("board.csv", None, lambda: csv_text(wide(shown)))
+    yield Made("results.csv", None, lambda: csv_text(_scores(shown)))
+    if can_write_parquet():
+        yield Made("board.parquet", None, lambda: parquet_bytes(wide(shown)))
+        yield Made("results.parquet", None, lambda: parquet_bytes(_scores(shown)))
+    yield Made(INDEX, None, lambda: index(shown))
+    for name, schema in schemas().items():
+        yield Made(f"{SCHEMAS}{name}.json", None, partial(str, schema))
+    yield Made(FEED, None, lambda: atom(shown, PAGE))
+    yield Made("citations.bib", None, lambda: bibtex(shown))
+    yield Made("CITATION.cff", None, lambda: citation_cff(shown))
+    for name, text in latex_tables(shown):
+        yield Made(name, None, partial(str, text))
+    for row in shown.taken.rows:
+        tier = shown.taken.tier(row)
+        picture, told = badges(row)
+        yield Made(row_address(row), row, partial(row_file, row, shown.taken))
+        yield Made(picture, row, partial(badge_svg, row, tier))
+        yield Made(told, row, partial(badge_json, row, tier))
+        for record in row.records:
+            yield Made(record_address(row, record.evaluator), row, partial(dumps, record))
 
 
-def _lines(record: Record) -> Iterator[Mapping[str, Field]]:
-    data, attack = record.dataset, record.attack
-    common: dict[str, Field] = {
-        "dataset": data.name if data else None,
-        "dataset_parameters": json.dumps(data.parameters, sort_keys=True) if data else None,
-        "fingerprint": data.fingerprint if data else None,
-        "public": data.public if data else None,
-        "public_fingerprint": data.public_fingerprint if data else None,
-        "method": record.method.name,
-        "method_parameters": json.dumps(record.method.parameters, sort_keys=True),
-        "preset": record.preset,
-        "seed": record.seed,
-        "keys": record.keys,
-        "cell": record.cell,
-        "evaluator": record.evaluator,
-        "kind": record.kind,
-        "attack": attack.name if attack else None,
-        "attack_parameters": json.dumps(attack.parameters, sort_keys=True) if attack else None,
-        "status": record.status,
-        "phase": record.phase,
-        "device": device(record) or None,
-        "git": record.git,
-        "created": record.created,
-        "key": record.key,
-    }
-    if record.status != "ok":
-        yield common | {"reason": reason(record)}
-    for metric, why in sorted(record.not_applicable.items()):
-        yield common | {"metric": metric, "status": "not-applicable", "reason": why}
-    for metric, whole in sorted(record.scores.items()):
-        for part, score in flat(whole):
-            yield common | {
-                "metric": metric, "part": part, "value": score.value, "low": score.low, "high": score.high,
-                "prediction_low": score.prediction_low, "prediction_high": score.prediction_high,
-                "n": score.n, "null": score.null, "null_low": score.null_low, "null_high": score.null_high,
-                "p": score.p, "better": score.better, "unit": score.unit, "note": score.note,
-            }  # fmt: skip
+def _scores(shown: Shown) -> Table:
+    return of_scores(score_lines((row.id, record) for row in shown.taken.rows for record in row.records))

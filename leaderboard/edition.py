@@ -13,6 +13,7 @@ from leaderboard.board import Row
 from leaderboard.columns import Column, columns
 from leaderboard.intake import Intake
 from leaderboard.lines import Line, lines
+from leaderboard.numbers.shown import Shown
 from leaderboard.panel import dumps
 from leaderboard.ranks import Ranking, ranking
 from leaderboard.sections import Section, sections
@@ -89,6 +90,11 @@ class Edition:
         """A hash of what the records say of metrics."""
         told = [column.model_dump(mode="json") for column in self.columns]
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def numbers(self) -> Shown:
+        """What downloads are made from."""
+        return Shown(self.taken, self.parts, self.columns)
 
     @property
     def dates(self) -> tuple[str, str] | None:

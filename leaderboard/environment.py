@@ -10,8 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, telling
 from leaderboard.claims import METRIC
-from leaderboard.downloads import flat
 from leaderboard.entries import WORDS, against_null, interval, number, reason, short
+from leaderboard.numbers.score_lines import flat
 from leaderboard.repeat import command
 from leaderboard.row_data import dumped
 from leaderboard.selection import FORMAL, apart, used

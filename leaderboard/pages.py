@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from importlib import resources
 
-from bench.results.records import json_schema
-from leaderboard.downloads import results_csv, results_json
+from leaderboard.downloads import files
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake
 from leaderboard.page import Page, inputs, plain
@@ -38,8 +36,7 @@ def _static(edition: Edition) -> Iterator[Page]:
 
 
 def _downloads(edition: Edition) -> Iterator[Page]:
-    told = inputs("downloads", edition.prints)
-    records = [record for row in edition.board for record in row.records]
-    yield Page("results.csv", told, lambda: results_csv(records))
-    yield Page("results.json", told, lambda: results_json(records))
-    yield plain("record.schema.json", json.dumps(json_schema(), indent=2, sort_keys=True) + "\n")
+    shared = inputs("downloads", edition.prints, edition.described)
+    for made in files(edition.numbers):
+        told = shared if made.row is None else inputs("downloads", edition.prints[made.row.id])
+        yield Page(made.name, told, made.make)

@@ -67,8 +67,9 @@ def files(taken: Intake) -> dict[str, Page]:
         else:
             pages = [replace(page, name=f"{address(number)}{name}") for name, page in render(board).items()]
         made |= {page.name: page for page in pages}
-    made[decisions.NAME] = plain(decisions.NAME, decisions.dumps(decisions.decided(found, taken)))
-    return made
+    manifest = decisions.dumps(decisions.decided(found, taken))
+    places = ["", *(address(number) for number in found if number and number != max(found))]
+    return made | {f"{place}{decisions.NAME}": plain(f"{place}{decisions.NAME}", manifest) for place in places}
 
 
 def _kept(path: Path, page: Page, said: JsonValue) -> JsonValue:

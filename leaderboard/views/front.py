@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from leaderboard.board import missing
+from leaderboard.downloads import links
 from leaderboard.edition import Edition
 from leaderboard.environment import drawn
 from leaderboard.lines import Line
 from leaderboard.matrix import matrix
+from leaderboard.numbers.tables import can_write_parquet
 from leaderboard.page import Page, inputs
 from leaderboard.scatter import PLANES, scatter
 from leaderboard.views.shared import MOST_LINES, common
@@ -26,11 +28,20 @@ def front(edition: Edition) -> Iterator[Page]:
     taken = edition.taken
     yield Page(
         "index.html",
-        inputs("front", edition.prints, edition.described, taken.limited, list(taken.broken), edition.dates),
+        inputs(
+            "front",
+            edition.prints,
+            edition.described,
+            taken.limited,
+            list(taken.broken),
+            edition.dates,
+            can_write_parquet(),
+        ),
         drawn(
             "index.html",
             **common(edition, ""),
             taken=taken,
+            downloads=links(edition.numbers),
             lines=shown if few else [],
             references=references if few else [],
             count=len(edition.lines),

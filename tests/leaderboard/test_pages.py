@@ -230,8 +230,8 @@ def test_every_flipped_bit_of_a_page_is_noticed(write: Write, tmp_path: Path) ->
 
 
 def test_the_downloads_stand_beside_the_index(site: Path) -> None:
-    assert json.loads((site / "record.schema.json").read_text()) == json_schema()
-    assert len(json.loads((site / "results.json").read_text())["records"]) == len(some())
+    assert json.loads((site / "api/schema/record.json").read_text()) == json_schema()
+    assert len(list((site / "api/records").rglob("*.json"))) == len(some())
     assert (site / "results.csv").read_text().count("\n") == 1 + 4 + 2 + 3
 
 

@@ -269,8 +269,9 @@ def test_what_the_pages_offer_for_download_proves_itself_too(tmp_path: Path) -> 
     results = Results(tmp_path / "r")
     kept = results.keep(made(), {}, make_pair(tmp_path / "key")[0])
     build(results, tmp_path / "site")
-    (offered,) = json.loads((tmp_path / "site" / "results.json").read_text())["records"]
-    assert loads(attested.written(offered).decode(), "results.json") == kept
+    (offered,) = (tmp_path / "site" / "api" / "records").rglob("*.json")
+    assert loads(offered.read_text(), "offered") == kept
+    assert offered.read_bytes() == (tmp_path / "r" / NAME).read_bytes()
 
 
 def test_restricted_data_are_no_exception(tmp_path: Path) -> None:

@@ -1,0 +1,182 @@
+"""The static API: one index, a file a row, and every record as it was written, replicates for paired tests included."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+from pydantic import JsonValue
+
+from bench.results.part import Part
+from bench.results.records import ClaimRecord, json_schema
+from leaderboard.board import Row
+from leaderboard.columns import Column
+from leaderboard.decisions import created, marks
+from leaderboard.entries import Entry, EntryStatus
+from leaderboard.intake import Intake
+from leaderboard.numbers.shown import Shown
+from leaderboard.repeat import command
+from leaderboard.slugs import slug
+
+INDEX = "api/index.json"
+SCHEMAS = "api/schema/"
+
+
+class Figure(Part):
+    """The weakest figure of a metric over the attacks that count, or why there is none.
+
+    Args:
+        by: The evaluator that gave it.
+        certified: Whether the controls of the attack that gave it hold.
+        unrated: Why it is not rated; empty where it is.
+        reason: Why there is no figure.
+    """
+
+    status: EntryStatus
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    prediction_low: float | None = None
+    prediction_high: float | None = None
+    null: float | None = None
+    null_low: float | None = None
+    null_high: float | None = None
+    p: float | None = None
+    n: int | None = None
+    by: str = ""
+    certified: bool = True
+    unrated: str = ""
+    reason: str = ""
+
+
+class RowHead(Part):
+    """What the index says of a row.
+
+    Args:
+        id: Its name in every address.
+        file: Of the row, relative to the board.
+        method: As the command line takes it.
+        tier: How far others than its author have checked it.
+        created: When the last of its records was made, in UTC.
+        verdict: What the attacks on pairs come to, in words.
+    """
+
+    id: str
+    file: str
+    dataset: str
+    method: str
+    preset: str
+    seed: int
+    tier: str
+    created: str
+    verdict: str
+
+
+class RowFile(RowHead):
+    """A row whole.
+
+    Args:
+        caveat: What the method says goes with its figures.
+        marks: What a reader should know beside them.
+        unrated: Why its privacy figures are not rated; empty where they are.
+        membership: What the attacks on membership come to, in words.
+        audit: What an audit has shown of the claim.
+        device: What throughput was measured on.
+        command: Repeats the row.
+        figures: By metric, in the order of the board.
+        records: The file of each record, relative to the board, by its name.
+    """
+
+    schema_version: Literal[1] = 1
+    parameters: dict[str, JsonValue]
+    keys: int
+    caveat: str
+    marks: list[str]
+    unrated: str
+    membership: str
+    claim: ClaimRecord | None
+    audit: str
+    device: str
+    command: str
+    figures: dict[str, Figure]
+    records: dict[str, str]
+
+
+class Index(Part):
+    """All rows of a board, its columns, and the snapshot that it is.
+
+    Args:
+        protocol: By which its records were measured; 0 where they do not say.
+        snapshot: A hash of all its records.
+        date: When the newest record was made.
+        schemas: The JSON Schemas of rows, records and this file, relative to the board.
+    """
+
+    schema_version: Literal[1] = 1
+    protocol: int
+    snapshot: str
+    date: str
+    schemas: dict[str, str]
+    columns: list[Column]
+    rows: list[RowHead]
+
+
+def index(shown: Shown) -> str:
+    """The text of the index."""
+    content = Index(
+        protocol=shown.protocol, snapshot=shown.snapshot, date=shown.date,
+        schemas={name: f"{SCHEMAS}{name}.json" for name in schemas()}, columns=list(shown.columns),
+        rows=[_head(row, shown.taken) for row in shown.taken.rows],
+    )  # fmt: skip
+    return _dumps(content.model_dump(mode="json"))
+
+
+def row_file(row: Row, taken: Intake) -> str:
+    """The text of a row's file."""
+    content = RowFile(
+        **_head(row, taken).model_dump(), parameters=dict(row.parameters), keys=row.keys, caveat=row.caveat,
+        marks=marks(row),
+        unrated=row.unrated, membership=row.membership.verdict if row.membership.members else "", claim=row.claim,
+        audit=row.audited.sentence if row.audited else "", device=row.device, command=command(row),
+        figures={name: _figure(entry) for name, entry in row.entries.items() if entry.status != "not-run"},
+        records={record.evaluator: record_address(row, record.evaluator) for record in row.records},
+    )  # fmt: skip
+    return _dumps(content.model_dump(mode="json"))
+
+
+def schemas() -> dict[str, str]:
+    """The JSON Schemas by the name of what they describe."""
+    made = {"index": Index.model_json_schema(), "row": RowFile.model_json_schema(), "record": dict(json_schema())}
+    return {name: _dumps(schema) for name, schema in made.items()}
+
+
+def row_address(row: Row) -> str:
+    """Where a row's file stands, relative to the board."""
+    return f"api/rows/{row.id}.json"
+
+
+def record_address(row: Row, evaluator: str) -> str:
+    """Where a record stands, relative to the board: byte for byte as it was written."""
+    return f"api/records/{row.id}/{slug(evaluator)}.json"
+
+
+def _head(row: Row, taken: Intake) -> RowHead:
+    return RowHead(
+        id=row.id, file=row_address(row), dataset=row.dataset, method=row.label, preset=row.preset, seed=row.seed,
+        tier=taken.tier(row).word, created=created(row), verdict=row.panel.verdict if row.panel.members else "",
+    )  # fmt: skip
+
+
+def _figure(entry: Entry) -> Figure:
+    score = entry.score
+    if score is None:
+        return Figure(status=entry.status, reason=entry.reason)
+    return Figure(
+        status=entry.status, value=score.value, low=score.low, high=score.high, prediction_low=score.prediction_low,
+        prediction_high=score.prediction_high, null=score.null, null_low=score.null_low, null_high=score.null_high,
+        p=score.p, n=score.n, by=entry.by, certified=entry.certified, unrated=entry.unrated,
+    )  # fmt: skip
+
+
+def _dumps(content: object) -> str:
+    return json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n"

@@ -1,0 +1,68 @@
+"""A badge a row: an SVG that stands by itself, and the JSON from which badge services draw theirs."""
+
+from __future__ import annotations
+
+import json
+
+from leaderboard.board import Row
+from leaderboard.numbers.escapes import xml
+from leaderboard.tiers import Tier
+
+LABEL = "Veil Bench"
+LONGEST = 60
+LETTER, MARGIN, HEIGHT = 6.6, 6, 20  # pixels at 11 of height
+COLOURS = {"broken": "#b4232a", "members told": "#b4232a", "dented": "#a15c00", "not broken": "#1f6f43",
+           "members not told": "#1f6f43"}  # fmt: skip
+GREY = "#5b636b"
+
+
+def message(row: Row, tier: Tier) -> str:
+    """What a badge says: the verdict's first words, on which data, and how far it was checked.
+
+    It never says more than the board: what is not rated says so first.
+    """
+    said = (
+        row.panel.verdict
+        if row.panel.members
+        else row.membership.verdict
+        if row.membership.members
+        else "no attack ran"
+    )
+    first = said.partition(":")[0].partition(";")[0].partition(" (")[0]
+    return f"{_short(first, 32)} · {_short(row.dataset, 16)} · {tier.word}"
+
+
+def colour(row: Row) -> str:
+    """By the verdict; grey for what says neither."""
+    said = row.panel.verdict if row.panel.members else row.membership.verdict
+    return next((found for start, found in COLOURS.items() if said.startswith(start)), GREY)
+
+
+def badge_svg(row: Row, tier: Tier) -> str:
+    """The badge as a picture, with its text for who cannot see it; it loads nothing and runs nothing."""
+    text = message(row, tier)
+    left, right = (round(len(part) * LETTER + 2 * MARGIN) for part in (LABEL, text))
+    said, label = xml(f"{LABEL}: {text}"), xml(LABEL)
+    fit = 'lengthAdjust="spacingAndGlyphs"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="{HEIGHT}" role="img" '
+        f'aria-label="{said}">'
+        f"<title>{said}</title>"
+        f'<rect width="{left}" height="{HEIGHT}" fill="#24292e"/>'
+        f'<rect x="{left}" width="{right}" height="{HEIGHT}" fill="{colour(row)}"/>'
+        '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
+        f'<text x="{MARGIN}" y="14" textLength="{left - 2 * MARGIN}" {fit}>{label}</text>'
+        f'<text x="{left + MARGIN}" y="14" textLength="{right - 2 * MARGIN}" {fit}>{xml(text)}'
+        "</text></g></svg>\n"
+    )
+
+
+def badge_json(row: Row, tier: Tier) -> str:
+    """The endpoint schema of shields.io, version 1."""
+    content = {"schemaVersion": 1, "label": LABEL, "message": message(row, tier), "color": colour(row).lstrip("#")}
+    return json.dumps(content, sort_keys=True) + "\n"
+
+
+def _short(text: str, most: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
