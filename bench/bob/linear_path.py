@@ -23,6 +23,8 @@ STEPS = 50
 SLOWER = 4
 FEW = 3000
 """Rows or columns, whichever are fewer, up to which principal parts are found."""
+SMALL = 1 << 20
+"""Numbers up to which the host works on coordinates: an accelerator would wait longer for each step than work."""
 LEAST = 1e-7
 """Principal parts that small, beside the largest, are rounding."""
 
@@ -65,21 +67,25 @@ def logistic_path(
     scale = float(centred.square().mean().sqrt().clamp_min(1e-30))
     centred /= scale
     basis = _basis(centred)
-    loss = _Loss(labels[kept].to(basis.dtype), exclusive)
+    where = basis.coordinates.device
+    loss = _Loss(labels[kept].to(where, basis.dtype), exclusive)
     penalties = [strength * rows.shape[1] for strength in strengths]
     found = []
-    weights = torch.zeros(basis.coordinates.shape[1], labels.shape[1], dtype=basis.dtype, device=rows.device)
-    bias = torch.zeros(labels.shape[1], dtype=basis.dtype, device=rows.device)
+    weights = torch.zeros(basis.coordinates.shape[1], labels.shape[1], dtype=basis.dtype, device=where)
+    bias = torch.zeros(labels.shape[1], dtype=basis.dtype, device=where)
     for strength, penalty in zip(strengths, penalties, strict=True):
         weights, bias = _solved(basis, loss, penalty, weights, bias)
-        own = basis.back(weights).float() / scale
-        found.append(LinearModel(strength, own, bias.float() - mean @ own))
+        own = basis.back(weights.to(rows.device)).float() / scale
+        found.append(LinearModel(strength, own, bias.to(rows.device).float() - mean @ own))
     return found
 
 
 @dataclass(frozen=True, eq=False)
 class _Basis:
-    """Rows as `coordinates` (m, r), the sums of their `squares` (r,), and how weights come `back` to columns."""
+    """Rows as `coordinates` (m, r), the sums of their `squares` (r,), and how weights come `back` to columns.
+
+    The former two lie where the models are to be found, `back` where the rows are.
+    """
 
     coordinates: Tensor
     squares: Tensor
@@ -99,10 +105,15 @@ def _basis(rows: Tensor) -> _Basis:
     squares, parts = torch.linalg.eigh(((rows @ rows.T) if m <= d else (rows.T @ rows)).double())
     real = squares > LEAST * squares[-1].clamp_min(1e-30)
     squares, parts = squares[real], parts[:, real]
-    if m > d:
-        return _Basis(rows.double() @ parts, squares, lambda weights: parts @ weights)
     sizes = squares.sqrt()
-    return _Basis(parts * sizes, squares, lambda weights: rows.T @ ((parts / sizes) @ weights).float())
+    coordinates = rows.double() @ parts if m > d else parts * sizes
+    where = torch.device("cpu") if coordinates.numel() <= SMALL else rows.device
+
+    def back(weights: Tensor) -> Tensor:
+        found: Tensor = parts @ weights if m > d else rows.T @ ((parts / sizes) @ weights).float()
+        return found
+
+    return _Basis(coordinates.to(where), squares.to(where), back)
 
 
 class _Loss:
