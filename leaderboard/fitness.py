@@ -43,6 +43,9 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
         return [*found, "its data were never opened"]
     if record.isolation == "none":
         found.append("method and attack worked in the judge's own process (isolation none)")
+    plugins = (record.method.written, record.attack.written if record.attack else "", record.measured_by)
+    if any(".py:" in written for written in (*plugins, *(metric.written for metric in record.metrics.values()))):
+        found.append("a plug-in from a file, which nobody else has: make a package of it")
     if current and (changed := stale(record)):
         found.append(f"stale code: {', '.join(changed)} differ from what is installed")
     found += [f"{where} holds {said}" for where, said in _outspoken(content_of(record), "")]
