@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
 from bench.randomness import Secret
+
+if TYPE_CHECKING:  # few tests need it
+    from made.handed import Handed
 
 # How long an example takes says how busy the machine is, and nothing else.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -65,3 +69,20 @@ def attacks_take_one_thread(request: pytest.FixtureRequest) -> None:
     """Networks and matrices of attack tests are small."""
     if "attacks" in request.path.parts:
         request.getfixturevalue("one_thread")
+
+
+@pytest.fixture(scope="session")
+def handed_once(tmp_path_factory: pytest.TempPathFactory) -> Handed:
+    """A submission, measured once."""
+    from made.handed import hand_in
+
+    return hand_in(tmp_path_factory.mktemp("handed"))
+
+
+@pytest.fixture
+def handed(handed_once: Handed, monkeypatch: pytest.MonkeyPatch) -> Handed:
+    """The same, where a row needs no more than what it holds."""
+    from made import submissions
+
+    monkeypatch.setattr("bench.submission.complete.wanted", submissions.few)
+    return handed_once

@@ -41,7 +41,8 @@ VERBS = {
     "data": "list, describe, prepare or verify data sets",
     "reach": "show how far up the ladder of breakable encoders each attack gets",
     "leaderboard": "build the pages from the records, serve them, or publish records",
-    "verify": "read a results folder whole, and name every file that is not what was written",
+    "submit": "check a results folder and pack it into one bundle to hand in",
+    "verify": "read a results folder whole, or judge a bundle again and say its tier",
     "keygen": "make a key pair to sign records with",
     "clean": "list what can be made again, with sizes, and remove it with --yes",
 }
@@ -64,7 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        if type(error).__name__ in ("UsageError", "DataError", "ShadowedError") or isinstance(error, OSError):
+        if type(error).__name__ in ("UsageError", "DataError", "ShadowedError", "BundleError") or isinstance(
+            error, OSError
+        ):
             print(f"bench: {error}", file=sys.stderr)
             return 2
         raise
@@ -100,8 +103,8 @@ def parser() -> argparse.ArgumentParser:
     made["reach"].add_argument("--write", type=Path, metavar="FILE", help="also write what was measured to a JSON file")
     _data(made["data"])
     _leaderboard(made["leaderboard"])
-    _place(made["verify"])
-    _trusted(made["verify"])
+    _submit(made["submit"])
+    _verify(made["verify"])
     made["keygen"].add_argument("file", type=Path, metavar="FILE", help="the private key; the public one is FILE.pub")
     _place(made["clean"])
     only = "artefacts of the results folder, or the cache of prepared data and features (default: both)"
@@ -254,6 +257,39 @@ def _leaderboard(parser: argparse.ArgumentParser) -> None:
     _place(verb)
     _trusted(verb)
     verb.add_argument("--to", type=Path, metavar="DIR", help="the published records (default: the project's own)")
+
+
+def _submit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("results", type=Path, metavar="DIR", help="the results folder")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the bundle (default: DIR.bundle.zip)")
+    parser.add_argument("--sign", type=Path, metavar="FILE", help="sign it with this key (see `bench keygen`)")
+    parser.add_argument("--disclose", action="store_true", help="put the run secret in, so that others can derive the "
+                        "keys and judge the evidence again: it undoes the folder's releases")  # fmt: skip
+
+
+def _verify(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bundle", nargs="?", type=Path, metavar="BUNDLE", help="what `bench submit` packed (default: "
+                        "read the results folder)")  # fmt: skip
+    _place(parser)
+    _trusted(parser)
+    of_bundle = parser.add_argument_group("of a bundle")
+    of_bundle.add_argument("--secret", type=Path, metavar="FILE", help="the run secret, where the bundle has none")
+    of_bundle.add_argument("--rerun", type=_count, default=None, metavar="N",
+                           help="measure N random records of a method again, and what does not apply")  # fmt: skip
+    of_bundle.add_argument("--seal", action="store_true",
+                           help="measure all of it under the secret of your own --results, in a sandbox")  # fmt: skip
+    of_bundle.add_argument("--sign", type=Path, metavar="FILE", help="sign the verdict with this key")
+    of_bundle.add_argument(
+        "--verdict", type=Path, metavar="FILE", help="where to write it (default: beside the bundle)"
+    )
+    of_bundle.add_argument("--data-root", type=Path, action="append", metavar="DIR",
+                           help="folder above the data sets (or BENCH_DATA)")  # fmt: skip
+
+
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got {text!r}")
+    return int(text)
 
 
 def _positive(text: str) -> int:

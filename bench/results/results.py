@@ -63,13 +63,18 @@ class Results:
 
         Raises UsageError where the folder has another than the one that is wanted.
         """
-        return run_secret.keep(self.root / SECRET, wanted)
+        return run_secret.keep(self.secret_file, wanted)
 
     @property
     def commitment(self) -> str | None:
         """What records say of the run secret; None where no run was started yet."""
-        found = run_secret.kept(self.root / SECRET)
+        found = run_secret.kept(self.secret_file)
         return None if found is None else found.commitment()
+
+    @property
+    def secret_file(self) -> Path:
+        """Where the run secret lies, if there is one: for its owner's eyes alone."""
+        return self.root / SECRET
 
     @property
     def rooms(self) -> Path:
@@ -144,7 +149,7 @@ class Results:
             raise
         except (RecordError, OSError):  # what is there is no record that could be lost
             pass
-        beside = {_picture(record, picture): png for picture, png in pictures.items()}
+        beside = {picture_name(record, picture): png for picture, png in pictures.items()}
         if evidence is not None:
             beside[evidence_name(record)] = evidence
         for each, content in beside.items():
@@ -174,11 +179,13 @@ class Results:
     def picture(self, record: Record, name: str) -> bytes | None:
         """A picture of a record; None where it is gone. Raises RecordError where it was altered."""
         try:
-            png = self._kept.read(_picture(record, name))
+            png = self._kept.read(picture_name(record, name))
         except FileNotFoundError:
             return None
         if hashlib.sha256(png).hexdigest() != record.pictures[name].sha256:
-            raise RecordError(f"{self.root / _picture(record, name)}: it is not the picture that the record speaks of")
+            raise RecordError(
+                f"{self.root / picture_name(record, name)}: it is not the picture that the record speaks of"
+            )
         return png
 
     def keep_plan(self, cell: str, text: str) -> None:
@@ -238,9 +245,9 @@ class Results:
             for picture in record.pictures:
                 try:
                     if self.picture(record, picture) is None:
-                        yield _picture(record, picture), "the picture is gone"
+                        yield picture_name(record, picture), "the picture is gone"
                 except (RecordError, OSError) as error:
-                    yield _picture(record, picture), str(error)
+                    yield picture_name(record, picture), str(error)
             try:
                 self.evidence(record)
             except (RecordError, OSError) as error:
@@ -286,7 +293,8 @@ def _stem(record: Record) -> str:
     return f"cells/{record.cell}/{record.evaluator}"
 
 
-def _picture(record: Record, name: str) -> str:
+def picture_name(record: Record, name: str) -> str:
+    """The file with a picture of a record, in the results folder."""
     return f"{_stem(record)}--{name}-{record.pictures[name].sha256[:12]}.png"
 
 

@@ -1,0 +1,133 @@
+"""What is wrong with records that are to be handed in, or were: by name, and with what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bench.contract.source import Source
+from bench.plugins import registry
+from bench.plugins.spec import UsageError, parse
+from bench.results.reason import UNSAID
+from bench.results.records import Record, ScoreRecord
+from bench.results.results import Results
+from bench.submission.complete import incomplete
+from bench.submission.finding import Finding
+from bench.submission.planned import files_of, other_inputs
+from bench.workbench.inputs import COMMITMENT
+
+PATH = re.compile(r"(?<![\w<:/.])/[\w.-]+/[\w.-]+|\b[A-Za-z]:\\\\?\w")
+PATIENT = re.compile(r"\b[ps]1?[0-9]{8}\b")
+"""A patient or a study of MIMIC-CXR."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Records by name, and what is wrong with them."""
+
+    records: dict[str, Record]
+    findings: tuple[Finding, ...]
+
+
+def check(results: Results) -> Checked:
+    """Look at everything in a results folder or in a bundle."""
+    findings = [
+        Finding("altered", name, f"{_bare(reason, results, name)}; take it out, and `bench run` makes it anew")
+        for name, reason in results.refused()
+    ]
+    records = {name: found for name, found in results.records() if isinstance(found, Record)}
+    for name, record in records.items():
+        findings += _of_one(name, record)
+    findings += _mixed(records)
+    whole = [record for record in records.values() if record.limit is None]
+    try:
+        findings += incomplete(whole)
+    except UsageError as error:  # a choice of data that cannot be built here
+        findings.append(Finding("incomplete", "cells", f"what it lacks cannot be said: {error}"))
+    return Checked(records, tuple(findings))
+
+
+def _bare(reason: str, results: Results, name: str) -> str:
+    return reason.removeprefix(f"{results.root / name}: ")
+
+
+def _of_one(name: str, record: Record) -> Iterator[Finding]:
+    if record.limit is not None:
+        yield Finding("limited", name, f"it was made with --limit {record.limit}; run it again without, in a folder "
+                      "of its own")  # fmt: skip
+    yield from _private(name, record)
+    if record.isolation == "none":
+        yield Finding("unprotected", name, "method and attack ran in the judge's own process; run it again without "
+                      "--isolation none")  # fmt: skip
+    if record.status in ("failed", "timed-out"):
+        yield Finding("failed", name, f"{record.status}: {record.reason}; run it again, or with a longer --timeout")
+    if files := files_of(record):
+        yield Finding("file", name, f"{files[0]} is a file, which nobody else has: put it into a package "
+                      "(`bench new package`), install that and run again")  # fmt: skip
+        return
+    try:
+        others = other_inputs(record)
+    except UsageError as error:
+        yield Finding("stale", name, f"it cannot be looked at here: {error}")
+        return
+    if others:
+        yield Finding("stale", name, f"with the code that is installed here it would be another record: "
+                      f"{', '.join(others)} differ; run it again with --overwrite always")  # fmt: skip
+
+
+def _private(name: str, record: Record) -> Iterator[Finding]:
+    """What may never leave the author's machine."""
+    bare = {name: score.model_copy(update={"replicates": None}) for name, score in record.scores.items()}
+    text = json.dumps(record.model_copy(update={"scores": bare}).model_dump(mode="json"))
+    if record.dataset is not None and record.dataset.shareable and not _may_be_shared(record):
+        yield Finding("restricted", name, f"{record.dataset.name} may not be shared, and the record says that it may: "
+                      "take it out")  # fmt: skip
+    if (record.dataset is None or not record.dataset.shareable) and (held := sorted(_words_and_pixels(record))):
+        yield Finding("restricted", name, f"its data may not be shared, and it holds {', '.join(held)}: take it out, "
+                      "and run it again with this version")  # fmt: skip
+    if found := PATIENT.search(text):
+        yield Finding("restricted", name, f"it holds what looks like a patient's number, {found[0][:2]}…: take it out")
+    if found := PATH.search(text):
+        yield Finding("path", name, f"it holds a path of your machine ({found[0][:40]}): have the plug-in not say it, "
+                      "and run it again")  # fmt: skip
+
+
+def _may_be_shared(record: Record) -> bool:
+    entry = parse(str(record.choice["dataset"])).name
+    if entry not in registry.entries("datasets"):
+        return True  # its author's own set: nobody here knows better
+    cls = registry.load("datasets", entry)
+    return not issubclass(cls, Source) or bool(cls.shareable)
+
+
+def _words_and_pixels(record: Record) -> Iterator[str]:
+    """What `bench.runs.restricted` takes out."""
+    for name in ("pictures", "evidence", "details", "scheme", "threat_model"):
+        if getattr(record, name):
+            yield name
+    if any(_speaks(score) for score in record.scores.values()):
+        yield "notes or replicates of figures"
+
+
+def _speaks(score: ScoreRecord) -> bool:
+    return score.note != UNSAID or score.replicates is not None or any(map(_speaks, score.parts.values()))
+
+
+def _mixed(records: dict[str, Record]) -> Iterator[Finding]:
+    """Records that were not made by one environment, under one secret."""
+    if not records:
+        return
+    first_name, first = next(iter(records.items()))
+    for name, record in records.items():
+        apart = [
+            f"{package} {record.versions.get(package)} and {first.versions.get(package)}"
+            for package in sorted({*record.versions, *first.versions})
+            if record.versions.get(package) != first.versions.get(package)
+        ]
+        if record.inputs.get(COMMITMENT) != first.inputs.get(COMMITMENT):
+            apart.append("two run secrets")
+        if apart:
+            yield Finding("mixed", name, f"beside {first_name} it was made with {', '.join(apart)}; run all in one "
+                          "environment, with --overwrite always")  # fmt: skip

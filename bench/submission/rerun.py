@@ -1,0 +1,71 @@
+"""Measurements of a record made again, from data to figures, under a secret that is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import psutil
+
+from bench.isolation import find_isolation
+from bench.plugins.chosen import Chosen
+from bench.randomness import Secret
+from bench.results.records import Record
+from bench.runs.display import Display
+from bench.runs.run import run
+from bench.runs.run_spec import RunSpec
+from bench.submission.planned import planned_of
+from bench.types import Attack
+from bench.workbench.place import Place
+
+
+def run_again(records: Sequence[Record], secret: Secret, place: Place, display: Display) -> dict[str, Record]:
+    """Each measurement as it came out here, by the name of its record (`cell/evaluator`).
+
+    Args:
+        records: What to measure.
+        secret: What keys are derived from; the results folder stands under it from now on.
+        place: Where to work: an empty results folder, or one that stands under that secret.
+        display: Shows how far it is.
+
+    Raises:
+        UsageError: Something that a record names is not here, or the folder stands under another secret.
+    """
+    place.results.keep_secret(secret)
+    found: dict[str, Record] = {}
+    for record in records:
+        summary = run(_spec(record), place, display)
+        found |= {f"{made.cell}/{made.evaluator}": made for made in summary.records}
+    return found
+
+
+def _spec(record: Record) -> RunSpec:
+    cell, planned = planned_of(record)
+    attacks: tuple[Chosen[Attack], ...] = () if planned.attack is None else (planned.attack,)
+    return RunSpec(
+        choices=(cell.choice,), methods=(cell.method,), attacks=attacks, metrics=planned.metrics, evaluators=(),
+        controls=False, device=cell.device, jobs=1, timeout=None,
+        memory=int(0.8 * psutil.virtual_memory().total), overwrite="failed", isolation=find_isolation("auto"),
+        keep_releases=False,
+    )  # fmt: skip
+
+
+def disagreement(said: Record, made: Record | None) -> str | None:
+    """Where a measurement made again differs from what a record says, beyond its own uncertainty; None where not.
+
+    On a machine of the same kind the figures are the same to the last bit; elsewhere sums are rounded in other ways,
+    and a training that amplifies them may end within the interval and not on the figure.
+    """
+    if made is None:
+        return "it could not be measured here"
+    if made.status != said.status:
+        return f"it says {said.status}, and here it is {made.status}" + (f": {made.reason}" if made.reason else "")
+    for name, score in said.scores.items():
+        again = made.scores.get(name)
+        if again is None:
+            return f"{name} is {score.value:g} in the record, and none here"
+        low = score.value if score.low is None else min(score.low, score.value)
+        high = score.value if score.high is None else max(score.high, score.value)
+        slack = 1e-6 * max(abs(low), abs(high))
+        if not low - slack <= again.value <= high + slack:
+            return f"{name} is {score.value:g} in the record (at most {low:g} to {high:g}), and {again.value:g} here"
+    return None

@@ -1,0 +1,206 @@
+"""A bundle verified: what is wrong with it is refused, and of the rest each record is given the tier that it bears.
+
+Stored evidence is judged again and its order derived from the run secret, without data and without a GPU. Evidence can
+be made up, by whoever knows how it is checked: so that a measurement which the verifier draws at random is made again
+for the tier above, and keys that the author never held for the highest (`bench.submission.seal`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from bench.plugins import registry
+from bench.plugins.spec import UsageError
+from bench.randomness import Secret
+from bench.results.bundle import SECRET, Bundle
+from bench.results.evidence_file import EvidenceError
+from bench.results.records import Record
+from bench.results.tier import Tier
+from bench.results.verdict import Judged, Verdict
+from bench.submission.check import check
+from bench.submission.finding import REFUSED, Finding
+from bench.submission.keys import order_follows
+from bench.submission.replay import differences, evidence_of
+from bench.submission.rerun import disagreement
+from bench.workbench.inputs import COMMITMENT, PROTOCOL
+
+Again = Callable[[Sequence[Record], Secret], Mapping[str, Record]]
+"""Measures records again under a secret: `bench.submission.rerun.run_again` in a place of its own."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What came of a bundle.
+
+    Args:
+        refused: Why it is refused; empty where it is not.
+        notes: What keeps records at their author's word, and what to do.
+        verdict: The tier of every record; None where it is refused.
+    """
+
+    refused: tuple[Finding, ...]
+    notes: tuple[Finding, ...] = ()
+    verdict: Verdict | None = None
+
+
+@dataclass
+class _Cell:
+    """The records of a cell by name, and what is known of its keys."""
+
+    records: dict[str, Record] = field(default_factory=dict)
+    keys: set[bool] = field(default_factory=set)
+    drawn: list[str] = field(default_factory=list)
+
+
+class _Refused(Exception):  # noqa: N818  (an outcome, not an error)
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(str(finding))
+        self.finding = finding
+
+
+def verify(bundle: Bundle, *, secret: Secret | None, rerun: int, again: Again | None) -> Verified:
+    """Verify a bundle.
+
+    Args:
+        bundle: As it was opened.
+        secret: The run secret where it came by another way; None takes the bundle's own.
+        rerun: Measurements of every cell to draw and make again.
+        again: Makes them; None where data are not to be opened: then what does not apply is not tried again either.
+
+    Raises:
+        BundleError: The run secret in it is none.
+    """
+    checked = check(bundle.results)
+    if refused := [finding for finding in checked.findings if finding.kind in REFUSED]:
+        return Verified(tuple(refused), tuple(finding for finding in checked.findings if finding not in refused))
+    if not checked.records:
+        return Verified((Finding("altered", bundle.path.name, "it holds no record"),))
+    known = secret or bundle.secret
+    try:
+        if known is not None:
+            _check_secret(checked.records, known)
+        judged = _judged(bundle, checked.records, checked.findings, known, rerun=rerun, again=again)
+    except _Refused as stop:
+        return Verified((stop.finding,), checked.findings)
+    return Verified((), checked.findings, verdict_on(bundle.sha256, judged))
+
+
+def verdict_on(bundle: str, judged: Mapping[str, Judged]) -> Verdict:
+    """A verdict of today, by this version; `judged` by the digest of each record."""
+    return Verdict(
+        bundle=bundle, records=dict(judged), protocol=PROTOCOL, verified_by=f"veil-bench {version('veil-bench')}",
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )  # fmt: skip
+
+
+def _check_secret(records: Mapping[str, Record], secret: Secret) -> None:
+    for name, record in records.items():
+        if record.inputs.get(COMMITMENT) != secret.commitment():
+            raise _Refused(
+                Finding("altered", SECRET, f"{name} was made under another run secret than the one that is disclosed")
+            )
+
+
+def _judged(
+    bundle: Bundle, records: Mapping[str, Record], findings: Sequence[Finding], secret: Secret | None, *, rerun: int,
+    again: Again | None,
+) -> dict[str, Judged]:  # fmt: skip
+    held: dict[str, str] = {}
+    for finding in findings:
+        held.setdefault(finding.name, f"{finding.kind}: {finding.reason}")
+    if secret is None:
+        why = "the run secret is not disclosed, so that its keys cannot be derived (`bench submit --disclose`)"
+        return {str(record.digest): Judged(name=name, tier=Tier.SELF_REPORTED, reason=held.get(name, why))
+                for name, record in records.items()}  # fmt: skip
+    cells: dict[str, _Cell] = {}
+    for name, record in records.items():
+        cells.setdefault(record.cell, _Cell()).records[name] = record
+        if (reason := held.get(record.cell)) is not None:
+            held.setdefault(name, reason)
+    for cell in cells.values():
+        for name, record in cell.records.items():
+            if name not in held and (reason := _replayed(bundle, name, record, cell, secret)) is not None:
+                held[name] = reason
+    _measure_again(cells, held, secret, rerun, again)
+    return {
+        str(record.digest): _tier(name, record, cell, held.get(name))
+        for cell in cells.values()
+        for name, record in cell.records.items()
+    }
+
+
+def _replayed(bundle: Bundle, name: str, record: Record, cell: _Cell, secret: Secret) -> str | None:
+    """Judge a record again: why it cannot be, or None. Raises _Refused where its figures are others."""
+    if record.status != "ok":
+        return None
+    content = bundle.results.evidence(record)
+    if content is None:
+        return "its evidence is not in the bundle"
+    try:
+        evidence = evidence_of(record, content)
+    except EvidenceError as error:
+        raise _Refused(Finding("altered", name, f"its evidence cannot be read: {error}")) from error
+    if apart := list(differences(record, evidence)):
+        raise _Refused(Finding("altered", name, f"its figures do not follow from its evidence: {'; '.join(apart)}"))
+    if (follows := order_follows(record, evidence, secret)) is not None:
+        cell.keys.add(follows)
+    return None
+
+
+def _measure_again(
+    cells: Mapping[str, _Cell], held: dict[str, str], secret: Secret, rerun: int, again: Again | None
+) -> None:
+    """Try again what was said not to apply, and `rerun` random measurements of every cell of a method."""
+    asked: dict[str, Record] = {}
+    for cell in cells.values():
+        for name, record in cell.records.items():
+            if name not in held and record.status == "not-applicable":
+                if again is None:
+                    held[name] = "that it does not apply was not tried again (`bench verify --rerun 0` does)"
+                else:
+                    asked[name] = record
+        free = [
+            name
+            for name, record in cell.records.items()
+            if name not in held and record.method.role is None and repeatable(record)
+        ]
+        cell.drawn = secrets.SystemRandom().sample(sorted(free), min(rerun, len(free)))
+        asked |= {name: cell.records[name] for name in cell.drawn}
+    if not asked or again is None:
+        return
+    made = again(list(asked.values()), secret)
+    for name, record in asked.items():
+        if (said := disagreement(record, made.get(f"{record.cell}/{record.evaluator}"))) is not None:
+            raise _Refused(
+                Finding("altered", name, f"measured again under its own secret, it comes out otherwise: {said}")
+            )
+
+
+def repeatable(record: Record) -> bool:
+    """Whether it has figures, and none of a clock."""
+    try:
+        cls = registry.load("evaluators", record.measured_by)
+    except UsageError:
+        return False
+    return record.status == "ok" and not getattr(cls, "alone", False)
+
+
+def _tier(name: str, record: Record, cell: _Cell, held: str | None) -> Judged:
+    if held is not None:
+        return Judged(name=name, tier=Tier.SELF_REPORTED, reason=held)
+    if cell.drawn:
+        told = ", ".join(cell.records[each].evaluator for each in cell.drawn)
+        return Judged(name=name, tier=Tier.RE_RUN, reason=f"drawn at random and measured again: {told}")
+    if cell.keys != {True}:
+        why = (
+            "the order of its evidence does not follow from the run secret"
+            if False in cell.keys
+            else "nothing of its cell tells whether the evidence stands in the order of the run secret"
+        )
+        return Judged(name=name, tier=Tier.SELF_REPORTED, reason=f"{why}; --rerun measures it again")
+    how = "judged again from its evidence" if record.status == "ok" else "tried again, and it does not apply"
+    return Judged(name=name, tier=Tier.REPLAYED, reason=how)

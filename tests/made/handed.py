@@ -1,0 +1,84 @@
+"""A bundle as it was handed in, and the same as a forger would hand it in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.results import attested
+from bench.results.bundle import Bundle
+from bench.results.content_key import content_key
+from bench.results.results import Results
+from bench.submission import complete
+from bench.submission.pack import submit
+from bench.submission.verify import Verified, verify
+from made import submissions
+
+
+@dataclass(frozen=True)
+class Handed:
+    """An author's folder, the bundle made of it, and the prepared data."""
+
+    folder: Path
+    results: Results
+    bundle: Bundle
+    cache: Path
+
+
+def hand_in(folder: Path) -> Handed:
+    """Measure, and pack."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(complete, "wanted", submissions.few)
+        results = submissions.handed_in(folder / "results", folder / "cache")
+        assert submit(results, folder / "a.bundle.zip", signer=None, disclose=True) == ()
+    return Handed(folder, results, Bundle.open(folder / "a.bundle.zip"), folder / "cache")
+
+
+Change = Callable[[dict[str, Any]], object]
+
+
+def forged(handed: Handed, changes: Mapping[str, Change], **files: bytes | None) -> Bundle:
+    """The bundle with records changed, as a forger does who knows how digests and keys are made.
+
+    Args:
+        handed: What was handed in.
+        changes: By the end of a record's name.
+        files: Other files, in place of those whose names begin so; None takes them out.
+    """
+    made: dict[str, bytes] = {}
+    for name, content in handed.bundle.files.items():
+        told = [change for end, change in changes.items() if name.endswith(end) and name.startswith("cells/")]
+        for change in told:
+            record = attested.parsed(content)
+            change(record)
+            record["key"] = content_key(record["inputs"])  # type: ignore[arg-type]
+            content = attested.written(attested.attest(record, "record"))
+        made[name] = content
+    for name, other in files.items():
+        made = {each: text for each, text in made.items() if not each.startswith(name)}
+        if other is not None:
+            made[name] = other
+    return packed(handed, made)
+
+
+def packed(handed: Handed, files: Mapping[str, bytes]) -> Bundle:
+    """The bundle with other files, its manifest made anew: what `Bundle.open` would give."""
+    return replace(handed.bundle, files=files)
+
+
+def judged(of: Bundle, **more: Any) -> Verified:
+    return verify(of, **({"secret": None, "rerun": 0, "again": None} | more))
+
+
+def tiers(found: Verified) -> dict[str, str]:
+    """The tiers of the method's own records, by evaluator."""
+    assert found.verdict is not None, found.refused
+    return {
+        each.name.rpartition("/")[2]: each.tier.word
+        for each in found.verdict.records.values()
+        if f"/{submissions.METHOD}--" in each.name
+    }
