@@ -84,7 +84,10 @@ class Row:
         return next((record.caveat for record in self.records if record.caveat), "")
 
 
-def rows(records: Iterable[Record], folders: Mapping[str, str] | None = None, pool: Iterable[Record] = ()) -> list[Row]:
+def rows(
+    records: Iterable[Record], folders: Mapping[str, str] | None = None, pool: Iterable[Record] = (),
+    shown: Sequence[Column] | None = None,
+) -> list[Row]:  # fmt: skip
     """One row a cell, in the order of data set, method, parameters, preset and seed. Records with `limit` are left out.
 
     Args:
@@ -92,12 +95,13 @@ def rows(records: Iterable[Record], folders: Mapping[str, str] | None = None, po
         folders: Cell to data-set name, for cells that failed before they read their data.
         pool: More records of the same results, where controls of the attacks are looked for, and their reach instead of
             in `records`.
+        shown: The columns; None for those that the records describe.
     """
     accepted = [record for record in records if record.limit is None]
     more = list(pool)
     known = [*accepted, *more]
     ladder = distinct([*steps(more or accepted), *shipped()])
-    shown = columns(accepted)
+    shown = columns(accepted) if shown is None else shown
     cells: dict[tuple[str, ...], list[Record]] = {}
     names = {record.cell: record.dataset.name for record in accepted if record.dataset}
     for record in accepted:

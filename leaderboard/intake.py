@@ -11,9 +11,10 @@ from bench.results.records import Record, RecordError
 from bench.results.results import Results
 from bench.results.verdict import Verdict
 from leaderboard.board import Row, rows
+from leaderboard.columns import columns
 from leaderboard.tiers import Tier, tier_of
 
-Why = Literal["altered", "limited", "superseded"]
+Why = Literal["altered", "limited", "superseded", "unfit"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Refusal:
 
     Args:
         name: Of the file, or of the cell, without the folder.
-        why: In a word: it is not what was written, it was made with --limit, or another record took its place.
+        why: In a word: it is not what was written, it was made with --limit, another source holds the same row,
+            or it may not be shown.
         reason: In full, without a path.
     """
 
@@ -41,6 +43,7 @@ class Intake:
         refused: What was left out, and why.
         pictures: PNG files beside records of data that may be shared, by cell, record and name.
         verdicts: What verifiers whom the board trusts found of records.
+        origins: From which of the sources a cell is, by number; the first where nothing is said.
     """
 
     records: tuple[Record, ...]
@@ -48,6 +51,7 @@ class Intake:
     refused: tuple[Refusal, ...] = ()
     pictures: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
     verdicts: tuple[Verdict, ...] = ()
+    origins: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def limited(self) -> int:
@@ -61,8 +65,19 @@ class Intake:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """One a cell."""
-        return tuple(rows(self.records, self.folders))
+        """One a cell, by data set and method.
+
+        Attacks on the rows of a source are held against controls of that source: what a stranger says of reference
+        methods certifies nobody else's attack.
+        """
+        by_source: dict[int, list[Record]] = {}
+        for record in self.records:
+            by_source.setdefault(self.origins.get(record.cell, 0), []).append(record)
+        shown = columns(self.records)
+        found = [row for mine in by_source.values() for row in rows(mine, self.folders, shown=shown)]
+        return tuple(
+            sorted(found, key=lambda row: (row.dataset, row.method, row.label, row.preset, row.seed, row.cell))
+        )
 
     def tier(self, row: Row) -> Tier:
         """Of a row: of the record that was checked least."""
@@ -79,11 +94,11 @@ def intake(*sources: Results, verdicts: tuple[Verdict, ...] = ()) -> Intake:
     """Read every record of the sources; what is refused is named (never by folder).
 
     A cell that several sources hold is taken whole from one of them: from the one that was checked furthest, of equals
-    from the newest. Records of two runs never stand in one row.
+    from the first source, else from the newest. Records of two runs never stand in one row.
     """
     refused: list[Refusal] = []
-    held: dict[str, list[tuple[Results, list[Record]]]] = {}
-    for source in sources:
+    held: dict[str, dict[int, list[Record]]] = {}
+    for number, source in enumerate(sources):
         mine: dict[str, list[Record]] = {}
         for name, found in source.records():
             if not isinstance(found, Record):
@@ -94,28 +109,28 @@ def intake(*sources: Results, verdicts: tuple[Verdict, ...] = ()) -> Intake:
             else:
                 mine.setdefault(found.cell, []).append(found)
         for cell, records in mine.items():
-            held.setdefault(cell, []).append((source, records))
-    accepted, pictures = list[Record](), dict[tuple[str, str, str], bytes]()
+            held.setdefault(cell, {})[number] = records
+    accepted, pictures, origins = list[Record](), dict[tuple[str, str, str], bytes](), dict[str, int]()
     for cell, candidates in held.items():
-        place, (source, records) = max(
-            enumerate(candidates), key=lambda each: (_standing(each[1][1], verdicts), -each[0])
-        )
-        accepted += records
-        for number, (_, others) in enumerate(candidates):
-            if number != place:
-                reason = f"{len(others)} records of the same cell, checked no further and older, or the same"
+        chosen = max(candidates, key=lambda number: (*_standing(number, candidates[number], verdicts), -number))
+        accepted += candidates[chosen]
+        origins[cell] = chosen
+        for number, others in candidates.items():
+            if number != chosen:
+                reason = f"{len(others)} records of a cell that another source holds, checked no further than it"
                 refused.append(Refusal(f"cells/{cell}", "superseded", reason))
-        for record in records:
-            shown, lost = _pictures(source, record)
+        for record in candidates[chosen]:
+            shown, lost = _pictures(sources[chosen], record)
             pictures |= shown
             refused += lost
     folders = {record.cell: record.cell.partition("/")[0] for record in accepted}
     refused.sort(key=lambda refusal: (refusal.name, refusal.reason))
-    return Intake(tuple(accepted), folders, tuple(refused), pictures, verdicts)
+    return Intake(tuple(accepted), folders, tuple(refused), pictures, verdicts, origins)
 
 
-def _standing(records: list[Record], verdicts: tuple[Verdict, ...]) -> tuple[Tier, str]:
-    return min(tier_of(record, verdicts) for record in records), max(record.created for record in records)
+def _standing(number: int, records: list[Record], verdicts: tuple[Verdict, ...]) -> tuple[Tier, bool, str]:
+    tier = min(tier_of(record, verdicts) for record in records)
+    return tier, number == 0, max(record.created for record in records)
 
 
 def _pictures(source: Results, record: Record) -> tuple[dict[tuple[str, str, str], bytes], list[Refusal]]:

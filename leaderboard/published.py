@@ -49,31 +49,53 @@ def publish(results: Results, folder: Path = PUBLISHED) -> Publication:
     Failures and what does not apply are published with their reasons. A row that is there is replaced.
     """
     done = Publication()
+    fit, done.refused[:] = examined(results, current=True)
+    for cell, (records, pictures) in fit.items():
+        _write(folder, cell, records, pictures, done)
+    return done
+
+
+Pictures = dict[tuple[str, str], bytes]
+"""By record and name."""
+
+
+def examined(
+    results: Results, *, current: bool
+) -> tuple[dict[str, tuple[list[Record], Pictures]], list[tuple[str, str]]]:
+    """The cells of a results folder that may be shown, whole, and by name what may not, and why.
+
+    Args:
+        results: Where the records lie.
+        current: Whether they must be of the code that is installed here.
+    """
     cells: dict[str, list[Record]] = {}
+    refused: list[tuple[str, str]] = []
     spoiled: dict[str, str] = {}
     for name, found in results.records():
         cell = name.removeprefix("cells/").rpartition("/")[0]
         if isinstance(found, RecordError):
-            done.refused.append((name, f"altered, or no record of this version: {_bare(str(found), results, name)}"))
+            refused.append((name, f"altered, or no record of this version: {_bare(str(found), results, name)}"))
             spoiled[cell] = name
         else:
             cells.setdefault(cell, []).append(found)
+    fit = {}
     for cell, records in cells.items():
-        pictures = dict[tuple[str, str], bytes]()
-        faults = list[tuple[str, str]]()
+        pictures: Pictures = {}
+        faults: list[tuple[str, str]] = []
         for record in records:
             read, why = _pictures(results, record)
             pictures |= {(record.evaluator, name): png for name, png in read.items()}
-            faults += [(f"cells/{cell}/{record.evaluator}.json", text) for text in (*why, *unfit(record, read))]
+            told = (*why, *unfit(record, read, current=current))
+            faults += [(f"cells/{cell}/{record.evaluator}.json", text) for text in told]
         if text := mixed(records):
             faults.append((f"cells/{cell}", text))
         if cell in spoiled:
             faults.append((f"cells/{cell}", f"a row is published whole, and {spoiled[cell]} is refused"))
         if faults:
-            done.refused.extend(faults)
-            continue
-        _write(folder, cell, records, pictures, done)
-    return done
+            refused += faults
+        else:
+            fit[cell] = records, pictures
+    return fit, refused
 
 
 def problems(folder: Path = PUBLISHED) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -16,7 +16,7 @@ from bench.results.attested import AlteredError
 from bench.results.results import Results
 from bench.results.verdict import Verdict
 from leaderboard import decisions
-from leaderboard.intake import Intake, intake
+from leaderboard.intake import Intake, Refusal, intake
 from leaderboard.page import Page, plain
 from leaderboard.pages import render
 from leaderboard.protocols import address, boards
@@ -33,19 +33,31 @@ MOVED = """<!doctype html>
 """What stands at a board's own address while it is the one at the root."""
 
 
-def build(results: Results, site: Path, *more: Results, verdicts: tuple[Verdict, ...] = ()) -> Path:
+def build(
+    results: Results, site: Path, *more: Results, verdicts: tuple[Verdict, ...] = (),
+    refused: Sequence[tuple[str, str]] = (),
+) -> Path:  # fmt: skip
     """Write the pages for the records of `results`, and of `more`, into `site` and return the index page.
 
     The newest protocol's board stands at the root, earlier ones at the address of their protocol. Files that an earlier
     build wrote and this one does not are removed; anything else in `site` is left alone.
     A page that would be made from the same as before, and is still what was written, is left as it is.
 
+    Args:
+        results: The first source of records, which wins over others that were checked no further.
+        site: The folder.
+        more: Further sources.
+        verdicts: Of verifiers whom the board trusts.
+        refused: What was kept from the sources before, by name, and why.
+
     Raises:
         NotADirectoryError: `results` is not a folder.
     """
     if not results.root.is_dir():
         raise NotADirectoryError(f"expected a results folder, got {results.root}; `bench run` makes one")
-    pages = files(intake(results, *more, verdicts=verdicts))
+    taken = intake(results, *more, verdicts=verdicts)
+    left_out = [Refusal(name, "unfit", reason) for name, reason in refused]
+    pages = files(replace(taken, refused=(*taken.refused, *left_out)))
     old = _manifest(site)
     _sweep(site, old, keep=pages)
     written: dict[str, JsonValue] = {}

@@ -36,7 +36,7 @@ def _entry(row: Row, shown: Shown, page: str) -> str:
     return (
         f"<entry><title>{xml(f'{row.records[0].method.written} on {row.dataset}')}</title><id>{_name(name)}</id>"
         f"<updated>{xml(_stamp(created(row)))}</updated>"
-        f'<link rel="alternate" type="text/html" href="{xml(f"{page}#{row.id}")}"/>'
+        f'<link rel="alternate" type="text/html" href="cells/{row.id}.html"/>'
         f'<link rel="related" type="application/json" href="{xml(row_address(row))}"/>'
         f"<summary>{xml(f'{said} {row.caveat}'.rstrip())}</summary></entry>\n"
     )

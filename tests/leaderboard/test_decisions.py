@@ -10,7 +10,7 @@ from made.board_records import auc, record, word
 from made.current_records import current
 
 from bench.results import attested
-from bench.results.records import proved
+from bench.results.records import Record, proved
 from bench.results.results import Results
 from bench.results.tier import Tier
 from bench.results.verdict import Judged, Verdict
@@ -79,13 +79,33 @@ def test_what_says_no_protocol_stands_with_the_newest() -> None:
 
 def test_a_row_is_taken_whole_from_one_source(tmp_path: Path) -> None:
     attack = current(kind="reidentification", attack="nearest-neighbour", created="2025-01-01T00:00:00+00:00")
+    own = keep(tmp_path / "own", current("noise"))
     older = keep(tmp_path / "a", current(created="2025-01-01T00:00:00+00:00"), attack)
     newer = keep(tmp_path / "b", current(created="2026-01-01T00:00:00+00:00"))
-    for sources in ((older, newer), (newer, older)):
+    for sources in ((own, older, newer), (own, newer, older)):
         taken = intake(*sources)
-        assert [found.evaluator for found in taken.records] == ["utility"]
+        mine = [found for found in taken.records if found.method.name == "identity"]
+        assert [found.created[:4] for found in mine] == ["2026"]
         (left,) = taken.refused
         assert (left.why, left.name) == ("superseded", f"cells/{current().cell}")
+
+
+def test_a_stranger_does_not_displace_a_row_of_the_board_by_being_newer(tmp_path: Path) -> None:
+    own = keep(tmp_path / "a", current(created="2025-01-01T00:00:00+00:00"))
+    strange = keep(tmp_path / "b", current(created="2099-01-01T00:00:00+00:00"))
+    assert [found.created[:4] for found in intake(own, strange).records] == ["2025"]
+
+
+def test_controls_of_a_stranger_certify_nobody_elses_attack(tmp_path: Path) -> None:
+    def attacked(method: str, value: float, **more: Any) -> Record:
+        kind = {"kind": "reidentification", "attack": "nearest-neighbour"}
+        return current(method, **kind, scores={"reid-auc": auc(value)}, **more)
+
+    own = keep(tmp_path / "a", attacked("dp-simple", 0.5))
+    strange = keep(tmp_path / "b", attacked("identity", 1.0), attacked("noise", 0.5), attacked("hidden-control", 0.5))
+    (row,) = (row for row in intake(own, strange).rows if row.method == "dp-simple")
+    (member,) = row.panel.members
+    assert {control.state for control in member.controls} == {"not run"}
 
 
 def test_what_was_checked_further_wins_over_what_is_newer(tmp_path: Path) -> None:

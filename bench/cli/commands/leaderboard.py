@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bench.cli.options import place
@@ -14,6 +15,7 @@ from bench.results.verdict import Verdict
 from leaderboard.published import PUBLISHED, problems, publish
 from leaderboard.server import serve
 from leaderboard.site import build
+from leaderboard.submitted import submitted
 from leaderboard.tiers import board_verdicts
 
 SITE = "board"  # of the published records; that of a results folder lies in the folder
@@ -48,9 +50,12 @@ def _build_published(options: argparse.Namespace) -> tuple[Path, list[tuple[str,
     found = list(board_verdicts())
     told = tuple(verdict for verdict in found if isinstance(verdict, Verdict))
     trusted = place(options).results.trusted
-    index = build(Results(PUBLISHED, trusted=trusted), _site(options, Path(SITE).resolve()), verdicts=told)
-    refused = [("verdict", str(verdict)) for verdict in found if not isinstance(verdict, Verdict)]
-    return index, [*problems(), *refused]
+    others, refused = submitted()
+    others = [replace(other, trusted=trusted) for other in others]
+    own = Results(PUBLISHED, trusted=trusted)
+    index = build(own, _site(options, Path(SITE).resolve()), *others, verdicts=told, refused=refused)
+    untold = [("verdict", str(verdict)) for verdict in found if not isinstance(verdict, Verdict)]
+    return index, [*problems(), *refused, *untold]
 
 
 def _site(options: argparse.Namespace, usual: Path) -> Path:
