@@ -24,6 +24,7 @@ from leaderboard.entries import beats_chance
 PAIRS, MEMBERSHIP = "reidentification", "membership"  # the evaluators of attacks that a panel judges
 BROKEN = 5.0  # guesses until the first correct pair
 SOONER = 20  # times sooner than by chance: the line among few images
+FIGURES = ("guesswork", "reid-auc", "top-1")
 SHIPPED = "reach.json"
 OPTIMAL = "likelihood"
 """The attack that no other can beat where noise is stated (Neyman and Pearson): it knows the density."""
@@ -93,10 +94,15 @@ def step(record: Record) -> Step | None:
     return Step(
         attack=record.attack, method=record.method, status=record.status, preset=record.preset, seed=record.seed,
         dataset=record.dataset.name, images=record.dataset.rows.get("private", 0), keys=record.keys,
-        scores={name: score for name, score in record.scores.items() if name in ("guesswork", "reid-auc", "top-1")},
+        scores={name: _bare(record.scores[name]) for name in FIGURES if name in record.scores},
         seconds=record.seconds.get("attack", 0.0), processor=str(record.hardware.get("processor", "")),
         created=record.created, optimal=record.details.get("density") == "stated",
     )  # fmt: skip
+
+
+def _bare(score: ScoreRecord) -> ScoreRecord:
+    """The figure without what other figures are compared with it by: a ladder's files would be ten times as large."""
+    return score.model_copy(update={"replicates": None, "parts": {}})
 
 
 def steps(records: Iterable[Record]) -> list[Step]:

@@ -3,17 +3,36 @@ from __future__ import annotations
 import pytest
 
 from bench.cli import main
-from leaderboard.reach import reach, shipped
+from bench.results.score_record import ScoreRecord
+from leaderboard.reach import reach, rungs, shipped
+
+KNOWN = [rung for rung in rungs() if rung.startswith("known-leak")]
 
 
 def test_what_is_shipped_covers_the_ladder_for_every_attack_in_it() -> None:
     attacks = {one.attack.name: one for one in shipped()}
-    assert "relational" in attacks
+    assert {"invariants", "likelihood", "relational", "contrastive"} <= attacks.keys()
     for one in attacks.values():
-        found = reach(one.attack, one.preset, one.dataset, shipped())
-        assert found[0].method == "identity"
-        assert found[0].state == "broken"
-        assert sum(rung.step is not None for rung in found) >= 7
+        found = {rung.method: rung for rung in reach(one.attack, one.preset, one.dataset, shipped())}
+        assert found["identity"].step is not None
+        missing = [name for name in KNOWN if found[name].step is None]
+        assert not missing, f"{one.attack.name} was not measured on {missing}, whose best attack is known"
+
+
+def test_no_attack_beats_the_best_that_there_can_be_and_each_known_answer_is_attained() -> None:
+    attained: dict[str, list[tuple[float, ScoreRecord]]] = {}
+    for one in {one.attack.name: one for one in shipped()}.values():
+        for rung in reach(one.attack, one.preset, one.dataset, shipped()):
+            if rung.method in KNOWN and rung.possible is not None and rung.attained is not None:
+                assert rung.step is not None
+                attained.setdefault(rung.method, []).append((rung.possible, rung.step.scores["guesswork"]))
+    pad = attained.pop("known-leak[keeps=nothing]")
+    assert min(score.p for _, score in pad if score.p is not None) * len(pad) > 0.01  # of so many one is low by chance
+    for found in attained.values():
+        assert all(score.high is None or score.high >= possible for possible, score in found)
+    best = {rung: min(score.value for _, score in found) for rung, found in attained.items()}
+    assert best["known-leak[keeps=scalar]"] == 1.0
+    assert best["known-leak[keeps=length]"] == 1.0
 
 
 def test_the_ladder_is_shown_before_anything_was_run(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,9 +15,11 @@ from leaderboard import reach as ladder
 from leaderboard.entries import interval, number
 from leaderboard.reach import Rung, Step, dumps, reach, rungs, steps
 
+NAME, CELL = 34, 24  # characters of the columns with encoders and with an attack's figures
+
 
 def main(options: argparse.Namespace) -> int:
-    """Print one table a data set: encoders down, attacks across."""
+    """Print tables of each data set: encoders down, as many attacks across as the terminal is wide."""
     where = place(options)
     measured = steps(found for _, found in where.results.records() if isinstance(found, Record))
     known = [one for one in (*measured, *ladder.shipped()) if one.preset == options.preset]
@@ -32,14 +34,17 @@ def main(options: argparse.Namespace) -> int:
     console = to_stdout()
     for dataset in sorted({one.dataset for one in attacks}):
         here = sorted((one for one in attacks if one.dataset == dataset), key=lambda one: one.attack.name)
-        console.print(_table(dataset, here, [one for one in known if one.dataset == dataset]))
+        at_once = max(1, (console.width - NAME) // CELL)
+        for start in range(0, len(here), at_once):
+            some = here[start : start + at_once]
+            console.print(_table(dataset, some, here, [one for one in known if one.dataset == dataset]))
     if options.write is not None:
         write_atomically(options.write, dumps(measured).encode())
         print(f"{len(measured)} steps written to {options.write}")
     return 0
 
 
-def _table(dataset: str, attacks: list[Step], known: list[Step]) -> Table:
+def _table(dataset: str, attacks: list[Step], all_of_them: list[Step], known: list[Step]) -> Table:
     images, keys = attacks[0].images, attacks[0].keys
     table = Table(title=f"{dataset}, preset {attacks[0].preset}: {images} images, {keys} keys", title_justify="left",
                   caption="Guesswork attained, of what the best attack can attain where that is known, with its 95 % "
@@ -48,7 +53,7 @@ def _table(dataset: str, attacks: list[Step], known: list[Step]) -> Table:
     table.add_column("encoder", no_wrap=True)
     columns = [reach(one.attack, one.preset, dataset, known) for one in attacks]
     for one in attacks:
-        table.add_column("\n".join([one.attack.name, *_apart(one, attacks)]), justify="right")
+        table.add_column("\n".join([one.attack.name, *_apart(one, all_of_them)]), justify="right")
     for row, method in enumerate(rungs()):
         table.add_row(method, *(_text(column[row]) for column in columns))
     return table
