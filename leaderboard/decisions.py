@@ -28,7 +28,8 @@ class RowDecision(Part):
         created: When the last of its records was made, in UTC.
         reason: Of a decision other than "shown".
         marks: What a reader should know all the same: records of earlier code, of several versions.
-        records: The digest of each record, by its name.
+        records: How many there are.
+        digest: A hash over their digests.
     """
 
     id: str
@@ -43,7 +44,8 @@ class RowDecision(Part):
     decision: Decision
     reason: str
     marks: list[str]
-    records: dict[str, str]
+    records: int
+    digest: str
 
 
 class FileDecision(Part):
@@ -121,5 +123,5 @@ def _decide(row: Row, protocol: int, newest: int, board: Intake) -> RowDecision:
         id=row.id, board="" if protocol == newest else address(protocol), dataset=row.dataset, method=row.label,
         preset=row.preset, seed=row.seed, protocol=protocol, tier=board.tier(row).word, created=created(row),
         decision=decision, reason=reason, marks=marks(row),
-        records={record.evaluator: str(record.digest) for record in row.records},
+        records=len(row.records), digest=snapshot([row]),
     )  # fmt: skip

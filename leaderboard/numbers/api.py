@@ -15,8 +15,10 @@ from leaderboard.decisions import created, marks
 from leaderboard.entries import Entry, EntryStatus
 from leaderboard.intake import Intake
 from leaderboard.numbers.shown import Shown
+from leaderboard.panel import Word
 from leaderboard.repeat import command
 from leaderboard.slugs import slug
+from leaderboard.standing import standing
 
 INDEX = "api/index.json"
 SCHEMAS = "api/schema/"
@@ -58,7 +60,8 @@ class RowHead(Part):
         method: As the command line takes it.
         tier: How far others than its author have checked it.
         created: When the last of its records was made, in UTC.
-        verdict: What the attacks on pairs come to, in words.
+        verdict: What the attacks come to, in two words.
+        sentence: The same in full, of attacks on pairs and on membership.
     """
 
     id: str
@@ -69,7 +72,8 @@ class RowHead(Part):
     seed: int
     tier: str
     created: str
-    verdict: str
+    verdict: Word
+    sentence: str
 
 
 class RowFile(RowHead):
@@ -79,7 +83,6 @@ class RowFile(RowHead):
         caveat: What the method says goes with its figures.
         marks: What a reader should know beside them.
         unrated: Why its privacy figures are not rated; empty where they are.
-        membership: What the attacks on membership come to, in words.
         audit: What an audit has shown of the claim.
         device: What throughput was measured on.
         command: Repeats the row.
@@ -93,7 +96,6 @@ class RowFile(RowHead):
     caveat: str
     marks: list[str]
     unrated: str
-    membership: str
     claim: ClaimRecord | None
     audit: str
     device: str
@@ -136,7 +138,7 @@ def row_file(row: Row, taken: Intake) -> str:
     content = RowFile(
         **_head(row, taken).model_dump(), parameters=dict(row.parameters), keys=row.keys, caveat=row.caveat,
         marks=marks(row),
-        unrated=row.unrated, membership=row.membership.verdict if row.membership.members else "", claim=row.claim,
+        unrated=row.unrated, claim=row.claim,
         audit=row.audited.sentence if row.audited else "", device=row.device, command=command(row),
         figures={name: _figure(entry) for name, entry in row.entries.items() if entry.status != "not-run"},
         records={record.evaluator: record_address(row, record.evaluator) for record in row.records},
@@ -161,9 +163,10 @@ def record_address(row: Row, evaluator: str) -> str:
 
 
 def _head(row: Row, taken: Intake) -> RowHead:
+    found = standing(row)
     return RowHead(
         id=row.id, file=row_address(row), dataset=row.dataset, method=row.label, preset=row.preset, seed=row.seed,
-        tier=taken.tier(row).word, created=created(row), verdict=row.panel.verdict if row.panel.members else "",
+        tier=taken.tier(row).word, created=created(row), verdict=found.word, sentence=found.sentence,
     )  # fmt: skip
 
 

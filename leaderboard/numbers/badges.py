@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from leaderboard.board import Row
 from leaderboard.numbers.escapes import xml
+from leaderboard.panel import Word
+from leaderboard.standing import standing
 from leaderboard.tiers import Tier
 
 LABEL = "Veil Bench"
-LONGEST = 60
 LETTER, MARGIN, HEIGHT = 6.6, 6, 20  # pixels at 11 of height
-COLOURS = {"broken": "#b4232a", "members told": "#b4232a", "dented": "#a15c00", "not broken": "#1f6f43",
-           "members not told": "#1f6f43"}  # fmt: skip
-GREY = "#5b636b"
+COLOURS: Mapping[Word, str] = {
+    "broken": "#b4232a", "members told": "#b4232a", "dented": "#a15c00", "not broken": "#1f6f43",
+    "members not told": "#1f6f43",
+}  # fmt: skip
+GREY = "#5b636b"  # of verdicts that say neither
 
 
 def message(row: Row, tier: Tier) -> str:
-    """What a badge says: the verdict's first words, on which data, and how far it was checked.
+    """What a badge says: the verdict, on which data at which size, and how far it was checked.
 
-    It never says more than the board: what is not rated says so first.
+    It says no more than the board: what is not rated says that.
     """
-    said = (
-        row.panel.verdict
-        if row.panel.members
-        else row.membership.verdict
-        if row.membership.members
-        else "no attack ran"
-    )
-    first = said.partition(":")[0].partition(";")[0].partition(" (")[0]
-    return f"{_short(first, 32)} · {_short(row.dataset, 16)} · {tier.word}"
+    return f"{standing(row).word} · {_short(f'{row.dataset} {row.preset}', 32)} · {tier.word}"
 
 
 def colour(row: Row) -> str:
-    """By the verdict; grey for what says neither."""
-    said = row.panel.verdict if row.panel.members else row.membership.verdict
-    return next((found for start, found in COLOURS.items() if said.startswith(start)), GREY)
+    """By the verdict, which stands beside it in words."""
+    return COLOURS.get(standing(row).word, GREY)
 
 
 def badge_svg(row: Row, tier: Tier) -> str:

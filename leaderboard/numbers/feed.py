@@ -9,6 +9,7 @@ from leaderboard.decisions import created
 from leaderboard.numbers.api import row_address
 from leaderboard.numbers.escapes import xml
 from leaderboard.numbers.shown import Shown
+from leaderboard.standing import standing
 
 MOST = 100
 SPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "veil-bench")
@@ -30,8 +31,7 @@ def atom(shown: Shown, page: str) -> str:
 
 def _entry(row: Row, shown: Shown, page: str) -> str:
     name = " ".join([row.id, *sorted(str(record.digest) for record in row.records)])
-    verdict = row.panel.verdict if row.panel.members else row.membership.verdict
-    summary = f"{verdict}. Preset {row.preset}, seed {row.seed}; tier: {shown.taken.tier(row).word}."
+    summary = f"{standing(row).sentence}. Preset {row.preset}, seed {row.seed}; tier: {shown.taken.tier(row).word}."
     said = f"{summary} Not rated: {row.unrated}." if row.unrated else summary
     return (
         f"<entry><title>{xml(f'{row.records[0].method.written} on {row.dataset}')}</title><id>{_name(name)}</id>"

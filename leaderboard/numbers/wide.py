@@ -12,6 +12,7 @@ from leaderboard.entries import Entry
 from leaderboard.numbers.escapes import Value
 from leaderboard.numbers.shown import Shown
 from leaderboard.numbers.tables import Kind, Table
+from leaderboard.standing import standing
 
 
 def _bound(epsilon: float | None) -> float:
@@ -26,8 +27,8 @@ OWN: Mapping[str, tuple[Kind, Callable[[Row, Shown], Value]]] = {
     "seed": (int, lambda row, _: row.seed),
     "keys": (int, lambda row, _: row.keys),
     "tier": (str, lambda row, shown: shown.taken.tier(row).word),
-    "verdict": (str, lambda row, _: row.panel.verdict),
-    "membership verdict": (str, lambda row, _: row.membership.verdict),
+    "verdict": (str, lambda row, _: standing(row).word),
+    "verdict in full": (str, lambda row, _: standing(row).sentence),
     "not rated": (str, lambda row, _: row.unrated or None),
     "caveat": (str, lambda row, _: row.caveat or None),
     "claimed epsilon": (float, lambda row, _: _bound(row.claim.epsilon) if row.claim else None),

@@ -193,7 +193,7 @@ def test_hostile_names_stay_names_in_every_form(name: str) -> None:
 def test_a_badge_says_no_more_than_the_board() -> None:
     found = made(record("dp-simple", scores={"guesswork": guesswork(200), "reid-auc": auc(0.5)}))
     (badge,) = (json.loads(text(found, name)) for name in found if name.startswith("badges/") and name.endswith("json"))
-    assert badge["message"] == "not rated · synth-cxr · self-reported"
+    assert badge["message"] == "not rated · synth-cxr quick · self-reported"
     assert badge["color"] == "5b636b"
 
 
