@@ -96,7 +96,20 @@ class Edition:
         """What downloads are made from."""
         return Shown(self.taken, self.parts, self.columns)
 
-    @property
+    @cached_property
+    def shared(self) -> Mapping[str, object]:
+        """What the frame of every page and its tables take."""
+        return {
+            "columns": self.columns,
+            "named": {column.name: column for column in self.columns},
+            "stems": self.methods,
+            "attack_stems": {key: stem for key, (stem, _) in self.attacks.items()},
+            "ids": self.ids,
+            "dates": self.dates,
+            "several": len(self.parts) > 1,
+        }
+
+    @cached_property
     def dates(self) -> tuple[str, str] | None:
         """The days of the oldest and the newest record; None without records."""
         created = [record.created[:10] for record in self.taken.records]

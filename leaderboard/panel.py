@@ -189,7 +189,8 @@ def _member(record: Record, pool: Sequence[Record], ladder: Sequence[Step]) -> M
 
 
 def _control(record: Record, role: Role, pool: Sequence[Record]) -> Control:
-    fitting = [other for other in pool if other.method.role == role and _comparable(record, other)]
+    near = (other for other in pool if other.method.role == role and other.kind == record.kind)
+    fitting = [other for other in near if _comparable(record, other)]
     found = min(fitting, key=lambda other: (other.status != "ok", other.device != record.device), default=None)
     needed = CONTROLLED[record.kind]
     looked_at = (*needed, *BESIDE[record.kind])
@@ -224,6 +225,8 @@ def _at_chance(score: ScoreRecord) -> bool:
 def _comparable(a: Record, b: Record) -> bool:
     """Whether two records hold the same attack on the same data at the same size."""
     if a.attack is None or b.attack is None or a.dataset is None or b.dataset is None:
+        return False
+    if a.attack.name != b.attack.name:
         return False
     same_attack = (a.kind, a.attack.name, a.attack.parameters, a.attack.code) == (
         b.kind, b.attack.name, b.attack.parameters, b.attack.code,

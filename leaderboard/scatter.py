@@ -18,7 +18,7 @@ from leaderboard.frame import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, frame, sh
 from leaderboard.lines import Line
 
 LETTER, LINE = 6.1, 14.0  # about how much room a label's letter and line take
-SPOTS = ((9, 4), (9, -8), (9, 16), (-9, 4), (-9, -8), (-9, 16), (0, -14), (0, 22), (14, -22), (14, 30), (-14, -22))
+SPOTS = ((7, -5), (7, 15), (-7, -5), (-7, 15), (9, 4), (-9, 4), (7, -19), (7, 29), (-7, -19), (-7, 29))
 SHAPES = {"broken": "cross", "dented": "diamond", "members told": "diamond", "not broken": "ring",
           "members not told": "ring"}  # fmt: skip
 

@@ -11,12 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
+def write_atomically(path: Path, content: bytes, *, mode: int = 0o644, durable: bool = True) -> None:
     """Put `content` at `path` so that a reader, or a crash, sees either the old file or the new one.
 
-    The file and the folders that name it are on disk when this returns. The user's umask narrows `mode`.
+    The file and the folders that name it are on disk when this returns, unless `durable` is False: then a power cut may
+    leave it empty, which is for files that can be made again, and whose maker looks whether they are whole. The user's
+    umask narrows `mode`.
     """
-    _put(path, content, mode, os.replace)
+    _put(path, content, mode, os.replace, durable=durable)
 
 
 def write_once(path: Path, content: bytes, *, mode: int) -> None:
@@ -37,7 +39,7 @@ def remove_unfinished(path: Path) -> None:
                 os.close(handle)
 
 
-def _put(path: Path, content: bytes, mode: int, move: Callable[[Path, Path], None]) -> None:
+def _put(path: Path, content: bytes, mode: int, move: Callable[[Path, Path], None], *, durable: bool = True) -> None:
     make_folder(path.parent)
     remove_unfinished(path)
     handle, temporary = _held(path, mode)
@@ -45,11 +47,13 @@ def _put(path: Path, content: bytes, mode: int, move: Callable[[Path, Path], Non
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
             move(temporary, path)  # while it is held: nobody takes it for a dead writer's
     finally:
         temporary.unlink(missing_ok=True)
-    sync(path.parent)
+    if durable:
+        sync(path.parent)
 
 
 def _held(path: Path, mode: int) -> tuple[int, Path]:

@@ -41,7 +41,7 @@
     if (!ids.length) return;
     const found = new Array(ids.length);
     let left = ids.length;
-    ids.forEach((id, place) => veil.load(id, (row) => {
+    ids.forEach((id, place) => (rows.some((row) => row.id === id) ? veil.load : (_, tell) => tell(null))(id, (row) => {
       found[place] = row;
       left -= 1;
       if (!left) answer.replaceChildren(...shown(found.filter(Boolean)), found.includes(null) ? make("p", { class: "notes" }, "There is no row of the name " + ids[found.indexOf(null)] + ".") : "");

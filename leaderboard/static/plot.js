@@ -140,7 +140,7 @@
         const words = (mark.row.method + " " + mark.row.told).trim();
         const text = words.length > 30 ? words.slice(0, 29) + "…" : words;
         const wide = context.measureText(text).width, high = 13 * ratio;
-        for (const [dx, dy] of [[9, 0], [9, -12], [9, 12], [-9, 0], [-9, -12], [-9, 12], [0, -15], [0, 15]]) {
+        for (const [dx, dy] of [[7, -9], [7, 11], [-7, -9], [-7, 11], [9, 0], [-9, 0], [7, -23], [7, 25], [-7, -23]]) {
           const left = x + dx * ratio - (dx < 0 ? wide : dx ? 0 : wide / 2), top = y + dy * ratio - high / 2;
           const spot = [left, top, left + wide, top + high];
           const inside = spot[0] >= u.bbox.left && spot[2] <= u.bbox.left + u.bbox.width && spot[1] >= u.bbox.top && spot[3] <= u.bbox.top + u.bbox.height;

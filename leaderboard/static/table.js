@@ -153,7 +153,9 @@
     bar.append(make("details", { class: "columns" }, make("summary", {}, "Columns"), make("div", {}, boxes)));
     const clear = make("a", { href: window.location.pathname.split("/").pop() || "index.html" }, "Clear");
     bar.append(clear, said);
-    (tables[0].closest(".scroll")).before(bar);
+    const narrow = window.matchMedia("(max-width: 44rem)").matches && !window.location.search;
+    const folded = make("details", { class: "filters", open: !narrow }, make("summary", {}, "Filter, sort, columns"), bar);
+    tables[0].closest(".scroll").before(folded);
 
     tables.forEach((table) => {
       heads(table).forEach((head) => {

@@ -21,17 +21,7 @@ def common(edition: Edition, root: str) -> dict[str, object]:
         edition: The build.
         root: What leads from the page to the site's root: "" or "../".
     """
-    return {
-        "root": root,
-        "columns": edition.columns,
-        "named": {column.name: column for column in edition.columns},
-        "stems": edition.methods,
-        "attack_stems": {key: stem for key, (stem, _) in edition.attacks.items()},
-        "ids": edition.ids,
-        "dates": edition.dates,
-        "several": len(edition.parts) > 1,
-        "sets": {part.slug: part.title for part in edition.parts},
-    }
+    return {**edition.shared, "root": root}
 
 
 def split(some: Sequence[T], most: int) -> Iterator[tuple[int, Sequence[T]]]:

@@ -1,0 +1,140 @@
+"""The pages as people meet them: on phones and wide screens, by keyboard, without scripts, and with what they chose."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Visit = Callable[..., Any]
+WIDTHS = (390, 768, 1440, 1920)
+
+
+def kinds(site: Path) -> list[str]:
+    """A page of every kind."""
+    found = ["index.html", "choose.html", "compare.html", "reading.html", "data/index.html", "attacks/index.html"]
+    for pattern in ("data/data-00-*.html", "methods/*-01.html", "attacks/c*.html", "cells/method-01-*.html"):
+        found += [path.relative_to(site).as_posix() for path in sorted(site.glob(pattern))[:3]]
+    return found
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_page_scrolls_sideways(visit: Visit, site: Path, width: int) -> None:
+    page = visit("index.html", width)
+    for name in kinds(site):
+        page.goto((site / name).as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+
+
+def test_no_page_scrolls_sideways_with_an_opened_row(visit: Visit, site: Path) -> None:
+    row = next(site.glob("rows/method-01-*.js")).stem
+    page = visit(f"index.html?open={row}", 390)
+    page.wait_for_selector(".more .facts")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(visit: Visit, site: Path, axe: str, scheme: str) -> None:
+    page = visit("index.html", 1440, scheme)
+    for name in kinds(site):
+        page.goto((site / name).as_uri())
+        page.wait_for_load_state("load")
+        page.evaluate(axe)
+        found = page.evaluate(
+            "axe.run({ preload: false }).then(found => found.violations.map(v => [v.impact, v.id, v.nodes[0].html]))"
+        )
+        assert [each for each in found if each[0] in ("serious", "critical")] == [], name
+
+
+def test_a_row_is_whole_on_the_first_screen(visit: Visit) -> None:
+    page = visit("index.html")
+    box = page.locator("#board tbody tr").nth(9).bounding_box()
+    assert box["y"] + box["height"] <= 900
+    assert box["x"] + box["width"] <= 1440
+
+
+def test_the_state_is_in_the_address_and_survives_a_reload(visit: Visit) -> None:
+    page = visit("index.html")
+    page.locator("label:has(> select)", has_text="Verdict").locator("select").first.select_option("broken")
+    page.locator("#board th.c-utility button").click()
+    page.locator("details.columns summary").click()
+    page.locator("details.columns").get_by_label("Tier", exact=True).uncheck()
+    page.locator("#board tbody tr:not([hidden]) .opener").first.click()
+    page.wait_for_selector(".more .facts")
+
+    def shown() -> list[str]:
+        return page.eval_on_selector_all("#board tbody tr[id]:not([hidden])", "rows => rows.map(row => row.id)")
+
+    before = shown()
+    assert "verdict=broken" in page.url
+    assert "sort=-utility" in page.url
+    page.reload()
+    page.wait_for_selector(".more .facts")
+    assert shown() == before
+    assert page.locator("#board td.c-tier").first.is_hidden()
+    figures = page.eval_on_selector_all(
+        "#board tbody tr[id]:not([hidden]) .c-utility", "all => all.map(one => Number(one.dataset.s))"
+    )
+    assert figures == sorted(figures, reverse=True)
+    page.emulate_media(media="print")
+    assert page.locator(".more .facts").first.is_visible()
+
+
+def test_rows_are_opened_and_sorted_by_keyboard_alone(visit: Visit) -> None:
+    page = visit("index.html")
+    page.locator("#board tbody .opener").first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".more .facts")
+    assert page.locator("#board tbody .opener").first.get_attribute("aria-expanded") == "true"
+    page.locator("#board th.c-person button").focus()
+    page.keyboard.press("Space")
+    assert page.locator("#board th.c-person").get_attribute("aria-sort") == "ascending"
+
+
+def test_the_board_is_complete_without_scripts(visit: Visit) -> None:
+    page = visit("index.html", script=False)
+    assert page.locator("#board tbody tr").count() > 20
+    assert page.locator("svg.scatter a.mark").count() > 5
+    assert page.locator("svg.scatter").first.is_visible()
+
+
+def test_the_picture_names_its_marks_by_keyboard(visit: Visit) -> None:
+    page = visit("index.html")
+    page.wait_for_selector(".chart canvas")
+    page.locator(".chart").focus()
+    page.keyboard.press("ArrowRight")
+    said = page.locator(".told-mark").inner_text()
+    assert "utility" in said
+    page.locator(".chart").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/cells/*.html")
+
+
+def test_who_qualifies_and_why_others_do_not(visit: Visit) -> None:
+    page = visit("choose.html?utility=0.7&figure=reid-auc&risk=0.8&claim=finite")
+    page.wait_for_selector("#answer table")
+    heads = page.locator("#answer h2").all_inner_texts()
+    assert any("qualif" in head for head in heads)
+    assert any("and why" in head for head in heads)
+    why = page.locator("#answer table").last.locator("td.why").all_inner_texts()
+    assert why
+    assert all(why)
+    page.get_by_label("Utility at least").fill("0.99")
+    assert page.locator("#answer h2").first.inner_text() == "No row qualifies"
+    assert "utility=0.99" in page.url
+
+
+def test_two_rows_stand_side_by_side_with_their_test(visit: Visit, site: Path) -> None:
+    told = [json.loads(path.read_text()[len("veil.row(") : -3]) for path in sorted(site.glob("rows/method-*.js"))]
+    a = next(one for one in told if one["tests"])
+    b = next(iter(a["tests"]))
+    page = visit(f"compare.html?rows={a['id']},{b},")
+    page.wait_for_selector("#answer table")
+    assert page.locator("#answer thead th").count() == 2
+    assert "told apart" in page.locator("#answer").inner_text()
+    page.goto(page.url.replace(b, "no-such-row"))
+    page.wait_for_selector("#answer .notes")
+    assert "no row of the name" in page.locator("#answer").inner_text()
