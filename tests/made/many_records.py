@@ -52,7 +52,7 @@ def _cell(method: str, name: str, seed: int, chance: random.Random) -> Iterator[
     role = REFERENCES.get(method)
     plain = plugin(method, {} if role else {"scale": 10.0, "blocks": chance.randrange(1, 9)})
     made: PluginRecord = plain.model_copy(update={"role": role})
-    leak = {"hides nothing": 1.0, None: chance.random()}.get(role, 0.0)
+    leak = {"hides nothing": 1.0, None: chance.choice((0.0, 0.3 * chance.random(), 1.0))}.get(role, 0.0)
     more: dict[str, Any] = {
         "parameters": made.parameters, "dataset": dataset(name), "cell": f"{name}/{method}-quick-seed{seed}", "seed": seed,
         "claim": None if role else claim(round(10 ** chance.uniform(0, 3), 2)),
@@ -76,10 +76,11 @@ def _cell(method: str, name: str, seed: int, chance: random.Random) -> Iterator[
                       attack=plugin(attack, {}), phase="attack")  # fmt: skip
             continue
         auc = 1.0 if role == "hides nothing" else 0.5 + 0.5 * found
-        guesses = 1.0 if role == "hides nothing" else max(1.0, 100 * (1 - found) ** 2)
+        guesses = 1.0 if role == "hides nothing" else max(1.0, 100 * (1 - found) ** 3)
         figures = {
             "reid-auc": _figure(auc, 0.5, "lower", chance), "guesswork": _figure(guesses, 100.0, "higher", chance),
-            "top-1": _figure(found, 0.01, "lower", chance), "person-risk": _figure(found, 0.2, "lower"),
+            "top-1": _figure(max(0.01, found), 0.01, "lower", chance),
+            "person-risk": _figure(max(0.2, found), 0.2, "lower"),
         }  # fmt: skip
         yield one(f"reidentification-{attack}", "reidentification", figures, attack=plugin(attack, {}),
                   threat_model={"key": "unknown", "scheme": "known", "candidates": "the raw images"})  # fmt: skip
@@ -96,7 +97,8 @@ def _figure(value: float, null: float, better: Any, chance: random.Random | None
         by_key = table.mean(axis=1).tolist()
         kept = replicates_record(Replicates(by_key, table.tolist(), float(RESAMPLES), PEOPLE, scale))
     p = 1.0 if abs(value - null) < 2 * spread else 1e-6
+    low, high = (value / 1.3, value * 1.3) if null == 100.0 else (value - spread, value + spread)
     return score(
-        value, value - spread, value + spread, better=better, null=null, null_low=null - spread,
-        null_high=null + spread, p=p, note="95 % interval over people and 5 keys", replicates=kept,
+        value, low, high, better=better, null=null, null_low=null - spread, null_high=null + spread, p=p,
+        note="95 % interval over people and 5 keys", replicates=kept,
     )  # fmt: skip

@@ -58,7 +58,7 @@ def test_a_row_is_whole_on_the_first_screen(visit: Visit) -> None:
 
 def test_the_state_is_in_the_address_and_survives_a_reload(visit: Visit) -> None:
     page = visit("index.html")
-    page.locator("label:has(> select)", has_text="Verdict").locator("select").first.select_option("broken")
+    page.locator(".controls label:has(> select)", has_text="Verdict all").locator("select").select_option("broken")
     page.locator("#board th.c-utility button").click()
     page.locator("details.columns summary").click()
     page.locator("details.columns").get_by_label("Tier", exact=True).uncheck()
