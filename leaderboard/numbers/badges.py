@@ -23,14 +23,15 @@ GREY = "#5b636b"  # of verdicts that say neither
 def message(row: Row, tier: Tier) -> str:
     """What a badge says: the verdict, on which data at which size, and how far it was checked.
 
-    It says no more than the board: what is not rated says that.
+    It says no more than the board: what is not rated says that, and a reference method is never ranked.
     """
-    return f"{standing(row).word} · {_short(f'{row.dataset} {row.preset}', 32)} · {tier.word}"
+    word = "reference" if _reference(row) else standing(row).word
+    return f"{word} · {_short(f'{row.dataset} {row.preset}', 32)} · {tier.word}"
 
 
 def colour(row: Row) -> str:
     """By the verdict, which stands beside it in words."""
-    return COLOURS.get(standing(row).word, GREY)
+    return GREY if _reference(row) else COLOURS.get(standing(row).word, GREY)
 
 
 def badge_svg(row: Row, tier: Tier) -> str:
@@ -56,6 +57,10 @@ def badge_json(row: Row, tier: Tier) -> str:
     """The endpoint schema of shields.io, version 1."""
     content = {"schemaVersion": 1, "label": LABEL, "message": message(row, tier), "color": colour(row).lstrip("#")}
     return json.dumps(content, sort_keys=True) + "\n"
+
+
+def _reference(row: Row) -> bool:
+    return any(record.method.role is not None for record in row.records)
 
 
 def _short(text: str, most: int) -> str:

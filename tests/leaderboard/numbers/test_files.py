@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pyarrow.parquet
 import pytest
 import yaml
-from made.board_records import auc, claim, dataset, guesswork, metric, record, score, utility
+from made.board_records import auc, claim, dataset, guesswork, keyed, metric, plugin, record, score, utility
 from made.hostile_names import NAMES
 from pydantic import BaseModel
 
@@ -194,6 +194,15 @@ def test_a_badge_says_no_more_than_the_board() -> None:
     found = made(record("dp-simple", scores={"guesswork": guesswork(200), "reid-auc": auc(0.5)}))
     (badge,) = (json.loads(text(found, name)) for name in found if name.startswith("badges/") and name.endswith("json"))
     assert badge["message"] == "not rated · synth-cxr quick · self-reported"
+    assert badge["color"] == "5b636b"
+
+
+def test_a_reference_method_wears_no_verdict() -> None:
+    reference = plugin("noise", {}).model_copy(update={"role": "keeps nothing"})
+    plain = record("noise", scores={"guesswork": guesswork(200), "reid-auc": auc(0.5)})
+    found = made(keyed(plain, method=reference))
+    (badge,) = (json.loads(text(found, name)) for name in found if name.startswith("badges/") and name.endswith("json"))
+    assert badge["message"].startswith("reference · ")
     assert badge["color"] == "5b636b"
 
 
