@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from leaderboard.edition import Edition
 
-MOST_LINES = 800
-"""Rows on one line each that a page holds: 0.9 MB of them."""
+MOST_LINES = 600
+"""Rows on one line each that a page holds: 0.8 MB of them."""
 MOST_WIDE = 60
 """Rows with all of their figures that a page holds."""
 T = TypeVar("T")

@@ -346,8 +346,7 @@ def test_claimed_derived_and_shown_bounds_stand_side_by_side(write: Write, tmp_p
         record("cadp", "audit", {"empirical-epsilon": shown}, kind="audit", claim=claim(1.5, 3.0)),
     ]
     page = build(write(*made), tmp_path / "site").read_text()
-    heads = ("Claimed ε ↓", "Derived ε ↓", "Shown ε ≥")
-    found = [re.search(rf'data-l="{head}"[^>]*>([^<]*)', page) for head in heads]
+    found = [re.search(rf'<td class="c-{name}"[^>]*>([^<]*)', page) for name in ("claimed", "derived", "shown")]
     assert [one and one.group(1).strip() for one in found] == ["1.50", "3.00", "2.40"]
     sentence = "violated: ε of at least 2.40 was shown, 1.50 is claimed"
     assert f'title="{sentence}">violated<' in page

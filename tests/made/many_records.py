@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from made.board_records import claim, dataset, keyed, plugin, record, score
 
+from bench.contract.replicates import Scale
 from bench.results.records import PluginRecord, Record, ScoreRecord, dumps
 from bench.results.replicates_record import replicates_record
 from bench.types import Replicates
+from made.board_records import claim, dataset, keyed, plugin, record, score
 
 ATTACKS = ("contrastive", "nearest-neighbour", "relational", "invariants", "moments", "leverage", "surrogate", "prng")
 REFERENCES = {"identity": "hides nothing", "noise": "keeps nothing", "hidden-control": "keeps nothing, in secret"}
@@ -54,7 +55,8 @@ def _cell(method: str, name: str, seed: int, chance: random.Random) -> Iterator[
     made: PluginRecord = plain.model_copy(update={"role": role})
     leak = {"hides nothing": 1.0, None: chance.choice((0.0, 0.3 * chance.random(), 1.0))}.get(role, 0.0)
     more: dict[str, Any] = {
-        "parameters": made.parameters, "dataset": dataset(name), "cell": f"{name}/{method}-quick-seed{seed}", "seed": seed,
+        "parameters": made.parameters, "dataset": dataset(name), "seed": seed,
+        "cell": f"{name}/{method}-quick-seed{seed}",
         "claim": None if role else claim(round(10 ** chance.uniform(0, 3), 2)),
     }  # fmt: skip
 
@@ -92,7 +94,7 @@ def _figure(value: float, null: float, better: Any, chance: random.Random | None
     if chance is not None:
         noise = np.random.default_rng(chance.randrange(2**32))
         table = value + spread * noise.standard_normal((KEYS, RESAMPLES))
-        scale = "plain" if null != 100.0 else "log"
+        scale: Scale = "plain" if null != 100.0 else "log"
         table = np.maximum(table, 0.5) if scale == "log" else table
         by_key = table.mean(axis=1).tolist()
         kept = replicates_record(Replicates(by_key, table.tolist(), float(RESAMPLES), PEOPLE, scale))
