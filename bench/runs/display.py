@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -203,9 +202,3 @@ def _duration(seconds: float) -> str:
         if seconds < 5400
         else f"{seconds / 3600:.1f} h"
     )
-
-
-def to_stdout() -> Console:
-    """A console for results, which go to standard output; progress goes to standard error."""
-    width = None if sys.stdout.isatty() else 160
-    return Console(highlight=False, markup=False, width=width)  # brackets are those of specs

@@ -10,10 +10,10 @@ from typing import cast
 from rich.table import Table
 
 from bench.cli.commands.run import perform
+from bench.cli.terminal import to_stdout
 from bench.evidence import AuditEvidence, Calls, Noise
 from bench.plugins.chosen import choose
 from bench.results.records import Record, ScoreRecord, score_record
-from bench.runs.display import to_stdout
 from bench.runs.plan import data_key, standing, work
 from bench.runs.run_spec import RunSpec
 from bench.runs.summary import Summary

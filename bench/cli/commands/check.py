@@ -6,10 +6,10 @@ import argparse
 
 from rich.table import Table
 
-from bench.cli.commands.info import groups_of
+from bench.cli.about import groups_of
+from bench.cli.terminal import to_stdout
 from bench.conformance import conform
 from bench.plugins.spec import parse
-from bench.runs.display import to_stdout
 from bench.workbench.machine import choose_device
 
 

@@ -9,9 +9,9 @@ from pydantic import JsonValue
 from rich.table import Table
 
 from bench.cli.options import place
+from bench.cli.terminal import to_stdout
 from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, parse
 from bench.results.records import Record
-from bench.runs.display import to_stdout
 from bench.statistics.chance import UNLIKELY
 from bench.workbench.choice import collection
 from leaderboard.board import Row, rows

@@ -12,13 +12,13 @@ from rich.progress import Progress
 
 from bench.cli.commands import list as listing
 from bench.cli.options import place
+from bench.cli.terminal import to_stdout
 from bench.contract.source import DataError, Source
 from bench.data.groups import read_groups
 from bench.data.people import people
 from bench.data.prepare import Prepared, prepare, verify
 from bench.plugins import registry
 from bench.plugins.spec import parameters, parse
-from bench.runs.display import to_stdout
 
 
 def main(options: argparse.Namespace) -> int:

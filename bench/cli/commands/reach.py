@@ -7,10 +7,10 @@ import argparse
 from rich.table import Table
 
 from bench.cli.options import place
+from bench.cli.terminal import to_stdout
 from bench.plugins.spec import UsageError
 from bench.results.atomic_file import write_atomically
 from bench.results.records import Record
-from bench.runs.display import to_stdout
 from leaderboard import reach as ladder
 from leaderboard.entries import interval, number
 from leaderboard.reach import Rung, Step, dumps, reach, rungs, steps

@@ -12,12 +12,13 @@ from rich.table import Table
 from bench.cli.figure_tables import interim, parameters, senseless, tables, title
 from bench.cli.options import place, run_specs, site
 from bench.cli.stop import code
+from bench.cli.terminal import to_stdout
 from bench.pairs.sweep import engine
 from bench.results.reason import ABSENT
 from bench.results.records import Record
 from bench.results.run_secret import given
 from bench.results.signing_key import SigningKey
-from bench.runs.display import Display, to_stdout
+from bench.runs.display import Display
 from bench.runs.plan import Condition, data_key, standing, to_run, work
 from bench.runs.present import present
 from bench.runs.run import run

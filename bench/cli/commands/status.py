@@ -8,10 +8,10 @@ from collections import Counter
 from rich.table import Table
 
 from bench.cli.options import place
+from bench.cli.terminal import to_stdout
 from bench.plugins.spec import UsageError
 from bench.results.records import DatasetRecord, RecordError
 from bench.results.results import Results
-from bench.runs.display import to_stdout
 from bench.runs.plan import data_key, read_plan, standing
 from bench.workbench.cell import Cell, Planned
 

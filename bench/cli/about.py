@@ -1,0 +1,91 @@
+"""What the command line says of plug-ins, found out by importing them."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterator
+
+from bench.plugins import registry
+from bench.plugins.groups import GROUPS, Group
+from bench.plugins.spec import UsageError, did_you_mean
+from bench.types import Metric
+
+_SHOWN = (
+    "title", "meaning", "chance", "group", "source", "claims", "knowledge", "requires", "unit", "better", "public",
+    "licence", "obtain",
+)  # fmt: skip
+
+
+def rows(group: Group) -> list[list[str]]:
+    """Name, what it is, whence it comes and its state, of every plug-in of the group; a broken one with the reason."""
+    found = []
+    for name, entry in sorted(registry.entries(group).items()):
+        error = registry.inspect(entry).error
+        about = "" if error else _about(registry.load(group, name))
+        found.append([name, about, entry.origin, error or "ready"])
+    return found
+
+
+def described(name: str, preset: str) -> str:
+    """What is known about every plug-in of that name, as text. Raises UsageError where no group knows it."""
+    return "\n".join(line for group in groups_of(name) for line in _described(group, name, preset))
+
+
+def _described(group: Group, plugin: str, preset: str) -> Iterator[str]:
+    cls = registry.load(group, plugin)
+    yield f"{plugin}  ({registry.noun(group)}, from {registry.origin(group, plugin)})"
+    yield f"  {summary(cls)}"
+    column = getattr(cls, "column", None)  # metrics have one
+    for name in _SHOWN:
+        if value := getattr(cls, name, None) or getattr(column, name, None):
+            yield f"  {name}: {value}"
+    if "shareable" in vars(cls):
+        yield f"  shareable: {'yes' if cls.shareable else 'no: its pixels stay on this machine'}"  # type: ignore[attr-defined]
+    sized = getattr(cls, "presets", {}).get(preset, {})
+    yield "  parameters:" if dataclasses.fields(cls) else "  parameters: none"
+    for field in dataclasses.fields(cls):
+        yield f"    {field.name}: {field.type} = {_default(field, sized, preset)}"
+    module = inspect.getdoc(inspect.getmodule(cls)) or ""
+    yield "\n" + "\n".join(f"  {line}".rstrip() for line in module.splitlines())
+
+
+def groups_of(name: str) -> list[Group]:
+    """The groups that know `name`; for a file, the one its class belongs to.
+
+    Raises:
+        UsageError: No group knows it.
+    """
+    if ".py:" in name:
+        cls = registry.load("methods", name)
+        found = [group for group in GROUPS if issubclass(cls, registry.kind(group))]
+        if not found:
+            bases = ", ".join(registry.kind(group).__name__ for group in GROUPS)
+            raise UsageError(f"{name} is none of: {bases}")
+        return found
+    found = [group for group in GROUPS if name in registry.entries(group)]
+    if not found:
+        known = [known for group in GROUPS for known in registry.entries(group)]
+        raise UsageError(f"unknown plug-in {name!r}; {did_you_mean(name, known)}")
+    return found
+
+
+def _default(field: dataclasses.Field[object], sized: object, preset: str) -> str:
+    given = sized.get(field.name, dataclasses.MISSING) if isinstance(sized, dict) else dataclasses.MISSING
+    if given is not dataclasses.MISSING:
+        return f"{given} (preset {preset})"
+    return "required" if field.default is dataclasses.MISSING else str(field.default)
+
+
+def _about(cls: type) -> str:
+    """What a table says of a plug-in: the first line of its docstring; of a metric, what pages say of it."""
+    if not issubclass(cls, Metric):
+        return summary(cls)
+    chance = f" Chance gives {cls.column.chance}." if cls.column.chance else ""
+    unit = f" ({cls.unit})" if cls.unit else ""
+    return f"{cls.column.title}{unit}, {cls.better} is better; {cls.column.group}\n{cls.column.meaning}{chance}"
+
+
+def summary(cls: type) -> str:
+    """The first line of a plug-in's docstring."""
+    return (inspect.getdoc(cls) or "").partition("\n")[0]

@@ -1,0 +1,105 @@
+"""What is kept of plug-ins between calls: used while nothing changed, found out anew when anything did."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.cli import main, remembered
+from bench.cli.remembered import FOLDER, MOST
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of the cache."""
+    monkeypatch.setattr(remembered.platformdirs, "user_cache_dir", lambda name: str(tmp_path))
+    return tmp_path / FOLDER
+
+
+def counted() -> tuple[list[None], Callable[[], str]]:
+    calls: list[None] = []
+
+    def answer() -> str:
+        calls.append(None)
+        return f"answer {len(calls)}"
+
+    return calls, answer
+
+
+def test_an_answer_is_found_once_for_each_question(folder: Path) -> None:
+    calls, answer = counted()
+    said = [remembered.remembered(question, answer) for question in ("a", "a", "b", "a")]
+    assert said == ["answer 1", "answer 1", "answer 2", "answer 1"]
+    assert len(calls) == 2
+
+
+def test_a_change_of_state_asks_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, answer = counted()
+    for state in ("one", "two", "one"):
+        monkeypatch.setattr(remembered, "_state", lambda state=state: state)
+        remembered.remembered("a", answer)
+    assert len(calls) == 2
+
+
+def test_the_state_follows_source_files(tmp_path: Path) -> None:
+    package = tmp_path / "author"
+    package.mkdir()
+    module = package / "__init__.py"
+    module.write_text("x = 1\n")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        before = set(remembered._stamps({"author:X"}))
+        assert any(stamp[0] == str(module) for stamp in before)
+        module.write_text("x = 12\n")
+        assert set(remembered._stamps({"author:X"})) != before
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b'{"question": "other", "answer": "lie"}', b'{"question": "a", "answer": 3}']
+)
+def test_what_is_no_answer_is_not_taken_for_it(folder: Path, content: bytes) -> None:
+    calls, answer = counted()
+    remembered.remembered("a", answer)
+    (kept,) = folder.glob("*.json")
+    kept.write_bytes(content)
+    assert remembered.remembered("a", answer) == "answer 2"
+    assert len(calls) == 2
+
+
+def test_without_a_folder_it_answers_all_the_same(folder: Path) -> None:
+    folder.write_text("a file where the folder would be")
+    answer = counted()[1]
+    assert [remembered.remembered("a", answer) for _ in range(2)] == ["answer 1", "answer 2"]
+
+
+def test_the_oldest_answers_go(folder: Path) -> None:
+    for number in range(MOST + 3):
+        remembered.remembered(str(number), lambda: "")
+    assert len(list(folder.glob("*.json"))) == MOST
+
+
+def test_a_list_that_is_remembered_imports_no_torch(tmp_path: Path) -> None:
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+    script = "import sys; from bench.cli import main; main(['list', 'features']); print('torch' in sys.modules)"
+
+    def said() -> str:
+        line = [sys.executable, "-c", script]
+        return subprocess.run(line, env=environment, capture_output=True, text=True, check=True).stdout
+
+    first, second = (said().rstrip().rpartition("\n") for _ in range(2))
+    assert first[0] == second[0]
+    assert "eigenspace" in first[0]
+    assert (first[2], second[2]) == ("True", "False")
+
+
+def test_an_error_is_not_remembered(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert [main(["info", "no-such-plug-in"]) for _ in range(2)] == [2, 2]
+    assert capsys.readouterr().err.count("unknown plug-in") == 2
+    assert not list(folder.glob("*.json"))
