@@ -36,7 +36,8 @@ VERBS = {
     "status": "say what is done, missing, failed or out of date, and why",
     "list": "list plug-ins: methods, attacks, data sets, metrics, feature extractors, evaluators",
     "info": "show a plug-in's parameters, paper, claim and requirements",
-    "check": "run the contract suite over a plug-in",
+    "new": "write a plug-in to begin with, which works, beside a test; or a package around a method",
+    "check": "run the contract suite over a plug-in, up to the first cause of a failure",
     "gpu-check": "try every plug-in on this machine's GPU: contract, figures beside the CPU's, speed",
     "data": "list, describe, prepare or verify data sets",
     "reach": "show how far up the ladder of breakable encoders each attack gets",
@@ -94,6 +95,9 @@ def parser() -> argparse.ArgumentParser:
     made["list"].add_argument("group", nargs="?", choices=GROUPS)
     made["info"].add_argument("name", help="a plug-in's name or FILE.py:CLASS")
     made["info"].add_argument("--preset", choices=tuple(PRESETS), default="quick")
+    made["new"].add_argument("kind", choices=("method", "attack", "metric", "dataset", "package"))
+    made["new"].add_argument("name", help="of a-z, 0-9 and hyphens")
+    made["new"].add_argument("--into", type=Path, metavar="DIR", default=Path(), help="where to write (default: here)")
     made["check"].add_argument("name", nargs="+", help="plug-ins' names or FILE.py:CLASS")
     made["check"].add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     made["gpu-check"].add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu is a dry run")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from contextlib import redirect_stdout, suppress
+from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import partial
+from io import StringIO
 
 import torch
 
 from bench.conformance import attacks, datasets, evaluators, features, methods, metrics
+from bench.conformance.cause import cause_of
+from bench.conformance.core import CORE
 from bench.conformance.outcome import Noted, Result, Skip, require
+from bench.contract.seal import ContractError
 from bench.plugins import registry
 from bench.plugins.groups import Group
 from bench.plugins.spec import PluginSpec, parse
@@ -18,22 +24,66 @@ from bench.types import NotApplicable
 Check = Callable[[PluginSpec, torch.device], None]
 
 
-def conform(group: Group, text: str, device: torch.device) -> list[Result]:
-    """Run every check of the plug-in's group; one that fails does not stop the others."""
+def conform(
+    group: Group, text: str, device: torch.device, begun: Callable[[str], None] = lambda title: None
+) -> list[Result]:
+    """Run the checks of the plug-in's group, up to the first cause: what takes it for granted is not reached.
+
+    Args:
+        group: Of the plug-in.
+        text: Its name, or FILE.py:CLASS.
+        device: Where to work.
+        begun: Told the title of every check as it begins.
+    """
     spec = parse(text)
-    results = []
+    results: list[Result] = []
+    failed: list[str] = []
+    said = StringIO()
     for title, work in _suite(group, spec, device).items():
-        try:
-            work()
-        except (Skip, NotApplicable) as reason:
-            results.append(Result(title, "skipped", str(reason)))
-        except Noted as note:
-            results.append(Result(title, "noted", str(note)))
-        except Exception as error:  # an adapter may fail in any way, and each way is a finding
-            results.append(Result(title, "failed", f"{type(error).__name__}: {error}"))
-        else:
-            results.append(Result(title, "passed"))
+        begun(title)
+        if (cause := _cause(group, title, failed)) is not None:
+            results.append(Result(title, "not-reached", f'because "{cause}" failed'))
+            continue
+        start = time.perf_counter()
+        with redirect_stdout(said):
+            found = _outcome(title, work, group, spec)
+        results.append(replace(found, seconds=time.perf_counter() - start))
+        failed += [title] if found.status == "failed" else []
+    if printed := said.getvalue().strip():
+        detail = f"it prints ({printed.splitlines()[0]!r:.60}): a run keeps that in its logs; `bench.progress` shows"
+        results.append(Result("keeps quiet", "noted", f"{detail} where it is"))
     return results
+
+
+def _cause(group: Group, title: str, failed: list[str]) -> str | None:
+    """The failure that a check is not reached for; None where it can be run."""
+    if group != "methods":
+        return failed[0] if failed else None
+    core = [each for each in failed if each in ("describes itself", *CORE)]
+    return core[0] if core else next((each for each in failed if methods.NEEDS.get(title) == each), None)
+
+
+def _outcome(title: str, work: Callable[[], None], group: Group, spec: PluginSpec) -> Result:
+    try:
+        work()
+    except (Skip, NotApplicable) as reason:
+        return Result(title, "skipped", str(reason))
+    except Noted as note:
+        return Result(title, "noted", str(note))
+    except (Exception, SystemExit) as error:  # a plug-in may fail in any way, and each way is a finding
+        with suppress(Exception):  # the class that cannot be loaded is what failed
+            cause = cause_of(error, registry.load(group, spec.name))
+            return Result(title, "failed", _said(error), cause.where, cause.trace)
+        return Result(title, "failed", _said(error))
+    return Result(title, "passed")
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, ContractError):
+        return str(error)
+    if isinstance(error, SystemExit):
+        return f"it ends the process (SystemExit: {error.code}): raise an error that says what is wrong"
+    return f"{type(error).__name__}: {error}"
 
 
 def _suite(group: Group, spec: PluginSpec, device: torch.device) -> Mapping[str, Callable[[], None]]:
@@ -58,6 +108,8 @@ def _describes_itself(group: Group) -> Check:
         for name in wanted:
             value = getattr(cls, name, None)
             require(isinstance(value, str) and value != "", f"{cls.__name__}.{name} must be a text, got {value!r}")
+        lacking = sorted(getattr(cls, "__abstractmethods__", ()))
+        require(not lacking, f"{cls.__name__} must define {' and '.join(lacking)}: CONTRIBUTING.md shows one")
         require(bool(cls.__doc__), f"{cls.__name__} needs a docstring: its first line is shown by `bench list`")
         require(is_dataclass(cls) and cls.__dataclass_params__.frozen, f"{cls.__name__} must be a frozen dataclass")  # type: ignore[attr-defined]
         names = {field.name for field in fields(cls)}

@@ -17,11 +17,23 @@ ROWS = 48
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of one check; `detail` is the reason for a failure or a skip, or what is to be noted."""
+    """The outcome of one check.
+
+    Args:
+        check: Its title.
+        status: How it ended; a check is not reached where one that it takes for granted failed.
+        detail: The reason for a failure or a skip, what is to be noted, or what it was not reached for.
+        where: Of a failure, the place in the author's code: "mine.py:31 in release"; empty where none is known.
+        trace: The calls that led there, as Python prints them; empty where nothing was raised.
+        seconds: That it took.
+    """
 
     check: str
-    status: Literal["passed", "failed", "skipped", "noted"]
+    status: Literal["passed", "failed", "skipped", "noted", "not-reached"]
     detail: str = ""
+    where: str = ""
+    trace: str = ""
+    seconds: float = 0.0
 
 
 class Skip(Exception):  # noqa: N818  (an outcome, not an error)

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -239,7 +240,11 @@ def _module(path_text: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # the author's file may fail in any way
-        raise UsageError(f"{path_text} cannot be imported: {type(error).__name__}: {error}") from error
+        lines = [
+            line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)
+        ]
+        at = f" at line {lines[-1]}" if lines else ""  # of a file that is no Python, the error says it
+        raise UsageError(f"{path_text} cannot be imported{at}: {type(error).__name__}: {error}") from error
     return module
 
 

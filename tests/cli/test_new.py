@@ -1,0 +1,87 @@
+"""What `bench new` writes satisfies the contract as it was written, and overwrites nothing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tomllib
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import torch
+
+from bench.cli import main
+from bench.cli.skeleton import GROUPS, KINDS, Kind, files
+from bench.conformance import conform, methods
+from bench.plugins.groups import GROUPS as ALL
+from bench.types import Method
+
+SLOW = ("Bob keeps up with simple models", "its word holds")
+
+
+@pytest.fixture(autouse=True)
+def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What trains models has tests of its own."""
+    quick = {title: work for title, work in methods._CHECKS.items() if title not in SLOW}
+    monkeypatch.setattr(methods, "_CHECKS", quick)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "package"])
+def test_a_skeleton_satisfies_the_contract_as_it_is_written(
+    kind: Kind, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["new", kind, f"my-{kind}", "--into", str(tmp_path)]) == 0
+    assert f"bench check {tmp_path}/my_{kind}.py:My{kind.capitalize()}" in capsys.readouterr().out
+    assert (tmp_path / f"test_my_{kind}.py").is_file()
+    results = conform(GROUPS[kind], f"{tmp_path}/my_{kind}.py:My{kind.capitalize()}", torch.device("cpu"))
+    assert [result for result in results if result.status in ("failed", "noted", "not-reached")] == []
+    assert [result.status for result in results].count("passed") >= 2
+
+
+def test_a_package_registers_its_method_and_tests_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["new", "package", "my-own-way", "--into", str(tmp_path)]) == 0
+    root = tmp_path / "my-own-way"
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    assert project["project"]["name"] == "my-own-way"
+    assert project["project"]["dependencies"] == ["veil-bench"]
+    assert project["tool"]["setuptools"]["packages"] == ["my_own_way"]
+    module, _, cls = project["project"]["entry-points"]["bench.methods"]["my-own-way"].partition(":")
+    monkeypatch.syspath_prepend(str(root))
+    try:
+        found = getattr(importlib.import_module(module), cls)
+        assert issubclass(found, Method)
+        assert found.name == "my-own-way"
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "my_own_way"]:
+            del sys.modules[name]
+    for path in root.rglob("*.py"):
+        compile(path.read_text(), path, "exec")
+    assert "bench verify my-own-way-digits.bundle.zip" in (root / "README.md").read_text()
+
+
+def test_every_kind_is_written_and_has_a_group() -> None:
+    assert set(GROUPS) == set(get_args(Kind)) == set(KINDS)
+    assert set(GROUPS.values()) < set(ALL)
+    for kind in KINDS:
+        assert all("$" not in text for text in files(kind, "some-name").values())
+
+
+def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "test_mine.py").write_text("kept")
+    assert main(["new", "metric", "mine", "--into", str(tmp_path)]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["test_mine.py"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("Mine", "of a-z, 0-9"), ("a--b", "of a-z, 0-9"), ("../a", "of a-z, 0-9"), ("a" * 61, "at most 60"),
+     ("identity", "is called identity already"), ("class", "of Python's"), ("json", "of Python's")],
+)  # fmt: skip
+def test_names_that_would_not_work_are_refused(
+    name: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["new", "method", name, "--into", str(tmp_path)]) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
