@@ -7,18 +7,19 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
 from bench.contract.source import Source
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
-from bench.results.reason import UNSAID
-from bench.results.records import Record, ScoreRecord
+from bench.results.outspoken import beyond_figures, outspoken
+from bench.results.records import Record, content_of
 from bench.results.results import Results
 from bench.submission.complete import incomplete
 from bench.submission.finding import Finding
-from bench.submission.planned import files_of, other_inputs
+from bench.workbench.currency import stale
 from bench.workbench.inputs import COMMITMENT
 
-PATH = re.compile(r"(?<![\w<:/.])/[\w.-]+/[\w.-]+|\b[A-Za-z]:\\\\?\w")
 PATIENT = re.compile(r"\b[ps]1?[0-9]{8}\b")
 """A patient or a study of MIMIC-CXR."""
 
@@ -67,31 +68,29 @@ def _of_one(name: str, record: Record) -> Iterator[Finding]:
         yield Finding("file", name, f"{files[0]} is a file, which nobody else has: put it into a package "
                       "(`bench new package`), install that and run again")  # fmt: skip
         return
-    try:
-        others = other_inputs(record)
-    except UsageError as error:
-        yield Finding("stale", name, f"it cannot be looked at here: {error}")
-        return
-    if others:
+    if others := stale(record):
         yield Finding("stale", name, f"with the code that is installed here it would be another record: "
                       f"{', '.join(others)} differ; run it again with --overwrite always")  # fmt: skip
 
 
 def _private(name: str, record: Record) -> Iterator[Finding]:
     """What may never leave the author's machine."""
-    bare = {name: score.model_copy(update={"replicates": None}) for name, score in record.scores.items()}
-    text = json.dumps(record.model_copy(update={"scores": bare}).model_dump(mode="json"))
     if record.dataset is not None and record.dataset.shareable and not _may_be_shared(record):
         yield Finding("restricted", name, f"{record.dataset.name} may not be shared, and the record says that it may: "
                       "take it out")  # fmt: skip
-    if (record.dataset is None or not record.dataset.shareable) and (held := sorted(_words_and_pixels(record))):
-        yield Finding("restricted", name, f"its data may not be shared, and it holds {', '.join(held)}: take it out, "
+    if (record.dataset is None or not record.dataset.shareable) and (held := list(beyond_figures(record))):
+        yield Finding("restricted", name, f"its data may not be shared, and {', '.join(held)}: take it out, "
                       "and run it again with this version")  # fmt: skip
-    if found := PATIENT.search(text):
+    if found := PATIENT.search(json.dumps(_without_numbers(record))):
         yield Finding("restricted", name, f"it holds what looks like a patient's number, {found[0][:2]}…: take it out")
-    if found := PATH.search(text):
-        yield Finding("path", name, f"it holds a path of your machine ({found[0][:40]}): have the plug-in not say it, "
-                      "and run it again")  # fmt: skip
+    for said in outspoken(record):
+        yield Finding("path", name, f"{said}: have the plug-in not say it, and run it again")
+
+
+def _without_numbers(record: Record) -> JsonValue:
+    """All of its text but the replicates of figures, which are numbers written as letters."""
+    bare = {name: score.model_copy(update={"replicates": None}) for name, score in record.scores.items()}
+    return content_of(record.model_copy(update={"scores": bare}))
 
 
 def _may_be_shared(record: Record) -> bool:
@@ -100,19 +99,6 @@ def _may_be_shared(record: Record) -> bool:
         return True  # its author's own set: nobody here knows better
     cls = registry.load("datasets", entry)
     return not issubclass(cls, Source) or bool(cls.shareable)
-
-
-def _words_and_pixels(record: Record) -> Iterator[str]:
-    """What `bench.runs.restricted` takes out."""
-    for name in ("pictures", "evidence", "details", "scheme", "threat_model"):
-        if getattr(record, name):
-            yield name
-    if any(_speaks(score) for score in record.scores.values()):
-        yield "notes or replicates of figures"
-
-
-def _speaks(score: ScoreRecord) -> bool:
-    return score.note != UNSAID or score.replicates is not None or any(map(_speaks, score.parts.values()))
 
 
 def _mixed(records: dict[str, Record]) -> Iterator[Finding]:
@@ -131,3 +117,11 @@ def _mixed(records: dict[str, Record]) -> Iterator[Finding]:
         if apart:
             yield Finding("mixed", name, f"beside {first_name} it was made with {', '.join(apart)}; run all in one "
                           "environment, with --overwrite always")  # fmt: skip
+
+
+def files_of(record: Record) -> list[str]:
+    """Plug-ins of a record that are files, which nobody else has."""
+    attack = [] if record.attack is None else [record.attack.written]
+    metrics = [metric.written for metric in record.metrics.values()]
+    written = [record.method.written, *attack, record.measured_by, *metrics]
+    return [name for name in written if ".py:" in name]

@@ -13,8 +13,8 @@ from bench.results.records import Record
 from bench.runs.display import Display
 from bench.runs.run import run
 from bench.runs.run_spec import RunSpec
-from bench.submission.planned import planned_of
 from bench.types import Attack
+from bench.workbench.currency import planned_of
 from bench.workbench.place import Place
 
 

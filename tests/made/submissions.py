@@ -18,10 +18,10 @@ from bench.runs.display import Display
 from bench.runs.plan import evaluators
 from bench.runs.run import execute
 from bench.runs.run_spec import RunSpec
-from bench.submission.planned import planned_of
 from bench.types import NotApplicable
 from bench.workbench.cell import Planned
 from bench.workbench.choice import Choice
+from bench.workbench.currency import planned_of
 from bench.workbench.place import Place
 
 METHOD, ATTACKS = "mosaic", ("chance", "nearest-neighbour")

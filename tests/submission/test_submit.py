@@ -89,9 +89,9 @@ def test_altered_records_are_refused_by_name(tmp_path: Path) -> None:
     ("more", "said"),
     [
         ({"details": {"nearest": "row 7"}}, "holds details"),
-        ({"threat_model": {"eve": "knows"}}, "holds threat_model"),
+        ({"threat_model": {"eve": "knows"}}, "holds threat model"),
         ({"scheme": {"note": 1}}, "holds scheme"),
-        ({"score": guesswork(2).model_copy(update={"note": "row 7"})}, "notes or replicates"),
+        ({"score": guesswork(2).model_copy(update={"note": "row 7"})}, "a note or replicates"),
     ],
 )
 def test_words_of_restricted_data_are_refused(tmp_path: Path, more: dict[str, Any], said: str) -> None:

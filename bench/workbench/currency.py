@@ -12,6 +12,18 @@ from bench.workbench.inputs import COMMITMENT, record_inputs
 ELSEWHERE = frozenset({"torch"})  # an input that says where a record was made, not by which of our code
 
 
+def planned_of(record: Record) -> tuple[Cell, Planned]:
+    """What a record speaks of, built again from what it says: its cell, and what was measured on it.
+
+    Raises:
+        UsageError: Something that it names is not installed here, is a file of its author's, or takes a parameter that
+            records do not show.
+    """
+    cell = Cell(choose("methods", record.method.written, record.preset), Choice.read(record.choice), record.device)
+    attack = None if record.attack is None else choose("attacks", record.attack.written, record.preset)
+    return cell, Planned(record.measured_by, attack, tuple(metric.written for metric in record.metrics.values()))
+
+
 def stale(record: Record) -> tuple[str, ...]:
     """What behind a record is not as it is here (code, protocol, sizes), by the names that its inputs give it.
 
@@ -20,9 +32,7 @@ def stale(record: Record) -> tuple[str, ...]:
     if record.dataset is None:
         return ()
     try:
-        cell = Cell(choose("methods", record.method.written, record.preset), Choice.read(record.choice), record.device)
-        attack = None if record.attack is None else choose("attacks", record.attack.written, record.preset)
-        planned = Planned(record.measured_by, attack, tuple(metric.written for metric in record.metrics.values()))
+        cell, planned = planned_of(record)
         commitment = record.inputs.get(COMMITMENT)
         now = record_inputs(cell, record.dataset, planned, commitment if isinstance(commitment, str) else None)
     except UsageError as error:

@@ -1,0 +1,64 @@
+"""What a record says that it may not: paths and names of files, signs that a terminal obeys, words beside figures.
+
+Of data that may not be shared, figures alone leave the machine: no picture, no evidence, and no word of a plug-in, for
+words have held paths and identifiers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from bench.results.reason import SAID, UNSAID, withheld
+from bench.results.records import Record, ScoreRecord, content_of
+
+PATHS = re.compile(
+    r"(?:^|[\s'\"(=,;:<>\[])(?:file:/|~?/[\w.+@-]+/|[A-Za-z]:[\\/]|\\\\[\w.-]+\\)"  # of a folder, on any system
+    r"|[\w.-]+\.(?:png|jpe?g|tiff?|bmp|dcm|dicom|nii|npz|npy|h5|safetensors|csv|pt|pth)\b"  # of a file
+    r"|\b[\w.+-]+@[\w-]+\.[\w.-]+",  # of a person or a machine
+    re.IGNORECASE,
+)
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+"""What terminals obey, and what turns the direction of reading."""
+
+
+def outspoken(record: Record) -> Iterator[str]:
+    """Every text of a record that names a path, a file, an address, or holds what a terminal obeys; and where it is."""
+    return (f"{where} holds {said}" for where, said in _outspoken(content_of(record), ""))
+
+
+def _outspoken(value: JsonValue, where: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _outspoken(name, where or name)
+            if name != "resampled":  # base64
+                yield from _outspoken(part, f"{where}.{name}" if where else name)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _outspoken(part, where)
+    elif isinstance(value, str):
+        if (match := PATHS.search(value)) is not None:
+            yield where, f"a path, a file's name or an address: {match.group().strip()!r:.60}"
+        if CONTROL.search(value) is not None:
+            yield where, "characters that a terminal or a reader's eye obeys"
+
+
+def beyond_figures(record: Record) -> Iterator[str]:
+    """What a record says beyond figures, which of data that may not be shared it may not."""
+    for name in ("pictures", "evidence", "details", "scheme", "threat_model"):
+        if getattr(record, name):
+            yield f"it holds {name.replace('_', ' ')}"
+    unsaid = {withheld(code) for code in SAID}
+    for why in filter(None, (record.reason, *record.not_applicable.values())):
+        if why not in unsaid:
+            yield "it gives a reason in words of its own"
+            break
+    for name, score in record.scores.items():
+        if _spoken(score):
+            yield f"{name} holds a note or replicates"
+
+
+def _spoken(score: ScoreRecord) -> bool:
+    return score.replicates is not None or score.note != UNSAID or any(map(_spoken, score.parts.values()))
