@@ -3,69 +3,98 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import glob
 import os
-import secrets
+import re
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.results import maker
+from bench.results.heartbeat import is_left
 
-def write_atomically(path: Path, content: bytes, *, mode: int = 0o644, durable: bool = True) -> None:
+
+def write_atomically(
+    path: Path, content: bytes, *, mode: int = 0o644, still: Callable[[], bool] = lambda: True, sweep: bool = True,
+    durable: bool = True,
+) -> bool:  # fmt: skip
     """Put `content` at `path` so that a reader, or a crash, sees either the old file or the new one.
 
     The file and the folders that name it are on disk when this returns, unless `durable` is False: then a power cut may
     leave it empty, which is for files that can be made again, and whose maker looks whether they are whole. The user's
     umask narrows `mode`.
+
+    Args:
+        path: The file.
+        content: All of it.
+        mode: Of a new file.
+        still: Asked when all is written but the name: whether it is still to be put there.
+        sweep: Whether to look for what killed writers left, which reads the whole folder.
+        durable: Whether to wait for the disk.
+
+    Returns:
+        Whether it was put there.
     """
-    _put(path, content, mode, os.replace, durable=durable)
+    return _put(path, content, mode, os.replace, still=still, sweep=sweep, durable=durable)
 
 
-def write_once(path: Path, content: bytes, *, mode: int) -> None:
-    """As `write_atomically`, but a file that is there stays as it is."""
-    with contextlib.suppress(FileExistsError):
-        _put(path, content, mode, os.link)
+def write_once(path: Path, content: bytes, *, mode: int = 0o644, sweep: bool = True) -> bool:
+    """As `write_atomically`, but a file that is there stays as it is; whether there was none."""
+    try:
+        return _put(path, content, mode, os.link, still=lambda: True, sweep=sweep, durable=True)
+    except FileExistsError:
+        return False
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove what writers of `path` left that were killed on the way: temporary files that nobody holds."""
-    for left in path.parent.glob(f"{glob.escape(_prefix(path))}{'[0-9a-f]' * 16}"):
-        with contextlib.suppress(OSError):  # somebody else was quicker, or it is being written just now
-            handle = os.open(left, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                left.unlink()
-            finally:
-                os.close(handle)
+    """Remove what writers of `path` left that were killed on the way: temporary files of makers that are gone."""
+    with contextlib.suppress(FileNotFoundError):
+        for left in path.parent.iterdir():
+            if (
+                left.name.startswith(start := _prefix(path))
+                and _MADE.fullmatch(made_by := left.name.removeprefix(start))
+                and is_left(left, made_by)
+            ):
+                with contextlib.suppress(OSError):  # somebody else was quicker
+                    left.unlink()
 
 
-def _put(path: Path, content: bytes, mode: int, move: Callable[[Path, Path], None], *, durable: bool = True) -> None:
+_MADE = re.compile(f"{maker.NAME}|[0-9a-f]{{16}}")  # the latter by earlier versions
+
+
+def _put(
+    path: Path, content: bytes, mode: int, move: Callable[[Path, Path], None], *, still: Callable[[], bool],
+    sweep: bool, durable: bool,
+) -> bool:  # fmt: skip
     make_folder(path.parent)
-    remove_unfinished(path)
-    handle, temporary = _held(path, mode)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
-            move(temporary, path)  # while it is held: nobody takes it for a dead writer's
-    finally:
-        temporary.unlink(missing_ok=True)
+    if sweep:
+        remove_unfinished(path)
+    for last in (False, True):
+        temporary = path.with_name(f"{_prefix(path)}{maker.own_name()}")
+        try:
+            _write(temporary, content, mode, durable=durable)
+            if not still():
+                return False
+            move(temporary, path)
+            break
+        except FileNotFoundError:
+            # Whoever was stopped for long is taken for dead, and finds its file gone; some file systems say so of a
+            # name that was moved, where the answer to the move was lost.
+            if last or temporary.exists() or not path.parent.is_dir():
+                raise
+        except FileExistsError:
+            if not _is_linked(temporary):
+                raise
+            break  # the answer to the link was lost, and it was asked for again
+        finally:
+            temporary.unlink(missing_ok=True)
     if durable:
         sync(path.parent)
+    return True
 
 
-def _held(path: Path, mode: int) -> tuple[int, Path]:
-    """A new temporary file for `path`, open and locked, so that `remove_unfinished` knows that somebody is writing."""
-    while True:
-        temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(8)}")
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        with contextlib.suppress(OSError):  # a file system without locks: there nothing is ever removed
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        if os.fstat(handle).st_nlink:
-            return handle, temporary
-        os.close(handle)  # it was removed before it was locked
+def _is_linked(temporary: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return temporary.stat().st_nlink > 1
+    return False
 
 
 def _prefix(path: Path) -> str:
@@ -74,16 +103,21 @@ def _prefix(path: Path) -> str:
 
 def write_new(path: Path, content: bytes, *, mode: int) -> None:
     """A new file, whole and on disk when this returns. Raises FileExistsError where there is one."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    _write(path, content, mode, durable=True)
+    sync(path.parent)
+
+
+def _write(path: Path, content: bytes, mode: int, *, durable: bool) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
     except BaseException:
-        path.unlink()
+        path.unlink(missing_ok=True)
         raise
-    sync(path.parent)
 
 
 def make_folder(path: Path, *, mode: int = 0o777) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bench.results import cache_tag
-from bench.results.store import DATA, MANIFEST
+from bench.results.store import BEATS, DATA, MANIFEST, UNFINISHED, is_unfinished_and_left
 
-ARTEFACT = re.compile(r"[0-9a-f]{32}|\.new-[0-9a-f]{32}-.+")
+ARTEFACT = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,11 @@ def of_store(root: Path) -> Iterator[Remade]:
     for kind in _folders(root):
         if cache_tag.tagged(kind):
             for path in _folders(kind):
-                if ARTEFACT.fullmatch(path.name) and (found := only(path, {MANIFEST, DATA})):
-                    name = path.name.removeprefix(".new-")[:32]
-                    yield Remade(path, found.size, kind / f"{name}.lock")
+                if not (ARTEFACT.fullmatch(path.name) or is_unfinished_and_left(path)):
+                    continue
+                if found := only(path, {MANIFEST, DATA, BEATS}):
+                    made = UNFINISHED.fullmatch(path.name)
+                    yield Remade(path, found.size, kind / f"{made['key'] if made else path.name}.lock")
 
 
 def only(path: Path, names: set[str]) -> Remade | None:

@@ -21,14 +21,19 @@ from bench.randomness import Secret
 from bench.results import attested, run_secret, store
 from bench.results.atomic_file import make_folder
 from bench.results.attested import AlteredError
-from bench.results.records import DatasetRecord, NewerRecordError, Record, RecordError, dumps, loads, proved
+from bench.results.maker import machine
+from bench.results.records import DatasetRecord, NewerRecordError, Record, RecordError, Status, dumps, loads, proved
 from bench.results.shelf import PRIVATE, Folder, Shelf
 from bench.results.signing_key import SigningKey
 from bench.results.store import Store
+from bench.sandbox import FROM_WEAKEST
 
 PLANS = f"{PRIVATE}plans/"
 RECORDS, DATA, PANELS = "cells/*/*/*.json", "data/", "panels/"
 SECRET = f"{PRIVATE}run-secret"
+SETTLED: frozenset[Status] = frozenset({"ok", "not-applicable"})
+"""What a record says that no second try would change."""
+ANY = "any"
 
 
 class AlteredWarning(UserWarning):
@@ -78,8 +83,11 @@ class Results:
 
     @property
     def rooms(self) -> Path:
-        """Where files lie that are handed to isolated processes, while those work."""
-        return self.root / PRIVATE / "rooms"
+        """Where files lie that are handed to isolated processes of this machine, while those work.
+
+        Locks say which of them are in use, and hold within a machine.
+        """
+        return self.root / PRIVATE / "rooms" / machine()
 
     def log(self, *names: str) -> Path:
         """The file that takes what a worker prints: of a cell (its folder and a record's name), or of anything else.
@@ -131,35 +139,71 @@ class Results:
         signer: SigningKey | None = None,
         *,
         evidence: bytes | None = None,
+        before: str | None = ANY,
     ) -> Record:
         """Write a record, and the pictures and the evidence that it names beside it; earlier ones go.
 
-        Files beside it are named after their content, so that a crash on the way leaves the earlier record whole.
+        Files beside it are named after their content, so that a crash on the way leaves the earlier record whole. Of
+        two runs that make the same record at once, the one that comes first is kept, and a failure of the other
+        changes nothing.
+
+        Args:
+            record: What to keep.
+            pictures, evidence: What it names.
+            signer: Signs it.
+            before: The digest of the record that was there when the work began, which is replaced; None where there
+                was none, `ANY` for whatever is there now.
 
         Returns:
-            The record as it was written, with its digest and, by `signer`, its signature.
+            The record that is there now, with its digest and, by `signer`, its signature.
 
         Raises:
             NewerRecordError: A record of a later schema is there, and stays.
         """
         name, kept = f"{_stem(record)}.json", proved(record, signer)
-        try:
-            self._record(name)
-        except NewerRecordError:
-            raise
-        except (RecordError, OSError):  # what is there is no record that could be lost
-            pass
+        content = dumps(kept).encode()
         beside = {picture_name(record, picture): png for picture, png in pictures.items()}
         if evidence is not None:
             beside[evidence_name(record)] = evidence
-        for each, content in beside.items():
-            self._kept.write(each, content)
-        self._kept.write(name, dumps(kept).encode())
+        earlier = {*self._beside(record), *beside}
+        while (faster := self._faster(kept, before)) is None:
+            for each, part in beside.items():
+                self._kept.write(each, part)
+            if not self._kept.holds(name):
+                if self._kept.write_once(name, content):
+                    break
+            elif self._kept.write(name, content, still=lambda: self._faster(kept, before) is None):
+                break
+        there = kept if faster is None else faster
+        for each, part in beside.items():  # another run may have taken them for those of an earlier record
+            if faster is None and not self._kept.holds(each):
+                self._kept.write(each, part)
+        named = _names_beside(there) | _names_beside(self._found(name) or there)
+        for old in sorted(earlier - named):
+            self._kept.remove(old)
+        return there
+
+    def _faster(self, record: Record, before: str | None) -> Record | None:
+        """The same record, of another run that has kept it since this one began; a failed one is replaced."""
+        found = self._found(f"{_stem(record)}.json")
+        if found is None or before in (ANY, found.digest) or found.key != record.key:
+            return None
+        as_apart = FROM_WEAKEST.index(found.isolation) >= FROM_WEAKEST.index(record.isolation)
+        return found if as_apart and found.status in SETTLED else None
+
+    def _found(self, name: str) -> Record | None:
+        """The record of that name, if there is one that can be read. Raises NewerRecordError."""
+        try:
+            return self._record(name)
+        except NewerRecordError:
+            raise
+        except (RecordError, OSError):  # what is there is no record that could be lost
+            return None
+
+    def _beside(self, record: Record) -> Iterator[str]:
+        """The files that lie beside a record, whatever names them."""
         for ending in ("png", "safetensors"):
-            for old in self._kept.names(f"{_stem(record)}--*.{ending}"):
-                if old not in beside:
-                    self._kept.remove(old)
-        return kept
+            yield from self._kept.names(f"{_stem(record)}--*.{ending}")
 
     def evidence(self, record: Record) -> bytes | None:
         """What the record's figures were computed from; None where it is not there.
@@ -188,15 +232,29 @@ class Results:
             )
         return png
 
-    def keep_plan(self, cell: str, text: str) -> None:
-        """Note what a cell consists of; paths may be in it."""
-        content = attested.stamped(text, f"plan {cell}")
-        try:
-            same = self._kept.read(f"{PLANS}{cell}.yaml") == content
-        except FileNotFoundError:
-            same = False
-        if not same:
-            self._kept.write(f"{PLANS}{cell}.yaml", content)
+    def keep_plan(self, cell: str, text: str, before: str | None) -> bool:
+        """Note what a cell consists of; paths may be in it.
+
+        Args:
+            cell: Its folder.
+            text: The note.
+            before: What was noted when the note was made, which it replaces.
+
+        Returns:
+            Whether it was noted; False where another run has noted something else since then.
+        """
+        if text == before:
+            return True
+        name, content = f"{PLANS}{cell}.yaml", attested.stamped(text, f"plan {cell}")
+        if before is None and not self._kept.holds(name):
+            return self._kept.write_once(name, content)
+        return self._kept.write(name, content, still=lambda: self._noted(cell) == before)
+
+    def _noted(self, cell: str) -> str | None:
+        """What was noted of a cell, if it can be read."""
+        with contextlib.suppress(RecordError):
+            return self.plan(cell)
+        return None
 
     def plan(self, cell: str) -> str | None:
         """What was noted of a cell; None where nothing was. Raises RecordError where it was altered."""
@@ -296,6 +354,11 @@ def _stem(record: Record) -> str:
 def picture_name(record: Record, name: str) -> str:
     """The file with a picture of a record, in the results folder."""
     return f"{_stem(record)}--{name}-{record.pictures[name].sha256[:12]}.png"
+
+
+def _names_beside(record: Record) -> set[str]:
+    found = {picture_name(record, name) for name in record.pictures}
+    return found if record.evidence is None else found | {evidence_name(record)}
 
 
 def evidence_name(record: Record) -> str:

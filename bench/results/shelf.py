@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from bench.results.atomic_file import make_folder, write_atomically
+from bench.results.atomic_file import make_folder, write_atomically, write_once
 
 PRIVATE = "artefacts/"  # what may hold paths or private rows, for the owner's eyes alone
 
@@ -18,8 +18,17 @@ class Shelf(Protocol):
     def read(self, name: str) -> bytes:
         """The content. Raises FileNotFoundError."""
 
-    def write(self, name: str, content: bytes) -> None:
-        """Put content there in one step: a reader, or a crash, sees the old content or the new."""
+    def write(self, name: str, content: bytes, still: Callable[[], bool] = lambda: True) -> bool:
+        """Put content there in one step: a reader, or a crash, sees the old content or the new.
+
+        `still` is asked at the last moment whether it is still to be put there. Returns whether it was.
+        """
+
+    def write_once(self, name: str, content: bytes) -> bool:
+        """As `write`, but what is there stays; whether there was nothing. Of several writers one gets True."""
+
+    def holds(self, name: str) -> bool:
+        """Whether there is something of that name."""
 
     def remove(self, name: str) -> None:
         """Remove it, if it is there."""
@@ -38,11 +47,23 @@ class Folder:
         """As in `Shelf`."""
         return self._path(name).read_bytes()
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: bytes, still: Callable[[], bool] = lambda: True) -> bool:
         """As in `Shelf`."""
+        self._make_private(name)
+        return write_atomically(self._path(name), content, still=still)
+
+    def write_once(self, name: str, content: bytes) -> bool:
+        """As in `Shelf`."""
+        self._make_private(name)
+        return write_once(self._path(name), content)
+
+    def _make_private(self, name: str) -> None:
         if name.startswith(PRIVATE):
             make_folder(self.root / PRIVATE, mode=0o700)
-        write_atomically(self._path(name), content)
+
+    def holds(self, name: str) -> bool:
+        """As in `Shelf`."""
+        return self._path(name).exists()
 
     def remove(self, name: str) -> None:
         """As in `Shelf`."""

@@ -1,34 +1,43 @@
-"""Artefacts by the hash of everything they depend on: written atomically, checked on reading, made once.
+"""Artefacts by the hash of everything they depend on: written atomically, checked on reading.
 
 A folder proves that it is what its name says: its manifest carries a digest over every byte of it, the kind and the
 inputs that the folder is named after, and the hash of the tensors beside it.
+
+No lock is needed for that to be right, on one machine or on many: who makes an artefact makes it in a folder of its
+own, and the first to give that folder its name decides; what others made by then is as right, and goes. Locks save
+double work where the file system has them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import re
 import shutil
-import tempfile
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from filelock import FileLock
 from pydantic import JsonValue
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from bench.results import attested, cache_tag
-from bench.results.atomic_file import make_folder, sync, write_atomically
+from bench.results import attested, cache_tag, maker
+from bench.results.atomic_file import make_folder, sync, write_new
 from bench.results.attested import AlteredError
 from bench.results.content_key import Inputs, content_key
+from bench.results.heartbeat import beating, is_left
+from bench.results.turn import turn
 
 __all__ = ["Artefact", "CorruptArtefactWarning", "Inputs", "Store"]
 
 KIND = "artefact"
-MANIFEST, DATA = "manifest.json", "data.safetensors"
+MANIFEST, DATA, BEATS = "manifest.json", "data.safetensors", "beats"
+UNFINISHED = re.compile(r"\.new-(?P<key>[0-9a-f]{32})-(?P<maker>.+)")
+_TRIES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,18 +61,19 @@ class Store:
     def ensure(self, kind: str, inputs: Inputs, make: Callable[[], Artefact]) -> Artefact:
         """The artefact for `inputs`, from the store if it is there and intact, otherwise from `make`.
 
-        A lock a key keeps two processes from making the same thing; a killed process releases it.
+        Two processes that make the same thing at once get the one that was there first.
         """
         key = content_key(inputs)
         make_folder(self.root, mode=0o700)
         folder = self.root / kind / key
         make_folder(folder.parent)
         cache_tag.tag(folder.parent)
-        with FileLock(folder.with_suffix(".lock")):
+        with turn(folder.with_suffix(".lock"), lambda: _is_being_made(folder)):
             found = _read(folder)
             if found is None:
-                found = make()
-                _write(folder, found, inputs)
+                with _building(folder) as building:
+                    found = make()
+                    found = _write(building, folder, found, inputs)
         return found
 
     def has(self, kind: str, inputs: Inputs) -> bool:
@@ -73,54 +83,118 @@ class Store:
     def drop(self, kind: str, inputs: Inputs) -> None:
         """Remove an artefact that is no longer needed, and what a process left that was killed while it made it."""
         folder = self.root / kind / content_key(inputs)
-        if folder.exists() or _unfinished(folder):
-            with FileLock(folder.with_suffix(".lock")):
+        if folder.exists() or next(_unfinished(folder), None):
+            with turn(folder.with_suffix(".lock"), lambda: _is_being_made(folder)):
                 _remove(folder)
+                _sweep(folder)
 
 
-def _write(folder: Path, artefact: Artefact, inputs: Inputs) -> None:
-    _remove(folder)
-    temporary = _temporary(folder)
+@contextmanager
+def _building(folder: Path) -> Iterator[Path]:
+    """A new folder for a maker of the artefact, with its heartbeat, which goes unless it was given its name."""
+    _sweep(folder)
+    building = _temporary(folder)
+    building.mkdir(mode=0o700)
     try:
-        data = temporary / DATA
-        # Views and expanded tensors share memory, which safetensors refuses: every tensor gets its own.
-        owned = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in artefact.tensors.items()}
-        save_file(owned, data)
-        sync(data)
-        manifest: dict[str, JsonValue] = {
-            "kind": folder.parent.name,
-            "inputs": dict(inputs),
-            "notes": dict(artefact.notes),
-            "sha256": _checksum(data),
-        }
-        write_atomically(temporary / MANIFEST, attested.written(attested.attest(manifest, KIND)))
-        temporary.replace(folder)
-        sync(folder.parent)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        with beating(building / BEATS):
+            yield building
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _write(building: Path, folder: Path, artefact: Artefact, inputs: Inputs) -> Artefact:
+    """Give the artefact its name, and what then stands under it: the same, or what another maker put there first."""
+    # Views and expanded tensors share memory, which safetensors refuses: every tensor gets its own.
+    owned = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in artefact.tensors.items()}
+    for last in (False, True):
+        try:
+            data = building / DATA
+            save_file(owned, data)
+            sync(data)
+            manifest: dict[str, JsonValue] = {
+                "kind": folder.parent.name,
+                "inputs": dict(inputs),
+                "notes": dict(artefact.notes),
+                "sha256": _checksum(data),
+            }
+            write_new(building / MANIFEST, attested.written(attested.attest(manifest, KIND)), mode=0o600)
+            return _named(building, folder, artefact)
+        except FileNotFoundError:  # who is stopped for long is taken for dead, and finds its folder gone
+            if last:
+                raise
+            building.mkdir(mode=0o700, exist_ok=True)
+    raise AssertionError("the second try returns or raises")
+
+
+def _named(building: Path, folder: Path, artefact: Artefact) -> Artefact:
+    (building / BEATS).unlink(missing_ok=True)
+    for _ in range(_TRIES):
+        try:
+            building.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+            if (found := _read(folder)) is not None:
+                return found  # another maker was faster
+        else:
+            sync(folder.parent)
+            break
+    return artefact
 
 
 def _remove(folder: Path) -> None:
-    """Remove an artefact and what is unfinished of it; its lock is held. A kill leaves no half of it under its name."""
-    if folder.exists():
-        folder.replace(_temporary(folder))
-    for left in _unfinished(folder):
-        shutil.rmtree(left, ignore_errors=True)
+    """Remove an artefact. A kill leaves no half of it under its name."""
+    gone = _temporary(folder)
+    with contextlib.suppress(FileNotFoundError):  # somebody else was faster
+        folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+def _remove_corrupt(folder: Path) -> None:
+    """As `_remove`; but where another maker has just put a good one in its place, that one stays."""
+    gone = _temporary(folder)
+    try:
+        folder.rename(gone)
+    except FileNotFoundError:
+        return
+    if problem(gone, folder.name) is None:
+        with contextlib.suppress(OSError):  # there is a third one by now
+            gone.rename(folder)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def _temporary(folder: Path) -> Path:
-    return Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".new-{folder.name}-"))
+    return folder.with_name(f".new-{folder.name}-{maker.own_name()}")
 
 
-def _unfinished(folder: Path) -> list[Path]:
-    return list(folder.parent.glob(f".new-{folder.name}-*"))
+def _unfinished(folder: Path) -> Iterator[Path]:
+    return folder.parent.glob(f".new-{folder.name}-*")
 
 
-def problem(folder: Path) -> str | None:
-    """What keeps the folder of an artefact from being what its name says, in words; None where nothing does."""
+def _sweep(folder: Path) -> None:
+    """Remove what makers of the artefact left that are gone."""
+    for left in _unfinished(folder):
+        if is_unfinished_and_left(left):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def is_unfinished_and_left(path: Path) -> bool:
+    """Whether a folder is one in which an artefact was being made by somebody who is gone."""
+    found = UNFINISHED.fullmatch(path.name)
+    return found is not None and is_left(path, found["maker"])
+
+
+def _is_being_made(folder: Path) -> bool:
+    return any(not is_unfinished_and_left(each) for each in _unfinished(folder))
+
+
+def problem(folder: Path, key: str | None = None) -> str | None:
+    """What keeps the folder of an artefact from being what its name says, in words; None where nothing does.
+
+    `key` is the name that it ought to have, if that is another than it has now.
+    """
     try:
-        _manifest(folder)
+        _manifest(folder, key or folder.name)
     except (OSError, AlteredError) as error:
         return str(error)
     return None
@@ -130,24 +204,26 @@ def _read(folder: Path) -> Artefact | None:
     if not folder.exists():
         return None
     try:
-        manifest = _manifest(folder)
+        manifest = _manifest(folder, folder.name)
         return Artefact(load_file(folder / DATA), cast("Mapping[str, JsonValue]", manifest["notes"]))
     except (OSError, AlteredError) as error:
+        if not folder.exists():  # it went while it was read
+            return None
         reason = str(error)
     warnings.warn(
         f"artefact {folder.name} is corrupt ({reason}) and is made again", CorruptArtefactWarning, stacklevel=3
     )
-    _remove(folder)
+    _remove_corrupt(folder)
     return None
 
 
-def _manifest(folder: Path) -> Mapping[str, JsonValue]:
+def _manifest(folder: Path, name: str) -> Mapping[str, JsonValue]:
     """The manifest, once it and the tensors beside it have been checked. Raises AlteredError or OSError."""
     manifest = attested.read((folder / MANIFEST).read_bytes(), KIND)
     inputs = manifest.get("inputs")
     if not isinstance(inputs, dict) or not isinstance(manifest.get("notes"), dict):
         raise AlteredError("its manifest must hold inputs and notes")
-    if (key := content_key(inputs)) != folder.name or manifest.get("kind") != folder.parent.name:
+    if (key := content_key(inputs)) != name or manifest.get("kind") != folder.parent.name:
         raise AlteredError(f"it is {manifest.get('kind')}/{key}, put in the place of another")
     if manifest.get("sha256") != _checksum(folder / DATA):
         raise AlteredError("its checksum does not match: the tensors were altered")

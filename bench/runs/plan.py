@@ -206,17 +206,22 @@ def data_key(choice: Choice) -> str:
 
 def write_plan(results: Results, cell: Cell, planned: Sequence[Planned]) -> None:
     """Note what a cell consists of, adding to what was planned before."""
+    while not _written(results, cell, planned):
+        pass  # another run has added to it just now
+
+
+def _written(results: Results, cell: Cell, planned: Sequence[Planned]) -> bool:
     try:
         text = results.plan(cell.folder)
     except RecordError as error:
-        warnings.warn(f"{error}; it is written anew, with what is asked for now", AlteredWarning, stacklevel=2)
+        warnings.warn(f"{error}; it is written anew, with what is asked for now", AlteredWarning, stacklevel=3)
         text = None
     known = {} if text is None else {each["name"]: each for each in _parsed(text)["evaluators"]}
     for each in planned:
         attack = None if each.attack is None else str(each.attack)
         known[each.name] = {"name": each.name, "evaluator": each.written, "attack": attack, "metrics": [*each.metrics]}
     content = {**cell.values(), "evaluators": [*known.values()]}
-    results.keep_plan(cell.folder, yaml.safe_dump(content, sort_keys=True))
+    return results.keep_plan(cell.folder, yaml.safe_dump(content, sort_keys=True), text)
 
 
 def _parsed(text: str) -> Mapping[str, Any]:

@@ -80,6 +80,7 @@ class _Scheduler:
         self.summary = Summary()
         self.follow: dict[int, Callable[[Outcome], None]] = {}
         self.waiting: dict[Cell, int] = {}
+        self.before: dict[tuple[Cell, str], str | None] = {}  # records that are made again, by their digests
         self.numbers = itertools.count()
         for evaluator in {each for planned in self.planned.values() for each in planned}:
             described(evaluator.metrics)  # a metric that no record could describe shows before any work
@@ -125,6 +126,7 @@ class _Scheduler:
                 found = standing(self.results, cell, planned, data, self.spec.isolation)
                 if to_run(found, self.spec.overwrite):
                     missing.append(found.planned)
+                    self.before[cell, planned.name] = None if found.record is None else found.record.digest
                 else:
                     self._keep(cell, found)
             if not missing:
@@ -217,7 +219,8 @@ class _Scheduler:
             isolation=self.spec.isolation,
         )  # fmt: skip
         try:
-            kept = self.results.keep(made.record, made.pictures, self.signer, evidence=made.evidence)
+            before = self.before[cell, planned.name]
+            kept = self.results.keep(made.record, made.pictures, self.signer, evidence=made.evidence, before=before)
         except NewerRecordError as error:  # another version has written it in the meantime
             self.display.message(str(error))
             self.summary.kept["newer"] += 1

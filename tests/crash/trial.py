@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 
+from bench.results.maker import machine
 from bench.results.results import Results
 
 MARK = "CRASH_MARK"
@@ -174,7 +175,7 @@ def compared(trial: Trial, undisturbed: Trial, *, finished: Mapping[str, bytes],
     shared = {name for name in expected if name in after}
     dropped = {f"results/artefacts/{Path(name).parent}" for name in artefacts if name.startswith("releases/")}
     usual = {name for name in undisturbed.files() if not any(name.startswith(gone) for gone in dropped)}
-    usual |= {"results/artefacts/rooms", *(f"{gone}.lock" for gone in dropped)}
+    usual |= {"results/artefacts/rooms", f"results/artefacts/rooms/{machine()}", *(f"{gone}.lock" for gone in dropped)}
     return Harm(
         lost=tuple(sorted({*expected} - shared | {name for name in finished if finished[name] != after.get(name)})),
         differ=tuple(name for name in sorted(shared) if content(name, after[name]) != content(name, expected[name])),

@@ -21,6 +21,7 @@ from bench.plugins.chosen import Chosen, choose
 from bench.plugins.outside import StandIn
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
+from bench.results.results import Results
 from bench.runs.tasks import EvaluateTask, Evaluation, evaluate_task
 from bench.sandbox import confined, why_not
 from bench.types import Dataset, Method, NotApplicable
@@ -44,7 +45,7 @@ def test_figures_are_the_same_wherever_a_plugin_works(tmp_path: Path, isolation:
     apart = evaluated(tmp_path / "apart", "dp-simple[scale=3]", "nearest-neighbour", isolation)
     here = evaluated(tmp_path / "here", "dp-simple[scale=3]", "nearest-neighbour", "none")
     assert apart.scores == here.scores
-    assert not list((tmp_path / "apart" / "results" / "artefacts" / "rooms").iterdir())
+    assert not list(Results(tmp_path / "apart" / "results").rooms.iterdir())
 
 
 @needs_sandbox

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import fcntl
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from made.gone import gone_name
 
+from bench.results import heartbeat, maker
 from bench.results.atomic_file import remove_unfinished, write_atomically, write_once
 
 
 def test_what_a_killed_writer_left_goes_with_the_next_writing(tmp_path: Path) -> None:
     path = tmp_path / "sets.json"
-    left, other = tmp_path / f".sets.json.{'0a' * 8}", tmp_path / f".sets.json.{'0a' * 8}.mine"
+    left, other = tmp_path / f".sets.json.{gone_name()}", tmp_path / f".sets.json.{gone_name()}.mine"
     left.write_bytes(b"half")
     other.write_bytes(b"of somebody else")
     write_atomically(path, b"whole")
@@ -22,14 +24,35 @@ def test_what_a_killed_writer_left_goes_with_the_next_writing(tmp_path: Path) ->
     assert other.exists()
 
 
-def test_what_is_being_written_stays(tmp_path: Path) -> None:
-    busy = tmp_path / f".sets.json.{'0a' * 8}"
-    with busy.open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+@pytest.mark.parametrize("machine", [maker.machine(), "0" * 12])
+def test_what_is_being_written_stays_until_nobody_can_be_at_it(machine: str, tmp_path: Path) -> None:
+    busy = tmp_path / f".sets.json.{machine}-{os.getpid()}-{'0a' * 8}"
+    busy.touch()
+    for minutes in (0, 9, 11):
+        when = heartbeat.file_time(tmp_path) - 60 * minutes
+        os.utime(busy, (when, when))
         remove_unfinished(tmp_path / "sets.json")
-        assert busy.exists()
-    remove_unfinished(tmp_path / "sets.json")
-    assert not busy.exists()
+        assert busy.exists() == (minutes < 10)
+
+
+def test_a_writer_that_was_taken_for_dead_writes_again(tmp_path: Path) -> None:
+    path, asked = tmp_path / "f", []
+
+    def still() -> bool:
+        if not asked:
+            (written,) = tmp_path.glob(".f.*")
+            written.unlink()
+        asked.append(1)
+        return True
+
+    assert write_atomically(path, b"content", still=still)
+    assert (path.read_bytes(), len(asked)) == (b"content", 2)
+    assert [found.name for found in tmp_path.iterdir()] == ["f"]
+
+
+def test_what_is_no_longer_wanted_is_not_put_there(tmp_path: Path) -> None:
+    assert not write_atomically(tmp_path / "f", b"content", still=lambda: False)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_writers_that_write_at_once_do_not_remove_one_anothers_files(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -26,8 +26,16 @@ class Memory:
             raise FileNotFoundError(name)
         return self.kept[name]
 
-    def write(self, name: str, content: bytes) -> None:
-        self.kept[name] = content
+    def write(self, name: str, content: bytes, still: Callable[[], bool] = lambda: True) -> bool:
+        if asked := still():
+            self.kept[name] = content
+        return asked
+
+    def write_once(self, name: str, content: bytes) -> bool:
+        return self.kept.setdefault(name, content) is content
+
+    def holds(self, name: str) -> bool:
+        return name in self.kept
 
     def remove(self, name: str) -> None:
         self.kept.pop(name, None)

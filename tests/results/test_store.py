@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from made.gone import gone_name
 
 from bench.results.atomic_file import write_atomically
 from bench.results.content_key import content_key
@@ -77,7 +78,7 @@ def test_what_is_written_is_on_disk_and_so_are_the_names_that_lead_there(
     synced.clear()
     Store(tmp_path / "s").ensure("schemes", INPUTS, lambda: _make([]))
     assert [path.name for path in synced].count("data.safetensors") == 1
-    assert [path.name for path in synced if path.name.startswith(".manifest.json.")]
+    assert [path.name for path in synced].count("manifest.json") == 1
     assert synced[-1] == tmp_path / "s" / "schemes"  # after the folder got its name
     assert {tmp_path, tmp_path / "s"} <= {*synced}
 
@@ -121,6 +122,7 @@ def test_a_kill_while_an_artefact_is_removed_leaves_no_half_of_it(
     store.ensure("releases", INPUTS, lambda: _make([]))
     with monkeypatch.context() as patch:
         patch.setattr("bench.results.store.shutil.rmtree", _die)
+        patch.setattr("bench.results.maker.own_name", gone_name)
         with pytest.raises(Killed):
             store.drop("releases", INPUTS)
     kind = tmp_path / "s/releases"
@@ -132,7 +134,7 @@ def test_a_kill_while_an_artefact_is_removed_leaves_no_half_of_it(
 
 def test_what_a_killed_process_left_goes_when_the_artefact_is_made_again(tmp_path: Path) -> None:
     store, kind = Store(tmp_path / "s"), tmp_path / "s/schemes"
-    left = kind / f".new-{content_key(INPUTS)}-left"
+    left = kind / f".new-{content_key(INPUTS)}-{gone_name()}"
     left.mkdir(parents=True)
     (left / "data.safetensors").write_bytes(b"half")
     store.ensure("schemes", INPUTS, lambda: _make([]))

@@ -1,0 +1,43 @@
+"""The name of a process among all that share a folder, on whatever machine, and whether the process is gone."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import socket
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+NAME = r"[0-9a-f]{12}-[0-9]+-[0-9a-f]{16}"
+"""What `own_name` looks like: machine, process, random number."""
+_NAME = re.compile(r"(?P<machine>[0-9a-f]{12})-(?P<process>[0-9]+)-[0-9a-f]{16}")
+
+
+def own_name() -> str:
+    """A new name for something that this process makes: no other process, here or elsewhere, gives the same."""
+    return f"{machine()}-{os.getpid()}-{secrets.token_hex(8)}"
+
+
+def is_gone(name: str) -> bool:
+    """Whether the process that gave a name has surely ended: it was one of this machine, and is there no more.
+
+    Of a process on another machine, or of a text that is no such name, nothing is sure.
+    """
+    found = _NAME.fullmatch(name)
+    return found is not None and found["machine"] == machine() and not psutil.pid_exists(int(found["process"]))
+
+
+@cache
+def machine() -> str:
+    """12 hex digits for what numbers processes: this machine since it started, or a container on it."""
+    told = [socket.gethostname()]
+    for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
+        try:
+            told.append(str(Path(path).readlink()) if path.endswith("pid") else Path(path).read_text())
+        except OSError:  # no Linux: there the name of the machine has to do
+            told.append("")
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:12]
