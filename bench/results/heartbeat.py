@@ -37,12 +37,23 @@ def beat(path: Path) -> None:
 
 @contextmanager
 def beating(path: Path) -> Iterator[None]:
-    """Make a file and touch it while the block runs, from a thread of its own; it goes at the end."""
+    """Make a file and touch it while the block runs; it goes at the end."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        with touched(path, BEAT_SECONDS):
+            yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+@contextmanager
+def touched(path: Path, seconds: float) -> Iterator[None]:
+    """Touch a file that is there every so many seconds while the block runs, from a thread of its own."""
     over = threading.Event()
 
     def keep() -> None:
-        while not over.wait(BEAT_SECONDS):
+        while not over.wait(seconds):
             with contextlib.suppress(OSError):  # gone, or out of reach for a while: then others may think us gone
                 beat(path)
 
@@ -53,8 +64,6 @@ def beating(path: Path) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
-        with contextlib.suppress(OSError):
-            path.unlink()
 
 
 def is_left(path: Path, made_by: str) -> bool:

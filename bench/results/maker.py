@@ -34,10 +34,21 @@ def is_gone(name: str) -> bool:
 @cache
 def machine() -> str:
     """12 hex digits for what numbers processes: this machine since it started, or a container on it."""
-    told = [socket.gethostname()]
-    for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
-        try:
-            told.append(str(Path(path).readlink()) if path.endswith("pid") else Path(path).read_text())
-        except OSError:  # no Linux: there the name of the machine has to do
-            told.append("")
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:12]
+    try:
+        numbered = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:  # no Linux
+        numbered = ""
+    return _digits(f"{socket.gethostname()} {numbered} {hardware()}")
+
+
+@cache
+def hardware() -> str:
+    """12 hex digits for what computes: this machine since it started, the same in all containers on it."""
+    try:
+        return _digits(Path("/proc/sys/kernel/random/boot_id").read_text())
+    except OSError:  # no Linux: there the name of the machine has to do
+        return _digits(socket.gethostname())
+
+
+def _digits(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

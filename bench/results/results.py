@@ -22,18 +22,16 @@ from bench.results import attested, run_secret, store
 from bench.results.atomic_file import make_folder
 from bench.results.attested import AlteredError
 from bench.results.maker import machine
-from bench.results.records import DatasetRecord, NewerRecordError, Record, RecordError, Status, dumps, loads, proved
+from bench.results.queue import Queue
+from bench.results.record_files import ANY, RecordFiles, evidence_name, picture_name, stem
+from bench.results.records import DatasetRecord, Record, RecordError, loads, proved
 from bench.results.shelf import PRIVATE, Folder, Shelf
 from bench.results.signing_key import SigningKey
 from bench.results.store import Store
-from bench.sandbox import FROM_WEAKEST
 
 PLANS = f"{PRIVATE}plans/"
 RECORDS, DATA, PANELS = "cells/*/*/*.json", "data/", "panels/"
 SECRET = f"{PRIVATE}run-secret"
-SETTLED: frozenset[Status] = frozenset({"ok", "not-applicable"})
-"""What a record says that no second try would change."""
-ANY = "any"
 
 
 class AlteredWarning(UserWarning):
@@ -62,6 +60,12 @@ class Results:
     def store(self) -> Store:
         """Fitted schemes, releases and detectors, by content."""
         return Store(self.root / PRIVATE)
+
+    @property
+    def queue(self) -> Queue:
+        """What workers on several machines share of planned runs."""
+        make_folder(self.root / PRIVATE, mode=0o700)
+        return Queue(self.root / PRIVATE / "queue")
 
     def keep_secret(self, wanted: Secret | None = None) -> Secret:
         """The secret of all runs in this folder, made on first use: `wanted`, or a fresh one.
@@ -128,7 +132,7 @@ class Results:
             found = loads(self._kept.read(name).decode(), where, self.trusted)
         except UnicodeDecodeError as error:
             raise RecordError(f"{where}: {error}") from error
-        if (said := f"{_stem(found)}.json") != name:
+        if (said := f"{stem(found)}.json") != name:
             raise RecordError(f"{where}: it says that it is {said}: it is forged, or was moved")
         return found
 
@@ -160,50 +164,10 @@ class Results:
         Raises:
             NewerRecordError: A record of a later schema is there, and stays.
         """
-        name, kept = f"{_stem(record)}.json", proved(record, signer)
-        content = dumps(kept).encode()
         beside = {picture_name(record, picture): png for picture, png in pictures.items()}
         if evidence is not None:
             beside[evidence_name(record)] = evidence
-        earlier = {*self._beside(record), *beside}
-        while (faster := self._faster(kept, before)) is None:
-            for each, part in beside.items():
-                self._kept.write(each, part)
-            if not self._kept.holds(name):
-                if self._kept.write_once(name, content):
-                    break
-            elif self._kept.write(name, content, still=lambda: self._faster(kept, before) is None):
-                break
-        there = kept if faster is None else faster
-        for each, part in beside.items():  # another run may have taken them for those of an earlier record
-            if faster is None and not self._kept.holds(each):
-                self._kept.write(each, part)
-        named = _names_beside(there) | _names_beside(self._found(name) or there)
-        for old in sorted(earlier - named):
-            self._kept.remove(old)
-        return there
-
-    def _faster(self, record: Record, before: str | None) -> Record | None:
-        """The same record, of another run that has kept it since this one began; a failed one is replaced."""
-        found = self._found(f"{_stem(record)}.json")
-        if found is None or before in (ANY, found.digest) or found.key != record.key:
-            return None
-        as_apart = FROM_WEAKEST.index(found.isolation) >= FROM_WEAKEST.index(record.isolation)
-        return found if as_apart and found.status in SETTLED else None
-
-    def _found(self, name: str) -> Record | None:
-        """The record of that name, if there is one that can be read. Raises NewerRecordError."""
-        try:
-            return self._record(name)
-        except NewerRecordError:
-            raise
-        except (RecordError, OSError):  # what is there is no record that could be lost
-            return None
-
-    def _beside(self, record: Record) -> Iterator[str]:
-        """The files that lie beside a record, whatever names them."""
-        for ending in ("png", "safetensors"):
-            yield from self._kept.names(f"{_stem(record)}--*.{ending}")
+        return RecordFiles(self._kept, self._record).keep(proved(record, signer), beside, before)
 
     def evidence(self, record: Record) -> bytes | None:
         """What the record's figures were computed from; None where it is not there.
@@ -345,23 +309,3 @@ class Results:
             return attested.read(self._kept.read(name), name)
         except AlteredError as error:
             raise RecordError(f"{self.root / name}: {error}") from error
-
-
-def _stem(record: Record) -> str:
-    return f"cells/{record.cell}/{record.evaluator}"
-
-
-def picture_name(record: Record, name: str) -> str:
-    """The file with a picture of a record, in the results folder."""
-    return f"{_stem(record)}--{name}-{record.pictures[name].sha256[:12]}.png"
-
-
-def _names_beside(record: Record) -> set[str]:
-    found = {picture_name(record, name) for name in record.pictures}
-    return found if record.evidence is None else found | {evidence_name(record)}
-
-
-def evidence_name(record: Record) -> str:
-    """The file with the evidence of a record that has any, in the results folder."""
-    assert record.evidence is not None
-    return f"{_stem(record)}--evidence-{record.evidence.sha256[:12]}.safetensors"
