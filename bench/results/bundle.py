@@ -10,7 +10,7 @@ A zip file of plain JSON, text, PNG and safetensors (`bench.results.archive`):
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -148,9 +148,17 @@ class _Inside:
             raise FileNotFoundError(name)
         return self.files[name]
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: bytes, still: Callable[[], bool] = lambda: True) -> bool:
         """A bundle stays as it was packed."""
         raise BundleError(f"{name} cannot be written: a bundle stays as it was packed")
+
+    def write_once(self, name: str, content: bytes) -> bool:
+        """A bundle stays as it was packed."""
+        raise BundleError(f"{name} cannot be written: a bundle stays as it was packed")
+
+    def holds(self, name: str) -> bool:
+        """As in `Shelf`."""
+        return name in self.files
 
     def remove(self, name: str) -> None:
         """A bundle stays as it was packed."""
