@@ -9,7 +9,6 @@ Nothing here reads a file or a clock: the same records give the same rows.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from leaderboard.entries import Entry, entry, number, reason
 from leaderboard.honesty import unrated
 from leaderboard.panel import Panel, membership_panel, not_rated, panel
 from leaderboard.reach import MEMBERSHIP, PAIRS, distinct, shipped, steps
-from leaderboard.slugs import slug
+from leaderboard.slugs import digest, slug
 from leaderboard.versions import by_earlier_code
 
 
@@ -75,8 +74,7 @@ class Row:
     @property
     def id(self) -> str:
         """The row in addresses and anchors, the same in every build: its method, and a hash of data set and cell."""
-        told = hashlib.sha256(f"{self.dataset}/{self.cell}".encode("utf-8", "surrogatepass")).hexdigest()
-        return f"{slug(self.method)[:40].strip('-')}-{told[:12]}".lstrip("-")
+        return f"{slug(self.method)[:40].strip('-')}-{digest(f'{self.dataset}/{self.cell}', 12)}".lstrip("-")
 
     @property
     def caveat(self) -> str:

@@ -10,7 +10,7 @@ them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -18,15 +18,12 @@ from pydantic import JsonValue
 
 from bench.evaluators.membership import Membership
 from bench.evaluators.reidentification import Reidentification
-from bench.results.records import Record, ScoreRecord
-from bench.statistics.chance import RARE
-from bench.types import Role
-from bench.workbench.choice import same_rows
+from bench.results.records import Record
+from leaderboard.controls import BESIDE, Control, control, figure_text
 from leaderboard.entries import beats_chance, number, of_tries, short
 from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Rung, Step, reach, state, step
 
 ROLES = {evaluator.name: evaluator.controls for evaluator in (Reidentification, Membership)}
-FOUND_AUC, FOUND_GUESSES = 0.99, 1.5
 FIRST = "first guess"  # the part of guesswork that says how likely the first guess is right
 SMALL = 0.01  # chances of a first guess below it are not spoken of
 Word = Literal[
@@ -41,18 +38,6 @@ Word = Literal[
     "not rated",
 ]
 """What may be said of a method, in two words."""
-CONTROLLED: Mapping[str, tuple[str, ...]] = {PAIRS: ("guesswork", "reid-auc"), MEMBERSHIP: ("membership-auc",)}
-"""The metrics that a control of each kind needs."""
-BESIDE: Mapping[str, tuple[str, ...]] = {PAIRS: ("top-1",), MEMBERSHIP: ("membership-tpr",)}
-
-
-@dataclass(frozen=True)
-class Control:
-    """One attack on one reference method: whether it did there what it must, and the figures."""
-
-    role: Role
-    state: Literal["holds", "fails", "not run"]
-    text: str
 
 
 @dataclass(frozen=True)
@@ -144,7 +129,7 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record]) -> Panel
     strongest = min(scored, key=lambda each: (*(not found for found in beats(each)), -each.scores[metric].value))
     if not any(beats(strongest)):
         return Panel(members, strongest.evaluator, "members not told", "members not told by these attacks")
-    shown = _figure(strongest, metric)
+    shown = figure_text(strongest, metric)
     if not beats(strongest)[0]:  # sure of a few members, and no better than chance at most
         shown += f", {number(100 * strongest.scores['membership-tpr'].value, 1)} % of them at 1 % of others"
     return Panel(members, strongest.evaluator, "members told", f"members told by {_name(strongest)}: {shown}")
@@ -183,55 +168,9 @@ def _strength(record: Record, tries: int) -> tuple[bool, bool, float, float]:
 def _member(record: Record, pool: Sequence[Record], ladder: Sequence[Step]) -> Member:
     assert record.attack is not None
     dataset = record.dataset.name if record.dataset else ""
-    controls = tuple(_control(record, role, pool) for role in ROLES[record.kind] or ())
+    controls = tuple(control(record, role, pool) for role in ROLES[record.kind] or ())
     rungs = reach(record.attack, record.preset, dataset, ladder) if record.kind == PAIRS else ()
     return Member(record.evaluator, controls, tuple(rungs))
-
-
-def _control(record: Record, role: Role, pool: Sequence[Record]) -> Control:
-    near = (other for other in pool if other.method.role == role and other.kind == record.kind)
-    fitting = [other for other in near if _comparable(record, other)]
-    found = min(fitting, key=lambda other: (other.status != "ok", other.device != record.device), default=None)
-    needed = CONTROLLED[record.kind]
-    looked_at = (*needed, *BESIDE[record.kind])
-    scores = {} if found is None else {name: found.scores[name] for name in looked_at if name in found.scores}
-    if found is None or not {*needed} <= scores.keys():
-        asked = {**record.metrics, **({} if found is None else found.metrics)}
-        without = f"without {' or '.join(asked[name].title if name in asked else name for name in needed)}"
-        why = "never ran" if found is None else (found.reason or without)
-        return Control(role, "not run" if found is None or found.status == "ok" else "fails", why)
-    if role == "hides nothing":
-        holds = scores["guesswork"].value <= FOUND_GUESSES and scores["reid-auc"].value >= FOUND_AUC
-    elif role == "remembers its rows":
-        holds = beats_chance(scores["membership-auc"])
-    else:
-        holds = all(_at_chance(of_tries(len(scores), score)) for score in scores.values())
-    return Control(role, "holds" if holds else "fails", ", ".join(_figure(found, name) for name in needed))
-
-
-def _figure(record: Record, metric: str) -> str:
-    """A figure under its title, as the record's metric is shown."""
-    shown = record.metrics[metric]
-    return f"{shown.title} {number(record.scores[metric].value, shown.digits)}"
-
-
-def _at_chance(score: ScoreRecord) -> bool:
-    """Whether chance makes a figure like it at least once in a thousand times (or, unknown, inside its interval)."""
-    if score.p is not None:
-        return score.p >= RARE
-    return score.null_low is None or score.null_high is None or score.null_low <= score.value <= score.null_high
-
-
-def _comparable(a: Record, b: Record) -> bool:
-    """Whether two records hold the same attack on the same data at the same size."""
-    if a.attack is None or b.attack is None or a.dataset is None or b.dataset is None:
-        return False
-    if a.attack.name != b.attack.name:
-        return False
-    same_attack = (a.kind, a.attack.name, a.attack.parameters, a.attack.code) == (
-        b.kind, b.attack.name, b.attack.parameters, b.attack.code,
-    )  # fmt: skip
-    return same_attack and same_rows(a.choice, b.choice, a.dataset, b.dataset)
 
 
 def _verdict(

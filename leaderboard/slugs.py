@@ -30,6 +30,6 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
     return given
 
 
-def digest(text: str) -> str:
-    """Eight hexadecimal digits that depend on all of `text`."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+def digest(text: str, length: int = 8) -> str:
+    """So many hexadecimal digits that depend on all of `text`."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]

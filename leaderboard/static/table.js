@@ -17,6 +17,9 @@
   const open = new Set((first.get("open") || "").split(",").filter(Boolean));
   const hidden = new Set(first.has("hide") ? first.get("hide").split(",").filter(Boolean) : USUALLY_HIDDEN);
   let order = first.get("sort") || "";
+  // Of long tables the first rows are laid out, for laying out a thousand takes longer than sorting them; paper has all.
+  const FEW = 100;
+  let all = first.has("all") || Boolean(window.location.hash) || open.size > 0;
 
   const heads = (table) => Array.from(table.tHead.rows[0].cells);
   const lines = (table) => Array.from(table.tBodies[0].rows).filter((row) => !row.classList.contains("more"));
@@ -52,9 +55,24 @@
       else head.removeAttribute("aria-sort");
     });
   }
+  function trim() {
+    let left = 0;
+    for (const table of tables) {
+      let shown = 0;
+      for (const row of lines(table)) {
+        if (row.hidden) continue;
+        shown += 1;
+        row.classList.toggle("beyond", !all && shown > FEW);
+        left += !all && shown > FEW;
+      }
+    }
+    rest.hidden = left === 0;
+    rest.textContent = "Show " + left + " more rows";
+  }
   function reorder(name, direction) {
     order = (direction === "down" ? "-" : "") + name;
     tables.forEach((table) => sort(table, name, direction));
+    trim();
     remember({ sort: order });
     if (sorter) sorter.value = order;
   }
@@ -68,6 +86,7 @@
       if (more && more.classList.contains("more")) more.hidden = !fits;
       shown += fits;
     }
+    trim();
     said.textContent = shown === every.length ? every.length + " rows" : shown + " of " + every.length + " rows";
     remember({ q: wanted.q, ...Object.fromEntries(FILTERS.map(([name]) => [name, wanted[name]])) });
   }
@@ -120,6 +139,8 @@
   }
 
   const said = make("span", { class: "count", role: "status" });
+  const rest = make("button", { type: "button", class: "rest", hidden: true });
+  rest.addEventListener("click", () => { all = true; remember({ all: "yes" }); trim(); });
   let sorter = null;
   function prepare() {
     const bar = make("div", { class: "controls" });
@@ -156,6 +177,7 @@
     const narrow = window.matchMedia("(max-width: 44rem)").matches && !window.location.search;
     const folded = make("details", { class: "filters", open: !narrow }, make("summary", {}, "Filter, sort, columns"), bar);
     tables[0].closest(".scroll").before(folded);
+    tables[0].closest(".scroll").after(rest);
 
     tables.forEach((table) => {
       heads(table).forEach((head) => {
