@@ -28,6 +28,7 @@ from bench.submission.replay import differences, evidence_of
 from bench.submission.rerun import disagreement
 from bench.workbench.inputs import COMMITMENT, PROTOCOL
 
+BARE = "its evidence is not in the bundle; --rerun may draw it and measure it again"
 Again = Callable[[Sequence[Record], Secret], Mapping[str, Record]]
 """Measures records again under a secret: `bench.submission.rerun.run_again` in a place of its own."""
 
@@ -139,7 +140,7 @@ def _replayed(bundle: Bundle, name: str, record: Record, cell: _Cell, secret: Se
         return None
     content = bundle.results.evidence(record)
     if content is None:
-        return "its evidence is not in the bundle"
+        return BARE
     try:
         evidence = evidence_of(record, content)
     except EvidenceError as error:
@@ -166,7 +167,7 @@ def _measure_again(
         free = [
             name
             for name, record in cell.records.items()
-            if name not in held and record.method.role is None and repeatable(record)
+            if held.get(name, BARE) == BARE and record.method.role is None and repeatable(record)
         ]
         cell.drawn = secrets.SystemRandom().sample(sorted(free), min(rerun, len(free)))
         asked |= {name: cell.records[name] for name in cell.drawn}
@@ -178,6 +179,7 @@ def _measure_again(
             raise _Refused(
                 Finding("altered", name, f"measured again under its own secret, it comes out otherwise: {said}")
             )
+        held.pop(name, None)  # what was measured again needs no evidence
 
 
 def repeatable(record: Record) -> bool:

@@ -156,6 +156,13 @@ def test_evidence_that_is_swapped_alone_is_refused(handed: Handed) -> None:
     assert "not the evidence that the record speaks of" in refusal(found)
 
 
+def test_a_record_without_evidence_is_measured_again_or_stays_the_authors_word(handed: Handed, tmp_path: Path) -> None:
+    bare = evidence_name(own(handed, NEAREST))
+    bundle = packed(handed, {name: text for name, text in handed.bundle.files.items() if name != bare})
+    assert tiers(judged(bundle))[NEAREST] == "self-reported"
+    assert set(tiers(judged(bundle, rerun=9, again=again(handed, tmp_path))).values()) == {"re-run"}
+
+
 def test_evidence_of_a_weaker_attack_is_found_out_by_measuring_again(handed: Handed, tmp_path: Path) -> None:
     """Whoever forges all of it is believed to have measured it, until it is measured: so replayed is a low tier."""
     bundle = swapped(handed, evidence(handed, CHANCE))
