@@ -134,7 +134,9 @@ def _line(
     row: Row, part: Section, values: Mapping[str, set[str]], ranks: Mapping[str, tuple[int, int, int]], tier: Tier
 ) -> Line:
     few = len(row.parameters) <= TOLD
-    told = {name: value for name, value in row.parameters.items() if few or len(values[name]) > 1}
+    told = {
+        name: value for name, value in row.parameters.items() if len(values[name]) > 1 or (few and value is not None)
+    }
     return Line(
         row.id, row, part.slug, part.title, parameters_text(told).replace(",", ", "), standing(row),
         _first(row, UTILITY), _first(row, PRIVACY), _first(row, PERSON), ranks,
