@@ -13,12 +13,14 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import get_args
 
 from bench import shadowing
 from bench.cli.stop import code, heeded
 from bench.contract.preset import PRESETS
 from bench.plugins.groups import GROUPS
 from bench.plugins.option import add_flags, options
+from bench.runs.executor import Executing
 from bench.runs.run_spec import RunSpec
 from bench.workbench.choice import Choice
 
@@ -29,6 +31,7 @@ CHOICE = frozenset(options(Choice)) - {*SIZES, *FILES}
 
 VERBS = {
     "run": "score methods on data sets and write records",
+    "worker": "do jobs of a planned run (`bench run --executor none`) until none is left; any number, anywhere",
     "audit": "try to refute what methods claim of differential privacy",
     "release": "release private rows as files to publish, and put the key apart from them",
     "show": "draw raw rows beside their released forms, a column a method, as one PNG",
@@ -90,7 +93,8 @@ def parser() -> argparse.ArgumentParser:
     _audit(made["audit"])
     _release(made["release"])
     _show(made["show"])
-    _place(made["status"])
+    _worker(made["worker"])
+    _status(made["status"])
     _compare(made["compare"])
     made["list"].add_argument("group", nargs="?", choices=GROUPS)
     made["info"].add_argument("name", help="a plug-in's name or FILE.py:CLASS")
@@ -224,11 +228,40 @@ def _how(parser: argparse.ArgumentParser) -> None:
     add_flags(how, RunSpec, ("jobs", "timeout", "memory", "overwrite", "keep_releases", "skip_absent"))
     how.add_argument("--dry-run", action="store_true", help="print the cells and how they stand, and stop")
     _place(how)
+    how.add_argument("--executor", choices=get_args(Executing), default="local",
+                     help="who does the jobs: this process's own workers (local), those that you start with `bench "
+                     "worker` (none: only plans), or worker processes that it starts here (processes)")  # fmt: skip
     how.add_argument("--secret", type=Path, metavar="FILE",
                      help="the run secret: 32 bytes or 64 hex digits (default: RESULTS's own)")  # fmt: skip
     how.add_argument("--site", type=Path, metavar="DIR", help="folder of the pages (default: RESULTS/site)")
     how.add_argument("--sign", type=Path, metavar="FILE", help="sign new records with this key (see `bench keygen`)")
     how.add_argument("--no-site", action="store_true", help="write records only")
+
+
+def _worker(parser: argparse.ArgumentParser) -> None:
+    _place(parser)
+    parser.add_argument("--data-root", type=Path, action="append", metavar="DIR",
+                        help="folder above the data sets (default: BENCH_DATA, or as it was planned)")  # fmt: skip
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto",
+                        help="do jobs for this kind of device alone (default: for all that is here)")  # fmt: skip
+    parser.add_argument("--alone", action="store_true",
+                        help="hold this machine alone, and do timings; waits until no other works here")  # fmt: skip
+    parser.add_argument("--limit-minutes", type=_seconds, metavar="N", help="stop after so long, and give the job back")
+    parser.add_argument("--idle-minutes", type=_seconds, metavar="N",
+                        help="wait so long where nothing is to do (default: while others are at jobs)")  # fmt: skip
+    parser.add_argument("--cores", type=_positive, metavar="N", help="threads of a job (default: one a core)")
+    parser.add_argument("--memory", type=_seconds, metavar="GIB",
+                        help="GiB a job may hold where the plan is silent (default: 80 %% of the machine)")  # fmt: skip
+    parser.add_argument("--lost-after", type=_seconds, default=120.0, metavar="SECONDS",
+                        help="others take its job after so long without a sign of life (usual: 120)")  # fmt: skip
+    parser.add_argument("--sign", type=Path, metavar="FILE", help="sign new records with this key (see `bench keygen`)")
+
+
+def _status(parser: argparse.ArgumentParser) -> None:
+    _place(parser)
+    parser.add_argument("--watch", action="store_true",
+                        help="show how jobs of planned runs stand, from the folder alone, until all ended")  # fmt: skip
+    parser.add_argument("--once", action="store_true", help="with --watch: show it once")
 
 
 def _data(parser: argparse.ArgumentParser) -> None:

@@ -104,7 +104,9 @@ def _run_spec(parsed: argparse.Namespace, part: Mapping[str, object], known: typ
     attacks = told.get("attacks", "all")
     isolation = find_isolation(told.get("isolation", "auto"))
     here = isolation == "none"  # then plug-ins from outside run in the judge's own process
-    device = choose_device(told.get("device", "auto")).type
+    elsewhere = getattr(parsed, "executor", "local") != "local"  # what workers have cannot be seen from here
+    wish = told.get("device", "auto")
+    device = wish if elsewhere and wish != "auto" else choose_device(wish).type
     # Two jobs of one thread do more than one job of two (1.3 times in training); a GPU is best left to one.
     jobs = told.get("jobs") or (1 if device == "cuda" else min(cores(), MOST_JOBS))
     memory = told["memory"] * 2**30 if "memory" in told else 0.8 * psutil.virtual_memory().total / jobs

@@ -22,7 +22,7 @@ from bench.results import attested, lease
 from bench.results.atomic_file import make_folder, write_atomically, write_once
 from bench.results.attested import AlteredError
 from bench.results.content_key import content_key
-from bench.results.heartbeat import file_time
+from bench.results.heartbeat import file_time, is_left
 from bench.results.lease import Holder, Lease, Told
 
 KIND = "plan of a run"
@@ -137,6 +137,14 @@ class Queue:
             found = lease.holder(self.workers, name, known[name], now)
             if not found.lost and found.told:
                 yield found.told
+
+    def forget_workers(self) -> None:
+        """Remove what workers left that are gone."""
+        for name in lease.turns(self.workers):
+            if not name.startswith(ALONE):
+                for path in self.workers.glob(f"{name}.*"):
+                    if is_left(path, name):
+                        path.unlink(missing_ok=True)
 
     def time(self) -> float:
         """What the file system says that the time is; where nothing can be written, the latest sign of life."""

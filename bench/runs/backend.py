@@ -28,6 +28,8 @@ class Job:
             come early.
         restricted: Its data may not be shared: of an outcome and of stages nothing is said but codes from fixed lists.
         heard: Exceptions whose text is said all the same: those of the data set, which knows what may be said.
+        device: "cpu" or "cuda".
+        key: What the job is called wherever the same run is planned (`bench.runs.planned_run`).
         number: Tells the jobs of a run apart, whatever they are called.
     """
 
@@ -41,6 +43,8 @@ class Job:
     prepares: bool = False
     restricted: bool = False
     heard: tuple[type[Exception], ...] = ()
+    device: str = "cpu"
+    key: str = ""
     number: int = 0
 
 
@@ -48,7 +52,8 @@ class Job:
 class Outcome:
     """What became of a job: `value` if ok, else why there is none, as a code and in words, and the phase it was in.
 
-    `seconds` are those on the wall, `cpu_seconds` of the processor, for all processes of the job.
+    `seconds` are those on the wall, `cpu_seconds` of the processor, for all processes of the job. `elsewhere` says that
+    another worker did it and has recorded it.
     """
 
     status: Status
@@ -58,6 +63,7 @@ class Outcome:
     phase: Phase | None
     seconds: float
     cpu_seconds: float = 0.0
+    elsewhere: bool = False
 
 
 class Backend(Protocol):

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from bench.contract.preset import PRESETS
 from bench.contract.source import DataError
 from bench.isolation import remove_unused
 from bench.plugins.spec import UsageError
@@ -23,8 +22,10 @@ from bench.results.signing_key import SigningKey
 from bench.runs.answers import Evaluation, Fitted, Opened
 from bench.runs.backend import Backend, Job, Outcome
 from bench.runs.display import Display
+from bench.runs.ledger import Alone, Ledger
 from bench.runs.outcome_record import described, outcome_record
 from bench.runs.plan import Standing, data_key, standing, to_run, work, write_plan
+from bench.runs.planned_run import DATA_SECONDS, data_job, evaluation_job, fit_job, timeout, title
 from bench.runs.restricted import restricted_data, restricted_fit
 from bench.runs.run_spec import RunSpec
 from bench.runs.summary import Summary
@@ -35,8 +36,6 @@ from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
 from bench.workbench.place import Place
 from bench.workbench.workbench import drop_releases
-
-DATA_SECONDS = 24 * 3600.0  # decoding starts afresh after a stop, so a large set is never stopped by --timeout
 
 
 def run(spec: RunSpec, place: Place, display: Display, signer: SigningKey | None = None) -> Summary:
@@ -52,15 +51,19 @@ def run(spec: RunSpec, place: Place, display: Display, signer: SigningKey | None
 
 
 def execute(
-    spec: RunSpec, place: Place, display: Display, backend: Backend, signer: SigningKey | None = None
-) -> Summary:
-    """As `run`, on any back end."""
-    scheduler = _Scheduler(spec, place, display, backend, signer)
+    spec: RunSpec, place: Place, display: Display, backend: Backend, signer: SigningKey | None = None,
+    ledger: Ledger | None = None,
+) -> Summary:  # fmt: skip
+    """As `run`, on any back end; with a `ledger`, together with others that do jobs of the same run."""
+    scheduler = _Scheduler(spec, place, display, backend, signer, ledger or Alone(spec.jobs))
     try:
         scheduler.start()
         while (finished := backend.next()) is not None:
             job, outcome = finished
-            display.finished(job.name, outcome)
+            if outcome.elsewhere:
+                display.skip(1)
+            else:
+                display.finished(job.name, outcome)
             scheduler.follow.pop(job.number)(outcome)
     except KeyboardInterrupt as stopped:
         scheduler.summary.stopped = stopped
@@ -71,9 +74,10 @@ class _Scheduler:
     """Submits a job as soon as what it needs is there. `follow` says what to do with each job's outcome."""
 
     def __init__(
-        self, spec: RunSpec, place: Place, display: Display, backend: Backend, signer: SigningKey | None
-    ) -> None:
-        self.spec, self.place, self.display, self.backend = spec, place, display, backend
+        self, spec: RunSpec, place: Place, display: Display, backend: Backend, signer: SigningKey | None,
+        ledger: Ledger,
+    ) -> None:  # fmt: skip
+        self.spec, self.place, self.display, self.backend, self.ledger = spec, place, display, backend, ledger
         self.signer = signer  # never part of a task: workers run plug-ins
         self.results = place.results
         self.planned = work(spec)
@@ -103,6 +107,7 @@ class _Scheduler:
                 answer=Opened,
                 timeout=DATA_SECONDS,
                 prepares=True,
+                key=data_job(choice),
                 log=self.results.log(_data_log(choice)),
                 restricted=not choice.dataset.plugin.shareable,
                 heard=(DataError, UsageError),
@@ -117,29 +122,38 @@ class _Scheduler:
         if not data.shareable:
             data = restricted_data(data)
         self.commitment = self.results.keep_secret().commitment()  # before any worker asks for it
-        self.results.keep_data(data_key(choice), data)
+        if not outcome.elsewhere:
+            self.results.keep_data(data_key(choice), data)
         self.display.message(_opened_text(choice, data))
         for cell in part:
-            write_plan(self.results, cell, self.planned[cell])
+            if not self.ledger.shared:  # else it is written by whoever planned the run
+                write_plan(self.results, cell, self.planned[cell])
             missing = []
             for planned in self.planned[cell]:
+                if self.ledger.settled(evaluation_job(cell, planned)):
+                    self.display.skip(1)
+                    continue
                 found = standing(self.results, cell, planned, data, self.spec.isolation)
                 if to_run(found, self.spec.overwrite):
                     missing.append(found.planned)
                     self.before[cell, planned.name] = None if found.record is None else found.record.digest
                 else:
                     self._keep(cell, found)
+                    self.ledger.settle(evaluation_job(cell, planned))
             if not missing:
                 self.display.skip(1)
                 self._complete(cell, data)  # a run that was killed may have left releases
+                self.ledger.settle(fit_job(cell))
                 continue
             log = self.results.log(cell.folder, "fit")
             job = Job(
-                name=f"{_title(cell)} fit",
+                name=f"{title(cell)} fit",
+                key=fit_job(cell),
+                device=cell.device,
                 work=fit_task,
                 argument=FitTask(cell, self.place, self.spec.isolation),
                 answer=Fitted,
-                timeout=self._timeout(),
+                timeout=timeout(self.spec),
                 prepares=True,
                 log=log,
                 restricted=not data.shareable,
@@ -174,11 +188,13 @@ class _Scheduler:
         self.waiting[cell] = len(missing)
         for planned in missing:
             job = Job(
-                name=f"{_title(cell)} {planned.name}",
+                name=f"{title(cell)} {planned.name}",
+                key=evaluation_job(cell, planned),
+                device=cell.device,
                 work=evaluate_task,
                 argument=EvaluateTask(cell, self.place, planned, self.spec.isolation),
                 answer=Evaluation,
-                timeout=self._timeout(),
+                timeout=timeout(self.spec),
                 log=self.results.log(cell.folder, planned.name),
                 alone=planned.evaluator.alone,
                 restricted=not data.shareable,
@@ -186,7 +202,8 @@ class _Scheduler:
             self._submit(job, partial(self._evaluated, cell, data, planned, fitted))
 
     def _evaluated(self, cell: Cell, data: DatasetRecord, planned: Planned, fitted: Fitted, outcome: Outcome) -> None:
-        self._write(cell, data, planned, fitted, outcome)
+        if not outcome.elsewhere:
+            self._write(cell, data, planned, fitted, outcome)
         self.waiting[cell] -= 1
         if not self.waiting[cell]:
             self._complete(cell, data)
@@ -200,13 +217,14 @@ class _Scheduler:
     def _give_up(self, cell: Cell, data: DatasetRecord, missing: Sequence[Planned], outcome: Outcome) -> None:
         """Record the same outcome for all that can no longer run."""
         self.display.skip(len(missing))
-        for planned in missing:
+        for planned in [] if outcome.elsewhere else missing:
             self._write(cell, data, planned, None, outcome)
+            self.ledger.settle(evaluation_job(cell, planned), failed=outcome.status != "not-applicable")
 
     def _keep(self, cell: Cell, found: Standing) -> None:
         self.display.skip(1)
         if found.record is not None:
-            self.display.cached(f"{_title(cell)} {found.planned.name}")
+            self.display.cached(f"{title(cell)} {found.planned.name}")
             self.summary.records.append(found.record)
             self.display.measured(found.record)
         self.summary.kept[found.state] += 1
@@ -215,8 +233,8 @@ class _Scheduler:
         self, cell: Cell, data: DatasetRecord, planned: Planned, fitted: Fitted | None, outcome: Outcome
     ) -> None:
         made = outcome_record(
-            cell, data, planned, fitted, outcome, commitment=self.commitment, jobs=self.spec.jobs,
-            isolation=self.spec.isolation,
+            cell, data, planned, fitted, outcome, commitment=self.commitment,
+            jobs=self.ledger.at_a_time(), isolation=self.spec.isolation,
         )  # fmt: skip
         try:
             before = self.before[cell, planned.name]
@@ -234,9 +252,6 @@ class _Scheduler:
         self.follow[job.number] = follow
         self.backend.submit(job)
 
-    def _timeout(self) -> float:
-        return self.spec.timeout if self.spec.timeout is not None else PRESETS[self.spec.preset].timeout
-
 
 def _data_log(choice: Choice) -> str:
     return f"data-{choice.dataset.name}"
@@ -246,8 +261,3 @@ def _opened_text(choice: Choice, data: DatasetRecord) -> str:
     """What will be looked at, and what the data set says of itself."""
     counts = ", ".join(f"{count} {name}" for name, count in data.rows.items())
     return line(f"{choice.dataset}: {counts} rows; {'; '.join(data.notes)}".removesuffix("; "))
-
-
-def _title(cell: Cell) -> str:
-    seed = f" seed {cell.choice.seed}" if cell.choice.seed else ""
-    return f"{cell.choice.dataset}{seed} | {cell.method.spec.shown}"

@@ -61,10 +61,16 @@ class Workers:
         jobs: How many run at a time.
         memory: Bytes a worker, with what it started, may hold before it is stopped.
         notify: Called with (job name, stage, done, total) as workers report.
+        look: Called several times a second while jobs run; what it raises ends the wait for them.
+        threads: With which each job computes; None shares the cores among them.
     """
 
-    def __init__(self, *, jobs: int, memory: int, notify: Callable[[str, str, int, int], None]) -> None:
-        self._jobs, self._memory, self._notify = jobs, memory, notify
+    def __init__(
+        self, *, jobs: int, memory: int, notify: Callable[[str, str, int, int], None],
+        look: Callable[[], None] = lambda: None, threads: int | None = None,
+    ) -> None:  # fmt: skip
+        self._jobs, self._memory, self._notify, self._look_around = jobs, memory, notify, look
+        self._threads = threads
         methods = multiprocessing.get_all_start_methods()
         self._context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         if "forkserver" in methods:
@@ -91,6 +97,7 @@ class Workers:
             self._start()
             ends = [end for running in self._running for end in _ends(running)]
             wait(ends, timeout=_POLL_SECONDS)
+            self._look_around()
             for running in self._running:
                 outcome = self._look(running)
                 if outcome is not None:
@@ -112,7 +119,7 @@ class Workers:
                     return
                 job = self._waiting[0]
             self._waiting.remove(job)
-            threads = max(1, cores() // (1 if job.alone else self._jobs))
+            threads = self._threads or max(1, cores() // (1 if job.alone else self._jobs))
             ours, theirs = self._context.Pipe(duplex=False)
             process = self._context.Process(target=supervise, args=(job, theirs, threads))  # type: ignore[attr-defined]
             reader = Reader(ours.fileno(), MESSAGE_CAP)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from rich.table import Table
 
 from bench.cli.figure_tables import interim, parameters, senseless, tables, title
+from bench.cli.hand_out import hand_out
 from bench.cli.options import place, run_specs, site
 from bench.cli.stop import code
 from bench.cli.terminal import to_stdout
@@ -52,6 +53,8 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
         print(f"left out {name}. {reason}", file=sys.stderr)
     if options.dry_run:
         return _dry_run(specs, where)
+    if options.executor != "local":
+        return hand_out(options, specs, where)
     signer = SigningKey.read(options.sign) if options.sign else None
     start = time.perf_counter()
     whole, done = Summary(), list[tuple[RunSpec, Summary]]()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections import Counter
 
 from rich.table import Table
 
 from bench.cli.options import place
+from bench.cli.queue_table import State, at_work, counts, tallies
 from bench.cli.terminal import to_stdout
 from bench.plugins.spec import UsageError
 from bench.results.records import DatasetRecord, RecordError
@@ -15,10 +17,14 @@ from bench.results.results import Results
 from bench.runs.plan import data_key, read_plan, standing
 from bench.workbench.cell import Cell, Planned
 
+WATCH_SECONDS = 5.0
+
 
 def main(options: argparse.Namespace) -> int:
     """Print a line an evaluator; 1 if anything is not done."""
     results = place(options).results
+    if options.watch:
+        return _watch(results, once=options.once)
     planned = list(results.plans())
     if not planned:
         raise UsageError(f"no cells in {results.root}: run something first, or name the folder with --results")
@@ -32,6 +38,22 @@ def main(options: argparse.Namespace) -> int:
     to_stdout().print(table)
     print(", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
     return 0 if set(counts) <= {"done"} else 1
+
+
+def _watch(results: Results, *, once: bool) -> int:
+    """Print how jobs stand until all have ended; 1 where a job failed, or is left."""
+    console, known = to_stdout(), dict[str, State]()
+    while True:
+        found = counts(results.queue, known)
+        if not found:
+            raise UsageError(f"no planned run in {results.root}: bench run --executor none writes one")
+        console.print(tallies(found))
+        if any(each.running for each in found):
+            console.print(at_work(found))
+        over = not any(each.states[state] for each in found for state in ("waiting", "running", "lost"))
+        if once or over:
+            return 0 if all(each.states.keys() <= {"done"} for each in found) else 1
+        time.sleep(WATCH_SECONDS)
 
 
 def _lines(folder: str, results: Results) -> list[tuple[str, str, str]]:
