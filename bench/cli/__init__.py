@@ -262,6 +262,11 @@ def _status(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--watch", action="store_true",
                         help="show how jobs of planned runs stand, from the folder alone, until all ended")  # fmt: skip
     parser.add_argument("--once", action="store_true", help="with --watch: show it once")
+    parser.add_argument("--cost", action="store_true", help="estimate hours at another size from recorded seconds")
+    parser.add_argument("--rows", type=_positive, default=50_000, metavar="N",
+                        help="with --cost: private rows of each data set (default: 50000)")  # fmt: skip
+    parser.add_argument("--workers", type=_positive, default=1, metavar="N", help="with --cost: share it among so many")
+    parser.add_argument("--price", type=_seconds, metavar="P", help="with --cost: of a worker's hour")
 
 
 def _data(parser: argparse.ArgumentParser) -> None:

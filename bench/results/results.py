@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import JsonValue, ValidationError
 
 from bench.plugins.slug import slug
+from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import attested, run_secret, store
 from bench.results.atomic_file import make_folder
@@ -46,11 +47,13 @@ class Results:
         root: On this machine: artefacts and logs always lie here.
         shelf: Keeps everything else; None stands for the same folder.
         trusted: Public keys: records that none of them signed are refused. None reads unsigned records too.
+        began_under: The commitment of the run secret that jobs of a run began under; None where no run is on.
     """
 
     root: Path
     shelf: Shelf | None = None
     trusted: frozenset[str] | None = None
+    began_under: str | None = None
 
     @cached_property
     def _kept(self) -> Shelf:
@@ -70,8 +73,11 @@ class Results:
     def keep_secret(self, wanted: Secret | None = None) -> Secret:
         """The secret of all runs in this folder, made on first use: `wanted`, or a fresh one.
 
-        Raises UsageError where the folder has another than the one that is wanted.
+        Raises UsageError where the folder has another than the one that is wanted, or that a run began under: below a
+        mount that was cut off lies an empty folder, and what a job did there under a secret of its own would be wrong.
         """
+        if self.began_under is not None and self.commitment != self.began_under:
+            raise UsageError(f"{self.root} is no longer the folder that the run began in: is a disk cut off?")
         return run_secret.keep(self.secret_file, wanted)
 
     @property

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from pydantic import JsonValue
+if TYPE_CHECKING:  # the command line is laid out from what imports this, before anything heavy is imported
+    from pydantic import JsonValue
 
 
 @dataclass(frozen=True, order=True)

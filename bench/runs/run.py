@@ -121,10 +121,12 @@ class _Scheduler:
         data = cast(Opened, outcome.value).data
         if not data.shareable:
             data = restricted_data(data)
-        self.commitment = self.results.keep_secret().commitment()  # before any worker asks for it
+        if self.commitment is None:
+            self.commitment = self.results.keep_secret().commitment()  # before any worker asks for it
+            self.place = replace(self.place, results=replace(self.results, began_under=self.commitment))
         if not outcome.elsewhere:
             self.results.keep_data(data_key(choice), data)
-        self.display.message(_opened_text(choice, data))
+            self.display.message(_opened_text(choice, data))
         for cell in part:
             if not self.ledger.shared:  # else it is written by whoever planned the run
                 write_plan(self.results, cell, self.planned[cell])

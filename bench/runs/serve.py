@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -74,31 +74,36 @@ def serve(terms: Terms, place: Place, display: Display, signer: SigningKey | Non
     queue, served = place.results.queue, Served()
     began = time.monotonic()
     ends = None if terms.minutes is None else (began + 60 * terms.minutes, 60 * terms.minutes)
-    with registered(queue, terms, ends) as told:
-        seen_any = False
-        idle = time.monotonic()
-        try:
-            while True:
-                unfinished = list(_unfinished(queue))
-                seen_any = seen_any or bool(queue.plans())
-                before = served.done
-                served.left = 0
-                for planned in unfinished:
-                    patient = _patience(terms, alone=len(unfinished) == 1)
-                    offer = Offer(terms.devices, terms.alone, told, terms.seconds, ends, patient)
-                    _serve(planned, offer, terms, place, display, signer, served)
-                    if served.stopped is not None:
-                        return served
-                if served.done > before:
-                    idle = time.monotonic()
-                if not _waits(terms, time.monotonic() - idle, others=served.left > 0 and _at_work(queue)):
-                    break
-                _sleep(ends)
-        except TimeUpError:
-            served.time_up = True
-        if not seen_any:
-            raise UsageError(f"{place.results.root} has no planned run: bench run --executor none writes one")
+    try:
+        with registered(queue, terms, ends) as told:
+            _go_on(queue, terms, place, display, signer, served, told, ends)
+    except TimeUpError:
+        served.time_up = True
     return served
+
+
+def _go_on(
+    queue: Queue, terms: Terms, place: Place, display: Display, signer: SigningKey | None, served: Served,
+    told: Mapping[str, str | bool], ends: tuple[float, float] | None,
+) -> None:  # fmt: skip
+    """Go from plan to plan."""
+    idle = time.monotonic()
+    while True:
+        unfinished, before = list(_unfinished(queue)), served.done
+        served.left = 0
+        for planned in unfinished:
+            patient = _patience(terms, alone=len(unfinished) == 1)
+            offer = Offer(terms.devices, terms.alone, told, terms.seconds, ends, patient)
+            _serve(planned, offer, terms, place, display, signer, served)
+            if served.stopped is not None:
+                return
+        if served.done > before:
+            idle = time.monotonic()
+        if not _waits(terms, time.monotonic() - idle, others=served.left > 0 and _at_work(queue)):
+            break
+        _sleep(ends)
+    if not queue.plans():
+        raise UsageError(f"{place.results.root} has no planned run: bench run --executor none writes one")
 
 
 def _serve(

@@ -31,6 +31,7 @@ MOST_TURNS = 8
 """A job that so many workers in a row were lost at is not given to another: it may be what ends them."""
 _FIRST_WAIT, _MOST_WAIT = 0.2, 5.0
 _HALF = 0.5
+_MOST_TRIES = 8
 
 
 class TimeUpError(Exception):
@@ -69,6 +70,11 @@ class Offer:
         return left >= min(job.timeout, _HALF * whole)
 
 
+def _rank(job: Job) -> int:
+    """What a worker does first: what few can do, then what gives figures."""
+    return 0 if job.alone else 2 if job.prepares else 1
+
+
 @dataclass
 class _Held:
     job: Job
@@ -97,6 +103,7 @@ class Shared:
         self._queue, self._plan, self._offer, self._known = queue, plan, offer, known
         self._inner = inner(self._in_time)
         self._waiting: dict[str, Job] = {}
+        self._able: dict[int, set[str]] = {}  # what this worker may do of it, what it does first by the lowest number
         self._held: _Held | None = None
         self._ended = queue.ended(plan)
         self._elsewhere: list[str] = []
@@ -108,6 +115,8 @@ class Shared:
         """Queue a job."""
         file = job_file(job.key)
         self._waiting[file] = job
+        if self._offer.suits(job):
+            self._able.setdefault(_rank(job), set()).add(file)
         if file in self._ended:
             self._elsewhere.append(file)
 
@@ -125,11 +134,10 @@ class Shared:
                 return told
             if (held := self._claimed()) is not None:
                 return held.job, self._worked(held)
-            self._ended = self._queue.ended(self._plan)
-            self._elsewhere = [*self._ended.intersection(self._waiting)]
+            self._look()
             if self._elsewhere:
                 continue
-            ever = any(self._offer.suits(job) and self._offer.fits(job) for job in self._waiting.values())
+            ever = any(self._offer.fits(self._waiting[file]) for files in self._able.values() for file in files)
             if not ever or not self._offer.patient(time.monotonic() - idle):
                 break
             time.sleep(wait * self._chance.uniform(0.5, 1.0))
@@ -158,13 +166,18 @@ class Shared:
         """As in `bench.runs.ledger.Ledger`: every worker of this machine does one job."""
         return max(1, sum(told.get("hardware") == self._offer.told["hardware"] for told in self._queue.living()))
 
+    def _look(self) -> None:
+        """Look what has ended elsewhere."""
+        self._ended = self._queue.ended(self._plan)
+        self._elsewhere = [*self._ended.intersection(self._waiting)]
+
     def _told(self) -> tuple[Job, Outcome] | None:
         """A job that was waited for, and that another has done."""
         while self._elsewhere:
             file = self._elsewhere.pop()
             job = self._waiting.get(file)
             if job is not None and (outcome := self._outcome(job, file)) is not None:
-                del self._waiting[file]
+                self._taken_off(file)
                 return job, outcome
         return None
 
@@ -193,30 +206,42 @@ class Shared:
 
     def _claimed(self) -> _Held | None:
         """A job that is ours now: one that wants the machine alone if we have it so, else one that measures."""
-        may = {
-            file: job for file, job in self._waiting.items()
-            if file not in self._ended and self._offer.suits(job) and self._offer.fits(job)
-        }  # fmt: skip
-        taken = self._queue.taken()
-        free = [(file, job) for file, job in may.items() if file not in taken]
-        if not free:  # only then is it worth a look who of the others is lost
-            holders = self._queue.holders(taken & may.keys())
-            free = [(file, may[file]) for file, found in holders.items() if found.lost]
-        self._chance.shuffle(free)  # or all would run for the same
-        for file, job in sorted(free, key=lambda each: (not each[1].alone, each[1].prepares)):
+        for file in self._free():
+            job = self._waiting[file]
+            if self._queue.has_ended(self._plan, file):  # since we looked
+                return None
             now = datetime.now(UTC).isoformat(timespec="seconds")  # to be read: nothing is decided by it
             told = {**self._offer.told, "job": job.key, "title": job.name, "claimed": now}
             lease = self._queue.claim(file, told, seconds=self._offer.seconds)
             if lease is None:
                 continue
-            if self._queue.has_ended(self._plan, file):  # since we looked
+            if self._queue.has_ended(self._plan, file):  # just now
                 lease.settle()
                 continue
             beats = ExitStack()
             beats.enter_context(touched(lease.path, min(BEAT_SECONDS, self._offer.seconds / 6)))
-            self._held = _Held(self._waiting.pop(file), lease, beats)
+            self._taken_off(file)
+            self._held = _Held(job, lease, beats)
             return self._held
         return None
+
+    def _free(self) -> list[str]:
+        """A few jobs that nobody is at: not the same for all workers, or they would all run for one."""
+        taken = self._queue.taken()
+        for rank in sorted(self._able):
+            able = self._able[rank] - self._ended
+            if self._offer.ends is not None:
+                able = {file for file in able if self._offer.fits(self._waiting[file])}
+            free = able - taken
+            if not free:  # only then is it worth a look who of the others is lost
+                free = {file for file, found in self._queue.holders(able & taken).items() if found.lost}
+            if free:
+                return self._chance.sample([*free], min(len(free), _MOST_TRIES))
+        return []
+
+    def _taken_off(self, file: str) -> None:
+        job = self._waiting.pop(file)
+        self._able.get(_rank(job), set()).discard(file)
 
     def _worked(self, held: _Held) -> Outcome:
         """What the job comes to that we hold."""

@@ -22,6 +22,7 @@ from trial import Harm, Trial, harm
 
 ASKED = ("--method", "identity", "--method", "dp-simple", "--attack", "nearest-neighbour")
 FEW = ("--metric", "guesswork", "--metric", "max-dispersion")
+MOUNTED = ("full disk", "full shared disk")
 COLUMNS = (
     "rounds",
     "cut short",
@@ -78,8 +79,8 @@ def main() -> int:
         )
         for number in range(options.rounds):
             for name in options.only.split(","):
-                if name == "full disk" and not can_mount():
-                    print("full disk: left out, for no file system can be mounted here", file=sys.stderr)
+                if name in MOUNTED and not can_mount():
+                    print(f"{name}: left out, for no file system can be mounted here", file=sys.stderr)
                     continue
                 seed = options.seed + number
                 folder = Path(made, f"{number}-{name.replace(' ', '-')}")

@@ -144,6 +144,107 @@ def clock_back(trial: Trial, chance: random.Random) -> None:
         os.utime(trial.folder / name, (later, later))
 
 
+def _finish(trial: Trial) -> None:
+    """Plan again, and let workers that nobody disturbs do what is left: two, then one alone, for timings."""
+    trial.plan().wait(MOST_SECONDS)
+    for workers in ([trial.work(), trial.work()], [trial.work("--alone")]):
+        for worker in workers:
+            worker.wait(MOST_SECONDS)
+
+
+def _kills(trial: Trial, workers: list[subprocess.Popen[bytes]], chance: random.Random, count: int) -> None:
+    """kill -9 at random moments: of a worker, of what works for it, or of its fork server; another takes its place."""
+    for _ in range(count):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            workers[0].wait(chance.uniform(0.5, 6))
+        living = [worker for worker in workers if worker.poll() is None]
+        if not living:
+            return
+        victim = chance.choice(living)
+        below = [each for server in _server(victim) for each in (server, *server.children(recursive=True))]
+        if below and chance.random() < 0.4:
+            with contextlib.suppress(psutil.Error):
+                chance.choice(below).kill()
+        else:
+            victim.kill()
+            victim.wait()
+            workers.append(trial.work())
+
+
+def lost_workers(trial: Trial, chance: random.Random) -> None:
+    """Three workers on one folder, of which one after the other is killed; others finish."""
+    trial.plan().wait(MOST_SECONDS)
+    workers = [trial.work() for _ in range(3)]
+    _kills(trial, workers, chance, chance.randrange(2, 6))
+    for worker in workers:
+        worker.wait(MOST_SECONDS)
+    _finish(trial)
+
+
+def lost_planners(trial: Trial, chance: random.Random) -> None:
+    """Two planners at once, one of which is killed, while workers wait for the plan and start on it."""
+    planners = [trial.plan(), trial.plan()]
+    time.sleep(chance.uniform(0, 6))
+    chance.choice(planners).kill()
+    workers = [trial.work("--idle-minutes", "1") for _ in range(2)]
+    third = trial.plan()
+    _kills(trial, workers, chance, 1)
+    for each in (*planners, third, *workers):
+        each.wait(MOST_SECONDS)
+    _finish(trial)
+
+
+def stopped_workers(trial: Trial, chance: random.Random) -> None:
+    """A worker is stopped for longer than its lease, as where its machine hangs, and goes on when others have its job.
+
+    Its beats stop with it; what it then brings is as right as what the others brought.
+    """
+    trial.plan().wait(MOST_SECONDS)
+    workers = [trial.work() for _ in range(2)]
+    _moment(trial, workers[0], chance)
+    if workers[0].poll() is None:
+        workers[0].send_signal(signal.SIGSTOP)
+        time.sleep(chance.uniform(6, 10))
+        workers[0].send_signal(signal.SIGCONT)
+    for worker in workers:
+        worker.wait(MOST_SECONDS)
+    _finish(trial)
+
+
+def moved_folder(trial: Trial, chance: random.Random) -> None:
+    """The results folder is gone for a while, as where a mount is cut off, and comes back as it was."""
+    trial.plan().wait(MOST_SECONDS)
+    workers = [trial.work() for _ in range(2)]
+    _moment(trial, workers[0], chance)
+    away = trial.folder / "away"
+    trial.results.rename(away)
+    time.sleep(chance.uniform(0.2, 3))
+    _bring_back(trial, away)
+    for worker in workers:
+        worker.wait(MOST_SECONDS)
+    _finish(trial)
+
+
+def _bring_back(trial: Trial, away: Path) -> None:
+    """As when a mount comes back: what was written below its empty folder meanwhile is hidden by it."""
+    if trial.results.exists():
+        trial.results.rename(trial.folder / "beneath")
+    away.rename(trial.results)
+
+
+def full_shared_disk(trial: Trial, chance: random.Random) -> None:
+    """Workers on a shared disk that is soon full; there is room again for others."""
+    trial.results.mkdir(parents=True)
+    _mount(trial.results, "-t", "tmpfs", "-o", "size=256m,mode=0755", "tmpfs")
+    trial.plan().wait(MOST_SECONDS)
+    _mount(trial.results, "-o", f"remount,size={chance.randrange(48, 400)}k")
+    workers = [trial.work() for _ in range(2)]
+    for worker in workers:
+        worker.wait(MOST_SECONDS)
+    _mount(trial.results, "-o", "remount,size=256m")
+    _finish(trial)
+
+
 DISTURBANCES: Mapping[str, Disturbance] = {
     "kill -9 of the run": kill_main,
     "kill -9 of the fork server": kill_server,
@@ -155,4 +256,9 @@ DISTURBANCES: Mapping[str, Disturbance] = {
     "full disk": full_disk,
     "RLIMIT_FSIZE": small_files,
     "clock back": clock_back,
+    "kill -9 of workers": lost_workers,
+    "kill -9 of planners": lost_planners,
+    "stopped workers": stopped_workers,
+    "full shared disk": full_shared_disk,
+    "folder cut off": moved_folder,
 }

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,7 @@ MARK = "CRASH_MARK"
 GRACE_SECONDS = 60.0  # in which processes must notice that the run is gone
 MOST_SECONDS = 600.0
 SOCKETS = "tmp/pymp-"  # of Python's multiprocessing: a folder with a dead socket, which kill -9 leaves behind
+PLANNED = "results/artefacts/queue"  # a plan, and what became of its jobs
 SECRET = bytes(range(0, 256, 8))
 APART = ("created", "digest", "git", "hardware", "isolation", "seconds", "versions")  # of the same figures
 TIMED = "throughput.json"  # its figures are times, and other in every run
@@ -56,15 +57,28 @@ class Trial:
             before: Called in the new process.
             path: A folder that Python looks for modules in first.
         """
-        for name in ("results", "cache", "tmp"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
         secret = self.folder / "secret"
         if not secret.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
             secret.touch(mode=0o600)
             secret.write_bytes(SECRET)
-        command = [sys.executable, "-m", "bench", "run", *self.asked, "--dataset", "digits", "--preset", "smoke"]
-        command += ["--device", "cpu", "--jobs", "2", "--no-site", "--secret", str(secret)]
-        command += ["--results", str(self.results), *more]
+        words = ["run", *self.asked, "--dataset", "digits", "--preset", "smoke", "--device", "cpu", "--jobs", "2"]
+        return self._begin([*words, "--no-site", "--secret", str(secret), *more], before=before, path=path)
+
+    def plan(self) -> subprocess.Popen[bytes]:
+        """Start to plan the run for workers."""
+        return self.start("--executor", "none")
+
+    def work(self, *more: str) -> subprocess.Popen[bytes]:
+        """Start a worker, which computes with as many threads as each of two jobs of the run."""
+        return self._begin(["worker", "--device", "cpu", "--cores", "1", "--lost-after", "5", *more])
+
+    def _begin(
+        self, words: Sequence[str], *, before: Callable[[], None] | None = None, path: str = ""
+    ) -> subprocess.Popen[bytes]:
+        for name in ("results", "cache", "tmp"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "bench", *words, "--results", str(self.results)]
         environment = {
             **os.environ, MARK: str(self.folder), "BENCH_ISOLATION": self.isolation, "TMPDIR": str(self.folder / "tmp"),
             "XDG_CACHE_HOME": str(self.folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1",
@@ -182,8 +196,15 @@ def compared(trial: Trial, undisturbed: Trial, *, finished: Mapping[str, bytes],
         corrupt=(*(name for name, tensors in trial.artefacts().items() if artefacts.get(name) != tensors), *altered),
         processes=processes,
         undone=len(expected.keys() - finished.keys()),
-        files=tuple(sorted(name for name in trial.files() - usual if not name.startswith(SOCKETS))),
+        files=tuple(sorted(name for name in trial.files() - usual if not _stays(name))),
     )
+
+
+def _stays(name: str) -> bool:
+    """Whether a file may be there that an undisturbed run did not make."""
+    return name.startswith((SOCKETS, f"{PLANNED}/plans")) or name in {
+        PLANNED, *(f"{PLANNED}/{part}" for part in ("leases", "workers"))
+    }  # fmt: skip
 
 
 def content(name: str, text: bytes) -> Mapping[str, object]:

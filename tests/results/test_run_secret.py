@@ -79,3 +79,13 @@ def test_users_give_bytes_or_hex_digits(content: bytes, tmp_path: Path) -> None:
 def test_other_files_are_refused(content: bytes, mode: int, message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=message):
         run_secret.given(given(tmp_path, content, mode))
+
+
+def test_a_job_makes_no_secret_in_a_folder_that_is_not_the_runs(tmp_path: Path) -> None:
+    commitment = Results(tmp_path / "r").keep_secret().commitment()
+    job = Results(tmp_path / "r", began_under=commitment)
+    assert job.keep_secret().commitment() == commitment
+    (tmp_path / "r").rename(tmp_path / "cut off")
+    with pytest.raises(UsageError, match="no longer the folder that the run began in"):
+        job.keep_secret()
+    assert not (tmp_path / "r").exists()

@@ -8,6 +8,7 @@ from collections import Counter
 
 from rich.table import Table
 
+from bench.cli.cost_table import print_costs
 from bench.cli.options import place
 from bench.cli.queue_table import State, at_work, counts, tallies
 from bench.cli.terminal import to_stdout
@@ -25,6 +26,8 @@ def main(options: argparse.Namespace) -> int:
     results = place(options).results
     if options.watch:
         return _watch(results, once=options.once)
+    if options.cost:
+        return print_costs(results, rows=options.rows, workers=options.workers, price=options.price)
     planned = list(results.plans())
     if not planned:
         raise UsageError(f"no cells in {results.root}: run something first, or name the folder with --results")

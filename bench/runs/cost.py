@@ -1,0 +1,84 @@
+"""What a board costs at another size, in hours, from the seconds that records hold.
+
+Of each evaluator, the wall seconds of its records grow with the private rows as a power that is fitted where records of
+several sizes are there (at most the square, at least not at all), and in proportion where there is one size only. It is
+an estimate, from the median of the largest size: a preset changes more than rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from bench.results.records import Record
+
+_MOST_GROWTH = 2.0
+
+
+@dataclass(frozen=True)
+class EvaluatorCost:
+    """What the jobs of an evaluator take.
+
+    Args:
+        kind: The evaluator.
+        device: "cpu" or "cuda".
+        jobs: How many records of the largest size there are: as many jobs the board has.
+        rows: Private rows of those.
+        seconds: Their median, on the wall.
+        growth: The power of the rows that seconds grow with.
+        fitted: Whether the growth was fitted, or is taken for 1.
+        estimated: Seconds a job at the size that was asked for.
+    """
+
+    kind: str
+    device: str
+    jobs: int
+    rows: int
+    seconds: float
+    growth: float
+    fitted: bool
+    estimated: float
+
+    @property
+    def hours(self) -> float:
+        """Hours of all its jobs."""
+        return self.jobs * self.estimated / 3600
+
+
+def costs(records: Iterable[Record], rows: int) -> list[EvaluatorCost]:
+    """What the jobs of a board take whose private sets have so many rows, by evaluator and device."""
+    known: dict[tuple[str, str], dict[int, list[float]]] = {}
+    for record in records:
+        private = None if record.dataset is None else record.dataset.rows.get("private")
+        if record.status == "ok" and private and (wall := record.seconds.get("wall")):
+            known.setdefault((record.kind, record.device), {}).setdefault(private, []).append(wall)
+    found = []
+    for (kind, device), by_rows in sorted(known.items()):
+        largest = max(by_rows)
+        seconds, growth = median(by_rows[largest]), _growth(by_rows)
+        power = 1.0 if growth is None else growth
+        estimated = seconds * (rows / largest) ** power
+        found.append(
+            EvaluatorCost(kind, device, len(by_rows[largest]), largest, seconds, power, growth is not None, estimated)
+        )
+    return found
+
+
+def hours_on(found: Iterable[EvaluatorCost], workers: int) -> float:
+    """Hours until so many workers are through at best: none is faster than its longest job."""
+    found = list(found)
+    longest = max((each.estimated for each in found), default=0.0) / 3600
+    return max(sum(each.hours for each in found) / workers, longest)
+
+
+def _growth(by_rows: dict[int, list[float]]) -> float | None:
+    """The least squares slope of log seconds over log rows; None with one size only."""
+    points = [(math.log(rows), math.log(median(seconds))) for rows, seconds in by_rows.items()]
+    if len(points) < 2:
+        return None
+    x = sum(at for at, _ in points) / len(points)
+    y = sum(value for _, value in points) / len(points)
+    slope = sum((at - x) * (value - y) for at, value in points) / sum((at - x) ** 2 for at, _ in points)
+    return min(max(slope, 0.0), _MOST_GROWTH)
