@@ -23,6 +23,10 @@ MOST_FILES = 20_000
 MOST_FILE = 64 * 2**20
 MOST_TOTAL = 1 << 30
 END, MOST_COMMENT = struct.Struct("<4s4H2LH"), 0xFFFF
+LONGER, LONGER_SIZE = b"PK\x06\x07", 20
+"""What stands before the end where a longer list is elsewhere."""
+MOST_ENTRY = 46 + 4 * 201
+"""Of the list of files: what is said of one, and its name."""
 LEVEL = 6
 WRITTEN = (1980, 1, 1, 0, 0, 0)  # the earliest time that the format knows
 
@@ -69,8 +73,9 @@ def _check_end(content: bytes) -> None:
     start = content.rfind(b"PK\x05\x06", max(0, len(content) - END.size - MOST_COMMENT))
     if start < 0 or len(content) - start < END.size:
         raise ArchiveError("it is no zip file")
-    count = END.unpack_from(content, start)[4]
-    if count > MOST_FILES:  # 65,535 stands for a longer number elsewhere
+    count, size = END.unpack_from(content, start)[4:6]
+    # 65,535 stands for a longer number elsewhere, and whoever opens it goes by the bytes of the list, not by the count.
+    if count > MOST_FILES or size > MOST_FILES * MOST_ENTRY or LONGER in content[max(0, start - LONGER_SIZE) : start]:
         raise ArchiveError(f"it holds more than {MOST_FILES} files")
 
 

@@ -26,6 +26,7 @@ HEADER = "evidence"
 MOST_DEEP = 24
 MOST_BYTES = 8 * 2**20
 """Of a record's evidence: more is not kept, and the record can be run again, but not replayed."""
+MOST_TIMES = 4  # a number is read once, and again where several types are tried
 
 
 class EvidenceError(Exception):
@@ -117,6 +118,8 @@ def unpack(content: bytes, kind: type) -> dict[str, object]:
         tree, tensors = json.loads(_header(content)), load(content)
         if not isinstance(tree, dict):
             raise EvidenceError("the header of evidence must be an object")
+        if len(content) > MOST_BYTES:
+            raise EvidenceError(f"evidence takes at most {MOST_BYTES} bytes, and this {len(content)}")
         reader = _Reader({name: tensor for name, tensor in tensors.items() if name in KINDS})
         return {str(name): reader.get(kind, part, 0) for name, part in tree.items()}
     except EvidenceError:
@@ -135,9 +138,10 @@ def _header(content: bytes) -> str:
     return found
 
 
-@dataclasses.dataclass(frozen=True)
 class _Reader:
-    heap: Mapping[str, Tensor]
+    def __init__(self, heap: Mapping[str, Tensor]) -> None:
+        self.heap = heap
+        self.left = MOST_TIMES * sum(map(len, heap.values()))  # numbers that may still be read
 
     def get(self, hint: Any, node: Any, depth: int) -> Any:
         """What `node` says, which is to be of the type `hint`."""
@@ -185,6 +189,9 @@ class _Reader:
         length = math.prod(shape)
         if min([start, *shape], default=0) < 0 or start + length > len(self.heap[name]):
             raise EvidenceError("a tensor lies outside the file")
+        self.left -= length
+        if self.left < 0:
+            raise EvidenceError(f"its tensors take more than {MOST_TIMES} times the numbers that the file holds")
         return self.heap[name][start : start + length].to(KINDS[was]).reshape(shape).clone()
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -13,12 +14,13 @@ from bench.contract.source import Source
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
 from bench.results.outspoken import beyond_figures, outspoken
-from bench.results.records import Record, content_of
+from bench.results.records import Record, content_of, metric_record
 from bench.results.results import Results
 from bench.submission.complete import incomplete
 from bench.submission.finding import Finding
-from bench.workbench.currency import stale
-from bench.workbench.inputs import COMMITMENT
+from bench.types import Metric
+from bench.workbench.currency import planned_of, stale
+from bench.workbench.inputs import COMMITMENT, plugin_record
 
 PATIENT = re.compile(r"\b[ps]1?[0-9]{8}\b")
 """A patient or a study of MIMIC-CXR."""
@@ -42,7 +44,8 @@ def check(results: Results) -> Checked:
     for name, record in records.items():
         findings += _of_one(name, record)
     findings += _mixed(records)
-    whole = [record for record in records.values() if record.limit is None]
+    # A file that a stranger's record names is never run here, and a choice of data is built to see what it lacks.
+    whole = [record for record in records.values() if record.limit is None and not files_of(record)]
     try:
         findings += incomplete(whole)
     except UsageError as error:  # a choice of data that cannot be built here
@@ -71,6 +74,22 @@ def _of_one(name: str, record: Record) -> Iterator[Finding]:
     if others := stale(record):
         yield Finding("stale", name, f"with the code that is installed here it would be another record: "
                       f"{', '.join(others)} differ; run it again with --overwrite always")  # fmt: skip
+        return
+    for said in _misnamed(record):
+        yield Finding("altered", name, f"{said}: take it out, and `bench run` makes it anew")
+
+
+def _misnamed(record: Record) -> Iterator[str]:
+    """Where a record of the code that is here calls its figures, or its method, what they are not."""
+    if record.dataset is None:
+        return
+    for name, described in record.metrics.items():
+        cls = registry.load("metrics", described.written)
+        if cast("type[Metric[object]]", cls).name != name or metric_record(cls, described.written) != described:
+            yield f"what it says of {name} is not what the metric {described.written} says of itself"
+    role = plugin_record(planned_of(record)[0].method).role
+    if role != record.method.role:
+        yield f"its method is {role or 'no reference'}, and the record says {record.method.role or 'no reference'}"
 
 
 def _private(name: str, record: Record) -> Iterator[Finding]:
@@ -124,4 +143,5 @@ def files_of(record: Record) -> list[str]:
     attack = [] if record.attack is None else [record.attack.written]
     metrics = [metric.written for metric in record.metrics.values()]
     written = [record.method.written, *attack, record.measured_by, *metrics]
-    return [name for name in written if ".py:" in name]
+    chosen = [value for value in record.choice.values() if isinstance(value, str)]
+    return [name for name in (*written, *chosen) if ".py:" in name]

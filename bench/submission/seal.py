@@ -13,7 +13,7 @@ from bench.results.bundle import Bundle
 from bench.results.records import Record
 from bench.results.tier import Tier
 from bench.results.verdict import Judged
-from bench.submission.check import check
+from bench.submission.check import check, files_of
 from bench.submission.finding import REFUSED
 from bench.submission.verify import Again, Verified, repeatable, verdict_on
 from bench.workbench.inputs import COMMITMENT
@@ -38,18 +38,25 @@ def seal(bundle: Bundle, secret: Secret, again: Again) -> tuple[Verified, list[s
         return Verified(tuple(refused)), []
     if any(record.inputs.get(COMMITMENT) == secret.commitment() for record in checked.records.values()):
         raise UsageError("the author's records were made under this very secret: seal under one that is yours alone")
-    made = again(list(checked.records.values()), secret)
+    made = again([record for record in checked.records.values() if not files_of(record)], secret)
     if open_ones := [name for name, record in made.items() if record.isolation != "sandbox"]:
         raise UsageError(f"{open_ones[0]} was measured without a sandbox: sealed means that methods and attacks are "
                          "kept apart; install bubblewrap")  # fmt: skip
+    lacking = {each.name: str(each) for each in checked.findings if each.kind == "incomplete"}
     judged = {
-        str(record.digest): Judged(name=f"cells/{name}.json", tier=Tier.SEALED, reason="measured under secret keys")
+        str(record.digest): _judged(name, lacking.get(record.cell))
         for name, record in made.items()
         if record.status in ("ok", "not-applicable")
     }
     return Verified((), checked.findings, verdict_on(bundle.sha256, judged)), list(
         _apart(checked.records.values(), made)
     )
+
+
+def _judged(name: str, lacking: str | None) -> Judged:
+    """A row that its author chose the attacks of is none that others may be compared with, whoever measured it."""
+    tier = Tier.SEALED if lacking is None else Tier.SELF_REPORTED
+    return Judged(name=f"cells/{name}.json", tier=tier, reason=lacking or "measured under secret keys")
 
 
 def _apart(said: Iterable[Record], made: Mapping[str, Record]) -> Iterator[str]:

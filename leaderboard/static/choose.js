@@ -45,8 +45,8 @@
       const fit = judged.filter((one) => !one.against.length).sort((a, b) => a.doubts.length - b.doubts.length || utility(b.row) - utility(a.row));
       const rest = judged.filter((one) => one.against.length).sort((a, b) => a.against.length - b.against.length || utility(b.row) - utility(a.row));
       answer.replaceChildren(
-        make("h2", {}, fit.length ? fit.length + (fit.length === 1 ? " row qualifies" : " rows qualify") : "No row qualifies"),
-        fit.length ? list(fit, (one) => one.doubts.join("; ") || "by the bad end of its intervals, too") : make("p", { class: "quiet" }, "Ask for less, or for another kind of release: below stands what keeps each row out."),
+        make("h2", {}, nothing(wish) ? "Every row, until you say what you need" : fit.length ? fit.length + (fit.length === 1 ? " row qualifies" : " rows qualify") : "No row qualifies"),
+        fit.length ? list(fit, (one) => nothing(wish) ? "nothing was asked of it" : one.doubts.join("; ") || "by the bad end of its intervals, too") : make("p", { class: "quiet" }, "Ask for less, or for another kind of release: below stands what keeps each row out."),
         rest.length ? make("h2", {}, rest.length + (rest.length === 1 ? " does not" : " do not") + ", and why") : "",
         rest.length ? list(rest, (one) => one.against.join("; ")) : "");
     }
@@ -55,6 +55,7 @@
   const busiest = (sets) => sets.reduce((best, slug) => (count(slug) > count(best) ? slug : best));
   const count = (slug) => rows.filter((row) => row.set === slug && !row.reference).length;
   const useful = (row) => row.figures["utility-auc"] || row.figures["linear-probe-auc"];
+  const nothing = (wish) => [wish.kind, wish.utility, wish.risk, wish.claim, wish.epsilon].every((said) => said === "");
   const utility = (row) => (useful(row) ? useful(row)[0] : -1);
 
   function judge(row, wish) {

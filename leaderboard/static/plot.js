@@ -34,7 +34,7 @@
     const bar = make("div", { class: "controls" });
     const box = make("div", { class: "chart", tabindex: "0", role: "application", "aria-label": "Utility against privacy; arrow keys walk along the marks, Enter follows one" });
     const told = make("p", { class: "told-mark", role: "status" });
-    const note = make("p", { class: "caption" }, "Up and to the right is better for the data owner. Bars are 95 % intervals, the band is what chance gives, the line is the Pareto front; rows that are not rated are left out. Drag to zoom, double-click to zoom out.");
+    const note = make("p", { class: "caption" }, "Up and to the right is better for the data owner. Bars are 95 % intervals, the band is what chance gives, the line is the Pareto front of rows whose attacks are certified; rows that are not rated are left out. Drag to zoom, double-click to zoom out.");
     place.replaceChildren(bar, box, told, note);
 
     function draw() {
@@ -62,7 +62,7 @@
   const tall = (width) => Math.max(300, Math.min(520, Math.round(width * 0.5)));
 
   function front(marks, better) {
-    const mine = marks.filter((mark) => !mark.row.reference).sort((a, b) => b.y[0] - a.y[0] || better * (b.x[0] - a.x[0]));
+    const mine = marks.filter((mark) => !mark.row.reference && mark.row.verdict !== "not certified").sort((a, b) => b.y[0] - a.y[0] || better * (b.x[0] - a.x[0]));
     const kept = [];
     for (const mark of mine) if (!kept.length || better * (mark.x[0] - kept[kept.length - 1].x[0]) > 0) kept.push(mark);
     return kept;

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import pytest
 from made.board_records import auc, guesswork, metrics, record, score, utility, word
@@ -11,6 +12,7 @@ from leaderboard.board import rows
 from leaderboard.lines import Line, lines
 from leaderboard.scatter import PLANES, Plane, front, points, scatter
 from leaderboard.sections import sections
+from leaderboard.standing import Standing
 from leaderboard.tiers import Tier
 
 
@@ -56,8 +58,11 @@ def test_the_front_holds_what_nothing_beats() -> None:
         return [record(name, scores={"reid-auc": auc(leak)}), word(name),
                 record(name, "utility", {"utility-auc": utility(use)}, kind="utility")]  # fmt: skip
 
-    shown = points(drawn([*row("a", 0.9, 0.9), *row("b", 0.6, 0.7), *row("c", 0.7, 0.6)]), Plane("reid-auc"))
-    assert [point.line.row.method for point in front(shown)] == ["a", "b"]
+    made = drawn([*row("a", 0.9, 0.9), *row("b", 0.6, 0.7), *row("c", 0.7, 0.6)])
+    dented = [replace(line, standing=Standing("dented", "")) for line in made]
+    assert [point.line.row.method for point in front(points(dented, Plane("reid-auc")))] == ["a", "b"]
+    assert {line.standing.word for line in made} == {"not certified"}
+    assert front(points(made, Plane("reid-auc"))) == []  # their figures support no claim
 
 
 @pytest.mark.parametrize("name", ["$\\frac{", "<script>alert(1)</script>--", "方法", "x" * 300, "a\nb", '"&amp;'])

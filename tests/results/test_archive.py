@@ -149,3 +149,11 @@ def test_a_signature_covers_every_file(tmp_path: Path) -> None:
     write_archive(path, {**signed, "cells/d/c/x.json": b"2"})
     with pytest.raises(BundleError, match="altered"):
         Bundle.open(path)
+
+
+@pytest.mark.parametrize("before", [b"", b"PK\x06\x07" + bytes(16)])
+def test_a_long_list_that_says_it_is_short_is_refused_before_it_is_read(before: bytes) -> None:
+    entries = b"" if before else bytes(archive.MOST_FILES * archive.MOST_ENTRY + 1)
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, len(entries), 0, 0)
+    with pytest.raises(ArchiveError, match="more than 20000 files"):
+        read_archive(entries + before + end)

@@ -14,6 +14,7 @@ from made.submissions import METHOD
 
 from bench.evidence import PairEvidence
 from bench.plugins import registry
+from bench.plugins.source_hash import source_hash
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results.bundle import BundleError
@@ -248,3 +249,46 @@ def test_sealed_needs_a_sandbox(handed: Handed) -> None:
 
     with pytest.raises(UsageError, match="without a sandbox"):
         seal(handed.bundle, Secret.of_seed(3), open_ones)
+
+
+def test_a_figure_of_another_metric_is_refused(handed: Handed) -> None:
+    """The evidence is honest, and so is the figure: it is that of `top-1`."""
+    cls = cast(Any, registry.load("metrics", "top-1"))
+    score = score_record(judge(cls(), evidence(handed, NEAREST)), better=cls.better, unit=cls.unit)
+
+    def change(record: dict[str, Any]) -> None:
+        put(record, "metrics", "reid-auc", "written", value="top-1")
+        put(record, "scores", "reid-auc", value=score.model_dump(mode="json"))
+        del record["inputs"]["metric reid-auc"]
+        put(record, "inputs", "metric top-1", value=source_hash(cls))
+
+    said = refusal(judged(forged(handed, {target(handed): change})))
+    assert "what it says of reid-auc is not what the metric top-1 says of itself" in said
+
+
+@pytest.mark.parametrize(("method", "role"), [("identity", "keeps nothing"), (METHOD, "hides nothing")])
+def test_a_role_that_a_method_does_not_play_is_refused(handed: Handed, method: str, role: str) -> None:
+    """An attack that finds people in what `keeps nothing` fails its control, and no longer counts."""
+    name = f"{own(handed, NEAREST, method).cell}/{NEAREST}"
+    found = judged(forged(handed, {name: lambda record: put(record, "method", "role", value=role)}))
+    assert f"and the record says {role}" in refusal(found)
+
+
+def test_a_data_set_from_a_file_is_never_run(handed: Handed, tmp_path: Path) -> None:
+    """A file that a stranger's record names may be there: a pull request that brings the bundle brings it too."""
+    (tmp_path / "x.py").write_text("raise SystemExit('it ran')")
+
+    def change(record: dict[str, Any]) -> None:
+        put(record, "choice", "dataset", value=f"{tmp_path}/x.py:X")
+
+    found = judged(forged(handed, {target(handed): change}))
+    assert found.refused
+    assert "path" in {each.kind for each in found.refused}
+
+
+def test_sealed_without_an_attack_is_the_authors_choice(handed: Handed) -> None:
+    mine = own(handed, CHANCE)
+    kept = {name: text for name, text in handed.bundle.files.items() if target(handed) not in name}
+    made = mine.model_copy(update={"isolation": "sandbox"})
+    found, _ = seal(packed(handed, kept), Secret.of_seed(3), lambda *_: {f"{mine.cell}/{mine.evaluator}": made})
+    assert set(tiers(found).values()) == {"self-reported"}
