@@ -47,6 +47,9 @@ VERBS = {
     "leaderboard": "build the pages from the records, serve them, or publish records",
     "submit": "check a results folder and pack it into one bundle to hand in",
     "verify": "read a results folder whole, or judge a bundle again and say its tier",
+    "push": "bring records and artefacts to a folder, S3 or SFTP; what may not be shared stays",
+    "pull": "fetch what pushes brought there",
+    "merge": "join results folders",
     "keygen": "make a key pair to sign records with",
     "clean": "list what can be made again, with sizes, and remove it with --yes",
 }
@@ -113,6 +116,9 @@ def parser() -> argparse.ArgumentParser:
     _leaderboard(made["leaderboard"])
     _submit(made["submit"])
     _verify(made["verify"])
+    _push(made["push"])
+    _pull(made["pull"])
+    _merge(made["merge"])
     made["keygen"].add_argument("file", type=Path, metavar="FILE", help="the private key; the public one is FILE.pub")
     _place(made["clean"])
     only = "artefacts of the results folder, or the cache of prepared data and features (default: both)"
@@ -326,6 +332,44 @@ def _verify(parser: argparse.ArgumentParser) -> None:
     )
     of_bundle.add_argument("--data-root", type=Path, action="append", metavar="DIR",
                            help="folder above the data sets (or BENCH_DATA)")  # fmt: skip
+
+
+def _push(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="TARGET", help="a folder of its own: a path, s3://BUCKET/FOLDER, "
+                        "sftp://HOST/FOLDER, or any URL of fsspec")  # fmt: skip
+    _place(parser)
+    parser.add_argument("--restricted-to", metavar="TARGET", help="the target once more, where records of data that "
+                        "may not be shared, and what was fitted on them, may go there; releases never do")  # fmt: skip
+    parser.add_argument(
+        "--check", action="store_true", help="read all that is there before, and send again what rotted"
+    )
+    _transfers(parser)
+
+
+def _pull(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="SOURCE", help="where `bench push` brought records")
+    _place(parser)
+    _trusted(parser)
+    _prefer(parser)
+    _transfers(parser)
+
+
+def _merge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", type=Path, nargs="+", metavar="DIR", help="results folders; they stay as they are")
+    parser.add_argument("--into", type=Path, required=True, metavar="DIR", help="the joined one, new or with records")
+    _trusted(parser)
+    _prefer(parser)
+    parser.add_argument("--secret-of", type=Path, metavar="DIR", help="whose run secret the joined folder has, where "
+                        "those of the folders differ")  # fmt: skip
+
+
+def _prefer(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--prefer", choices=("newest", "first"), help="of different records of one name: the newest, "
+                        "or what is there, else the first (default: both are refused by name)")  # fmt: skip
+
+
+def _transfers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--jobs", type=_positive, default=8, metavar="N", help="transfers at once (default: 8)")
 
 
 def _count(text: str) -> int:

@@ -170,10 +170,16 @@ class Results:
         Raises:
             NewerRecordError: A record of a later schema is there, and stays.
         """
+        return self.adopt(proved(record, signer), pictures, evidence=evidence, before=before)
+
+    def adopt(
+        self, record: Record, pictures: Mapping[str, bytes], *, evidence: bytes | None = None, before: str | None = ANY
+    ) -> Record:
+        """As `keep`, for a record that was made elsewhere and has proved itself: its digest and signature stay."""
         beside = {picture_name(record, picture): png for picture, png in pictures.items()}
         if evidence is not None:
             beside[evidence_name(record)] = evidence
-        return RecordFiles(self._kept, self._record).keep(proved(record, signer), beside, before)
+        return RecordFiles(self._kept, self._record).keep(record, beside, before)
 
     def evidence(self, record: Record) -> bytes | None:
         """What the record's figures were computed from; None where it is not there.
@@ -253,6 +259,10 @@ class Results:
             warnings.warn(f"{error}; the data are opened again", AlteredWarning, stacklevel=2)
             return None
 
+    def data_keys(self) -> Iterator[str]:
+        """The choices of data that were opened, as `data` takes them."""
+        return self._below(DATA, "*", "json")
+
     def keep_panel(self, cell: str, text: str) -> None:
         """Keep the verdict on the attacks of a cell: a JSON object."""
         self._keep_json(f"{PANELS}{cell}.json", attested.parsed(text.encode()))
@@ -289,7 +299,7 @@ class Results:
                 self.plan(cell)
             except (RecordError, OSError) as error:
                 yield f"{PLANS}{cell}.yaml", str(error)
-        for key in self._below(DATA, "*", "json"):
+        for key in self.data_keys():
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always", AlteredWarning)
                 self.data(key)

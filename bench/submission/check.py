@@ -61,7 +61,7 @@ def _of_one(name: str, record: Record) -> Iterator[Finding]:
     if record.limit is not None:
         yield Finding("limited", name, f"it was made with --limit {record.limit}; run it again without, in a folder "
                       "of its own")  # fmt: skip
-    yield from _private(name, record)
+    yield from private(name, record)
     if record.isolation == "none":
         yield Finding("unprotected", name, "method and attack ran in the judge's own process; run it again without "
                       "--isolation none")  # fmt: skip
@@ -92,7 +92,7 @@ def _misnamed(record: Record) -> Iterator[str]:
         yield f"its method is {role or 'no reference'}, and the record says {record.method.role or 'no reference'}"
 
 
-def _private(name: str, record: Record) -> Iterator[Finding]:
+def private(name: str, record: Record) -> Iterator[Finding]:
     """What may never leave the author's machine."""
     if record.dataset is not None and record.dataset.shareable and not _may_be_shared(record):
         yield Finding("restricted", name, f"{record.dataset.name} may not be shared, and the record says that it may: "

@@ -1,0 +1,1 @@
+"""Records and artefacts carried to other machines and back, by content, and results folders joined."""

@@ -1,0 +1,137 @@
+"""Results folders joined into one: records, artefacts, plans and what choices of data came to."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+
+import yaml
+
+from bench.data.yaml_text import YamlError, parse_yaml
+from bench.plugins.spec import UsageError
+from bench.randomness import Secret
+from bench.results import run_secret
+from bench.results.attested import AlteredError
+from bench.results.records import RecordError
+from bench.results.results import RECORDS, AlteredWarning, Results
+from bench.results.shelf import Folder
+from bench.transfer.artefact_folder import artefacts
+from bench.transfer.offer import Offer, Prefer, bring, chosen, offer, strangers
+from bench.transfer.push import Step
+from bench.transfer.record_file import RecordFile
+from bench.transfer.tally import Fate, Outcome, Tally
+
+
+def merge(
+    sources: Sequence[Results], into: Results, *, prefer: Prefer | None, secret_of: Results | None, step: Step
+) -> Tally:
+    """Join results folders.
+
+    Args:
+        sources: In order, where `first` is preferred. Nothing in them is changed.
+        into: The folder to join them in; what is there comes first.
+        prefer: Which of different records of one name is taken; None refuses them all.
+        secret_of: Whose run secret the joined folder has, where it has none and those of the sources differ.
+        step: Told how far it is.
+
+    Raises:
+        UsageError: A source is no results folder, or is the joined one; or run secrets differ and none was chosen.
+    """
+    _check(sources, into)
+    secret = _secret(sources, into, secret_of)
+    if secret is not None:
+        into.keep_secret(secret)
+    tally = Tally()
+    offers = list(_offers(sources, tally))
+    wanted, settled = chosen(into, offers, prefer)
+    for outcome in settled:
+        tally.add(outcome)
+    folders = [each for source in sources for each in artefacts(source.store.root)] if into.trusted is None else []
+    total = len(wanted) + len(folders)
+    for through, asking in enumerate(wanted, start=1):
+        tally.add(bring(into, asking))
+        step(through, total)
+    for through, folder in enumerate(folders, start=len(wanted) + 1):
+        try:
+            if fault := folder.fault():
+                raise AlteredError(fault)
+            fate: Fate = "moved" if folder.put_into(into) else "there"
+            tally.add(Outcome(folder.kind, folder.name, fate))
+        except (AlteredError, OSError) as error:
+            tally.add(Outcome(folder.kind, folder.name, "refused", f"in {folder.root.parent}: {error}"))
+        step(through, total)
+    for source in sources:
+        _data(source, into, tally)
+        _plans(source, into, tally)
+    tally.notes += strangers(into, wanted)
+    return tally
+
+
+def _check(sources: Sequence[Results], into: Results) -> None:
+    for source in sources:
+        if not any((source.root / name).is_dir() for name in ("cells", "artefacts")):
+            raise UsageError(f"expected a results folder, got {source.root}: it has neither cells nor artefacts")
+        if source.root == into.root or source.root in into.root.parents or into.root in source.root.parents:
+            raise UsageError(f"{source.root} and {into.root} must be folders apart")
+
+
+def _secret(sources: Sequence[Results], into: Results, secret_of: Results | None) -> Secret | None:
+    """The run secret that the joined folder is to be given; None where it has one, or nobody has."""
+    here = into.commitment
+    if secret_of is not None:
+        if (found := run_secret.kept(secret_of.secret_file)) is None:
+            raise UsageError(f"there is no run secret in {secret_of.root}")
+        return found  # `keep_secret` refuses it where the folder has another
+    if here is not None:
+        return None
+    kept = {source.root: secret for source in sources if (secret := run_secret.kept(source.secret_file)) is not None}
+    if len({secret.commitment() for secret in kept.values()}) > 1:
+        told = ", ".join(f"{root} {secret.commitment()[:12]}" for root, secret in kept.items())
+        raise UsageError(
+            f"these folders have run secrets of their own ({told}), and the joined one can go on with one of them: "
+            "name it with --secret-of DIR. Records under the others are read, verified and shown; `bench run` measures "
+            "them again"
+        )
+    return next(iter(kept.values()), None)
+
+
+def _offers(sources: Sequence[Results], tally: Tally) -> Iterator[Offer]:
+    for source in sources:
+        for name in Folder(source.root).names(RECORDS):
+            file = RecordFile(source, name)
+            try:
+                record, _ = file.read()
+            except RecordError as error:
+                tally.add(Outcome("record", name, "refused", f"in {source.root}: {error}"))
+                continue
+            yield offer(record, str(source.root), file.read)
+
+
+def _data(source: Results, into: Results, tally: Tally) -> None:
+    for key in source.data_keys():
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", AlteredWarning)
+            data = source.data(key)
+        for warning in said:
+            tally.notes.append(str(warning.message))
+        if data is not None and into.data(key) is None:
+            into.keep_data(key, data)
+
+
+def _plans(source: Results, into: Results, tally: Tally) -> None:
+    for cell in source.plans():
+        try:
+            new, old = source.plan(cell), into.plan(cell)
+            if new is not None and new != old:
+                into.keep_plan(cell, new if old is None else _both(old, new), old)
+        except (RecordError, YamlError, OSError) as error:
+            tally.add(Outcome("plan", cell, "refused", f"in {source.root}: {error}"))
+
+
+def _both(old: str, new: str) -> str:
+    """Two plans of one cell as one: what either asks for; the old one's word counts where they differ."""
+    before, after = parse_yaml(old), parse_yaml(new)
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        raise YamlError("a plan must be a mapping")
+    listed = {each["name"]: each for each in (*after["evaluators"], *before["evaluators"])}
+    return yaml.safe_dump({**before, "evaluators": [*listed.values()]}, sort_keys=True)

@@ -1,0 +1,175 @@
+"""Joined folders hold what either held: the same record once, different ones of a name only where one is preferred."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from made.results_folders import CARRIED, SECRET, artefact, files, folder, inputs, keep, one, restricted, under, whole
+
+from bench.cli import main
+from bench.plugins.spec import UsageError
+from bench.randomness import Secret
+from bench.results.records import Record, RecordError
+from bench.results.results import Results
+from bench.results.signing_key import make_pair
+from bench.transfer.merge import merge
+from bench.transfer.offer import Prefer
+from bench.transfer.tally import Tally
+from leaderboard.board import rows
+from leaderboard.site import build
+
+OTHER = Secret(bytes([7] * 32))
+
+
+def joined(into: Results, *sources: Results, prefer: Prefer | None = None, secret_of: Results | None = None) -> Tally:
+    return merge(sources, into, prefer=prefer, secret_of=secret_of, step=lambda *_: None)
+
+
+def records(results: Results) -> list[Record]:
+    return [record for _, record in results.records() if isinstance(record, Record)]
+
+
+def test_two_folders_and_their_like_join_to_one(tmp_path: Path) -> None:
+    a, b = folder(tmp_path / "a"), folder(tmp_path / "b", count=8)
+    artefact(b, "schemes", inputs(one(), method="another"))
+    keep(b, restricted())
+    into = Results(tmp_path / "into")
+    tally = joined(into, a, b)
+    assert tally.of("refused") == 0
+    assert files(into.root, *CARRIED) == {**files(a.root, *CARRIED), **files(b.root, *CARRIED)}
+    assert into.keep_secret() == SECRET
+    assert list(into.plans()) == ["synth-cxr/c0"]
+    assert not list(into.problems())
+    again = joined(into, a, b)
+    assert again.of("moved") == 0
+    assert files(into.root, *CARRIED) == {**files(a.root, *CARRIED), **files(b.root, *CARRIED)}
+
+
+def test_signatures_stay(tmp_path: Path) -> None:
+    key, _ = make_pair(tmp_path / "key")
+    source, into = Results(tmp_path / "a"), Results(tmp_path / "into", trusted=frozenset({key.public}))
+    source.keep(one(), {}, key)
+    keep(source, one("unsigned"))
+    joined(into, Results(source.root, trusted=into.trusted))
+    assert [record.signed_by(key.public) for record in records(Results(into.root))] == [True]
+
+
+def test_different_records_of_one_name_are_both_named_and_refused(tmp_path: Path) -> None:
+    a, b, into = (Results(tmp_path / name) for name in ("a", "b", "into"))
+    keep(a, whole(), one("only-a"))
+    keep(b, one(seconds={"fit": 2.5}, created="2025-03-01T00:00:00+00:00"))
+    tally = joined(into, a, b)
+    assert tally.told("refused") == "1 record"
+    (why,) = tally.why("refused")
+    assert str(a.root) in why
+    assert str(b.root) in why
+    assert "under the same key" in why
+    assert [record.cell for record in records(into)] == ["synth-cxr/only-a"]
+
+
+@pytest.mark.parametrize(("prefer", "fit"), [("newest", 2.5), ("first", 1.5)])
+def test_one_of_different_records_can_be_preferred(prefer: Prefer, fit: float, tmp_path: Path) -> None:
+    a, b, into = (Results(tmp_path / name) for name in ("a", "b", "into"))
+    keep(a, whole())
+    keep(b, one(seconds={"fit": 2.5}, created="2025-03-01T00:00:00+00:00"))
+    for _ in range(2):  # again changes nothing
+        assert joined(into, a, b, prefer=prefer).of("refused") == 0
+        (kept,) = records(into)
+        assert kept.seconds["fit"] == fit
+    assert bool(list(into.root.rglob("*.png"))) is (prefer == "first")  # what belongs to the other goes
+
+
+def test_equally_new_records_are_refused(tmp_path: Path) -> None:
+    a, b, into = (Results(tmp_path / name) for name in ("a", "b", "into"))
+    keep(a, one())
+    keep(b, one(seconds={"fit": 2.5}))
+    assert "none is the newest" in joined(into, a, b, prefer="newest").why("refused")[0]
+    keep(b, one(seconds={"fit": 2.5}, created="yesterday"))
+    assert "says no date" in joined(into, a, b, prefer="newest").why("refused")[0]
+
+
+def test_what_is_there_and_refused_is_not_overwritten(tmp_path: Path) -> None:
+    a, into = Results(tmp_path / "a"), Results(tmp_path / "into")
+    keep(a, one())
+    place = into.root / "cells/synth-cxr/a/utility.json"
+    place.parent.mkdir(parents=True)
+    place.write_text("precious")
+    assert "take it out" in joined(into, a, prefer="newest").why("refused")[0]
+    assert place.read_text() == "precious"
+
+
+def test_two_run_secrets_join_only_where_one_is_chosen(tmp_path: Path) -> None:
+    a, b, into = (Results(tmp_path / name) for name in ("a", "b", "into"))
+    for results, secret, name in ((a, SECRET, "a"), (b, OTHER, "b")):
+        keep(results, under(one(name), secret))
+        results.keep_secret(secret)
+    with pytest.raises(UsageError, match="--secret-of"):
+        joined(into, a, b)
+    assert not into.root.exists()
+    tally = joined(into, a, b, secret_of=b)
+    assert into.keep_secret() == OTHER
+    assert tally.notes[0].startswith("1 records were made under another run secret")
+    assert not list(into.problems())
+    assert len(rows(records(into))) == 2
+    assert build(into, into.root / "site").is_file()
+    with pytest.raises(UsageError, match="another run secret"):
+        joined(into, a, b, secret_of=a)
+    assert main(["verify", "--results", str(into.root)]) == 0
+
+
+def test_a_secret_that_all_share_goes_along(tmp_path: Path) -> None:
+    a, b, into = (Results(tmp_path / name) for name in ("a", "b", "into"))
+    for results, name in ((a, "a"), (b, "b")):
+        keep(results, under(one(name), SECRET))
+    a.keep_secret(SECRET)
+    tally = joined(into, a, b)
+    assert into.keep_secret() == SECRET
+    assert into.secret_file.stat().st_mode & 0o777 == 0o600
+    assert not tally.notes
+
+
+def test_plans_of_one_cell_are_joined(tmp_path: Path) -> None:
+    a, b, into = (Results(tmp_path / name) for name in ("a", "b", "into"))
+    for results, name in ((a, "utility"), (b, "throughput")):
+        keep(results, one(name))
+        results.keep_plan("d/c", f"method: m\nevaluators:\n- name: {name}\n", None)
+    joined(into, a, b)
+    plan = into.plan("d/c")
+    assert plan is not None
+    assert "utility" in plan
+    assert "throughput" in plan
+
+
+def test_a_folder_from_a_stranger_is_read_with_care(tmp_path: Path) -> None:
+    a, into = folder(tmp_path / "a", count=1), Results(tmp_path / "into")
+    cell = a.root / "cells/synth-cxr/c0"
+    (cell / "linked.json").symlink_to("/etc/passwd")
+    os.mkfifo(cell / "pipe.json")
+    (cell / "large.json").touch()
+    os.truncate(cell / "large.json", 1 << 42)
+    (a.root / "cells/synth-cxr/behind").symlink_to(cell)
+    next((a.root / "artefacts/schemes").glob("[0-9a-f]" * 32)).joinpath("more.pickle").write_bytes(b"\x80")
+    keep(a, one("altered"))
+    altered = a.root / "cells/synth-cxr/altered/utility.json"
+    altered.write_text(altered.read_text().replace("0.75", "0.95"))
+    tally = joined(into, a)
+    told = "\n".join(tally.why("refused"))
+    for reason in ("a link", "is no file", "at most", "altered", "other things than"):
+        assert reason in told
+    assert tally.told("moved") == "1 detector, 2 records"
+    assert not list(into.problems())
+
+
+def test_folders_that_hold_each_other_or_nothing_are_refused(tmp_path: Path) -> None:
+    a = folder(tmp_path / "a", count=1)
+    for into in (a.root, a.root / "inner"):
+        with pytest.raises(UsageError, match="folders apart"):
+            joined(Results(into), a)
+    with pytest.raises(UsageError, match="expected a results folder"):
+        joined(Results(tmp_path / "into"), Results(tmp_path))
+    assert main(["merge", str(tmp_path / "nowhere"), "--into", str(tmp_path / "into")]) == 2
+    assert main(["merge", str(a.root), str(a.root), "--into", str(tmp_path / "into")]) == 0
+    with pytest.raises((RecordError, FileNotFoundError)):
+        Results(tmp_path / "into").record("synth-cxr/none", "utility")
