@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from bench.results.outspoken import beyond_figures, outspoken
+from bench.results.outspoken import outspoken, restricted
 from bench.results.records import Record
 from bench.workbench.currency import stale
 from leaderboard.versions import versions_text
@@ -33,15 +33,13 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
     if record.isolation == "none":
         found.append("method and attack worked in the judge's own process (isolation none)")
     plugins = (record.method.written, record.attack.written if record.attack else "", record.measured_by)
-    if any(".py:" in written for written in (*plugins, *(metric.written for metric in record.metrics.values()))):
+    chosen = (str(value) for value in record.choice.values())
+    if any(".py:" in written for written in (*plugins, *chosen, *(each.written for each in record.metrics.values()))):
         found.append("a plug-in from a file, which nobody else has: make a package of it")
     if current and (changed := stale(record)):
         found.append(f"stale code: {', '.join(changed)} differ from what is installed")
-    found += outspoken(record)
-    found += _picture_faults(record, pictures)
-    if not record.dataset.shareable:
-        found += [f"data that may not be shared: {said}" for said in beyond_figures(record)]
-    return found
+    found += [*restricted(record), *outspoken(record)]
+    return [*found, *_picture_faults(record, pictures)]
 
 
 def mixed(records: Sequence[Record]) -> str:

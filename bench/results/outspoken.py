@@ -6,11 +6,15 @@ words have held paths and identifiers.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
 from pydantic import JsonValue
 
+from bench.contract.source import Source
+from bench.plugins import registry
+from bench.plugins.spec import parse
 from bench.results.reason import SAID, UNSAID, withheld
 from bench.results.records import Record, ScoreRecord, content_of
 
@@ -20,8 +24,35 @@ PATHS = re.compile(
     r"|\b[\w.+-]+@[\w-]+\.[\w.-]+",  # of a person or a machine
     re.IGNORECASE,
 )
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """What terminals obey, and what turns the direction of reading."""
+
+PATIENT = re.compile(r"\b[ps]1?[0-9]{8}\b")
+"""A patient or a study of MIMIC-CXR."""
+
+
+def restricted(record: Record) -> Iterator[str]:
+    """What of a record may never leave its author's machine: words beside figures, false leave to share, patients."""
+    if record.dataset is None or not record.dataset.shareable:
+        yield from (f"its data may not be shared, and {said}" for said in beyond_figures(record))
+    elif not _may_be_shared(record):
+        yield f"{record.dataset.name} may not be shared, and the record says that it may"
+    if found := PATIENT.search(json.dumps(_without_numbers(record))):
+        yield f"it holds what looks like a patient's number, {found[0][:2]}…"
+
+
+def _without_numbers(record: Record) -> JsonValue:
+    """All of its text but the replicates of figures, which are numbers written as letters."""
+    bare = {name: score.model_copy(update={"replicates": None}) for name, score in record.scores.items()}
+    return content_of(record.model_copy(update={"scores": bare}))
+
+
+def _may_be_shared(record: Record) -> bool:
+    entry = parse(str(record.choice["dataset"])).name
+    if entry not in registry.entries("datasets"):
+        return True  # its author's own set: nobody here knows better
+    cls = registry.load("datasets", entry)
+    return not issubclass(cls, Source) or bool(cls.shareable)
 
 
 def outspoken(record: Record) -> Iterator[str]:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from pydantic import JsonValue
-
-from bench.contract.source import Source
 from bench.plugins import registry
-from bench.plugins.spec import UsageError, parse
-from bench.results.outspoken import beyond_figures, outspoken
-from bench.results.records import Record, content_of, metric_record
+from bench.plugins.spec import UsageError
+from bench.results.outspoken import outspoken, restricted
+from bench.results.records import Record, metric_record
 from bench.results.results import Results
 from bench.submission.complete import incomplete
 from bench.submission.finding import Finding
 from bench.types import Metric
 from bench.workbench.currency import planned_of, stale
 from bench.workbench.inputs import COMMITMENT, plugin_record
-
-PATIENT = re.compile(r"\b[ps]1?[0-9]{8}\b")
-"""A patient or a study of MIMIC-CXR."""
 
 
 @dataclass(frozen=True)
@@ -94,30 +86,10 @@ def _misnamed(record: Record) -> Iterator[str]:
 
 def private(name: str, record: Record) -> Iterator[Finding]:
     """What may never leave the author's machine."""
-    if record.dataset is not None and record.dataset.shareable and not _may_be_shared(record):
-        yield Finding("restricted", name, f"{record.dataset.name} may not be shared, and the record says that it may: "
-                      "take it out")  # fmt: skip
-    if (record.dataset is None or not record.dataset.shareable) and (held := list(beyond_figures(record))):
-        yield Finding("restricted", name, f"its data may not be shared, and {', '.join(held)}: take it out, "
-                      "and run it again with this version")  # fmt: skip
-    if found := PATIENT.search(json.dumps(_without_numbers(record))):
-        yield Finding("restricted", name, f"it holds what looks like a patient's number, {found[0][:2]}…: take it out")
+    for said in restricted(record):
+        yield Finding("restricted", name, f"{said}: take it out, and run it again with this version")
     for said in outspoken(record):
         yield Finding("path", name, f"{said}: have the plug-in not say it, and run it again")
-
-
-def _without_numbers(record: Record) -> JsonValue:
-    """All of its text but the replicates of figures, which are numbers written as letters."""
-    bare = {name: score.model_copy(update={"replicates": None}) for name, score in record.scores.items()}
-    return content_of(record.model_copy(update={"scores": bare}))
-
-
-def _may_be_shared(record: Record) -> bool:
-    entry = parse(str(record.choice["dataset"])).name
-    if entry not in registry.entries("datasets"):
-        return True  # its author's own set: nobody here knows better
-    cls = registry.load("datasets", entry)
-    return not issubclass(cls, Source) or bool(cls.shareable)
 
 
 def _mixed(records: dict[str, Record]) -> Iterator[Finding]:

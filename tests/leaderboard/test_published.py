@@ -146,6 +146,18 @@ def test_of_data_that_may_not_be_shared_figures_alone_are_published(tmp_path: Pa
     assert any("it holds pictures" in why for why in unfit(shown, {"release": sheet}))
 
 
+def test_nobody_gives_leave_to_share_what_may_not_be_shared() -> None:
+    honest = current()
+    assert honest.dataset is not None
+    claimed = {"dataset": honest.dataset.model_copy(update={"name": "mimic"})}
+    lying = current(**claimed, choice={**honest.choice, "dataset": "mimic"})
+    assert any("mimic may not be shared, and the record says that it may" in why for why in unfit(lying, {}))
+    assert any("a patient's number" in why for why in unfit(current(details={"row": "p10000032"}), {}))
+    filed = current(choice={**honest.choice, "dataset": "x.py:Set"})
+    assert any("a plug-in from a file" in why for why in unfit(filed, {}, current=False))
+    assert any("terminal" in why for why in unfit(current(details={"row": "a\x9b31m"}), {}))
+
+
 def test_pictures_are_small_sheets_that_say_nothing(tmp_path: Path) -> None:
     for sheet, said in (
         (png(8 * 66, 2 * 66), ""),
