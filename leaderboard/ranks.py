@@ -31,18 +31,21 @@ class Ranking:
 
 
 def ranking(parts: Sequence[Section]) -> Ranking:
-    """Rows that speak of the very same rows of data, compared; reference methods and unrated figures are left out."""
+    """Rows that speak of the very same rows of data, compared; left out are reference methods and figures that are
+    unrated or not certified."""
     groups: dict[str, list[Row]] = {}
     for part in parts:
         for row in part.rows:
             if row.records[0].method.role is None and not row.unrated:
-                groups.setdefault(json.dumps([part.slug, row.choice], sort_keys=True), []).append(row)
+                which = json.dumps([part.slug, row.choice, row.records[0].device], sort_keys=True)
+                groups.setdefault(which, []).append(row)
     ranks: dict[str, dict[str, tuple[int, int, int]]] = {}
     tests: dict[str, dict[str, dict[str, float]]] = {}
     for rows in groups.values():
         cells = {row.label: row.cell for row in rows}
-        for metric in RANKED if 2 <= len(cells) <= MOST else ():
-            found = ranked(rows, metric)
+        for metric in RANKED if len(cells) <= MOST else ():
+            told = [row for row in rows if metric in row.entries and row.entries[metric].certified]
+            found = ranked(told, metric) if len(told) > 1 else None
             if found is None:
                 continue
             for label, (low, high) in found.ranks.items():
