@@ -15,7 +15,7 @@ from bench.results.results import RECORDS, Results
 from bench.results.shelf import Folder
 from bench.results.store import DATA
 from bench.transfer.artefact_folder import ArtefactFolder, artefacts, inputs_of, tensors_of
-from bench.transfer.content_name import BLOB, MOST_RECORD, UNFINISHED, blob_name, manifest_name, record_name
+from bench.transfer.content_name import BLOB, MOST_RECORD, RECORD, UNFINISHED, blob_name, manifest_name, record_name
 from bench.transfer.crew import Crew
 from bench.transfer.leaving import Border, spoken
 from bench.transfer.record_file import RecordFile, header
@@ -62,8 +62,9 @@ def push(results: Results, target: Target, crew: Crew, *, named: bool, check: bo
 
     crew.each(records, sender.record, take)
     crew.each(folders, sender.artefact, take)  # after the records, which say which data may be shared
-    for name in found:
-        if (match := UNFINISHED.fullmatch(name)) and match[1] in sender.sent:
+    settled = sender.settled | {match[2] for name in found if (match := RECORD.fullmatch(name) or BLOB.fullmatch(name))}
+    for name in found:  # what killed pushes left of content that has arrived since
+        if (match := UNFINISHED.fullmatch(name)) and match[1] in settled:
             target.remove(name)
     return tally
 
@@ -75,7 +76,7 @@ class _Sender:
     border: Border
     found: dict[str, int]
     check: bool
-    sent: set[str] = field(default_factory=set)
+    settled: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record(self, file: RecordFile) -> Outcome:
@@ -111,6 +112,8 @@ class _Sender:
                 return Outcome(folder.kind, folder.name, "stays", held)
             name = manifest_name(folder.kind, folder.key)
             if self._complete(name, folder):
+                with self.lock:
+                    self.settled.add(hashlib.sha256(manifest).hexdigest())
                 return Outcome(folder.kind, folder.name, "there")
             size = self._send_blob(tensors_of(manifest), data)
             size += self._send(name, manifest, hashlib.sha256(manifest).hexdigest())
@@ -151,5 +154,5 @@ class _Sender:
     def _send(self, name: str, content: bytes | Path, sha256: str) -> int:
         size = self.target.write(name, content, sha256)
         with self.lock:
-            self.sent.add(sha256)
+            self.settled.add(sha256)
         return size

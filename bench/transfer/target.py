@@ -18,7 +18,7 @@ from typing import Any
 
 from bench.plugins.spec import UsageError
 from bench.results.atomic_file import make_folder, sync
-from bench.transfer.content_name import known
+from bench.transfer.content_name import UNFINISHED, known
 
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci"})
 """There content appears whole or not at all, and there are no folders; elsewhere it is renamed when it is whole."""
@@ -108,7 +108,7 @@ class Target:
                 refused.append((name, LINK))
             elif not known(name):
                 refused.append((name, "nothing that `bench push` writes has such a name"))
-            elif not isinstance(size, int) or size <= 0:
+            elif not isinstance(size, int) or (size <= 0 and UNFINISHED.fullmatch(name) is None):
                 refused.append((name, f"its size is {size}"))
             else:
                 found[name] = size

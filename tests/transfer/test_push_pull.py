@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,14 @@ def test_a_push_that_is_killed_looks_unfinished_and_goes_on(after: int, results:
     if after:
         fetched(half, moody(tmp_path / "target", calm))  # what is there already is whole
         assert not list(half.problems())
+    left = tmp_path / "target/unfinished"
+    left.mkdir(exist_ok=True)
+    for path in [*(tmp_path / "target").rglob("*.json")]:  # others died over what has arrived since
+        (left / f"{hashlib.sha256(path.read_bytes()).hexdigest()}-{'0' * 16}").touch()
+    if after:
+        assert not fetched(half, moody(tmp_path / "target", calm)).of("refused")  # what is unfinished is nobody's
     assert not sent(results, moody(tmp_path / "target", calm)).of("refused")
+    assert not list(left.iterdir())
     assert not fetched(half, moody(tmp_path / "target", calm)).of("refused")
     assert files(half.root, *CARRIED) == files(results.root, *CARRIED)
 
