@@ -53,7 +53,7 @@ def _of_one(name: str, record: Record) -> Iterator[Finding]:
     if record.limit is not None:
         yield Finding("limited", name, f"it was made with --limit {record.limit}; run it again without, in a folder "
                       "of its own")  # fmt: skip
-    yield from private(name, record)
+    yield from _private(name, record)
     if record.isolation == "none":
         yield Finding("unprotected", name, "method and attack ran in the judge's own process; run it again without "
                       "--isolation none")  # fmt: skip
@@ -84,7 +84,7 @@ def _misnamed(record: Record) -> Iterator[str]:
         yield f"its method is {role or 'no reference'}, and the record says {record.method.role or 'no reference'}"
 
 
-def private(name: str, record: Record) -> Iterator[Finding]:
+def _private(name: str, record: Record) -> Iterator[Finding]:
     """What may never leave the author's machine."""
     for said in restricted(record):
         yield Finding("restricted", name, f"{said}: take it out, and run it again with this version")

@@ -10,9 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from bench.results.outspoken import PATHS
+from bench.results.outspoken import PATHS, PATIENT, outspoken, restricted
 from bench.results.records import DatasetRecord, Record
-from bench.submission.check import PATIENT, private
 
 RESTRICTED = "its data may not be shared, or nothing here says that they may: name the target with --restricted-to"
 NEVER = "a release of data that may not be shared, or of which nothing here says that they may: it never leaves"
@@ -39,11 +38,11 @@ class Border:
 
     def holds(self, record: Record) -> str:
         """Why a record stays; empty where it may leave."""
-        findings = list(private("", record))
+        never = list(restricted(record))
         if record.dataset is not None:
-            self.learn(record.dataset, may=record.dataset.shareable and all(f.kind != "restricted" for f in findings))
-        if findings:
-            return findings[0].reason
+            self.learn(record.dataset, may=record.dataset.shareable and not never)
+        if told := [*never, *outspoken(record)]:
+            return told[0]
         if record.dataset is None or not record.dataset.shareable:
             return "" if self.named else RESTRICTED
         return ""
