@@ -246,7 +246,7 @@ def test_plugins_from_outside_are_never_imported_by_the_judge(tmp_path: Path) ->
     ("source", "said"),
     [
         ("import os; os._exit(0)", "ends the process"),
-        ("raise RuntimeError('no')", "cannot be imported: RuntimeError: no"),
+        ("raise RuntimeError('no')", "cannot be imported at line 1: RuntimeError: no"),
         ("x = 1", "has no class 'Spy'"),
     ],
 )

@@ -73,7 +73,8 @@ def test_its_metric_and_its_picture_reach_the_page_escaped(tmp_path: Path, capsy
     assert (record.kind, record.evaluator, captions) == ("size", "size", {"bars": "Bars & <b>bytes</b>"})
     assert abs(record.scores["size-kept"].value - 1) < 0.1  # the same rows in another order
     assert "Size <kept>" in capsys.readouterr().out
-    page = (tmp_path / "results" / "site" / "methods" / "identity.html").read_text()
+    (own,) = (tmp_path / "results" / "site" / "cells").glob("identity*.html")
+    page = own.read_text()
     assert "Bars &amp; &lt;b&gt;bytes&lt;/b&gt;" in page
     assert "Size &lt;kept&gt;" in page
     assert "--evaluator mine.py:Size --metric mine.py:SizeKept" in page
