@@ -16,18 +16,11 @@ from pathlib import Path
 from typing import get_args
 
 from bench import shadowing
+from bench.cli.arguments import count, positive, results_folder, seconds, trusted
+from bench.cli.run_arguments import audit, release, run, show, sources
 from bench.cli.stop import code, heeded
 from bench.contract.preset import PRESETS
-from bench.plugins.groups import GROUPS
-from bench.plugins.option import add_flags, options
-from bench.runs.executor import Executing
-from bench.runs.run_spec import RunSpec
-from bench.workbench.choice import Choice
-
-SIZES = ("preset", "limit")
-FILES = ("size", "skip_corrupt", "max_pixels")
-SUITES = Path(__file__).parents[1] / "suites"
-CHOICE = frozenset(options(Choice)) - {*SIZES, *FILES}
+from bench.plugins.groups import GROUPS, Kind
 
 VERBS = {
     "run": "score methods on data sets and write records",
@@ -92,24 +85,24 @@ def parser() -> argparse.ArgumentParser:
     made = {
         name: verbs.add_parser(name, help=text, description=text.capitalize() + ".") for name, text in VERBS.items()
     }
-    _run(made["run"])
-    _audit(made["audit"])
-    _release(made["release"])
-    _show(made["show"])
+    run(made["run"])
+    audit(made["audit"])
+    release(made["release"])
+    show(made["show"])
     _worker(made["worker"])
     _status(made["status"])
     _compare(made["compare"])
     made["list"].add_argument("group", nargs="?", choices=GROUPS)
     made["info"].add_argument("name", help="a plug-in's name or FILE.py:CLASS")
     made["info"].add_argument("--preset", choices=tuple(PRESETS), default="quick")
-    made["new"].add_argument("kind", choices=("method", "attack", "metric", "dataset", "package"))
+    made["new"].add_argument("kind", choices=get_args(Kind))
     made["new"].add_argument("name", help="of a-z, 0-9 and hyphens")
     made["new"].add_argument("--into", type=Path, metavar="DIR", default=Path(), help="where to write (default: here)")
     made["check"].add_argument("name", nargs="+", help="plug-ins' names or FILE.py:CLASS")
     made["check"].add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     made["gpu-check"].add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu is a dry run")
     made["gpu-check"].add_argument("--out", type=Path, metavar="FILE", help="also write the table, as Markdown")
-    _place(made["reach"])
+    results_folder(made["reach"])
     made["reach"].add_argument("--preset", choices=tuple(PRESETS), default="quick")
     made["reach"].add_argument("--write", type=Path, metavar="FILE", help="also write what was measured to a JSON file")
     _data(made["data"])
@@ -120,7 +113,7 @@ def parser() -> argparse.ArgumentParser:
     _pull(made["pull"])
     _merge(made["merge"])
     made["keygen"].add_argument("file", type=Path, metavar="FILE", help="the private key; the public one is FILE.pub")
-    _place(made["clean"])
+    results_folder(made["clean"])
     only = "artefacts of the results folder, or the cache of prepared data and features (default: both)"
     made["clean"].add_argument("--only", choices=("artefacts", "cache"), help=only)
     made["clean"].add_argument("--yes", action="store_true", help="remove it; without, nothing is touched")
@@ -135,64 +128,6 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _place(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--results", type=Path, metavar="DIR", help="folder of the records (default: results)")
-
-
-def _trusted(parser: argparse._ActionsContainer) -> None:
-    told = "read only records signed by this key (repeatable; default: unsigned ones too)"
-    parser.add_argument("--trusted", type=Path, action="append", metavar="FILE.pub", help=told)
-
-
-def _sources(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--data-root", type=Path, action="append", metavar="DIR",
-                        help="folder above the data sets (or BENCH_DATA, or data_roots in the config)")  # fmt: skip
-    add_flags(parser, Choice, FILES)
-
-
-def _run(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_argument_group("what to run (repeatable; parameters as 'dp-simple[scale=20]')")
-    _cells(what)
-    add_flags(what, RunSpec, ("attacks", "metrics", "evaluators", "controls"))
-    what.add_argument("--attacks", choices=("all", "none"), help="shorthand for all attacks or none")
-    _how(parser)
-
-
-def _audit(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_argument_group("what to audit (repeatable; the preset sets the trials)")
-    _cells(what)
-    what.add_argument("--confidence", type=_share, default=0.95, metavar="C",
-                      help="of the bounds in the table (default: 0.95, as in records)")  # fmt: skip
-    _how(parser)
-    # The rest of what `bench run` takes: the audit's metric alone, which no attack has a part in.
-    parser.set_defaults(metric=["empirical-epsilon"], attack=None, attacks="none", controls=False)
-
-
-def _release(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_argument_group("what to release (one method, one data set, one seed of the splits)")
-    _cells(what)
-    _sizes(what)
-    where = parser.add_argument_group("where to put it; nothing is ever overwritten")
-    where.add_argument("--out", type=Path, metavar="DIR", required=True, help="a new folder, to be published whole")
-    where.add_argument("--key-out", type=Path, metavar="FILE", help="the secret (default: DIR-key.safetensors)")
-    _place(where)
-    _measure_nothing(parser)
-
-
-def _show(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_argument_group("what to show (methods are repeatable; one data set, one seed)")
-    _cells(what)
-    what.add_argument("--rows", type=_positive, metavar="N",
-                      help="private images, spread over labels (default: 4, or one a class)")  # fmt: skip
-    _sizes(what)
-    where = parser.add_argument_group("where to put it")
-    where.add_argument("--out", type=Path, metavar="FILE.png", required=True, help="the picture")
-    where.add_argument("--confidential", action="store_true",
-                       help="draw data that may not be shared: the file must stay on this machine")  # fmt: skip
-    _place(where)
-    _measure_nothing(parser)
-
-
 def _compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("method", nargs="*", metavar="METHOD",
                         help="two methods, as 'dp-simple[scale=20]' (default: all, with their ranks)")  # fmt: skip
@@ -200,79 +135,38 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--attack", metavar="NAME", help="figures of this attack alone (default: of each that both have)"
     )
-    _place(parser)
-
-
-def _measure_nothing(parser: argparse.ArgumentParser) -> None:
-    """The rest of what `bench run` takes."""
-    nothing = dict.fromkeys(
-        ("metric", "attack", "controls", "jobs", "timeout", "memory", "overwrite", "keep_releases", "skip_absent")
-    )
-    parser.set_defaults(attacks="none", **nothing)
-
-
-def _cells(what: argparse._ArgumentGroup) -> None:
-    what.add_argument(
-        "--suite",
-        metavar="NAME",
-        help=f"a named set of cells: {', '.join(sorted(path.stem for path in SUITES.glob('*.yaml')))}",
-    )
-    what.add_argument("--config", type=Path, metavar="FILE", help="a YAML with these options; the command line wins")
-    add_flags(what, RunSpec, ("methods",))
-    add_flags(what, Choice, CHOICE)
-    _sources(what)
-
-
-def _sizes(how: argparse._ArgumentGroup) -> None:
-    add_flags(how, Choice, SIZES)
-    add_flags(how, RunSpec, ("device", "isolation"))
-
-
-def _how(parser: argparse.ArgumentParser) -> None:
-    how = parser.add_argument_group("how to run it")
-    _sizes(how)
-    add_flags(how, RunSpec, ("jobs", "timeout", "memory", "overwrite", "keep_releases", "skip_absent"))
-    how.add_argument("--dry-run", action="store_true", help="print the cells and how they stand, and stop")
-    _place(how)
-    how.add_argument("--executor", choices=get_args(Executing), default="local",
-                     help="who does the jobs: this process's own workers (local), those that you start with `bench "
-                     "worker` (none: only plans), or worker processes that it starts here (processes)")  # fmt: skip
-    how.add_argument("--secret", type=Path, metavar="FILE",
-                     help="the run secret: 32 bytes or 64 hex digits (default: RESULTS's own)")  # fmt: skip
-    how.add_argument("--site", type=Path, metavar="DIR", help="folder of the pages (default: RESULTS/site)")
-    how.add_argument("--sign", type=Path, metavar="FILE", help="sign new records with this key (see `bench keygen`)")
-    how.add_argument("--no-site", action="store_true", help="write records only")
+    results_folder(parser)
 
 
 def _worker(parser: argparse.ArgumentParser) -> None:
-    _place(parser)
+    results_folder(parser)
     parser.add_argument("--data-root", type=Path, action="append", metavar="DIR",
                         help="folder above the data sets (default: BENCH_DATA, or as it was planned)")  # fmt: skip
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto",
                         help="do jobs for this kind of device alone (default: for all that is here)")  # fmt: skip
     parser.add_argument("--alone", action="store_true",
                         help="hold this machine alone, and do timings; waits until no other works here")  # fmt: skip
-    parser.add_argument("--limit-minutes", type=_seconds, metavar="N", help="stop after so long, and give the job back")
-    parser.add_argument("--idle-minutes", type=_seconds, metavar="N",
+    parser.add_argument("--limit-minutes", type=seconds, metavar="N", help="stop after so long, and give the job back")
+    parser.add_argument("--idle-minutes", type=seconds, metavar="N",
                         help="wait so long where nothing is to do (default: while others are at jobs)")  # fmt: skip
-    parser.add_argument("--cores", type=_positive, metavar="N", help="threads of a job (default: one a core)")
-    parser.add_argument("--memory", type=_seconds, metavar="GIB",
+    parser.add_argument("--cores", type=positive, metavar="N", help="threads of a job (default: one a core)")
+    parser.add_argument("--memory", type=seconds, metavar="GIB",
                         help="GiB a job may hold where the plan is silent (default: 80 %% of the machine)")  # fmt: skip
-    parser.add_argument("--lost-after", type=_seconds, default=120.0, metavar="SECONDS",
+    parser.add_argument("--lost-after", type=seconds, default=120.0, metavar="SECONDS",
                         help="others take its job after so long without a sign of life (usual: 120)")  # fmt: skip
     parser.add_argument("--sign", type=Path, metavar="FILE", help="sign new records with this key (see `bench keygen`)")
 
 
 def _status(parser: argparse.ArgumentParser) -> None:
-    _place(parser)
+    results_folder(parser)
     parser.add_argument("--watch", action="store_true",
                         help="show how jobs of planned runs stand, from the folder alone, until all ended")  # fmt: skip
     parser.add_argument("--once", action="store_true", help="with --watch: show it once")
     parser.add_argument("--cost", action="store_true", help="estimate hours at another size from recorded seconds")
-    parser.add_argument("--rows", type=_positive, default=50_000, metavar="N",
+    parser.add_argument("--rows", type=positive, default=50_000, metavar="N",
                         help="with --cost: private rows of each data set (default: 50000)")  # fmt: skip
-    parser.add_argument("--workers", type=_positive, default=1, metavar="N", help="with --cost: share it among so many")
-    parser.add_argument("--price", type=_seconds, metavar="P", help="with --cost: of a worker's hour")
+    parser.add_argument("--workers", type=positive, default=1, metavar="N", help="with --cost: share it among so many")
+    parser.add_argument("--price", type=seconds, metavar="P", help="with --cost: of a worker's hour")
 
 
 def _data(parser: argparse.ArgumentParser) -> None:
@@ -285,9 +179,9 @@ def _data(parser: argparse.ArgumentParser) -> None:
     ):
         verb = verbs.add_parser(name, help=text)
         verb.add_argument("name")
-        _sources(verb)
+        sources(verb)
         if name == "prepare":
-            verb.add_argument("--jobs", type=_positive, metavar="N", help="decoding processes (default: one a core)")
+            verb.add_argument("--jobs", type=positive, metavar="N", help="decoding processes (default: one a core)")
             verb.add_argument("--download", action="store_true", help="fetch it first, where its terms allow that")
 
 
@@ -296,14 +190,14 @@ def _leaderboard(parser: argparse.ArgumentParser) -> None:
     for name, text in (("build", "write the pages"), ("serve", "write the pages and show them on this machine")):
         verb = verbs.add_parser(name, help=text)
         verb.add_argument("--results", type=Path, metavar="DIR", help="records (default: those the project publishes)")
-        _trusted(verb)
+        trusted(verb)
         verb.add_argument("--site", type=Path, metavar="DIR",
                           help="folder of the pages (default: RESULTS/site, or board)")  # fmt: skip
         if name == "serve":
-            verb.add_argument("--port", type=_positive, default=8000)
+            verb.add_argument("--port", type=positive, default=8000)
     verb = verbs.add_parser("publish", help="bring records that may be shown among those that the project publishes")
-    _place(verb)
-    _trusted(verb)
+    results_folder(verb)
+    trusted(verb)
     verb.add_argument("--to", type=Path, metavar="DIR", help="the published records (default: the project's own)")
 
 
@@ -318,11 +212,11 @@ def _submit(parser: argparse.ArgumentParser) -> None:
 def _verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", nargs="?", type=Path, metavar="BUNDLE", help="what `bench submit` packed (default: "
                         "read the results folder)")  # fmt: skip
-    _place(parser)
-    _trusted(parser)
+    results_folder(parser)
+    trusted(parser)
     of_bundle = parser.add_argument_group("of a bundle")
     of_bundle.add_argument("--secret", type=Path, metavar="FILE", help="the run secret, where the bundle has none")
-    of_bundle.add_argument("--rerun", type=_count, default=None, metavar="N",
+    of_bundle.add_argument("--rerun", type=count, default=None, metavar="N",
                            help="measure N random records of a method again, and what does not apply")  # fmt: skip
     of_bundle.add_argument("--seal", action="store_true",
                            help="measure all of it under the secret of your own --results, in a sandbox")  # fmt: skip
@@ -337,7 +231,7 @@ def _verify(parser: argparse.ArgumentParser) -> None:
 def _push(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="a folder of its own: a path, s3://BUCKET/FOLDER, "
                         "sftp://HOST/FOLDER, or any URL of fsspec")  # fmt: skip
-    _place(parser)
+    results_folder(parser)
     parser.add_argument("--restricted-to", metavar="TARGET", help="the target once more, where records of data that "
                         "may not be shared, and what was fitted on them, may go there; releases never do")  # fmt: skip
     parser.add_argument(
@@ -348,8 +242,8 @@ def _push(parser: argparse.ArgumentParser) -> None:
 
 def _pull(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", help="where `bench push` brought records")
-    _place(parser)
-    _trusted(parser)
+    results_folder(parser)
+    trusted(parser)
     _prefer(parser)
     _transfers(parser)
 
@@ -357,7 +251,7 @@ def _pull(parser: argparse.ArgumentParser) -> None:
 def _merge(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, nargs="+", metavar="DIR", help="results folders; they stay as they are")
     parser.add_argument("--into", type=Path, required=True, metavar="DIR", help="the joined one, new or with records")
-    _trusted(parser)
+    trusted(parser)
     _prefer(parser)
     parser.add_argument("--secret-of", type=Path, metavar="DIR", help="whose run secret the joined folder has, where "
                         "those of the folders differ")  # fmt: skip
@@ -369,33 +263,4 @@ def _prefer(parser: argparse.ArgumentParser) -> None:
 
 
 def _transfers(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--jobs", type=_positive, default=8, metavar="N", help="transfers at once (default: 8)")
-
-
-def _count(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got {text!r}")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
-    return value
-
-
-def _share(text: str) -> float:
-    value = _seconds(text)
-    if not value < 1:
-        raise argparse.ArgumentTypeError(f"expected a number between 0 and 1, got {text!r}")
-    return value
+    parser.add_argument("--jobs", type=positive, default=8, metavar="N", help="transfers at once (default: 8)")

@@ -6,14 +6,13 @@ import keyword
 import sys
 from pathlib import Path
 from string import Template
-from typing import Literal, get_args
+from typing import get_args
 
 from bench.contract.evaluator import NAME
 from bench.plugins import registry
-from bench.plugins.groups import Group
+from bench.plugins.groups import Group, Kind
 from bench.plugins.spec import UsageError
 
-Kind = Literal["method", "attack", "metric", "dataset", "package"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 TEMPLATES = Path(__file__).parent / "skeletons"
 GROUPS: dict[Kind, Group] = {

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from bench.cli import SUITES
+from bench.cli.run_arguments import SUITES
 from bench.data.yaml_text import YamlError, read_yaml
 from bench.plugins.spec import UsageError, did_you_mean
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli import SUITES, main, parser
+from bench.cli import main, parser
 from bench.cli.options import run_spec, run_specs
+from bench.cli.run_arguments import SUITES
 from bench.plugins.spec import UsageError
 from bench.runs.run_spec import RunSpec
 

@@ -1,0 +1,50 @@
+"""Arguments that several verbs share, and what they may be."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def results_folder(parser: argparse._ActionsContainer) -> None:
+    """Where the records lie."""
+    parser.add_argument("--results", type=Path, metavar="DIR", help="folder of the records (default: results)")
+
+
+def trusted(parser: argparse._ActionsContainer) -> None:
+    """Whose records are read."""
+    told = "read only records signed by this key (repeatable; default: unsigned ones too)"
+    parser.add_argument("--trusted", type=Path, action="append", metavar="FILE.pub", help=told)
+
+
+def count(text: str) -> int:
+    """A whole number of at least 0."""
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got {text!r}")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """A number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+    return value
+
+
+def share(text: str) -> float:
+    """A number between 0 and 1."""
+    value = seconds(text)
+    if not value < 1:
+        raise argparse.ArgumentTypeError(f"expected a number between 0 and 1, got {text!r}")
+    return value
