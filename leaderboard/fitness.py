@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bench.results.outspoken import outspoken, restricted
 from bench.results.records import Record
-from bench.workbench.currency import stale
+from bench.workbench.currency import files_of, stale
 from leaderboard.versions import versions_text
 
 IMAGES, SIDE = 16, 64 + 2  # of a contact sheet; each image has a frame of a pixel
@@ -32,9 +32,7 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
         return [*found, "its data were never opened"]
     if record.isolation == "none":
         found.append("method and attack worked in the judge's own process (isolation none)")
-    plugins = (record.method.written, record.attack.written if record.attack else "", record.measured_by)
-    chosen = (str(value) for value in record.choice.values())
-    if any(".py:" in written for written in (*plugins, *chosen, *(each.written for each in record.metrics.values()))):
+    if files_of(record):
         found.append("a plug-in from a file, which nobody else has: make a package of it")
     if current and (changed := stale(record)):
         found.append(f"stale code: {', '.join(changed)} differ from what is installed")

@@ -102,8 +102,7 @@ def intake(*sources: Results, verdicts: tuple[Verdict, ...] = ()) -> Intake:
         mine: dict[str, list[Record]] = {}
         for name, found in source.records():
             if not isinstance(found, Record):
-                reason = str(found).replace(str(source.root / name), "").replace(f"{source.root}/", "").lstrip(": ")
-                refused.append(Refusal(name.rpartition("/")[2], "altered", reason))
+                refused.append(Refusal(name.rpartition("/")[2], "altered", source.bare(name, found)))
             elif found.limit is not None:
                 refused.append(Refusal(name, "limited", f"made with --limit {found.limit}"))
             else:

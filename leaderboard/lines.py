@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from leaderboard.board import Row, parameters_text
+from leaderboard.decisions import created
 from leaderboard.entries import Entry
 from leaderboard.reach import MEMBERSHIP, PAIRS
 from leaderboard.sections import Section
@@ -66,7 +67,7 @@ class Line:
     @property
     def date(self) -> str:
         """The day of its newest record."""
-        return max(record.created for record in self.row.records)[:10]
+        return created(self.row)[:10]
 
     @property
     def claim(self) -> str:

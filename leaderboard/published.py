@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from bench.results import attested
 from bench.results.atomic_file import write_atomically
 from bench.results.attested import AlteredError
+from bench.results.record_files import cell_and_evaluator
 from bench.results.records import Record, RecordError
 from bench.results.results import Results
 from leaderboard.board import rows
@@ -72,9 +73,9 @@ def examined(
     refused: list[tuple[str, str]] = []
     spoiled: dict[str, str] = {}
     for name, found in results.records():
-        cell = name.removeprefix("cells/").rpartition("/")[0]
+        cell, _ = cell_and_evaluator(name)
         if isinstance(found, RecordError):
-            refused.append((name, f"altered, or no record of this version: {_bare(str(found), results, name)}"))
+            refused.append((name, f"altered, or no record of this version: {results.bare(name, found)}"))
             spoiled[cell] = name
         else:
             cells.setdefault(cell, []).append(found)
@@ -117,7 +118,7 @@ def problems(folder: Path = PUBLISHED) -> Iterator[tuple[str, str]]:
     for name, found in results.records():
         digest = stated.pop(name, None)
         if isinstance(found, RecordError):
-            yield name, _bare(str(found), results, name)
+            yield name, results.bare(name, found)
         elif digest is None:
             yield name, "no row was published with it"
         elif digest != found.digest:
@@ -183,8 +184,3 @@ def _pictures(results: Results, record: Record) -> tuple[dict[str, bytes], list[
         if png is not None:
             found[name] = png
     return found, faults
-
-
-def _bare(text: str, results: Results, name: str) -> str:
-    """A reason without the folder of this machine."""
-    return text.replace(str(results.root / name), name).replace(f"{results.root}/", "").removeprefix(f"{name}: ")

@@ -31,8 +31,10 @@ class Ranking:
 
 
 def ranking(parts: Sequence[Section]) -> Ranking:
-    """Rows that speak of the very same rows of data, compared; left out are reference methods and figures that are
-    unrated or not certified."""
+    """Rows that speak of the very same rows of data, compared.
+
+    Left out are reference methods, and figures that are unrated or not certified.
+    """
     groups: dict[str, list[Row]] = {}
     for part in parts:
         for row in part.rows:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.results.bundle import ENDING, Bundle, BundleError
+from bench.results.record_files import cell_and_evaluator
 from bench.results.results import Results
 from leaderboard.published import examined
 from leaderboard.tiers import SUBMISSIONS
@@ -26,8 +27,6 @@ def submitted(folder: Path = SUBMISSIONS) -> tuple[list[Results], list[tuple[str
             continue
         fit, why = examined(bundle.results, current=False)
         refused += [(f"{path.name}: {name}", reason) for name, reason in why]
-        kept = {
-            name: each for name, each in bundle.files.items() if name.removeprefix("cells/").rpartition("/")[0] in fit
-        }
+        kept = {name: each for name, each in bundle.files.items() if cell_and_evaluator(name)[0] in fit}
         found.append(replace(bundle, files=kept).results)
     return found, refused

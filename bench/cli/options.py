@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import platformdirs
-import psutil
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from bench.cli.suite import parts
@@ -29,7 +28,7 @@ from bench.results.signing_key import read_public
 from bench.runs.run_spec import RunSpec, Written
 from bench.types import Attack, Metric
 from bench.workbench.choice import Choice
-from bench.workbench.machine import choose_device, cores
+from bench.workbench.machine import choose_device, cores, usable_memory
 from bench.workbench.place import Place
 
 MOST_JOBS = 4
@@ -109,7 +108,7 @@ def _run_spec(parsed: argparse.Namespace, part: Mapping[str, object], known: typ
     device = wish if elsewhere and wish != "auto" else choose_device(wish).type
     # Two jobs of one thread do more than one job of two (1.3 times in training); a GPU is best left to one.
     jobs = told.get("jobs") or (1 if device == "cuda" else min(cores(), MOST_JOBS))
-    memory = told["memory"] * 2**30 if "memory" in told else 0.8 * psutil.virtual_memory().total / jobs
+    memory = told["memory"] * 2**30 if "memory" in told else usable_memory() / jobs
     return RunSpec(
         choices=choices,
         methods=tuple(dict.fromkeys(choose("methods", spec, preset, here=here) for spec in _specs(told["methods"]))),

@@ -10,7 +10,11 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from bench.plugins.spec import UsageError
+from bench.results.results import Results
+from bench.transfer.crew import Crew
 from bench.transfer.tally import Tally
+from bench.transfer.target import Target, TransferError
 from bench.wire.text import line
 
 MOST_SHOWN = 20
@@ -24,6 +28,23 @@ def shown(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda through, total: bar.update(task, completed=through, total=total)
+
+
+def carried(
+    what: str, results: Results, target: Target, jobs: int, work: Callable[[Crew, Callable[[int, int], None]], Tally]
+) -> Tally | None:
+    """What came of a push or a pull; None where the other end is gone, which is said.
+
+    Raises UsageError where one of the two folders lies in the other.
+    """
+    if target.inside(results.root):
+        raise UsageError(f"{target.place} and {results.root} must be folders apart")
+    try:
+        with shown(what) as step:
+            return work(Crew(jobs, target.stop), step)
+    except TransferError as error:
+        print(f"bench: {error}; the same command goes on where this one ended", file=sys.stderr)
+        return None
 
 
 def told(tally: Tally, done: str) -> int:

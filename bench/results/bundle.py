@@ -23,6 +23,7 @@ from bench.results.archive import ArchiveError, read_archive, write_archive
 from bench.results.attested import AlteredError
 from bench.results.part import Part
 from bench.results.results import Results
+from bench.results.run_secret import of_hex
 from bench.results.signing_key import SigningKey
 
 KIND = "bundle"
@@ -102,10 +103,7 @@ class Bundle:
         """The run secret that its author disclosed. Raises BundleError where the file holds none."""
         if (text := self.files.get(SECRET)) is None:
             return None
-        try:
-            content = bytes.fromhex(text.decode("ascii").strip())
-        except ValueError:
-            content = b""
+        content = of_hex(text)
         if len(content) != SECRET_BYTES:
             raise BundleError(f"{self.path}: {SECRET} must hold {2 * SECRET_BYTES} hex digits")
         return Secret(content)

@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -21,7 +22,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from bench.results import maker
-from bench.results.heartbeat import file_time
+from bench.results.heartbeat import BEAT_SECONDS, file_time, touched
 
 Told = Mapping[str, JsonValue]
 MAKER, SECONDS = "maker", "seconds"
@@ -45,6 +46,10 @@ class Lease:
     def is_held(self) -> bool:
         """Whether nobody has taken it for a dead one's in the meantime. Raises OSError where that cannot be told."""
         return max(turns(self.folder).get(self.name, [0])) == self.turn
+
+    def kept(self, seconds: float) -> AbstractContextManager[None]:
+        """Touch it while a block runs, often enough for a holder that may be silent for so many seconds."""
+        return touched(self.path, min(BEAT_SECONDS, seconds / 6))
 
     def give_back(self) -> None:
         """Anybody may have the next turn at once; that there was this one is not forgotten."""

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import psutil
 
-NAME = r"[0-9a-f]{12}-[0-9]+-[0-9a-f]{16}"
+NAME = r"(?P<machine>[0-9a-f]{12})-(?P<process>[0-9]+)-[0-9a-f]{16}"
 """What `own_name` looks like: machine, process, random number."""
-_NAME = re.compile(r"(?P<machine>[0-9a-f]{12})-(?P<process>[0-9]+)-[0-9a-f]{16}")
 
 
 def own_name() -> str:
@@ -27,7 +26,7 @@ def is_gone(name: str) -> bool:
 
     Of a process on another machine, or of a text that is no such name, nothing is sure.
     """
-    found = _NAME.fullmatch(name)
+    found = re.fullmatch(NAME, name)
     return found is not None and found["machine"] == machine() and not psutil.pid_exists(int(found["process"]))
 
 

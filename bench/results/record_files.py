@@ -69,6 +69,12 @@ def stem(record: Record) -> str:
     return f"cells/{record.cell}/{record.evaluator}"
 
 
+def cell_and_evaluator(name: str) -> tuple[str, str]:
+    """What a record's file speaks of by its name, `cells/DATA SET/CELL/EVALUATOR.json`."""
+    cell, _, evaluator = name.removeprefix("cells/").removesuffix(".json").rpartition("/")
+    return cell, evaluator
+
+
 def picture_name(record: Record, name: str) -> str:
     """The file with a picture of a record, in the results folder."""
     return f"{stem(record)}--{name}-{record.pictures[name].sha256[:12]}.png"

@@ -60,6 +60,11 @@ class Results:
         return self.shelf or Folder(self.root)
 
     @property
+    def begun(self) -> bool:
+        """Whether there is anything of a run in it."""
+        return any((self.root / name).is_dir() for name in ("cells", "artefacts"))
+
+    @property
     def store(self) -> Store:
         """Fitted schemes, releases and detectors, by content."""
         return Store(self.root / PRIVATE)
@@ -270,6 +275,11 @@ class Results:
     def panel(self, cell: str) -> dict[str, JsonValue]:
         """The verdict on the attacks of a cell. Raises FileNotFoundError, or RecordError where it was altered."""
         return self._read_json(f"{PANELS}{cell}.json")
+
+    def bare(self, name: str, reason: object) -> str:
+        """Why a file was refused, without its name and without the folder of this machine."""
+        told = str(reason).replace(str(self.root / name), name).replace(f"{self.root}/", "")
+        return told.removeprefix(f"{name}: ")
 
     def refused(self) -> Iterator[tuple[str, str]]:
         """Every record, picture and piece of evidence that is not what was written, and why.

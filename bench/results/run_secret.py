@@ -60,6 +60,14 @@ def fresh() -> Secret:
     return Secret.fresh()
 
 
+def of_hex(text: bytes) -> bytes:
+    """The bytes that hex digits stand for; none where they are no such digits."""
+    try:
+        return bytes.fromhex(text.decode("ascii").strip())
+    except ValueError:
+        return b""
+
+
 def given(path: Path) -> Secret:
     """The secret in a user's file: 32 bytes, or 64 hex digits.
 
@@ -70,10 +78,7 @@ def given(path: Path) -> Secret:
         raise UsageError(f"others than you may read the secret in {path}: chmod 600 {path}")
     content = path.read_bytes()
     if len(content) != SECRET_BYTES:
-        try:
-            content = bytes.fromhex(content.decode("ascii").strip())
-        except ValueError:
-            content = b""
+        content = of_hex(content)
     if len(content) != SECRET_BYTES:
         raise UsageError(f"{path} must hold {SECRET_BYTES} bytes, or {2 * SECRET_BYTES} hex digits, and nothing else")
     if len(set(content)) < FEWEST_BYTES:

@@ -10,12 +10,9 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import psutil
-
 from bench.isolation import find_isolation, remove_unused
 from bench.plugins.spec import UsageError
 from bench.results import lease, maker
-from bench.results.heartbeat import BEAT_SECONDS, touched
 from bench.results.lease import Lease
 from bench.results.queue import ALONE, Queue, job_file
 from bench.results.signing_key import SigningKey
@@ -25,11 +22,11 @@ from bench.runs.planned_run import PlannedRun, read_run, run_spec
 from bench.runs.run import execute
 from bench.runs.shared import Offer, Shared, TimeUpError
 from bench.runs.workers import Workers
+from bench.workbench.machine import usable_memory
 from bench.workbench.place import Place
 
 _LOOK_SECONDS = 2.0
 _ROUND_SECONDS = 3.0  # with more than one plan: so long a worker waits in one before it looks at the next
-_SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,7 @@ def _serve(
     planned: PlannedRun, offer: Offer, terms: Terms, place: Place, display: Display, signer: SigningKey | None,
     served: Served,
 ) -> None:  # fmt: skip
-    memory = planned.memory or terms.memory or int(_SHARE * psutil.virtual_memory().total)
+    memory = planned.memory or terms.memory or int(usable_memory())
     spec = run_spec(planned, memory=memory)
     find_isolation(spec.isolation)  # what was asked for must be had here, too
     roots = place.roots or planned.data_roots
@@ -185,7 +182,7 @@ def _hold(held: ExitStack, queue: Queue, name: str, told: dict[str, str | bool],
     found = lease.claim(queue.workers, name, told, seconds=seconds)
     if found is not None:
         held.callback(found.settle)
-        held.enter_context(touched(found.path, min(BEAT_SECONDS, seconds / 6)))
+        held.enter_context(found.kept(seconds))
     return found
 
 

@@ -17,7 +17,6 @@ from typing import cast
 
 from pydantic import JsonValue, ValidationError
 
-from bench.results.heartbeat import BEAT_SECONDS, touched
 from bench.results.lease import Lease
 from bench.results.queue import Ended, Queue, job_file
 from bench.results.reason import ABSENT
@@ -219,7 +218,7 @@ class Shared:
                 lease.settle()
                 continue
             beats = ExitStack()
-            beats.enter_context(touched(lease.path, min(BEAT_SECONDS, self._offer.seconds / 6)))
+            beats.enter_context(lease.kept(self._offer.seconds))
             self._taken_off(file)
             self._held = _Held(job, lease, beats)
             return self._held

@@ -14,7 +14,7 @@ from bench.results.results import Results
 from bench.submission.complete import incomplete
 from bench.submission.finding import Finding
 from bench.types import Metric
-from bench.workbench.currency import planned_of, stale
+from bench.workbench.currency import files_of, planned_of, stale
 from bench.workbench.inputs import COMMITMENT, plugin_record
 
 
@@ -29,7 +29,7 @@ class Checked:
 def check(results: Results) -> Checked:
     """Look at everything in a results folder or in a bundle."""
     findings = [
-        Finding("altered", name, f"{_bare(reason, results, name)}; take it out, and `bench run` makes it anew")
+        Finding("altered", name, f"{results.bare(name, reason)}; take it out, and `bench run` makes it anew")
         for name, reason in results.refused()
     ]
     records = {name: found for name, found in results.records() if isinstance(found, Record)}
@@ -43,10 +43,6 @@ def check(results: Results) -> Checked:
     except UsageError as error:  # a choice of data that cannot be built here
         findings.append(Finding("incomplete", "cells", f"what it lacks cannot be said: {error}"))
     return Checked(records, tuple(findings))
-
-
-def _bare(reason: str, results: Results, name: str) -> str:
-    return reason.removeprefix(f"{results.root / name}: ")
 
 
 def _of_one(name: str, record: Record) -> Iterator[Finding]:
@@ -108,12 +104,3 @@ def _mixed(records: dict[str, Record]) -> Iterator[Finding]:
         if apart:
             yield Finding("mixed", name, f"beside {first_name} it was made with {', '.join(apart)}; run all in one "
                           "environment, with --overwrite always")  # fmt: skip
-
-
-def files_of(record: Record) -> list[str]:
-    """Plug-ins of a record that are files, which nobody else has."""
-    attack = [] if record.attack is None else [record.attack.written]
-    metrics = [metric.written for metric in record.metrics.values()]
-    written = [record.method.written, *attack, record.measured_by, *metrics]
-    chosen = [value for value in record.choice.values() if isinstance(value, str)]
-    return [name for name in (*written, *chosen) if ".py:" in name]

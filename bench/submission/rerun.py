@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import psutil
-
 from bench.isolation import find_isolation
 from bench.plugins.chosen import Chosen
 from bench.randomness import Secret
@@ -15,6 +13,7 @@ from bench.runs.run import run
 from bench.runs.run_spec import RunSpec
 from bench.types import Attack
 from bench.workbench.currency import planned_of
+from bench.workbench.machine import usable_memory
 from bench.workbench.place import Place
 
 
@@ -44,7 +43,7 @@ def _spec(record: Record) -> RunSpec:
     return RunSpec(
         choices=(cell.choice,), methods=(cell.method,), attacks=attacks, metrics=planned.metrics, evaluators=(),
         controls=False, device=cell.device, jobs=1, timeout=None,
-        memory=int(0.8 * psutil.virtual_memory().total), overwrite="failed", isolation=find_isolation("auto"),
+        memory=int(usable_memory()), overwrite="failed", isolation=find_isolation("auto"),
         keep_releases=False,
     )  # fmt: skip
 

@@ -13,9 +13,10 @@ from bench.results.bundle import Bundle
 from bench.results.records import Record
 from bench.results.tier import Tier
 from bench.results.verdict import Judged
-from bench.submission.check import check, files_of
+from bench.submission.check import check
 from bench.submission.finding import REFUSED
 from bench.submission.verify import Again, Verified, repeatable, verdict_on
+from bench.workbench.currency import files_of
 from bench.workbench.inputs import COMMITMENT
 
 

@@ -69,7 +69,7 @@ def merge(
 
 def _check(sources: Sequence[Results], into: Results) -> None:
     for source in sources:
-        if not any((source.root / name).is_dir() for name in ("cells", "artefacts")):
+        if not source.begun:
             raise UsageError(f"expected a results folder, got {source.root}: it has neither cells nor artefacts")
         if source.root == into.root or source.root in into.root.parents or into.root in source.root.parents:
             raise UsageError(f"{source.root} and {into.root} must be folders apart")

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
+from bench.results.record_files import cell_and_evaluator, stem
 from bench.results.records import NewerRecordError, Record, RecordError, dumps, loads
 from bench.results.results import Results
 from bench.transfer.record_file import fit, picked
@@ -49,7 +50,7 @@ class Offer:
 def offer(record: Record, where: str, load: Load) -> Offer:
     """What a record offers."""
     return Offer(
-        name=f"cells/{record.cell}/{record.evaluator}.json", where=where, digest=str(record.digest), key=record.key,
+        name=f"{stem(record)}.json", where=where, digest=str(record.digest), key=record.key,
         created=record.created, status=record.status, secret=str(record.inputs.get(COMMITMENT)), load=load,
     )  # fmt: skip
 
@@ -123,7 +124,7 @@ def strangers(into: Results, offers: Iterable[Offer]) -> list[str]:
 
 
 def _here(into: Results, name: str) -> list[Offer]:
-    cell, _, evaluator = name.removeprefix("cells/").removesuffix(".json").rpartition("/")
+    cell, evaluator = cell_and_evaluator(name)
     try:
         record = into.record(cell, evaluator)
     except FileNotFoundError:

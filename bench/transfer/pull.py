@@ -68,8 +68,7 @@ def pull(results: Results, target: Target, crew: Crew, *, prefer: Prefer | None,
         _records(fetcher, crew, records, prefer, tally, lambda: step(_through(tally), total))
 
         def take(name: str, done: Outcome | TransferError) -> None:
-            kind = name.split("/")[1]
-            tally.add(done if isinstance(done, Outcome) else Outcome(kind, name, "refused", str(done)))
+            tally.take(name.split("/")[1], name, done)
             step(_through(tally), total)
 
         crew.each(manifests, fetcher.artefact, take)
@@ -94,8 +93,7 @@ def _records(
         tally.add(outcome)
 
     def take(asking: Offer, done: Outcome | TransferError) -> None:
-        refused = Outcome("record", asking.name, "refused", str(done))
-        tally.add(done if isinstance(done, Outcome) else refused)
+        tally.take("record", asking.name, done)
         step()
 
     crew.each(wanted, lambda asking: bring(fetcher.results, asking), take)

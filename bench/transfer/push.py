@@ -56,8 +56,7 @@ def push(results: Results, target: Target, crew: Crew, *, named: bool, check: bo
     tally, total = Tally(), len(records) + len(folders)
 
     def take(item: RecordFile | ArtefactFolder, done: Outcome | TransferError) -> None:
-        kind = "record" if isinstance(item, RecordFile) else item.kind
-        tally.add(done if isinstance(done, Outcome) else Outcome(kind, item.name, "refused", str(done)))
+        tally.take("record" if isinstance(item, RecordFile) else item.kind, item.name, done)
         step(sum(tally.counts.values()), total)
 
     crew.each(records, sender.record, take)

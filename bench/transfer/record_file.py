@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 
 from bench.results.archive import PART
-from bench.results.record_files import evidence_name, picture_name
+from bench.results.record_files import cell_and_evaluator, evidence_name, picture_name
 from bench.results.records import Record, RecordError
 from bench.results.results import Results
 from bench.transfer.content_name import MOST_BESIDE, MOST_RECORD
@@ -35,7 +35,7 @@ class RecordFile:
         Raises RecordError for a link, for what is too large or of another kind, and as `Results.record` does.
         """
         self._plain(self.name, MOST_RECORD)
-        cell, _, evaluator = self.name.removeprefix("cells/").removesuffix(".json").rpartition("/")
+        cell, evaluator = cell_and_evaluator(self.name)
         try:
             record = self.results.record(cell, evaluator)
             fit(record)
@@ -51,7 +51,7 @@ class RecordFile:
         except OSError as error:
             raise RecordError(f"{self.name}: {error}") from error
         except RecordError as error:
-            raise RecordError(str(error).removeprefix(f"{self.results.root / self.name}: ")) from error
+            raise RecordError(self.results.bare(self.name, error)) from error
         return record, beside
 
     def _plain(self, name: str, most: int) -> None:

@@ -51,6 +51,10 @@ class Tally:
         if outcome.reason:
             self.reasons.setdefault((outcome.fate, outcome.reason), []).append(outcome.name)
 
+    def take(self, kind: str, name: str, done: Outcome | Exception) -> None:
+        """Count what came of an attempt: its outcome, or the error that it did not arrive by."""
+        self.add(done if isinstance(done, Outcome) else Outcome(kind, name, "refused", str(done)))
+
     def of(self, fate: Fate) -> int:
         """How many had that fate."""
         return sum(count for (found, _), count in self.counts.items() if found == fate)

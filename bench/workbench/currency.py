@@ -39,3 +39,12 @@ def stale(record: Record) -> tuple[str, ...]:
         return (str(error),)
     names = sorted((now.keys() | record.inputs.keys()) - ELSEWHERE)
     return tuple(name for name in names if now.get(name) != record.inputs.get(name))
+
+
+def files_of(record: Record) -> list[str]:
+    """What a record names that is a file of its author's (`FILE.py:CLASS`): plug-ins, and choices of data."""
+    attack = [] if record.attack is None else [record.attack.written]
+    metrics = [metric.written for metric in record.metrics.values()]
+    chosen = [value for value in record.choice.values() if isinstance(value, str)]
+    written = [record.method.written, *attack, record.measured_by, *metrics, *chosen]
+    return [name for name in written if ".py:" in name]

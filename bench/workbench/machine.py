@@ -48,6 +48,11 @@ def hardware(device: torch.device) -> dict[str, JsonValue]:
     return found
 
 
+def usable_memory() -> float:
+    """Bytes that jobs of this machine may hold together unless the user says otherwise."""
+    return 0.8 * psutil.virtual_memory().total
+
+
 def cores() -> int:
     """Processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -49,7 +49,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _artefacts(results: Results) -> Iterator[Remade]:
-    if not any((results.root / name).is_dir() for name in ("cells", "artefacts")):
+    if not results.begun:
         raise UsageError(f"expected a results folder, got {results.root}: it has neither cells nor artefacts")
     return of_store(results.store.root)
 

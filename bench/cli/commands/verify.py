@@ -15,6 +15,7 @@ from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import verdict
 from bench.results.bundle import ENDING, Bundle
+from bench.results.record_files import cell_and_evaluator
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.results.run_secret import given
@@ -43,7 +44,7 @@ def _folder(options: argparse.Namespace) -> int:
         raise UsageError(f"expected a results folder, got {results.root}; `bench run` makes one")
     problems = [*results.problems(), *((f"site/{name}", reason) for name, reason in altered(results.root / "site"))]
     for name, reason in problems:
-        print(f"{name}: {reason.removeprefix(f'{results.root / name}: ')}", file=sys.stderr)
+        print(f"{name}: {results.bare(name, reason)}", file=sys.stderr)
     known = "" if results.trusted is not None else "; who wrote them is not asked: name public keys with --trusted"
     print(f"{len(problems)} files are not what was written" if problems else f"all files are what was written{known}")
     return 1 if problems else 0
@@ -92,7 +93,7 @@ def _conclude(found: Verified, bundle: Bundle, out: Path | None, signer: Signing
     tiers: dict[str, Counter[Tier]] = {}
     reasons: dict[str, dict[str, None]] = {}
     for judged in found.verdict.records.values():
-        cell = judged.name.removeprefix("cells/").rpartition("/")[0]
+        cell, _ = cell_and_evaluator(judged.name)
         tiers.setdefault(cell, Counter())[judged.tier] += 1
         reasons.setdefault(cell, {})[f"{judged.tier.word}: {judged.reason}"] = None
     for cell, counts in tiers.items():
