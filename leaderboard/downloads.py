@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,10 +14,8 @@ from leaderboard.numbers.badges import badge_json, badge_svg
 from leaderboard.numbers.citations import bibtex, citation_cff
 from leaderboard.numbers.feed import atom
 from leaderboard.numbers.latex import latex_tables
-from leaderboard.numbers.score_lines import score_lines
 from leaderboard.numbers.shown import Shown
-from leaderboard.numbers.tables import Table, can_write_parquet, csv_text, of_scores, parquet_bytes
-from leaderboard.numbers.wide import wide
+from leaderboard.numbers.tables import TablePart, can_write_parquet, parquet_bytes
 
 FEED = "feed.xml"
 PAGE = "index.html"
@@ -49,15 +47,15 @@ class Made:
 
 def links(shown: Shown) -> list[Link]:
     """What pages link to, in order; files of single rows are found through the index."""
-    parquet = [
-        Link("board.parquet", "the same as parquet"),
-        Link("results.parquet", "every figure as parquet"),
-    ] if can_write_parquet() else []  # fmt: skip
     tables = [Link(name, f"a table for LaTeX: {name.removeprefix('latex/')}") for name, _ in latex_tables(shown)]
     return [
-        Link("board.csv", "a line a row: every metric's figure, interval and source"),
-        Link("results.csv", "every figure on a line of its own, parts included, and every place without one"),
-        *parquet,
+        *_tables(shown.board, "a line a row: every metric's figure, interval and source", "the same as parquet"),
+        *_tables(
+            shown.results,
+            "every figure on a line of its own, parts included, and every place without one (pandas, R and polars read "
+            "it compressed as it is)",
+            "every figure as parquet",
+        ),
         Link(INDEX, "the static API: rows, columns, and where the file of each row stands; records with replicates"),
         *(Link(f"{SCHEMAS}{name}.json", f"the JSON Schema of {name} files") for name in schemas()),
         Link(DECISIONS, "every row and every file that was left out, with the decision and its reason"),
@@ -75,11 +73,10 @@ def badges(row: Row) -> tuple[str, str]:
 
 def files(shown: Shown) -> Iterator[Made]:
     """Every file of numbers of a board, but the manifest, which speaks of all boards."""
-    yield Made("board.csv", None, lambda: csv_text(wide(shown)))
-    yield Made("results.csv", None, lambda: csv_text(_scores(shown)))
-    if can_write_parquet():
-        yield Made("board.parquet", None, lambda: parquet_bytes(wide(shown)))
-        yield Made("results.parquet", None, lambda: parquet_bytes(_scores(shown)))
+    for part in (*shown.board, *shown.results):
+        yield Made(part.name, None, partial(bytes, part.content))
+        if can_write_parquet():
+            yield Made(f"{part.stem}.parquet", None, partial(parquet_bytes, part.table))
     yield Made(INDEX, None, lambda: index(shown))
     for name, schema in schemas().items():
         yield Made(f"{SCHEMAS}{name}.json", None, partial(str, schema))
@@ -98,5 +95,14 @@ def files(shown: Shown) -> Iterator[Made]:
             yield Made(record_address(row, record.evaluator), row, partial(dumps, record))
 
 
-def _scores(shown: Shown) -> Table:
-    return of_scores(score_lines((row.id, record) for row in shown.taken.rows for record in row.records))
+def _tables(parts: Sequence[TablePart], meaning: str, as_parquet: str) -> Iterator[Link]:
+    """The files of a table; of a table in parts, which data sets each is of."""
+    of = [f"; of {_named(part.values('dataset'))}" if len(parts) > 1 else "" for part in parts]
+    for part, told in zip(parts, of, strict=True):
+        yield Link(part.name, f"{meaning}{told}")
+    for part, told in zip(parts, of, strict=True) if can_write_parquet() else ():
+        yield Link(f"{part.stem}.parquet", f"{as_parquet}{told}")
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]} to {names[-1]}"

@@ -107,8 +107,8 @@ def _bare(score: ScoreRecord) -> ScoreRecord:
 
 def steps(records: Iterable[Record]) -> list[Step]:
     """Every step on the ladder among the records, limited runs left out."""
-    found = [made for record in records if record.limit is None and (made := step(record)) is not None]
-    return [one for one in found if any(_is(one.method, rung, one.preset) for rung in rungs())]
+    on_ladder = (record for record in records if any(_is(record.method, rung, record.preset) for rung in rungs()))
+    return [made for record in on_ladder if record.limit is None and (made := step(record)) is not None]
 
 
 @cache
@@ -216,8 +216,10 @@ def _same(a: PluginRecord, b: PluginRecord) -> bool:
 
 
 def _is(method: PluginRecord, rung: str, preset: str) -> bool:
+    if method.name != _name(rung):
+        return False
     wanted = _parameters(rung, preset)
-    return wanted is not None and method.name == _name(rung) and method.parameters == dict(wanted)
+    return wanted is not None and method.parameters == wanted
 
 
 @cache
@@ -226,9 +228,9 @@ def _name(rung: str) -> str:
 
 
 @cache
-def _parameters(rung: str, preset: str) -> Mapping[str, JsonValue] | None:
+def _parameters(rung: str, preset: str) -> dict[str, JsonValue] | None:
     """Every parameter of a rung; None where the method is not installed."""
     try:
-        return cast(Mapping[str, JsonValue], parameters(registry.build("methods", parse(rung), preset)))
+        return dict(cast("Mapping[str, JsonValue]", parameters(registry.build("methods", parse(rung), preset))))
     except UsageError:
         return None

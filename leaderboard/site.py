@@ -10,18 +10,19 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from bench.results import attested
 from bench.results.atomic_file import write_atomically
 from bench.results.attested import AlteredError
 from bench.results.results import Results
 from bench.results.verdict import Verdict
 from leaderboard import decisions
 from leaderboard.intake import Intake, Refusal, intake
-from leaderboard.page import Page, plain
+from leaderboard.ledger import NAME as LEDGER
+from leaderboard.ledger import Ledger
+from leaderboard.numbers.tables import can_write_parquet
+from leaderboard.page import Page, code, inputs, plain
 from leaderboard.pages import render
 from leaderboard.protocols import address, boards
 
-MANIFEST = "files.json"
 MOVED = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; base-uri 'none'; form-action 'none'">
@@ -31,6 +32,7 @@ MOVED = """<!doctype html>
 </html>
 """
 """What stands at a board's own address while it is the one at the root."""
+_ANEW = "`bench leaderboard build` writes the pages anew"
 
 
 def build(
@@ -41,7 +43,8 @@ def build(
 
     The newest protocol's board stands at the root, earlier ones at the address of their protocol. Files that an earlier
     build wrote and this one does not are removed; anything else in `site` is left alone.
-    A page that would be made from the same as before, and is still what was written, is left as it is.
+    A page that would be made from the same as before, and is still what was written, is left as it is. Where that holds
+    of all that the site was made from, records are not even read.
 
     Args:
         results: The first source of records, which wins over others that were checked no further.
@@ -55,16 +58,30 @@ def build(
     """
     if not results.root.is_dir():
         raise NotADirectoryError(f"expected a results folder, got {results.root}; `bench run` makes one")
+    made_from = _made_from((results, *more), verdicts, refused)
+    old = _ledger(site)
+    if old.made_from == made_from and not altered(site):
+        return site / "index.html"
     taken = intake(results, *more, verdicts=verdicts)
     left_out = [Refusal(name, "unfit", reason) for name, reason in refused]
     pages = files(replace(taken, refused=(*taken.refused, *left_out)))
-    old = _manifest(site)
-    _sweep(site, old, keep=pages)
+    _sweep(site, old.files, keep=pages)
+    littered = {folder for folder in {(site / name).parent for name in pages} if _littered(folder)}
     written: dict[str, JsonValue] = {}
     for name, page in pages.items():
-        written[name] = _kept(site / name, page, old.get(name)) or _written(site / name, page)
-    write_atomically(site / MANIFEST, attested.written(attested.attest({"files": written}, MANIFEST)))
+        path = site / name
+        written[name] = _kept(path, page, old.files.get(name)) or _written(path, page, sweep=path.parent in littered)
+    Ledger(written, made_from).write(site)
     return site / "index.html"
+
+
+def _made_from(
+    sources: Sequence[Results], verdicts: Sequence[Verdict], refused: Sequence[tuple[str, str]]
+) -> str:  # fmt: skip
+    """A hash of all that a site is made from: records, pictures, verdicts, and the code that reads and shows them."""
+    held = [[source.fingerprint(), sorted(source.trusted or ()), source.trusted is None] for source in sources]
+    told = [verdict.model_dump(mode="json") for verdict in verdicts]
+    return inputs("site", code(), held, told, list(map(list, refused)), can_write_parquet())
 
 
 def files(taken: Intake) -> dict[str, Page]:
@@ -97,23 +114,34 @@ def _kept(path: Path, page: Page, said: JsonValue) -> JsonValue:
         return None
 
 
-def _written(path: Path, page: Page) -> JsonValue:
+def _littered(folder: Path) -> bool:
+    """Whether a killed build may have left something there: looked for once a folder, not once a file."""
+    return folder.is_dir() and any(path.name.startswith(".") for path in folder.iterdir())
+
+
+def _written(path: Path, page: Page, *, sweep: bool) -> JsonValue:
     made = page.make()
     content = made if isinstance(made, bytes) else made.encode()
-    write_atomically(path, content, durable=False)  # thousands of them; the next build finds what is not whole
+    # Thousands of them are not waited for; the next build finds what is not whole.
+    write_atomically(path, content, durable=False, sweep=sweep)
     return {"sha256": _hash(content), "inputs": page.inputs}
 
 
 def altered(site: Path) -> list[tuple[str, str]]:
     """Which files of a built site are not what was written, and why; none where there is no site."""
     try:
-        manifest = attested.read((site / MANIFEST).read_bytes(), MANIFEST)
-    except FileNotFoundError:
-        return []
-    except (OSError, AlteredError) as error:
-        return [(MANIFEST, f"{error}; `bench leaderboard build` writes the pages anew")]
+        written = Ledger.read(site)
+    except FileNotFoundError as error:
+        if not (site / LEDGER).exists():
+            return []
+        return [(Path(str(error.filename)).name, f"it is gone; {_ANEW}")]
+    except AlteredError as error:
+        name, _, reason = str(error).partition(": ")
+        return [(name, f"{reason}; {_ANEW}")]
+    except OSError as error:
+        return [(LEDGER, f"{error}; {_ANEW}")]
     found = []
-    for name, stated in cast("dict[str, dict[str, str]]", manifest["files"]).items():
+    for name, stated in cast("dict[str, dict[str, str]]", written.files).items():
         try:
             if _hash((site / name).read_bytes()) != stated["sha256"]:
                 found.append((name, "it was altered since it was written"))
@@ -126,17 +154,16 @@ def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _manifest(site: Path) -> Mapping[str, JsonValue]:
-    """What an earlier build wrote, by name; nothing where there was none, or where nobody vouches for its word."""
+def _ledger(site: Path) -> Ledger:
+    """What an earlier build wrote; nothing where there was none, or where nobody vouches for its word."""
     try:
-        files = attested.read((site / MANIFEST).read_bytes(), MANIFEST).get("files")
+        return Ledger.read(site)
     except (OSError, AlteredError):
-        return {}
-    return files if isinstance(files, dict) else {}
+        return Ledger()
 
 
 def _sweep(site: Path, old: Mapping[str, JsonValue], keep: Mapping[str, Page]) -> None:
-    """Remove what an earlier build listed in its manifest and this one does not make."""
+    """Remove what an earlier build listed in its ledger and this one does not make."""
     root = site.resolve()
     for name in old:
         target = (root / name).resolve()

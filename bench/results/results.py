@@ -31,7 +31,7 @@ from bench.results.signing_key import SigningKey
 from bench.results.store import Store
 
 PLANS = f"{PRIVATE}plans/"
-RECORDS, DATA, PANELS = "cells/*/*/*.json", "data/", "panels/"
+RECORDS, PICTURES, DATA, PANELS = "cells/*/*/*.json", "cells/*/*/*.png", "data/", "panels/"
 SECRET = f"{PRIVATE}run-secret"
 
 
@@ -132,6 +132,18 @@ class Results:
                 yield name, error
             except OSError as error:
                 yield name, RecordError(f"{name}: {error}")
+
+    def fingerprint(self) -> str:
+        """A hash over names and bytes of all records and their pictures: where it is the same, so are they."""
+        found = hashlib.sha256()
+        for pattern in (RECORDS, PICTURES):
+            for name in self._kept.names(pattern):
+                try:
+                    content = self._kept.read(name)
+                except OSError as error:  # `records` gives it as refused
+                    content = str(error).encode("utf-8", "surrogatepass")
+                found.update(f"{name} {len(content)}\n".encode("utf-8", "surrogatepass") + content)
+        return found.hexdigest()
 
     def record(self, cell: str, evaluator: str) -> Record:
         """One record. Raises FileNotFoundError where there is none, RecordError where it is refused."""

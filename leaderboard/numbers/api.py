@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pydantic import JsonValue
@@ -15,6 +16,7 @@ from leaderboard.decisions import created, marks
 from leaderboard.entries import Entry, EntryStatus
 from leaderboard.intake import Intake
 from leaderboard.numbers.shown import Shown
+from leaderboard.numbers.tables import TablePart
 from leaderboard.panel import Word
 from leaderboard.repeat import command
 from leaderboard.slugs import slug
@@ -104,6 +106,22 @@ class RowFile(RowHead):
     records: dict[str, str]
 
 
+class TableFile(Part):
+    """A file of a table: all of it, or the part that is of these data sets.
+
+    Args:
+        file: Relative to the board.
+        table: "board", with a line a row, or "results", with a line a figure.
+        datasets: Whose rows it holds; a data set may go on in the next part.
+        lines: How many, without the header.
+    """
+
+    file: str
+    table: Literal["board", "results"]
+    datasets: list[str]
+    lines: int
+
+
 class Index(Part):
     """All rows of a board, its columns, and the snapshot that it is.
 
@@ -112,6 +130,8 @@ class Index(Part):
         snapshot: A hash of all its records.
         date: When the newest record was made.
         schemas: The JSON Schemas of rows, records and this file, relative to the board.
+        tables: The CSV files in order, `results` compressed by gzip; a table in several has no file of its bare name.
+            Beside each stands the same as parquet where that could be written.
     """
 
     schema_version: Literal[1] = 1
@@ -119,6 +139,7 @@ class Index(Part):
     snapshot: str
     date: str
     schemas: dict[str, str]
+    tables: list[TableFile]
     columns: list[Column]
     rows: list[RowHead]
 
@@ -128,6 +149,7 @@ def index(shown: Shown) -> str:
     content = Index(
         protocol=shown.protocol, snapshot=shown.snapshot, date=shown.date,
         schemas={name: f"{SCHEMAS}{name}.json" for name in schemas()}, columns=list(shown.columns),
+        tables=[*_tables("board", shown.board), *_tables("results", shown.results)],
         rows=[_head(row, shown.taken) for row in shown.taken.rows],
     )  # fmt: skip
     return _dumps(content.model_dump(mode="json"))
@@ -168,6 +190,12 @@ def _head(row: Row, taken: Intake) -> RowHead:
         id=row.id, file=row_address(row), dataset=row.dataset, method=row.label, preset=row.preset, seed=row.seed,
         tier=taken.tier(row).word, created=created(row), verdict=found.word, sentence=found.sentence,
     )  # fmt: skip
+
+
+def _tables(name: Literal["board", "results"], parts: Sequence[TablePart]) -> Iterator[TableFile]:
+    for part in parts:
+        lines = len(part.table.lines)
+        yield TableFile(file=part.name, table=name, datasets=part.values("dataset"), lines=lines)
 
 
 def _figure(entry: Entry) -> Figure:

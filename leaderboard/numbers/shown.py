@@ -9,6 +9,9 @@ from functools import cached_property
 from leaderboard.columns import Column
 from leaderboard.decisions import created, snapshot
 from leaderboard.intake import Intake
+from leaderboard.numbers.score_lines import score_lines
+from leaderboard.numbers.tables import TablePart, in_parts, of_scores, packed
+from leaderboard.numbers.wide import wide
 from leaderboard.protocols import protocol_of
 from leaderboard.sections import Section
 
@@ -41,3 +44,16 @@ class Shown:
     def date(self) -> str:
         """When the newest record was made, in UTC; empty without records."""
         return max(map(created, self.taken.rows), default="")
+
+    @cached_property
+    def board(self) -> Sequence[TablePart]:
+        """The wide table: a line a row."""
+        return in_parts("board", wide(self))
+
+    @cached_property
+    def results(self) -> Sequence[TablePart]:
+        """The long table: a line a figure."""
+        return packed(
+            "results",
+            of_scores(score_lines((row.id, record) for row in self.taken.rows for record in row.records)),
+        )

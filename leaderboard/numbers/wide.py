@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from leaderboard.board import Row
 from leaderboard.columns import Column
 from leaderboard.decisions import created
 from leaderboard.entries import Entry
 from leaderboard.numbers.escapes import Value
-from leaderboard.numbers.shown import Shown
 from leaderboard.numbers.tables import Kind, Table
 from leaderboard.standing import standing
+
+if TYPE_CHECKING:  # it holds these tables
+    from leaderboard.numbers.shown import Shown
 
 
 def _bound(epsilon: float | None) -> float:
@@ -48,9 +51,9 @@ def wide(shown: Shown) -> Table:
         kinds |= dict(zip(_names(column), (float, float, float, str, str), strict=True))
     lines = []
     for row in shown.taken.rows:
-        line: dict[str, Value] = {name: value(row, shown) for name, (_, value) in OWN.items()}
+        line: list[Value] = [value(row, shown) for _, value in OWN.values()]
         for column in shown.columns:
-            line |= dict(zip(_names(column), _places(row.entries[column.name]), strict=True))
+            line += _places(row.entries[column.name])
         lines.append(line)
     return Table(kinds, lines)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import re
@@ -41,7 +42,8 @@ def made(*records: Record) -> dict[str, str | bytes]:
 
 def text(found: dict[str, str | bytes], name: str) -> str:
     content = found[name]
-    assert isinstance(content, str)
+    if isinstance(content, bytes):
+        return (gzip.decompress(content) if name.endswith(".gz") else content).decode()
     return content
 
 
@@ -75,7 +77,7 @@ def hostile(name: str) -> list[Record]:
 
 
 def test_the_long_table_has_a_line_a_figure_and_a_part_and_a_reason_where_there_is_none() -> None:
-    found = lines(made(*some()), "results.csv")
+    found = lines(made(*some()), "results.csv.gz")
     assert [(each["metric"], each["part"], each["value"]) for each in found if each["kind"] == "utility"] == [
         ("utility-auc", "", "0.8"), ("utility-auc", "Edema", "0.83"),
     ]  # fmt: skip
@@ -103,7 +105,7 @@ def test_parquet_holds_what_csv_holds_with_types() -> None:
         content = found[f"{name}.parquet"]
         assert isinstance(content, bytes)
         table = pyarrow.parquet.read_table(io.BytesIO(content))
-        plain = lines(found, f"{name}.csv")
+        plain = lines(found, {"board": "board.csv", "results": "results.csv.gz"}[name])
         assert table.column_names == list(plain[0])
         for line, other in zip(table.to_pylist(), plain, strict=True):
             assert {key: "" if value is None else str(value) for key, value in line.items()} == other
@@ -165,7 +167,7 @@ def test_hostile_names_stay_names_in_every_form(name: str) -> None:
     for path in found:
         assert re.fullmatch(r"[A-Za-z0-9._/-]+", path), path
         assert ".." not in path
-    for path in ("board.csv", "results.csv"):
+    for path in ("board.csv", "results.csv.gz"):
         for line in csv.reader(io.StringIO(text(found, path), newline="")):
             assert not any(place[:1] in "=+@|\t\r" and place for place in line)
     root = ElementTree.fromstring(text(found, "feed.xml"))
@@ -247,3 +249,40 @@ def test_the_schemas_know_every_field() -> None:
     for model in (Index, RowFile):
         assert issubclass(model, BaseModel)
         assert model.model_json_schema()["additionalProperties"] is False
+
+
+def lines_of(count: int) -> tables.Table:
+    return tables.Table({"dataset": str, "value": int}, [(f"data-{place // 40}", place) for place in range(count)])
+
+
+def test_a_table_that_is_long_stands_in_parts_that_hold_it_once_and_say_of_what() -> None:
+    whole = lines_of(100)
+    (alone,) = tables.in_parts("board", whole)
+    assert alone.name == "board.csv"
+    for made, most in ((tables.in_parts, 300), (tables.packed, 300)):
+        parts = made("board", whole, most)
+        assert len(parts) > 2
+        assert [line for part in parts for line in part.table.lines] == whole.lines
+        assert [part.stem for part in parts] == [f"board-{number}" for number in range(1, len(parts) + 1)]
+        assert parts[0].values("dataset") == ["data-0"]
+    assert all(len(part.content) <= 300 for part in tables.in_parts("board", whole, 300))
+    halved = tables.packed("board", whole, 10_000, 100)
+    assert len(halved) > 1
+    assert all(len(part.content) <= 100 or len(part.table.lines) == 1 for part in halved)
+    assert [line for part in halved for line in part.table.lines] == whole.lines
+
+
+def test_a_line_longer_than_a_part_is_a_part_alone_and_no_lines_are_a_part_too() -> None:
+    table = tables.Table({"a": str}, [("x" * 50,), ("y",), ("z" * 50,)])
+    assert [len(part.table.lines) for part in tables.in_parts("board", table, 20)] == [1, 1, 1]
+    assert [part.content for part in tables.in_parts("board", tables.Table({"a": str}, []))] == [b"a\n"]
+
+
+def test_the_index_names_the_files_of_both_tables() -> None:
+    found = made(*some())
+    index = Index.model_validate_json(text(found, "api/index.json"))
+    assert {each.file for each in index.tables} == {"board.csv", "results.csv.gz"}
+    for each in index.tables:
+        held = lines(found, each.file)
+        assert len(held) == each.lines
+        assert {line["dataset"] for line in held if line["dataset"]} == set(each.datasets)
