@@ -10,7 +10,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, telling
 from leaderboard.claims import METRIC
+from leaderboard.downloads import badges
 from leaderboard.entries import WORDS, against_null, interval, number, reason, short
+from leaderboard.lines import usually_hidden
+from leaderboard.numbers.api import record_address, row_address
 from leaderboard.numbers.score_lines import flat
 from leaderboard.repeat import command
 from leaderboard.row_data import dumped
@@ -24,7 +27,7 @@ def environment() -> Environment:
     """The templates; made once, for compiling them takes longer than most pages."""
     env = Environment(
         loader=PackageLoader("leaderboard"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
+        lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
     env.filters |= {
         "flat": flat,
@@ -40,6 +43,8 @@ def environment() -> Environment:
     env.globals |= {"epsilon_text": epsilon_text, "telling": telling}
     env.globals |= {"formal": FORMAL, "audited": METRIC, "apart": apart}
     env.globals |= {"used": used, "shared_null": _shared_null, "missing": missing}
+    env.globals |= {"usually_hidden": usually_hidden, "badges": badges}
+    env.globals |= {"row_address": row_address, "record_address": record_address}
     env.globals |= {"signs": SIGNS, "meanings": MEANINGS, "tiers": [tier.word for tier in Tier]}
     return env
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -18,6 +19,9 @@ Kind = Literal["a row for each image", "samples of a generator", "a trained mode
 UTILITY = ("utility-auc", "linear-probe-auc", "transfer-accuracy", "detection-auc")
 PRIVACY = ("guesswork", "membership-auc")
 PERSON = ("person-risk", "member-risk")
+JUDGED = frozenset(
+    {"not broken", "members not told", "dented", "members told", "broken"}
+)  # verdicts that say something
 TOLD = 3  # parameters that are shown whether they tell rows apart or not
 
 
@@ -30,6 +34,7 @@ class Line:
         row: The row.
         section: The slug of its data set.
         data: The data set's title.
+        name: The same as short as it may be on this board: without parameters where no other board part has the name.
         told: Parameters that tell it from its method's other rows, as text; empty where there are none.
         standing: The verdict.
         utility, privacy, person: The figures that stand on the line; None where it has none of them.
@@ -41,6 +46,7 @@ class Line:
     row: Row
     section: str
     data: str
+    name: str
     told: str
     standing: Standing
     utility: Entry | None
@@ -53,6 +59,11 @@ class Line:
     def reference(self) -> str:
         """What it is there for, if it is a reference method: those are never ranked."""
         return self.row.records[0].method.role or ""
+
+    @property
+    def idle(self) -> bool:
+        """Whether the method does not apply to the data at all: there is no figure, and no failure either."""
+        return all(record.status == "not-applicable" for record in self.row.records)
 
     @property
     def kind(self) -> Kind:
@@ -87,6 +98,12 @@ class Line:
         return score.value / score.null if score.better == "higher" else (1 - score.value) / (1 - score.null)
 
 
+def usually_hidden(some: Sequence[Line]) -> list[str]:
+    """The columns that a table of these lines leaves out until somebody asks for them: where all rows say the same."""
+    runs = {(line.row.preset, line.row.seed) for line in some}
+    return [*(["run"] if len(runs) == 1 else []), "device", "date"]
+
+
 def kind(row: Row) -> Kind:
     """What a row's method releases."""
     states: dict[str, set[str]] = {}
@@ -108,17 +125,22 @@ def lines(
 ) -> list[Line]:
     """One line a row, data set by data set; the best verdict first, and the most useful of each.
 
+    Data sets on which attacks came to a verdict about most rows come first.
+
     Args:
         parts: The board cut into data sets.
         tier: How far a row was checked.
         ranks: Rank intervals by the row's cell and metric: lowest, highest, of how many.
     """
+    names = Counter(part.rows[0].dataset for part in parts)
     made = []
     for part in parts:
-        values = _values(part.rows)
+        values, name = _values(part.rows), part.rows[0].dataset
+        short = name if names[name] == 1 else part.title
         for row in part.rows:
-            made.append(_line(row, part, values[row.method], (ranks or {}).get(row.cell, {}), tier(row)))
-    return sorted(made, key=_place)
+            made.append(_line(row, part, short, values[row.method], (ranks or {}).get(row.cell, {}), tier(row)))
+    told = Counter(line.section for line in made if line.standing.word in JUDGED and not line.reference)
+    return sorted(made, key=lambda line: (-told[line.section], *_place(line)))
 
 
 def _values(rows: Sequence[Row]) -> Mapping[str, Mapping[str, set[str]]]:
@@ -132,14 +154,15 @@ def _values(rows: Sequence[Row]) -> Mapping[str, Mapping[str, set[str]]]:
 
 
 def _line(
-    row: Row, part: Section, values: Mapping[str, set[str]], ranks: Mapping[str, tuple[int, int, int]], tier: Tier
-) -> Line:
+    row: Row, part: Section, name: str, values: Mapping[str, set[str]], ranks: Mapping[str, tuple[int, int, int]],
+    tier: Tier,
+) -> Line:  # fmt: skip
     few = len(row.parameters) <= TOLD
     told = {
         name: value for name, value in row.parameters.items() if len(values[name]) > 1 or (few and value is not None)
     }
     return Line(
-        row.id, row, part.slug, part.title, parameters_text(told).replace(",", ", "), standing(row),
+        row.id, row, part.slug, part.title, name, parameters_text(told).replace(",", ", "), standing(row),
         _first(row, UTILITY), _first(row, PRIVACY), _first(row, PERSON), ranks,
         tier,
     )  # fmt: skip

@@ -28,18 +28,18 @@ class Matrix:
     """Verdicts of methods (down) on data sets (across).
 
     Args:
-        data: Slugs and titles.
+        data: Slugs, titles, and names as short as they may be, in the order of the lines.
         methods: Names, with their places in the order of `data`; None where it never ran.
     """
 
-    data: tuple[tuple[str, str], ...]
+    data: tuple[tuple[str, str, str], ...]
     methods: tuple[tuple[str, tuple[Place | None, ...]], ...]
 
 
 def matrix(lines: Sequence[Line]) -> Matrix:
     """The verdicts of all rows but those of reference methods."""
     shown = [line for line in lines if not line.reference]
-    data = tuple(sorted({(line.section, line.data) for line in shown}, key=lambda one: (one[1], one[0])))
+    data = tuple(dict.fromkeys((line.section, line.data, line.name) for line in shown))
     found: dict[tuple[str, str], list[Line]] = {}
     for line in shown:
         found.setdefault((line.row.method, line.section), []).append(line)
@@ -47,7 +47,7 @@ def matrix(lines: Sequence[Line]) -> Matrix:
     return Matrix(
         data,
         tuple(
-            (method, tuple(_place(found[method, slug]) if (method, slug) in found else None for slug, _ in data))
+            (method, tuple(_place(found[method, slug]) if (method, slug) in found else None for slug, _, _ in data))
             for method in methods
         ),
     )

@@ -18,16 +18,40 @@ Ranks = Mapping[str, tuple[int, int, int]]
 
 
 @dataclass(frozen=True)
+class Difference:
+    """A row against another by one figure, on the same people and keys.
+
+    Args:
+        p: The probability that they are equal, corrected for all pairs of rows.
+        value, low, high: The one less the other, with the 95 % interval of this pair alone; of guesses their ratio.
+        ratio: Whether it is a ratio.
+    """
+
+    p: float
+    value: float
+    low: float
+    high: float
+    ratio: bool
+
+    @property
+    def turned(self) -> Difference:
+        """The other against the one."""
+        if self.ratio:
+            return Difference(self.p, 1 / self.value, 1 / self.high, 1 / self.low, self.ratio)
+        return Difference(self.p, -self.value, -self.high, -self.low, self.ratio)
+
+
+@dataclass(frozen=True)
 class Ranking:
     """Ranks and tests of all rows.
 
     Args:
         ranks: By cell and metric.
-        tests: The probability that two rows are equal, corrected for all pairs: by cell, other cell and metric.
+        tests: How two rows differ: by cell, other cell and metric.
     """
 
     ranks: Mapping[str, Ranks] = field(default_factory=dict)
-    tests: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+    tests: Mapping[str, Mapping[str, Mapping[str, Difference]]] = field(default_factory=dict)
 
 
 def ranking(parts: Sequence[Section]) -> Ranking:
@@ -42,7 +66,7 @@ def ranking(parts: Sequence[Section]) -> Ranking:
                 which = json.dumps([part.slug, row.choice, row.records[0].device], sort_keys=True)
                 groups.setdefault(which, []).append(row)
     ranks: dict[str, dict[str, tuple[int, int, int]]] = {}
-    tests: dict[str, dict[str, dict[str, float]]] = {}
+    tests: dict[str, dict[str, dict[str, Difference]]] = {}
     for rows in groups.values():
         cells = {row.label: row.cell for row in rows}
         for metric in RANKED if len(cells) <= MOST else ():
@@ -53,6 +77,7 @@ def ranking(parts: Sequence[Section]) -> Ranking:
             for label, (low, high) in found.ranks.items():
                 ranks.setdefault(cells[label], {})[metric] = (low, high, len(found.ranks))
             for (a, b), p in found.pairs.items():
-                for one, other in ((a, b), (b, a)):
-                    tests.setdefault(cells[one], {}).setdefault(cells[other], {})[metric] = p
+                apart = Difference(p, *found.sizes[a, b], ratio=found.ratio)
+                tests.setdefault(cells[a], {}).setdefault(cells[b], {})[metric] = apart
+                tests.setdefault(cells[b], {}).setdefault(cells[a], {})[metric] = apart.turned
     return Ranking(ranks, tests)

@@ -37,12 +37,12 @@ def brief(line: Line) -> dict[str, JsonValue]:
     }  # fmt: skip
 
 
-def full(line: Line, tests: Mapping[str, Mapping[str, float]]) -> dict[str, JsonValue]:
+def full(line: Line, tests: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, JsonValue]:
     """A row with all its figures and the reasons for those it lacks.
 
     Args:
         line: The row.
-        tests: The probability that it equals another, by the other's id and metric.
+        tests: How it differs from another, by the other's id and metric: `leaderboard.ranks.Difference` as plain data.
     """
     row = line.row
     return {
@@ -61,7 +61,10 @@ def full(line: Line, tests: Mapping[str, Mapping[str, float]]) -> dict[str, Json
         "reasons": [
             [WORDS[status], ", ".join(map(short, what)), why] for _, status, why, what in missing([row])
         ],
-        "tests": {other: dict(found) for other, found in tests.items()},
+        "tests": {
+            other: {name: {what: _short(value) for what, value in each.items()} for name, each in found.items()}
+            for other, found in tests.items()
+        },
     }  # fmt: skip
 
 

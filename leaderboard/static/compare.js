@@ -75,7 +75,12 @@
       make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Rows side by side" }, make("table", { class: "plain side" },
         make("thead", {}, make("tr", {}, make("td", {}), found.map((row) => make("th", { scope: "col" }, veil.link(row), " ", make("span", { class: "told" }, row.told))))),
         make("tbody", {}, body))),
-      tested.length ? make("section", {}, make("h2", {}, "Told apart?"), make("ul", {}, tested.map((text) => make("li", {}, text)))) : null,
+      tested.length ? make("section", {}, make("h2", {}, "How much they differ"),
+        make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Differences" }, make("table", { class: "plain answer" },
+          make("thead", {}, make("tr", {}, ["Figure", "Which", "Difference, 95 % interval", "p", "Told apart?"].map((text) => make("th", { scope: "col" }, text)))),
+          make("tbody", {}, tested))),
+        make("p", { class: "caption" }, "On the same people, key by key. The interval is that of this pair alone; p is corrected for all pairs of rows on these data, so that it may leave open what the interval alone would not."))
+        : found.length > 1 && !apart.length ? make("p", { class: "caption" }, "No paired test: reference methods, figures that are not certified, rows of other devices, and data whose records keep no replicates have none.") : null,
     ].filter(Boolean);
   }
 
@@ -88,14 +93,22 @@
       entry.by ? make("span", { class: "quiet" }, " by " + entry.by) : null, entry.marks.map((mark) => make("span", { class: "mark" }, " " + mark)));
   }
 
+  // How much two rows differ, where a paired test was made.
   function tests(found) {
     const said = [];
     found.forEach((a, place) => found.slice(place + 1).forEach((b) => {
-      Object.entries(a.tests[b.id] || {}).forEach(([metric, p]) => {
-        const title = (a.entries.find((entry) => entry.name === metric) || {}).title || metric;
-        said.push(title + ": " + a.method + " " + a.told + " and " + b.method + " " + b.told + (p < 0.05 ? " are told apart" : " are not told apart") + " (p " + (p < 0.001 ? "< 0.001" : p.toFixed(3)) + ", corrected for all pairs of rows here)");
+      Object.entries(a.tests[b.id] || {}).forEach(([metric, apart]) => {
+        const entry = a.entries.find((each) => each.name === metric) || { title: metric, better: "higher" };
+        const ends = signed(apart.low, apart.ratio) + " to " + signed(apart.high, apart.ratio);
+        const gain = (apart.ratio ? apart.value - 1 : apart.value) * (entry.better === "higher" ? 1 : -1);
+        const better = apart.p >= 0.05 ? "not told apart" : (gain > 0 ? a : b).method + " is better for the data owner";
+        said.push(make("tr", {}, make("th", { scope: "row" }, entry.title), make("td", {}, named(a) + (apart.ratio ? " ÷ " : " − ") + named(b)),
+          make("td", {}, make("span", { class: "value" }, signed(apart.value, apart.ratio)), " ", make("span", { class: "interval" }, ends)),
+          make("td", {}, apart.p < 0.001 ? "< 0.001" : apart.p.toFixed(3)), make("td", {}, better)));
       });
     }));
     return said;
   }
+  const named = (row) => (row.method + " " + row.told).trim();
+  const signed = (value, ratio) => (ratio ? "× " + veil.number(value) : (value < 0 ? "−" : "+") + veil.number(Math.abs(value)));
 })();

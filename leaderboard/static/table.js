@@ -7,9 +7,9 @@
     ["set", "Data set"], ["preset", "Preset"], ["verdict", "Verdict"], ["kind", "Releases"], ["claim", "Claim"],
     ["tier", "Tier"], ["device", "Device"],
   ];
-  const USUALLY_HIDDEN = ["device", "date"];
   const tables = Array.from(document.querySelectorAll("table.lines"));
   if (!tables.length) return;
+  const USUALLY_HIDDEN = tables[0].dataset.hidden.split(",").filter(Boolean);
   const { make, state, remember, select } = veil;
   const first = state();
   const wanted = { q: first.get("q") || "" };
@@ -86,6 +86,12 @@
       if (more && more.classList.contains("more")) more.hidden = !fits;
       shown += fits;
     }
+    const asked = wanted.q.trim() || FILTERS.some(([name]) => wanted[name]);
+    for (const fold of document.querySelectorAll("details.idle")) {
+      const found = fold.querySelector("tbody tr:not([hidden])") !== null;
+      fold.hidden = !found;
+      if (asked && found) fold.open = true;
+    }
     trim();
     said.textContent = shown === every.length ? every.length + " rows" : shown + " of " + every.length + " rows";
     remember({ q: wanted.q, ...Object.fromEntries(FILTERS.map(([name]) => [name, wanted[name]])) });
@@ -127,6 +133,8 @@
     const old = row.nextElementSibling;
     if (old && old.classList.contains("more")) old.remove();
     if (show) {
+      const fold = row.closest("details");
+      if (fold) fold.open = true;
       const place = make("td", { colspan: row.cells.length }, "…");
       const more = make("tr", { class: "more", id: row.id + "-more" }, place);
       more.dataset.of = row.id;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from functools import partial
 
 from leaderboard.edition import Edition
@@ -27,7 +28,7 @@ def cells(edition: Edition) -> Iterator[Page]:
             drawn("cell.html", **common(edition, "../"), line=line, row=line.row, pictured=pictured, most=MOST_PARTS),
         )  # fmt: skip
         tests = {
-            edition.ids[other]: found
+            edition.ids[other]: {name: asdict(apart) for name, apart in found.items()}
             for other, found in edition.ranking.tests.get(cell, {}).items()
         }  # fmt: skip
         yield Page(f"rows/{line.id}.js", inputs("row", told, tests), partial(_script, line, tests))
@@ -35,5 +36,5 @@ def cells(edition: Edition) -> Iterator[Page]:
         yield plain(edition.pictured[place], picture)
 
 
-def _script(line: Line, tests: Mapping[str, Mapping[str, float]]) -> str:
+def _script(line: Line, tests: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     return f"veil.row({dumped(full(line, tests))});\n"

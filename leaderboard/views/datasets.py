@@ -44,7 +44,8 @@ def _dataset(edition: Edition, part: Section, lines: Sequence[Line]) -> Iterator
     for number, some in parts:
         told = dict(shared) | {
             "at": number,
-            "lines": [line for line in some if not line.reference],
+            "lines": [line for line in some if not line.reference and not line.idle],
+            "idle": [line for line in some if not line.reference and line.idle],
             "references": [line for line in some if line.reference],
         }
         yield Page(

@@ -21,7 +21,8 @@ MOST_REASONS = 400
 
 def front(edition: Edition) -> Iterator[Page]:
     """The front page."""
-    shown = [line for line in edition.lines if not line.reference]
+    shown = [line for line in edition.lines if not line.reference and not line.idle]
+    idle = [line for line in edition.lines if not line.reference and line.idle]
     references = [line for line in edition.lines if line.reference]
     few = len(edition.lines) <= MOST_LINES
     gaps = missing([line.row for line in edition.lines])
@@ -43,6 +44,7 @@ def front(edition: Edition) -> Iterator[Page]:
             taken=taken,
             downloads=links(edition.numbers),
             lines=shown if few else [],
+            idle=idle if few else [],
             references=references if few else [],
             count=len(edition.lines),
             matrix=matrix(edition.lines),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from made.many_records import many
 
 from bench.results.records import Record
 from bench.results.results import Results
+from leaderboard.comparison import compared
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake
 from leaderboard.pages import render
@@ -152,13 +153,23 @@ def test_a_second_build_writes_only_what_changed(write: Write, tmp_path: Path) -
 
     before = written()
     build(write(), site)
-    assert {name for name, when in written().items() if when != before[name]} == {"files.json"}
+    assert {name for name, when in written().items() if when != before[name]} == set()
     before = written()
     build(write(record("b", "utility", {"utility-auc": utility(0.8)}, kind="utility")), site)
     changed = {name for name, when in written().items() if when != before.get(name)}
     assert any(name.startswith("cells/b-") for name in changed)
     assert "methods/b.html" in changed
     assert "index.html" in changed
+
+
+def test_what_has_not_changed_is_not_even_read(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = write(record("a", scores={"guesswork": guesswork(9)}))
+    build(results, tmp_path / "site")
+    monkeypatch.setattr("leaderboard.site.intake", lambda *_, **__: pytest.fail("the records were read"))
+    build(results, tmp_path / "site")
+    monkeypatch.undo()
+    build(results, tmp_path / "site", refused=[("x.bundle", "it is no bundle")])
+    assert "x.bundle" in (tmp_path / "site" / "board-manifest.json").read_text()
 
 
 def test_a_page_that_was_altered_is_made_anew(write: Write, tmp_path: Path) -> None:
@@ -182,10 +193,13 @@ def test_a_row_says_of_which_others_it_is_told_apart() -> None:
     edition = Edition.of(Intake(tuple(many(220)), {}))
     line = next(line for line in edition.lines if line.ranks)
     tests = edition.ranking.tests[line.row.cell]
-    told = full(line, {edition.ids[other]: found for other, found in tests.items()})
+    told = full(
+        line,
+        {edition.ids[other]: {name: asdict(one) for name, one in found.items()} for other, found in tests.items()},
+    )
     assert told["tests"]
     low, high, of = line.ranks["utility-auc"]
-    sure = sum(found["utility-auc"] < 0.05 for found in tests.values())
+    sure = sum(found["utility-auc"].p < 0.05 for found in tests.values())
     assert high - low == of - 1 - sure
 
 
@@ -195,3 +209,21 @@ def test_a_line_keeps_its_name_where_the_records_change() -> None:
     other = Edition.of(replace(one.taken, records=(changed,)))
     assert one.lines[0].id == other.lines[0].id
     assert one.prints != other.prints
+
+
+def test_differences_on_pages_are_those_of_the_terminal() -> None:
+    edition = Edition.of(Intake(tuple(many(220)), {}))
+    cells = {line.row.cell: line.row for line in edition.lines}
+    seen = set()
+    for cell, others in edition.ranking.tests.items():
+        for other, found in others.items():
+            for metric, one in found.items():
+                a, b = cells[cell], cells[other]
+                if a.entries[metric].by == b.entries[metric].by:
+                    (told,) = compared(a, b, [metric], a.entries[metric].by)
+                    assert told.paired is not None
+                    wanted = (told.paired.value, told.paired.low, told.paired.high)
+                    assert (one.value, one.low, one.high) == pytest.approx(wanted)
+                    assert one.ratio == told.paired.ratio
+                    seen.add(metric)
+    assert seen == {"utility-auc", "guesswork"}
