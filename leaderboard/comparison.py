@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from bench.results.records import Record
-from bench.statistics.components import components, difference
-from bench.statistics.paired import Paired, holm, one_of_many, paired, rank_intervals
+from bench.statistics.paired import Paired, holm, one_of_many, paired, rank_intervals, size
 from bench.types import Replicates
 from bench.workbench.choice import same_rows
 from leaderboard.board import Row
@@ -110,18 +108,6 @@ def _one(column: Column, a: Record, b: Record) -> Compared:
         made, keys = paired(ours, theirs), len(ours.by_key)
     figure_a, figure_b = (record.scores[column.name].value for record in (a, b))
     return Compared(column, (a.evaluator, b.evaluator), figure_a, figure_b, keys, made, reason)
-
-
-def size(a: Replicates, b: Replicates) -> tuple[float, float, float]:
-    """How two figures differ on the same people, key by key, with the 95 % interval: of guesses a ratio.
-
-    What `bench.statistics.paired.paired` gives without its p, whose search takes longer than all of the rest.
-    """
-    apart = difference(a, b)
-    mean, width = math.fsum(apart.by_key) / len(apart.by_key), components(apart).width()
-    ends = mean, mean - width, mean + width
-    value, low, high = map(math.exp, ends) if a.scale == "log" else ends
-    return value, low, high
 
 
 def _replicates(record: Record, metric: str) -> Replicates:

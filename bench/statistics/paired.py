@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from scipy.optimize import brentq
 
+from bench.contract.replicates import Scale
 from bench.statistics.chance import UNLIKELY
 from bench.statistics.components import Components, components, difference
 from bench.types import Replicates
@@ -42,10 +43,19 @@ def paired(a: Replicates, b: Replicates) -> Paired:
     """
     apart = difference(a, b)
     made, mean = components(apart), math.fsum(apart.by_key) / len(apart.by_key)
+    return Paired(*_ends(made, mean, a.scale), _p(made, abs(mean), made.width), a.scale == "log")
+
+
+def size(a: Replicates, b: Replicates) -> tuple[float, float, float]:
+    """The value of `paired` with its interval, without the p, whose search takes longer than all of the rest."""
+    apart = difference(a, b)
+    return _ends(components(apart), math.fsum(apart.by_key) / len(apart.by_key), a.scale)
+
+
+def _ends(made: Components, mean: float, scale: Scale) -> tuple[float, float, float]:
     ends = mean, mean - made.width(), mean + made.width()
-    ratio = a.scale == "log"
-    value, low, high = map(math.exp, ends) if ratio else ends
-    return Paired(value, low, high, _p(made, abs(mean), made.width), ratio)
+    value, low, high = map(math.exp, ends) if scale == "log" else ends
+    return value, low, high
 
 
 def one_of_many(a: Replicates, b: Replicates) -> float:

@@ -48,7 +48,7 @@ class Shown:
     @cached_property
     def board(self) -> Sequence[TablePart]:
         """The wide table: a line a row."""
-        return in_parts("board", wide(self))
+        return in_parts("board", wide(self.taken, self.columns))
 
     @cached_property
     def results(self) -> Sequence[TablePart]:

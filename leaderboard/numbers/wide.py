@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 from leaderboard.board import Row
 from leaderboard.columns import Column
 from leaderboard.decisions import created
 from leaderboard.entries import Entry
+from leaderboard.intake import Intake
 from leaderboard.numbers.escapes import Value
 from leaderboard.numbers.tables import Kind, Table
 from leaderboard.standing import standing
-
-if TYPE_CHECKING:  # it holds these tables
-    from leaderboard.numbers.shown import Shown
 
 
 def _bound(epsilon: float | None) -> float:
     return math.inf if epsilon is None else epsilon
 
 
-OWN: Mapping[str, tuple[Kind, Callable[[Row, Shown], Value]]] = {
+OWN: Mapping[str, tuple[Kind, Callable[[Row, Intake], Value]]] = {
     "row": (str, lambda row, _: row.id),
     "dataset": (str, lambda row, _: row.dataset),
     "method": (str, lambda row, _: row.label),
     "preset": (str, lambda row, _: row.preset),
     "seed": (int, lambda row, _: row.seed),
     "keys": (int, lambda row, _: row.keys),
-    "tier": (str, lambda row, shown: shown.taken.tier(row).word),
+    "tier": (str, lambda row, taken: taken.tier(row).word),
     "verdict": (str, lambda row, _: standing(row).word),
     "verdict in full": (str, lambda row, _: standing(row).sentence),
     "not rated": (str, lambda row, _: row.unrated or None),
@@ -44,15 +41,15 @@ OWN: Mapping[str, tuple[Kind, Callable[[Row, Shown], Value]]] = {
 """What a line says of the row itself: what kind of value, and which."""
 
 
-def wide(shown: Shown) -> Table:
+def wide(taken: Intake, columns: Sequence[Column]) -> Table:
     """The table; of each metric five columns: figure, interval, the evaluator that gave it, and why there is none."""
     kinds: dict[str, Kind] = {name: kind for name, (kind, _) in OWN.items()}
-    for column in shown.columns:
+    for column in columns:
         kinds |= dict(zip(_names(column), (float, float, float, str, str), strict=True))
     lines = []
-    for row in shown.taken.rows:
-        line: list[Value] = [value(row, shown) for _, value in OWN.values()]
-        for column in shown.columns:
+    for row in taken.rows:
+        line: list[Value] = [value(row, taken) for _, value in OWN.values()]
+        for column in columns:
             line += _places(row.entries[column.name])
         lines.append(line)
     return Table(kinds, lines)
