@@ -28,7 +28,8 @@ class Scan:
         paths: n image files to decode, or None when `samples` is given.
         samples: (n, c, h, w) uint8 images or (n, d) float32 table, for data sets that fit in memory; else None.
         channels: 1 grey or 3 colour: what decoded files become.
-        bits: How many bits of a grey value count in files of more than eight (8 to 16); None: as the files state.
+        bits: How many bits of a grey value count in files of more than eight (8 to 16), of all files or of each; None:
+            as the files state.
         folder: The folder that all paths should lie in, for a note on links; it enters no record. None where there is
             none.
         version: Version or split of the source as found, for the record.
@@ -47,7 +48,7 @@ class Scan:
     paths: Sequence[Path] | None = None
     samples: np.ndarray | None = None
     channels: int = 1
-    bits: int | None = None
+    bits: int | Sequence[int] | None = None
     folder: Path | None = None
     version: str = ""
     notes: tuple[str, ...] = ()

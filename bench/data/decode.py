@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -72,10 +72,13 @@ def resize(image: np.ndarray, size: int) -> np.ndarray:
     )
 
 
-def decode_into(target: Path, first: int, paths: Sequence[Path], reading: Reading) -> Decoded:
+def decode_into(
+    target: Path, first: int, paths: Sequence[Path], reading: Reading, bits: Sequence[int] | None = None
+) -> Decoded:
     """Decode `paths` into rows first, first + 1, ... of the (n, c, size, size) uint8 .npy file `target`, in place.
 
-    Safe to run in several processes at once on disjoint rows.
+    `bits` are those of each file, where they differ; else `reading` says. Safe to run in several processes at once on
+    disjoint rows.
     """
     samples = np.lib.format.open_memmap(target, mode="r+")
     digests = np.zeros((len(paths), DIGEST_BYTES), dtype=np.uint8)
@@ -84,7 +87,7 @@ def decode_into(target: Path, first: int, paths: Sequence[Path], reading: Readin
     used = 0
     for row, path in enumerate(paths):
         try:
-            picture = decode(path, reading)
+            picture = decode(path, reading if bits is None else replace(reading, bits=bits[row]))
         except DataError as error:
             failures.append(Failure(first + row, str(error), isinstance(error, RefusedError)))
             continue

@@ -5,8 +5,6 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-_DICOM = slice(128, 132)
-
 
 def impostor(path: Path) -> str | None:
     """What a file is instead of data ("an HTML page, ..."), judged by its kind and first bytes; None if it may be data.
@@ -30,6 +28,4 @@ def impostor(path: Path) -> str | None:
         return "an HTML page, the trace of a failed download or a login page"
     if start.startswith(b"version https://git-lfs"):
         return "a Git LFS pointer, not the file itself (run `git lfs pull`)"
-    if head[_DICOM] == b"DICM":
-        return "a DICOM file, which is not read here: store its image as PNG"
     return None

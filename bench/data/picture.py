@@ -3,7 +3,8 @@
 Resizing is a plain one to (size, size), aspect ratio not kept and nothing cropped, with Pillow's antialiased bilinear
 filter (its support grows with the reduction, like torchvision's `antialias=True`). JPEG files far larger than the
 target are first reduced by the JPEG decoder itself to no less than four times the target. An alpha channel is dropped,
-not blended; an orientation that the camera noted (EXIF) is applied. Imports no torch, so that workers start fast.
+not blended; an orientation that the camera noted (EXIF) is applied. DICOM files are read as `bench.data.dicom` says.
+Imports no torch, so that workers start fast.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from PIL import Image, ImageFile
 
 from bench.contract.source import DataError
+from bench.data.dicom import is_dicom, read_dicom
 from bench.data.grey_depth import RefusedError, eight_bits, how_stored
 from bench.data.impostor import impostor
 
@@ -76,6 +78,10 @@ def decode(path: Path, reading: Reading) -> Picture:
     try:
         if wrong := impostor(path):
             raise RefusedError(wrong)
+        if is_dicom(path):
+            grey = read_dicom(path, reading.pixels)
+            square = grey.image.resize((reading.size, reading.size), Image.Resampling.BILINEAR)
+            return Picture(np.repeat(np.asarray(square)[None], reading.channels, axis=0), grey.notes, 0)
         with _unbounded(), Image.open(path, formats=_FORMATS) as image:
             return _read(image, path, reading)
     except FileNotFoundError:

@@ -152,7 +152,7 @@ def _read_notes(scan: Scan, filled: Decoded, n: int) -> Iterator[str]:
     """What was done to image files on reading, and how often."""
     for note, count in sorted(filled.notes.items()):
         yield f"{count} of {n} images: {note}"
-    if scan.bits is not None and 0 < filled.used < scan.bits:
+    if isinstance(scan.bits, int) and 0 < filled.used < scan.bits:
         yield f"no value needs more than {filled.used} of the {scan.bits} bits that were stated"
     if scan.paths is not None:
         yield from links_note(scan.paths, scan.folder)

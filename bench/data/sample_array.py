@@ -62,8 +62,12 @@ def _parts(target: Path, scan: Scan, size: int | None, workers: int, pixels: int
     paths = list(scan.paths or ())
     shape = (len(paths), scan.channels, size, size)
     np.lib.format.open_memmap(target, mode="w+", dtype=np.uint8, shape=shape).flush()
-    reading = Reading(size, scan.channels, scan.bits, pixels)
-    jobs = [(target, first, paths[first : first + _CHUNK], reading) for first in range(0, len(paths), _CHUNK)]
+    one, each = (scan.bits, None) if scan.bits is None or isinstance(scan.bits, int) else (None, list(scan.bits))
+    reading = Reading(size, scan.channels, one, pixels)
+    jobs = [
+        (target, first, paths[first : first + _CHUNK], reading, each and each[first : first + _CHUNK])
+        for first in range(0, len(paths), _CHUNK)
+    ]
     if not workers:
         yield from (decode_into(*job) for job in jobs)
         return

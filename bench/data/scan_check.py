@@ -24,14 +24,15 @@ def check_scan(source: Source, scan: Scan, size: int | None) -> None:
     if not n:
         raise DataError(f"{source.name}: no row was found. {source.obtain}")
     parts = {"labels": scan.labels, "subjects": scan.subjects, "paths": scan.paths, "samples": scan.samples}
+    parts |= {} if scan.bits is None or isinstance(scan.bits, int) else {"bits": scan.bits}
     parts |= {f"attribute {name}": words for name, words in scan.attributes.items()}
     rows = {part: len(values) for part, values in parts.items() if values is not None}
     if len(set(rows.values())) != 1 or (scan.paths is None) == (scan.samples is None):
         raise ValueError(f"{source.name}: expected {n} paths or samples (one of them) and subjects, got rows {rows}")
     if scan.subjects is not None and not all(isinstance(subject, str) for subject in scan.subjects):
         raise ValueError(f"{source.name}: subjects must be text, as the data set writes them, and None for no people")
-    if scan.bits is not None:
-        within(FEWEST, MOST, bits=scan.bits)
+    for bits in {scan.bits} if scan.bits is None or isinstance(scan.bits, int) else set(scan.bits):
+        within(FEWEST, MOST, bits=bits)
     if odd := [name for name in scan.attributes if ATTRIBUTE.fullmatch(name) is None]:
         raise DataError(
             f"{source.name}: an attribute must be called by at most 40 of a-z, 0-9, blanks and hyphens, got {odd[0]!r}"

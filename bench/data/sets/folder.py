@@ -24,7 +24,7 @@ from bench.data.roots import stamp_files, stamp_folder
 from bench.data.tree import Tree, walk
 from bench.validation import within
 
-_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm"})
+_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm", ".dcm", ".dicom"})
 _MARKS = {"1": 1.0, "1.0": 1.0, "0": 0.0, "0.0": 0.0, "-1": np.nan, "-1.0": np.nan, "": np.nan}
 
 _ATTRIBUTES = ("sex", "age", "view", "site")

@@ -1,0 +1,131 @@
+"""DICOM files as grey images of eight bits, with pydicom.
+
+Stored values become those that the file means (rescale, or its modality table), and are then shown through the first
+window or table that the file holds for viewing (VOI; PS3.3, C.11.2): what lies below is black, what lies above white.
+Without one, the whole range of the bits that are stored is shown. MONOCHROME1, of which low is white, is inverted.
+What was done is a note. Nothing is stretched by an image's own brightness: one rule holds for all images of a set.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image
+
+from bench.contract.source import DataError
+from bench.data.grey_depth import Grey, RefusedError
+
+if TYPE_CHECKING:
+    from pydicom import FileDataset
+
+_MARK = slice(128, 132)
+_GREY = ("MONOCHROME1", "MONOCHROME2")
+_ALLOCATED = (8, 16)
+
+
+def is_dicom(path: Path) -> bool:
+    """Whether a file says in its first bytes that it is one of DICOM.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        return file.read(_MARK.stop)[_MARK] == b"DICM"
+
+
+def read_dicom(path: Path, pixels: int) -> Grey:
+    """The one grey image in a DICOM file.
+
+    Args:
+        path: The file.
+        pixels: Most pixels that it may have.
+
+    Raises:
+        RefusedError: It holds colours, several frames, too many pixels, or is packed in a way that nothing here opens.
+        DataError: It is cut short or damaged.
+    """
+    from pydicom import dcmread  # only where there are such files: it takes a third of a second
+    from pydicom.errors import InvalidDicomError
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of values that the standard would write otherwise
+            file = dcmread(path)
+            _check(file, pixels)
+            return _shown(file, _stored(file))
+    except InvalidDicomError as error:
+        raise DataError("not a readable DICOM file") from error
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, EOFError) as error:
+        raise DataError(f"a damaged DICOM file ({type(error).__name__})") from error
+
+
+def _check(file: FileDataset, pixels: int) -> None:
+    kind = str(file.get("PhotometricInterpretation", "nothing"))
+    if kind not in _GREY or int(file.get("SamplesPerPixel", 1)) != 1:
+        raise RefusedError(f"DICOM: expected grey values ({' or '.join(_GREY)}), found {kind:.20}")
+    if int(file.get("NumberOfFrames", 1) or 1) > 1:
+        raise RefusedError("DICOM: several frames in one file: store the one that is meant by itself")
+    if int(file.Rows) * int(file.Columns) > pixels:
+        raise RefusedError(f"more than {pixels} pixels: if that is no mistake, raise --max-pixels")
+    if int(file.BitsAllocated) not in _ALLOCATED:
+        raise RefusedError(f"DICOM: expected values of 8 or 16 bits, found {int(file.BitsAllocated)}")
+
+
+def _stored(file: FileDataset) -> np.ndarray:
+    bits, syntax = int(file.BitsStored), file.file_meta.TransferSyntaxUID
+    if not file.PixelRepresentation and not syntax.is_compressed and syntax.is_little_endian:
+        raw = np.frombuffer(file.PixelData, dtype=f"<u{file.BitsAllocated // 8}")
+        if (raw >> bits).any():  # pydicom would cut them off, and light would be dark
+            raise RefusedError(f"DICOM: a value needs more than the {bits} bits that the file states")
+    try:
+        return np.asarray(file.pixel_array)
+    except (RuntimeError, NotImplementedError) as error:  # no decoder for how it is packed, or a damaged stream
+        packed = file.file_meta.TransferSyntaxUID.name
+        raise RefusedError(
+            f"DICOM: pixels packed as {packed} could not be unpacked: `pip install 'pylibjpeg[all]'` brings more "
+            f"decoders, or the file is damaged"
+        ) from error
+
+
+def _shown(file: FileDataset, stored: np.ndarray) -> Grey:
+    from pydicom.pixels import apply_rescale
+
+    bits, low = int(file.BitsStored), -(2 ** (int(file.BitsStored) - 1)) if file.PixelRepresentation else 0
+    ends = np.array([low, low + 2**bits - 1])
+    table = "ModalityLUTSequence" in file
+    values = np.asarray(apply_rescale(stored, file), dtype=np.float64)
+    how, share = _viewed(file, values)
+    if share is None:
+        if table:
+            raise RefusedError("DICOM: values go through a table, and no window says what of them to show")
+        first, last = np.asarray(apply_rescale(ends, file), dtype=np.float64)
+        how, share = f"no window, so all {bits} bits are shown", (values - first) / (last - first)
+    grey = np.floor(share.clip(0, 1) * 255 + 0.5).astype(np.uint8)
+    inverted = file.PhotometricInterpretation == _GREY[0]
+    end = ", inverted because low is white" if inverted else ""
+    return Grey(Image.fromarray(255 - grey if inverted else grey), (f"DICOM: {how}{end}",))
+
+
+def _viewed(file: FileDataset, values: np.ndarray) -> tuple[str, np.ndarray | None]:
+    """What the file wants shown, and the share of white of each value; None where it says nothing."""
+    from pydicom.pixels import apply_voi
+
+    if "VOILUTSequence" in file:
+        most = 2 ** int(file.VOILUTSequence[0].LUTDescriptor[2]) - 1
+        return "shown through the file's own table", np.asarray(apply_voi(values.astype(np.int64), file)) / most
+    if "WindowCenter" not in file or "WindowWidth" not in file:
+        return "", None
+    centre, width = (float(np.atleast_1d(file[name].value)[0]) for name in ("WindowCenter", "WindowWidth"))
+    form = str(file.get("VOILUTFunction", "") or "LINEAR").upper()
+    if form == "SIGMOID" and width > 0:
+        return "shown through the file's sigmoid window", 1 / (1 + np.exp(-4 * (values - centre) / width))
+    if form == "LINEAR_EXACT" and width > 0:
+        return "shown through the file's window", (values - centre) / width + 0.5
+    if form == "LINEAR" and width > 1:
+        return "shown through the file's window", (values - (centre - 0.5)) / (width - 1) + 0.5
+    if form == "LINEAR" and width == 1:
+        return "shown through the file's window", (values > centre - 0.5).astype(np.float64)
+    raise RefusedError(f"DICOM: a window of width {width:g} and form {form:.20} says nothing")

@@ -1,0 +1,113 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made.dicom_files import dicom
+from PIL import Image
+from pydicom.dataset import Dataset
+
+from bench.contract.source import DataError
+from bench.data.grey_depth import RefusedError
+from bench.data.picture import Picture, Reading, decode
+
+TWELVE = np.arange(4096, dtype=np.uint16).reshape(64, 64)
+
+
+def read(path: Path, channels: int = 1) -> Picture:
+    return decode(path, Reading(64, channels))
+
+
+def test_without_a_window_all_stored_bits_are_shown_and_256_greys_are_kept(tmp_path: Path) -> None:
+    found = read(dicom(tmp_path / "a.dcm", TWELVE))
+    np.testing.assert_array_equal(found.pixels[0], np.floor(TWELVE / 4095 * 255 + 0.5))
+    assert len(np.unique(found.pixels)) == 256
+    assert found.notes == ("DICOM: no window, so all 12 bits are shown",)
+
+
+def test_low_is_white_in_monochrome1_and_is_black_here(tmp_path: Path) -> None:
+    plain = read(dicom(tmp_path / "a.dcm", TWELVE))
+    inverted = read(dicom(tmp_path / "b.dcm", TWELVE, PhotometricInterpretation="MONOCHROME1"))
+    np.testing.assert_array_equal(inverted.pixels, 255 - plain.pixels)
+    assert inverted.notes[0].endswith("inverted because low is white")
+
+
+def test_the_first_window_is_applied_as_the_standard_says(tmp_path: Path) -> None:
+    found = read(dicom(tmp_path / "a.dcm", TWELVE, WindowCenter=[2048, 40], WindowWidth=[1024, 400]))
+    low, high = 2048 - 0.5 - 1023 / 2, 2048 - 0.5 + 1023 / 2
+    expected = np.where(low >= TWELVE, 0, np.where(high < TWELVE, 1, (TWELVE - 2047.5) / 1023 + 0.5))
+    np.testing.assert_array_equal(found.pixels[0], np.floor(expected * 255 + 0.5))
+    assert found.notes == ("DICOM: shown through the file's window",)
+
+
+def test_windows_speak_of_rescaled_values(tmp_path: Path) -> None:
+    signed = (TWELVE.astype(np.int16) - 2048).copy()
+    more = {"RescaleSlope": "2", "RescaleIntercept": "-100", "WindowCenter": -100, "WindowWidth": 4096}
+    found = read(dicom(tmp_path / "a.dcm", signed, **more)).pixels[0]
+    assert found[32, 0] in (127, 128)  # value 0, which means -100, the centre
+    assert found[0, 0] == 0
+    assert found[63, 63] == 255
+
+
+def test_sigmoids_and_tables_are_followed(tmp_path: Path) -> None:
+    curved = read(
+        dicom(tmp_path / "a.dcm", TWELVE, WindowCenter=2048, WindowWidth=1000, VOILUTFunction="SIGMOID")
+    ).pixels[0]
+    assert 0 < curved[10, 0] < 128 < curved[50, 0] < 255
+    table = Dataset()
+    table.LUTDescriptor = [4096, 0, 16]
+    table.LUTData = np.arange(65535, 65535 - 4096, -1).astype("<u2").tobytes()
+    turned = read(dicom(tmp_path / "b.dcm", TWELVE, VOILUTSequence=[table])).pixels[0]
+    assert turned[0, 0] == 255
+    assert turned[63, 63] == round((65535 - 4095) / 65535 * 255)
+
+
+def test_eight_bits_are_as_they_are_and_may_become_three_channels(tmp_path: Path) -> None:
+    values = np.arange(256, dtype=np.uint8).reshape(16, 16).repeat(4, axis=0).repeat(4, axis=1)
+    found = read(dicom(tmp_path / "a.dcm", values, bits=8), channels=3)
+    np.testing.assert_array_equal(found.pixels, np.repeat(values[None], 3, axis=0))
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"PhotometricInterpretation": "PALETTE COLOR"}, "expected grey values"),
+        ({"NumberOfFrames": 2}, "several frames"),
+        ({"BitsStored": 10, "HighBit": 9}, "more than the 10 bits"),
+        ({"WindowCenter": 10, "WindowWidth": 0}, "a window of width 0"),
+        ({"Rows": 20000, "Columns": 20000}, "--max-pixels"),
+        ({"Rows": 500}, "damaged"),
+    ],
+)
+def test_what_cannot_be_shown_for_certain_is_refused(tmp_path: Path, more: dict[str, object], reason: str) -> None:
+    with pytest.raises(DataError, match=reason):
+        read(dicom(tmp_path / "a.dcm", TWELVE, **more))
+
+
+def test_a_cut_file_is_an_error_that_does_not_name_it(tmp_path: Path) -> None:
+    path = dicom(tmp_path / "a.dcm", TWELVE)
+    path.write_bytes(path.read_bytes()[:3000])
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert str(tmp_path) not in str(caught.value)
+
+
+def test_a_file_packed_as_jpeg_2000_is_unpacked_exactly(tmp_path: Path) -> None:
+    from pydicom import dcmread
+    from pydicom.encaps import encapsulate
+    from pydicom.uid import JPEG2000Lossless
+
+    path = dicom(tmp_path / "a.dcm", TWELVE)
+    file = dcmread(path)
+    Image.fromarray(TWELVE).save(tmp_path / "a.j2k", "JPEG2000", irreversible=False, no_jp2=True)
+    file.PixelData = encapsulate([(tmp_path / "a.j2k").read_bytes()])
+    file["PixelData"].VR = "OB"
+    file.file_meta.TransferSyntaxUID = JPEG2000Lossless
+    file.BitsStored, file.HighBit = 16, 15
+    file.save_as(tmp_path / "b.dcm")
+    found = read(tmp_path / "b.dcm").pixels
+    np.testing.assert_array_equal(found[0], np.floor(TWELVE / 65535 * 255 + 0.5))
+
+
+def test_refusals_are_told_from_damage(tmp_path: Path) -> None:
+    with pytest.raises(RefusedError):
+        read(dicom(tmp_path / "a.dcm", TWELVE, SamplesPerPixel=3))
