@@ -15,6 +15,34 @@ class DataError(Exception):
     """Data that cannot be used; the text says what was expected, what was found and what to do."""
 
 
+PARTS = ("train", "val", "test")
+"""What the official parts of a data set are called here."""
+
+
+@dataclass(frozen=True)
+class Official:
+    """A number or checksum of a data set as published, beside what was found.
+
+    Args:
+        what: What is told ("rows", "people", "MD5 of pneumoniamnist.npz").
+        found: As found.
+        published: As published: any of these is right, because editions differ.
+    """
+
+    what: str
+    found: int | str
+    published: tuple[int | str, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether what was found is what was published."""
+        return self.found in self.published
+
+    def __str__(self) -> str:
+        told = " or ".join(map(str, self.published))
+        return f"{self.found} {self.what}" if self.agrees else f"{self.found} {self.what}, the official set has {told}"
+
+
 @dataclass(frozen=True, eq=False)
 class Scan:
     """A data set as found, before decoding.
@@ -39,6 +67,8 @@ class Scan:
         shareable: Whether pixels may leave this machine, where the parameters decide; None: as the source says.
         attributes: By attribute (`sex`, `age`, `view`, `site`, ...), n words as the data set writes them ("" where
             unknown); `bench.data.groups` makes groups of them.
+        parts: The official part of each row, one of `PARTS`, or "" where it is in none; None where there are none.
+        official: What is known of the set as published; where it differs, a note says so.
     """
 
     labels: np.ndarray
@@ -56,6 +86,13 @@ class Scan:
     origin: str = ""
     shareable: bool | None = None
     attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    parts: Sequence[str] | None = None
+    official: tuple[Official, ...] = ()
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The notes, those on differences from the official set among them."""
+        return (*(str(each) for each in self.official if not each.agrees), *self.notes)
 
 
 class Source(ABC):

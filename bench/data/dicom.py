@@ -91,17 +91,17 @@ def _stored(file: FileDataset) -> np.ndarray:
 
 
 def _shown(file: FileDataset, stored: np.ndarray) -> Grey:
-    from pydicom.pixels import apply_rescale
+    from pydicom.pixels import apply_modality_lut
 
     bits, low = int(file.BitsStored), -(2 ** (int(file.BitsStored) - 1)) if file.PixelRepresentation else 0
     ends = np.array([low, low + 2**bits - 1])
     table = "ModalityLUTSequence" in file
-    values = np.asarray(apply_rescale(stored, file), dtype=np.float64)
+    values = np.asarray(apply_modality_lut(stored, file), dtype=np.float64)
     how, share = _viewed(file, values)
     if share is None:
         if table:
             raise RefusedError("DICOM: values go through a table, and no window says what of them to show")
-        first, last = np.asarray(apply_rescale(ends, file), dtype=np.float64)
+        first, last = np.asarray(apply_modality_lut(ends, file), dtype=np.float64)
         how, share = f"no window, so all {bits} bits are shown", (values - first) / (last - first)
     grey = np.floor(share.clip(0, 1) * 255 + 0.5).astype(np.uint8)
     inverted = file.PhotometricInterpretation == _GREY[0]
@@ -111,11 +111,11 @@ def _shown(file: FileDataset, stored: np.ndarray) -> Grey:
 
 def _viewed(file: FileDataset, values: np.ndarray) -> tuple[str, np.ndarray | None]:
     """What the file wants shown, and the share of white of each value; None where it says nothing."""
-    from pydicom.pixels import apply_voi
+    from pydicom.pixels import apply_voi_lut
 
     if "VOILUTSequence" in file:
         most = 2 ** int(file.VOILUTSequence[0].LUTDescriptor[2]) - 1
-        return "shown through the file's own table", np.asarray(apply_voi(values.astype(np.int64), file)) / most
+        return "shown through the file's own table", np.asarray(apply_voi_lut(values.astype(np.int64), file)) / most
     if "WindowCenter" not in file or "WindowWidth" not in file:
         return "", None
     centre, width = (float(np.atleast_1d(file[name].value)[0]) for name in ("WindowCenter", "WindowWidth"))

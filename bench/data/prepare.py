@@ -28,7 +28,7 @@ from bench.data.decode import Decoded, Failure
 from bench.data.groups import read_groups
 from bench.data.people import people
 from bench.data.picture import PIXELS
-from bench.data.prepared import SCHEMA, DamagedError, Prepared, connect, load, save, verify
+from bench.data.prepared import SCHEMA, DamagedError, Prepared, connect, load, part_codes, save, verify
 from bench.data.sample_array import Report, drop, fill
 from bench.data.scan_check import check_scan
 from bench.data.tree import links_note
@@ -111,7 +111,7 @@ def prepare(
                 "size": int(samples.shape[-1]) if samples.ndim == 4 else None,
                 "skipped": len(failures),
                 "version": scan.version,
-                "notes": [*scan.notes, *known.notes, *_read_notes(scan, filled, len(kept))],
+                "notes": [*scan.told, *known.notes, *_read_notes(scan, filled, len(kept))],
                 "parameters": _parameters(source),
             },
             labels=scan.labels[kept],
@@ -119,6 +119,7 @@ def prepare(
             groups=connect(known.numbers, filled.digests[kept]),
             digests=filled.digests[kept],
             attributes=told,
+            parts=None if scan.parts is None else part_codes([scan.parts[row] for row in kept]),
         )
     return load(folder)
 

@@ -14,13 +14,13 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from bench.contract.attributes import Attributes
-from bench.contract.source import DataError
+from bench.contract.source import PARTS, DataError
 from bench.data.decode import DIGEST_BYTES, digest
 from bench.data.people import codes
 from bench.types import Dataset
 
-SCHEMA = 3
-ARRAYS = ("samples", "labels", "subjects", "groups", "digests", "attributes")
+SCHEMA = 4
+ARRAYS = ("samples", "labels", "subjects", "groups", "digests", "attributes", "parts")
 FILES = {"meta.json", *(f"{name}.npy" for name in ARRAYS)}
 """What the folder of a prepared data set holds."""
 
@@ -43,6 +43,8 @@ class Prepared:
         digests: (n, 16) uint8, equal exactly for rows of identical content.
         findings, exclusive, shareable: As in `bench.types.Dataset`.
         attributes: Groups that rows belong to; None where the data say nothing.
+        parts: (n,) int8, the official part of each row as its place in `bench.contract.source.PARTS`, -1 for none; None
+            where the data set has no official parts. No part of the fingerprint, for most splits are made anew.
         fingerprint: SHA-256 over the arrays and what they mean, 64 hex digits; no path and no identifier goes in.
         size: Side of the images in pixels; None for tables.
         skipped: How many corrupt images were left out on request.
@@ -60,6 +62,7 @@ class Prepared:
     exclusive: bool
     shareable: bool
     attributes: Attributes | None
+    parts: np.ndarray | None
     fingerprint: str
     size: int | None
     skipped: int
@@ -109,6 +112,11 @@ def connect(subjects: np.ndarray | None, digests: np.ndarray) -> np.ndarray:
     return codes(component[:n].tolist())
 
 
+def part_codes(parts: Sequence[str]) -> np.ndarray:
+    """(n,) int8: the place of each official part in `PARTS`, -1 for none."""
+    return np.array([PARTS.index(part) if part else -1 for part in parts], dtype=np.int8)
+
+
 def digest_rows(samples: np.ndarray) -> np.ndarray:
     """(n, 16) uint8 digests of the rows, read one at a time."""
     return np.stack([digest(row) for row in samples]) if len(samples) else np.zeros((0, DIGEST_BYTES), np.uint8)
@@ -142,16 +150,21 @@ def save(
     groups: np.ndarray,
     digests: np.ndarray,
     attributes: Attributes | None,
+    parts: np.ndarray | None,
 ) -> None:
     """Write everything but the samples.npy that `folder` already holds; arrays and `meta` as in `Prepared`."""
     samples = np.load(folder / "samples.npy", mmap_mode="r")
     told, named = _told(attributes)
-    arrays = {"labels": labels, "subjects": subjects, "groups": groups, "digests": digests, "attributes": told}
+    arrays = {
+        "labels": labels, "subjects": subjects, "groups": groups, "digests": digests, "attributes": told,
+        "parts": parts,
+    }  # fmt: skip
     for name, array in arrays.items():
         if array is not None:
             np.save(folder / f"{name}.npy", array)
     seen = fingerprint(digests, labels, subjects, groups, attributes, _meaning(meta, samples))
-    whole = {**meta, "attributes": named, "schema": SCHEMA, "people": subjects is not None, "fingerprint": seen}
+    there = {"people": subjects is not None, "parts": parts is not None}
+    whole = {**meta, **there, "attributes": named, "schema": SCHEMA, "fingerprint": seen}
     (folder / "meta.json").write_text(json.dumps(whole, indent=1, sort_keys=True), encoding="utf-8")
 
 
@@ -169,7 +182,8 @@ def load(folder: Path) -> Prepared:
         labels, groups, digests = (np.load(folder / f"{name}.npy") for name in ("labels", "groups", "digests"))
         subjects = np.load(folder / "subjects.npy") if meta["people"] else None
         attributes = _attributes(meta["attributes"], folder)
-        told = (samples, labels, groups, digests, subjects, attributes)
+        parts = np.load(folder / "parts.npy") if meta["parts"] else None
+        told = (samples, labels, groups, digests, subjects, attributes, parts)
         lengths = {len(array) for array in told if array is not None}
         if len(lengths) != 1:
             raise ValueError(f"arrays of different lengths: {sorted(lengths)}")
@@ -180,6 +194,7 @@ def load(folder: Path) -> Prepared:
             groups=groups,
             digests=digests,
             attributes=attributes,
+            parts=parts,
             folder=folder,
             findings=tuple(meta["findings"]),
             notes=tuple(meta["notes"]),

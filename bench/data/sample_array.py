@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
@@ -62,7 +62,7 @@ def _parts(target: Path, scan: Scan, size: int | None, workers: int, pixels: int
     paths = list(scan.paths or ())
     shape = (len(paths), scan.channels, size, size)
     np.lib.format.open_memmap(target, mode="w+", dtype=np.uint8, shape=shape).flush()
-    one, each = (scan.bits, None) if scan.bits is None or isinstance(scan.bits, int) else (None, list(scan.bits))
+    one, each = (None, list(scan.bits)) if isinstance(scan.bits, Sequence) else (scan.bits, None)
     reading = Reading(size, scan.channels, one, pixels)
     jobs = [
         (target, first, paths[first : first + _CHUNK], reading, each and each[first : first + _CHUNK])

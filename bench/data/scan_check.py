@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 
 import numpy as np
 
-from bench.contract.source import DataError, Scan, Source
+from bench.contract.source import PARTS, DataError, Scan, Source
 from bench.data.grey_depth import FEWEST, MOST
 from bench.data.spelling import spelling
 from bench.validation import within
@@ -23,16 +23,20 @@ def check_scan(source: Source, scan: Scan, size: int | None) -> None:
     n, k = scan.labels.shape
     if not n:
         raise DataError(f"{source.name}: no row was found. {source.obtain}")
-    parts = {"labels": scan.labels, "subjects": scan.subjects, "paths": scan.paths, "samples": scan.samples}
-    parts |= {} if scan.bits is None or isinstance(scan.bits, int) else {"bits": scan.bits}
+    parts: dict[str, Sized | None] = {
+        "labels": scan.labels, "subjects": scan.subjects, "paths": scan.paths, "samples": scan.samples,
+        "parts": scan.parts, "bits": scan.bits if isinstance(scan.bits, Sequence) else None,
+    }  # fmt: skip
     parts |= {f"attribute {name}": words for name, words in scan.attributes.items()}
     rows = {part: len(values) for part, values in parts.items() if values is not None}
     if len(set(rows.values())) != 1 or (scan.paths is None) == (scan.samples is None):
         raise ValueError(f"{source.name}: expected {n} paths or samples (one of them) and subjects, got rows {rows}")
     if scan.subjects is not None and not all(isinstance(subject, str) for subject in scan.subjects):
         raise ValueError(f"{source.name}: subjects must be text, as the data set writes them, and None for no people")
-    for bits in {scan.bits} if scan.bits is None or isinstance(scan.bits, int) else set(scan.bits):
+    for bits in set(scan.bits) if isinstance(scan.bits, Sequence) else {scan.bits}:
         within(FEWEST, MOST, bits=bits)
+    if odd_parts := set(scan.parts or ()) - {*PARTS, ""}:
+        raise ValueError(f"{source.name}: parts must be among {', '.join(PARTS)} or blank, got {min(odd_parts)!r}")
     if odd := [name for name in scan.attributes if ATTRIBUTE.fullmatch(name) is None]:
         raise DataError(
             f"{source.name}: an attribute must be called by at most 40 of a-z, 0-9, blanks and hyphens, got {odd[0]!r}"

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench.contract.source import DataError
+from bench.contract.source import PARTS, DataError
 from bench.data.prepared import Prepared
 from bench.seeds import derive, generator
 from bench.types import Attributes, Dataset
@@ -32,6 +32,7 @@ class Splits:
         public_removed: Public rows left out because the private data set holds an identical image.
         natural: (n, k) labels of the private rows before a surplus was withheld; None where none was.
         attributes: For each part but the public one what is known of its rows; empty where the data say nothing.
+        notes: What a record should say of the splits.
     """
 
     public: Dataset
@@ -42,6 +43,7 @@ class Splits:
     public_removed: int
     natural: Tensor | None = None
     attributes: Mapping[str, Attributes] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -50,8 +52,9 @@ class Splits:
 
 
 def split(
-    prepared: Prepared, public: Prepared | None, *, seed: int, limit: int | None, public_limit: int | None
-) -> Splits:
+    prepared: Prepared, public: Prepared | None, *, seed: int, limit: int | None, public_limit: int | None,
+    official: bool = False,
+) -> Splits:  # fmt: skip
     """Cut 60/20/20 into private, control and test by groups (same person or identical image), and set the public part.
 
     A row's side depends on the data and `seed` only; limits then drop whole groups.
@@ -62,9 +65,11 @@ def split(
         seed: Same seed, same split.
         limit: Most private rows; control and test keep at most a third of it each. None keeps all.
         public_limit: Most public rows. None keeps all.
+        official: Keep the official test rows together, and cut the others alone.
 
     Raises:
-        DataError: If the two share their origin or differ in shape, or a part would be empty.
+        DataError: If the two share their origin or differ in shape, a part would be empty, or the set has no official
+            parts and they are asked for.
         ValueError: If a limit is below 1.
     """
     at_least(1, limit=limit, public_limit=public_limit)
@@ -75,7 +80,8 @@ def split(
         if public is not None
         else {"public": PUBLIC_SHARE} | {part: share * (1 - PUBLIC_SHARE) for part, share in SHARES.items()}
     )
-    rows = cut(prepared.groups, shares, derive(seed, "split", "groups"))
+    chosen = derive(seed, "split", "groups")
+    rows, notes = _official(prepared, shares, chosen) if official else (cut(prepared.groups, shares, chosen), ())
     removed = 0
     if public is not None:
         same = _shared_rows(public, prepared)
@@ -92,6 +98,7 @@ def split(
     told = prepared.attributes
     return Splits(
         **parts, rows={part: rows[part] for part in caps}, public_removed=removed, natural=None,
+        notes=notes,
         attributes={} if told is None else {part: told.take(torch.from_numpy(rows[part])) for part in SHARES},
     )  # fmt: skip
 
@@ -115,6 +122,37 @@ def cut(groups: np.ndarray, shares: Mapping[str, float], seed: int) -> dict[str,
         side[group] = wanting.argmax()
         wanting[side[group]] -= sizes[group]
     return {name: np.flatnonzero(side[member] == part) for part, name in enumerate(names)}
+
+
+def _official(
+    prepared: Prepared, shares: Mapping[str, float], seed: int
+) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """The official test rows as test rows, the other official rows cut by `shares`; and notes.
+
+    The official validation rows take the place of the test rows where there are none. Rows of people (or images) that
+    stand on both sides are left out of the training side.
+    """
+    if prepared.parts is None:
+        raise DataError(f"{prepared.name} has no official parts: leave out --splits official, and rows are split anew")
+    judged = next((name for name in ("test", "val") if (prepared.parts == PARTS.index(name)).any()), None)
+    if judged is None:
+        raise DataError(
+            f"{prepared.name}: no row of an official test or validation part is here. Get it, or leave out --splits "
+            f"official"
+        )
+    test = prepared.parts == PARTS.index(judged)
+    both = np.isin(prepared.groups, prepared.groups[test]) & ~test & (prepared.parts >= 0)
+    rest = np.flatnonzero((prepared.parts >= 0) & ~test & ~both)
+    kept = {part: share / (1 - shares["test"]) for part, share in shares.items() if part != "test"}
+    rows = {part: rest[found] for part, found in cut(prepared.groups[rest], kept, seed).items()}
+    rows["test"] = np.flatnonzero(test)
+    notes = [f"official split: test rows are the official {judged} rows, the others are cut from the rest"]
+    if both.any():
+        notes.append(
+            f"{int(both.sum())} rows of the other official parts were left out, because their people or images are "
+            f"among the {judged} rows too"
+        )
+    return rows, tuple(notes)
 
 
 def draw(groups: np.ndarray, rows: np.ndarray, limit: int | None, seed: int) -> np.ndarray:

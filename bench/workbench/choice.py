@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from bench.contract.preset import PRESETS, Preset
 from bench.plugins.option import Count, Value, defaults, option, options
@@ -37,6 +37,7 @@ class Choice:
             leaves them as they are.
         weights: The extractor's own word (`Extractor.stamp`) on the file that its parameters name: which weights these
             are, wherever they lie. None where they name none.
+        splits: "own" cuts rows anew by person; "official" keeps the official test rows and cuts the others.
         balance: Whether a random surplus of labels is withheld, so that each finding is as often yes as no (Syfer).
             None stands for the usual: of images, not of features.
     """
@@ -80,6 +81,10 @@ class Choice:
     weights: str | None = option(
         str, "weights of the extractor, as safetensors or a state dict", default=None, metavar="FILE",
         confidential=True, covered=True,
+    )  # fmt: skip
+    splits: str = option(
+        Literal["own", "official"], "cut rows anew by person (own), or keep the official test rows (default: own)",
+        default="own",
     )  # fmt: skip
     balance: bool | None = option(
         bool, "withhold surplus labels, as Syfer does (default: not with --features)", default=None

@@ -48,9 +48,11 @@ def open_data(
     stage("split")
     seed = derive(choice.seed, "data")
     limit = min((cap for cap in (preset.private, choice.limit) if cap is not None), default=None)
-    splits = split(private, public, seed=seed, limit=limit, public_limit=preset.public)
+    splits = split(
+        private, public, seed=seed, limit=limit, public_limit=preset.public, official=choice.splits == "official"
+    )
     splits, dropped = scorable(splits, seed, balanced=choice.balanced)
-    notes = [*private.notes, *dropped]
+    notes = [*private.notes, *splits.notes, *dropped]
     if splits.public_removed:
         notes.append(f"{splits.public_removed} public rows were left out because the private set holds the same image")
     parts = {"public": splits.public, "private": splits.private, "control": splits.control, "test": splits.test}

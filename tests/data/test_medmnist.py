@@ -70,9 +70,12 @@ def test_breast_ultrasound_at_224_pixels_is_one_finding(tmp_path: Path) -> None:
 
 def test_unofficial_checksum_and_counts_are_notes(tmp_path: Path) -> None:
     write(tmp_path / "pneumoniamnist.npz")
-    notes = MedMNIST("pneumoniamnist").scan([tmp_path], None).notes
-    assert "is not the official 28209eda62fecd6e6a2d98b1501bb15f" in notes[0]
-    assert notes[1].startswith("rows {'train': 6, 'val': 3, 'test': 3} differ")
+    notes = MedMNIST("pneumoniamnist").scan([tmp_path], None).told
+    assert "as MD5 of the file, the official set has 28209eda62fecd6e6a2d98b1501bb15f" in notes[0]
+    assert notes[1:4] == (
+        "6 train rows, the official set has 4708", "3 val rows, the official set has 524",
+        "3 test rows, the official set has 624",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

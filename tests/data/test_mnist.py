@@ -42,7 +42,7 @@ def test_train_and_test_are_joined_with_exclusive_classes(raw: Path, tmp_path: P
     assert prepared.exclusive
     assert prepared.subjects is None
     assert prepared.size == 28
-    assert "train has 12 rows, the official file 60000" in prepared.notes
+    assert "12 train rows, the official set has 60000" in prepared.notes
 
 
 def test_images_are_resized_on_request(raw: Path, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_table_inside_the_folder_gives_the_same_rows(root: Path, tmp_path: Path)
 
 def test_counts_other_than_the_official_ones_and_unlisted_images_are_notes(root: Path) -> None:
     (root / "OCTDL_labels.csv").write_text(table(ROWS[1:]))
-    notes = OCTDL().scan([root], 64).notes
+    notes = OCTDL().scan([root], 64).told
     assert notes == (
         "8 rows, the official set has 2064",
         "1 images that the table does not list are left out",

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bench.contract.source import DataError
-from bench.data.prepared import Prepared, connect, digest_rows
+from bench.data.prepared import Prepared, connect, digest_rows, part_codes
 from bench.data.splits import SHARES, Splits, balance, cut, draw, split
 
 
@@ -33,6 +33,7 @@ def made(subjects: list[int], contents: list[int], name: str = "made") -> Prepar
         ("x",),
         False,
         True,
+        None,
         None,
         "",
         2,
@@ -215,3 +216,33 @@ def test_balancing_draws_by_seed_and_by_finding() -> None:
 def test_exclusive_labels_are_not_balanced() -> None:
     labels = torch.eye(3)[[0, 0, 0, 1, 2]]
     assert torch.equal(balance(labels, 0, exclusive=True), labels)
+
+
+def official(n: int, parts: list[str]) -> Prepared:
+    return replace(plain(n), parts=part_codes(parts))
+
+
+def test_official_test_rows_stay_together_and_their_people_leave_the_other_sides() -> None:
+    parts = ["train"] * 60 + ["val"] * 20 + ["test"] * 19 + ["train"]  # the last person stands on both sides
+    prepared = official(100, parts)
+    found = split(prepared, None, seed=0, limit=None, public_limit=None, official=True)
+    assert found.rows["test"].tolist() == list(range(80, 99))
+    others = np.concatenate([found.rows[part] for part in ("public", "private", "control")])
+    assert sorted(others.tolist()) == list(range(80))
+    assert len(found.rows["private"]) == pytest.approx(80 * 0.5, abs=2)  # .4 of .8
+    assert found.notes[1].startswith("1 rows of the other official parts were left out")
+
+
+def test_official_validation_rows_are_test_rows_where_there_are_no_others() -> None:
+    found = split(
+        official(40, ["train"] * 30 + ["val"] * 10), None, seed=0, limit=None, public_limit=None, official=True
+    )
+    assert found.rows["test"].tolist() == list(range(30, 40))
+
+
+@pytest.mark.parametrize(
+    ("prepared", "reason"), [(plain(20), "no official parts"), (official(20, [""] * 20), "no row")]
+)
+def test_official_split_of_a_set_without_one_is_an_error(prepared: Prepared, reason: str) -> None:
+    with pytest.raises(DataError, match=reason):
+        split(prepared, None, seed=0, limit=None, public_limit=None, official=True)

@@ -104,7 +104,7 @@ def test_torchvision_reads_the_same_stl10(tmp_path: Path, monkeypatch: pytest.Mo
     assert prepared.samples.shape == (22, 3, 96, 96)
     for ours, (image, _) in zip(prepared.samples, read, strict=True):
         np.testing.assert_array_equal(ours.transpose(1, 2, 0), np.asarray(image))
-    assert prepared.notes[0] == "train has 12 rows, the official file 5000"
+    assert prepared.notes[0] == "12 train rows, the official set has 5000"
     assert prepared.findings[9] == "class 9"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
-from pydicom.uid import ExplicitVRLittleEndian, SecondaryCaptureImageStorage
+from pydicom.uid import ExplicitVRLittleEndian, SecondaryCaptureImageStorage, generate_uid
 
 
 def dicom(path: Path, values: np.ndarray, *, bits: int = 12, **more: object) -> Path:
@@ -14,10 +14,11 @@ def dicom(path: Path, values: np.ndarray, *, bits: int = 12, **more: object) -> 
     meta = FileMetaDataset()
     meta.TransferSyntaxUID = ExplicitVRLittleEndian
     meta.MediaStorageSOPClassUID = SecondaryCaptureImageStorage
-    meta.MediaStorageSOPInstanceUID = "1.2.3"
+    meta.MediaStorageSOPInstanceUID = generate_uid(entropy_srcs=[path.name])
     file = FileDataset(str(path), Dataset(), file_meta=meta, preamble=bytes(128))
     file.Rows, file.Columns = values.shape
-    file.SamplesPerPixel, file.PhotometricInterpretation = 1, "MONOCHROME2"
+    file.SamplesPerPixel = 1
+    file.PhotometricInterpretation = "MONOCHROME2"
     file.BitsAllocated, file.BitsStored, file.HighBit = 8 * values.dtype.itemsize, bits, bits - 1
     file.PixelRepresentation = int(values.dtype.kind == "i")
     file.PixelData = values.tobytes() + bytes(values.nbytes % 2)

@@ -3,7 +3,7 @@ them: chest_xray/{train,test[,val]}/{NORMAL,PNEUMONIA}/*.jpeg.
 
 People come from the official file names. Pneumonia: person number with bacteria or virus (person309_virus_632 is
 person309_virus). Normal: the study number (IM-0001-0001 is IM-0001), whose identity nobody has verified. Version 3
-names (BACTERIA-1008087-0001) carry a patient number. The official train/test split is not used.
+names (BACTERIA-1008087-0001) carry a patient number.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.contract.source import DataError, Scan, Source
+from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.roots import locate, stamp_folder
 
 _FORMS = (
@@ -25,6 +25,7 @@ _FORMS = (
     re.compile(r"((?:BACTERIA|VIRUS|NORMAL)-\d+)-\d+"),
 )
 _CLASSES = ("NORMAL", "PNEUMONIA")
+_ROWS = (5856,)
 
 
 def subject(stem: str) -> str | None:
@@ -59,6 +60,7 @@ class KermanyCXR(Source):
         paths: list[Path] = []
         labels: list[int] = []
         people: list[str] = []
+        parts: list[str] = []
         left = 0
         for folder in _folders(top):
             there = [path for path in folder.iterdir() if not path.name.startswith(".")]
@@ -76,6 +78,7 @@ class KermanyCXR(Source):
                 )
             paths += found
             labels += [_CLASSES.index(folder.name)] * len(found)
+            parts += [folder.parent.name] * len(found)
             people += [person for person in named if person is not None]
         return Scan(
             labels=np.array(labels, dtype=np.float32)[:, None],
@@ -87,9 +90,10 @@ class KermanyCXR(Source):
             version="Mendeley v3" if people[0].startswith("NORMAL-") else "Mendeley v2 / Kaggle",
             notes=(
                 "people of normal images are study numbers from file names, unverified",
-                "official split not used: rows are split anew by person",
                 *([f"{left} files of another ending than .jpeg are left out"] if left else []),
             ),
+            parts=parts,
+            official=(Official("rows", len(paths), _ROWS),),
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:

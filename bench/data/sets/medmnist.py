@@ -13,21 +13,20 @@ from __future__ import annotations
 import hashlib
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bench.contract.source import DataError, Scan, Source
+from bench.contract.source import PARTS, DataError, Official, Scan, Source
 from bench.data.array_file import read_array
 from bench.data.impostor import impostor
 from bench.data.near_identical import near_identical
 from bench.data.roots import locate, stamp_files
 from bench.data.text_list import lines
 
-_PARTS = ("train", "val", "test")
 _SIZES = (28, 64, 128, 224)
 _ORIGINS = {
     "pneumoniamnist": "kermany-cxr",
@@ -70,9 +69,9 @@ class MedMNIST(Source):
         info = _catalogue()[flag]
         path = self._path(roots)
         arrays = self._load(path)
-        images = np.concatenate([arrays[f"{part}_images"] for part in _PARTS])
-        marks = np.concatenate([arrays[f"{part}_labels"] for part in _PARTS])
-        lengths = [[len(arrays[f"{part}_{what}"]) for part in _PARTS] for what in ("images", "labels")]
+        images = np.concatenate([arrays[f"{part}_images"] for part in PARTS])
+        marks = np.concatenate([arrays[f"{part}_labels"] for part in PARTS])
+        lengths = [[len(arrays[f"{part}_{what}"]) for part in PARTS] for what in ("images", "labels")]
         channels = int(info["n_channels"])
         shape = (side, side) if channels == 1 else (side, side, channels)
         if images.shape[1:] != shape or images.dtype != np.uint8 or lengths[0] != lengths[1]:
@@ -91,10 +90,9 @@ class MedMNIST(Source):
             samples=samples,
             channels=channels,
             version="v2",
-            notes=(
-                *_differences(path, info, side, {part: len(arrays[f"{part}_images"]) for part in _PARTS}),
-                f"official split not used; {said}",
-            ),
+            notes=(said,),
+            parts=[part for part in PARTS for _ in arrays[f"{part}_images"]],
+            official=tuple(_official(path, info, side, {part: len(arrays[f"{part}_images"]) for part in PARTS})),
             name=f"{self.name}:{flag}@{side}",
             origin=_ORIGINS.get(flag, flag),
         )
@@ -142,7 +140,7 @@ class MedMNIST(Source):
             with zipfile.ZipFile(path) as file:
                 return {
                     f"{part}_{what}": _member(file, f"{part}_{what}.npy")
-                    for part in _PARTS
+                    for part in PARTS
                     for what in ("images", "labels")
                 }
         except DataError as error:
@@ -206,14 +204,10 @@ def _catalogue() -> Mapping[str, Mapping[str, Any]]:
     return catalogue
 
 
-def _differences(path: Path, info: Mapping[str, Any], side: int, rows: Mapping[str, int]) -> list[str]:
-    """Notes on how the file differs from the official one."""
-    notes = []
+def _official(path: Path, info: Mapping[str, Any], side: int, rows: Mapping[str, int]) -> Iterator[Official]:
+    """The file's checksum and counts beside the official ones."""
     with path.open("rb") as file:
         checksum = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    official = info["MD5" if side == 28 else f"MD5_{side}"]
-    if checksum != official:
-        notes.append(f"checksum {checksum} is not the official {official}: another copy of the set")
-    if dict(rows) != dict(info["n_samples"]):
-        notes.append(f"rows {dict(rows)} differ from the official {dict(info['n_samples'])}")
-    return notes
+    yield Official("as MD5 of the file", checksum, (str(info["MD5" if side == 28 else f"MD5_{side}"]),))
+    for part, found in rows.items():
+        yield Official(f"{part} rows", found, (int(info["n_samples"][part]),))

@@ -16,12 +16,14 @@ from typing import ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from bench.contract.source import DataError, Scan, Source
+from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_table import read_table
 from bench.data.roots import locate, stamp_files, stamp_folder
 from bench.validation import one_of
 
 _VERSIONS = ("2.1.0", "2.0.0")
+_PARTS = ("train", "validate", "test")
+_ROWS, _PEOPLE = 377_110, 65_379
 _TABLES = ("chexpert", "metadata", "split")
 _PATIENTS = ("patients.csv.gz", "patients.csv")
 """MIMIC-IV's table of the same patients, which holds their sex and age; used where it lies beside the others."""
@@ -79,6 +81,8 @@ class MIMIC(Source):
             chexpert[task] = _marks(tables["chexpert"], chexpert[task])
         frontal = metadata[metadata["ViewPosition"].isin(_VIEWS[self.views])]
         rows = frontal.merge(chexpert[["study_id", *self._findings]], on="study_id", how="left")
+        part = split["split"].str.replace("validate", "val").where(split["split"].isin(_PARTS), "")
+        rows["part"] = rows["dicom_id"].map(dict(zip(split["dicom_id"], part, strict=True))).fillna("")
         known = rows[rows[list(self._findings)].notna().any(axis=1)]
         parts = zip(known["subject_id"], known["study_id"], known["dicom_id"], strict=True)
         paths = [
@@ -94,7 +98,7 @@ class MIMIC(Source):
         notes = [
             f"{len(metadata) - len(frontal)} of {len(metadata)} images left out: not {'/'.join(_VIEWS[self.views])}",
             f"{len(rows) - len(known)} left out: none of the tasks is labelled 0 or 1",
-            "uncertain (-1) and blank labels are unknown; official split not used: rows are split anew by patient",
+            "uncertain (-1) and blank labels are unknown",
         ]
         if not here.all():
             notes.append(f"{int((~here).sum())} of {len(known)} listed images are not on this machine")
@@ -108,6 +112,11 @@ class MIMIC(Source):
             version=self._version(top),
             notes=tuple(notes),
             attributes={"view": list(known["ViewPosition"][here]), **self._told(top, known["subject_id"][here])},
+            parts=list(known["part"][here]),
+            official=(
+                Official("listed images", len(metadata), (_ROWS,)),
+                Official("listed patients", metadata["subject_id"].nunique(), (_PEOPLE,)),
+            ),
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.contract.source import DataError, Scan, Source
+from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.impostor import impostor
 from bench.data.roots import locate, stamp_files
 
@@ -41,7 +41,7 @@ class MNIST(Source):
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         raw = self._raw(roots)
-        images, digits, notes = [], [], []
+        images, digits, parts, official = [], [], list[str](), list[Official]()
         for part, expected in _PARTS:
             pixels = self._read(raw, f"{part}-images-idx3-ubyte")
             marks = self._read(raw, f"{part}-labels-idx1-ubyte")
@@ -50,8 +50,8 @@ class MNIST(Source):
                     f"{self.name}: expected as many 28x28 images as labels from 0 to 9 in {part}, found images "
                     f"{pixels.shape} and {len(marks)} labels up to {marks.max(initial=0)} in {raw}. {self.obtain}"
                 )
-            if len(pixels) != expected:
-                notes.append(f"{part} has {len(pixels)} rows, the official file {expected}")
+            official.append(Official(f"{part} rows", len(pixels), (expected,)))
+            parts += ["train" if part == "train" else "test"] * len(pixels)
             images.append(pixels)
             digits.append(marks)
         return Scan(
@@ -61,7 +61,9 @@ class MNIST(Source):
             exclusive=True,
             samples=np.concatenate(images)[:, None],
             version="train + test",
-            notes=(*notes, "official split not used; writers are unknown, so one may stand on two sides"),
+            notes=("writers are unknown, so one may stand on two sides",),
+            parts=parts,
+            official=tuple(official),
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.contract.source import DataError, Scan, Source
+from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_table import read_table
 from bench.data.roots import locate, stamp_files, stamp_folder
 from bench.data.text_list import lines
@@ -27,6 +27,7 @@ _ATTRIBUTES = {
     "sex": ("Patient Sex", "Patient Gender"), "age": ("Patient Age",), "view": ("View Position",)
 }  # fmt: skip
 """The columns of each attribute, one name an edition of the table."""
+_ROWS, _PEOPLE = 112_120, 30_805
 _LISTS = ("train_val_list.txt", "test_list.txt")
 
 
@@ -66,7 +67,8 @@ class NIH(Source):
         if len(people) != len(table):
             line = table.index[table["Image Index"].duplicated()][0]
             raise DataError(f"{table_path}: line {line} lists an image a second time. {self.obtain}")
-        notes = [self._check_lists(top, people)]
+        parts, said = self._parts(top, people)
+        notes = [said]
         if not here.all():
             notes.append(f"{int((~here).sum())} of {len(table)} listed images are not on this machine")
         if len(files) < len(found):
@@ -87,6 +89,11 @@ class NIH(Source):
                 for column in columns
                 if column in table
             },
+            parts=None if parts is None else [parts.get(name, "") for name in table["Image Index"][here]],
+            official=(
+                Official("listed images", len(table), (_ROWS,)),
+                Official("listed patients", table["Patient ID"].nunique(), (_PEOPLE,)),
+            ),
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:
@@ -114,20 +121,20 @@ class NIH(Source):
                 raise
             raise DataError(f"{error} (Found {found}: Kaggle's 5 % sample, which is another version.)") from None
 
-    def _check_lists(self, top: Path, people: dict[str, str]) -> str:
-        """A note on the official split; raises DataError if a patient stands on both sides of it."""
+    def _parts(self, top: Path, people: dict[str, str]) -> tuple[dict[str, str] | None, str]:
+        """The official part of each image, None where nobody says, and a note; DataError for a patient on two sides."""
         if not all((top / name).exists() for name in _LISTS):
-            return f"official lists ({', '.join(_LISTS)}) not found and not checked; rows are split anew by patient"
-        sides = []
-        for name in _LISTS:
-            sides.append({people[image] for image in lines(top / name, self.obtain) if image in people})
+            return None, f"official lists ({', '.join(_LISTS)}) not found and not checked"
+        listed = {name: lines(top / name, self.obtain) for name in _LISTS}
+        sides = [{people[image] for image in images if image in people} for images in listed.values()]
         both = sorted(sides[0] & sides[1])
         if both:
             raise DataError(
                 f"{self.name}: expected {_LISTS[0]} and {_LISTS[1]} in {top} to share no patient, found {len(both)} in "
                 f"both, first patient {both[0]}. {self.obtain}"
             )
-        return "official lists are disjoint by patient; rows are split anew by patient"
+        parts = {image: part for part, name in zip(("train", "test"), _LISTS, strict=True) for image in listed[name]}
+        return parts, "official lists are disjoint by patient"
 
 
 def _folders(top: Path) -> list[Path]:

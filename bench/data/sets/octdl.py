@@ -2,7 +2,7 @@
 OCTDL/<disease>/<file_name>.jpg, with OCTDL_labels.csv in that folder or beside it.
 
 The files are grey images stored in colour; they become grey again. People are the column `patient_id`. Sub-categories,
-conditions, sides, ages and sexes of the table are not read.
+conditions, sides and ages of the table are not read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.contract.source import DataError, Scan, Source
+from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_table import read_table
 from bench.data.roots import locate, stamp_files, stamp_folder
 
@@ -51,7 +51,7 @@ class OCTDL(Source):
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top, images = self._places(roots)
-        table = read_table(top / _TABLE, ("file_name", "disease", "patient_id"), obtain=self.obtain)
+        table = read_table(top / _TABLE, ("file_name", "disease", "patient_id"), optional=("sex",), obtain=self.obtain)
         odd = table.index[~table["disease"].isin(list(_DISEASES))]
         if len(odd):
             raise DataError(
@@ -72,7 +72,6 @@ class OCTDL(Source):
                 f"{images}, first {missing[0]}. {self.obtain}"
             )
         unlisted = len(here - set(paths))
-        counted = f"{len(table)} rows, the official set has {_ROWS}"
         classes = [list(_DISEASES).index(disease) for disease in table["disease"]]
         return Scan(
             labels=np.eye(len(_DISEASES), dtype=np.float32)[classes],
@@ -81,10 +80,9 @@ class OCTDL(Source):
             exclusive=True,
             paths=paths,
             folder=images,
-            notes=(
-                *([counted] if len(table) != _ROWS else []),
-                *([f"{unlisted} images that the table does not list are left out"] if unlisted else []),
-            ),
+            notes=(f"{unlisted} images that the table does not list are left out",) if unlisted else (),
+            attributes={"sex": list(table["sex"])} if "sex" in table else {},
+            official=(Official("rows", len(table), (_ROWS,)),),
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:

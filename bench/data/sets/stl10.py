@@ -1,6 +1,6 @@
 """STL-10 (Coates et al. 2011) in torchvision's layout: stl10_binary/{train,test}_{X,y}.bin and class_names.txt.
 
-The official parts are joined, because rows are split anew; the ten folds and the 100,000 unlabelled images are not
+The official parts are joined; the ten folds and the 100,000 unlabelled images are not
 read.
 """
 
@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.contract.source import DataError, Scan, Source
+from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.impostor import impostor
 from bench.data.roots import locate, stamp_files
 from bench.data.sets.torchvision_sets import NOTE, fetch
@@ -39,7 +39,7 @@ class STL10(Source):
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top = self._top(roots)
-        images, marks, notes = [], [], []
+        images, marks, parts, official = [], [], list[str](), list[Official]()
         for part, expected in (("train", 5_000), ("test", 8_000)):
             pixels, classes = self._bytes(top / f"{part}_X.bin"), self._bytes(top / f"{part}_y.bin")
             if len(pixels) != len(classes) * 3 * 96 * 96 or classes.min(initial=1) < 1 or classes.max(initial=0) > 10:
@@ -48,8 +48,8 @@ class STL10(Source):
                     f"{len(pixels)} bytes and {len(classes)} classes up to {classes.max(initial=0)} in {top}. "
                     f"{self.obtain}"
                 )
-            if len(classes) != expected:
-                notes.append(f"{part} has {len(classes)} rows, the official file {expected}")
+            official.append(Official(f"{part} rows", len(classes), (expected,)))
+            parts += [part] * len(classes)
             images.append(pixels.reshape(-1, 3, 96, 96).transpose(0, 1, 3, 2))  # stored column by column
             marks.append(classes)
         names = lines(top / "class_names.txt", self.obtain)
@@ -63,7 +63,9 @@ class STL10(Source):
             samples=np.concatenate(images),
             channels=3,
             version="train + test",
-            notes=(*notes, NOTE),
+            notes=(NOTE,),
+            parts=parts,
+            official=tuple(official),
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:

@@ -1,7 +1,7 @@
 """Photographs of everyday things in torchvision's layout: `dtd`, `oxford-pets`, `fgvc-aircraft` (and see stl10.py).
 
-torchvision's downloads check checksums, but for the aircraft, whose archive has none. The official parts are joined,
-because rows are split anew. All are in colour and have exclusive classes, numbered as torchvision numbers them; who
+torchvision's downloads check checksums, but for the aircraft, whose archive has none. The official parts are joined.
+All are in colour and have exclusive classes, numbered as torchvision numbers them; who
 took which photograph is unknown.
 """
 
@@ -15,12 +15,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.contract.source import DataError, Scan, Source
+from bench.contract.source import PARTS, DataError, Official, Scan, Source
 from bench.data.roots import locate, stamp_files, stamp_folder
 from bench.data.text_list import lines
 from bench.data.tree import walk
 
-NOTE = "official parts joined and split anew; photographers are unknown"
+NOTE = "photographers are unknown"
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,10 @@ class DTD(Source):
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top = self._top(roots)
-        listed = [line for part in ("train", "val", "test") for line in lines(top / f"labels/{part}1.txt", self.obtain)]
+        told = [(part, line) for part in PARTS for line in lines(top / f"labels/{part}1.txt", self.obtain)]
+        parts, listed = [part for part, _ in told], [line for _, line in told]
         classes = [line.partition("/")[0] for line in listed]
-        return _scan(self, top / "images", listed, classes, sorted(set(classes)), 5640)
+        return _scan(self, top / "images", listed, classes, sorted(set(classes)), 5640, parts)
 
     def stamp(self, roots: Sequence[Path]) -> str:
         """Sizes and times of the lists; numbers, names, sizes and times of the images."""
@@ -85,7 +86,7 @@ class OxfordPets(Source):
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top = self._top(roots)
-        rows = []
+        rows, parts = list[tuple[str, int]](), list[str]()
         for part in ("trainval", "test"):
             path = top / f"annotations/{part}.txt"
             for number, line in enumerate(lines(path, self.obtain), start=1):
@@ -96,13 +97,14 @@ class OxfordPets(Source):
                         f"{line!r}. {self.obtain}"
                     )
                 rows.append((cells[0], int(cells[1])))
+                parts.append("test" if part == "test" else "train")
         named = {(number, name.rpartition("_")[0].replace("_", " ")) for name, number in rows}
         names = dict(named)
         if not len(named) == len(names) == len(set(names.values())):
             raise DataError(f"{self.name}: expected one number a breed in {top / 'annotations'}. {self.obtain}")
         classes = [names[number] for _, number in rows]
         order = [names[number] for number in sorted(names)]
-        return _scan(self, top / "images", [f"{name}.jpg" for name, _ in rows], classes, order, 7349)
+        return _scan(self, top / "images", [f"{name}.jpg" for name, _ in rows], classes, order, 7349, parts)
 
     def stamp(self, roots: Sequence[Path]) -> str:
         """Sizes and times of the lists; number, names, sizes and times of the images."""
@@ -141,11 +143,11 @@ class FGVCAircraft(Source):
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top = self._top(roots)
-        lists = [top / f"images_variant_{part}.txt" for part in ("train", "val", "test")]
-        listed = [line.partition(" ") for path in lists for line in lines(path, self.obtain)]
+        told = [(part, line) for part in PARTS for line in lines(top / f"images_variant_{part}.txt", self.obtain)]
+        parts, listed = [part for part, _ in told], [line.partition(" ") for _, line in told]
         order = lines(top / "variants.txt", self.obtain)
         files = [f"{name}.jpg" for name, _, _ in listed]
-        return _scan(self, top / "images", files, [variant for _, _, variant in listed], order, 10_000)
+        return _scan(self, top / "images", files, [variant for _, _, variant in listed], order, 10_000, parts)
 
     def stamp(self, roots: Sequence[Path]) -> str:
         """Sizes and times of the lists; number, names, sizes and times of the images."""
@@ -164,8 +166,9 @@ class FGVCAircraft(Source):
 
 
 def _scan(
-    source: Source, images: Path, listed: Sequence[str], classes: Sequence[str], order: Sequence[str], official: int
-) -> Scan:
+    source: Source, images: Path, listed: Sequence[str], classes: Sequence[str], order: Sequence[str], official: int,
+    parts: Sequence[str],
+) -> Scan:  # fmt: skip
     """The scan of a set whose lists name `listed` files below `images`, of `classes`, which `order` numbers."""
     unknown = [name for name in classes if name not in order]
     again = len(listed) - len(set(listed))
@@ -186,7 +189,6 @@ def _scan(
             f"{missing[0]}. {source.obtain}"
         )
     numbers = {name: number for number, name in enumerate(order)}
-    counted = [f"{len(listed)} rows, the official set has {official}"] if len(listed) != official else []
     return Scan(
         labels=np.eye(len(order), dtype=np.float32)[[numbers[name] for name in classes]],
         subjects=None,
@@ -196,7 +198,9 @@ def _scan(
         channels=3,
         folder=images,
         version="all parts",
-        notes=(*counted, NOTE),
+        notes=(NOTE,),
+        parts=parts,
+        official=(Official("rows", len(listed), (official,)),),
     )
 
 
