@@ -91,7 +91,7 @@ def _stored(file: FileDataset) -> np.ndarray:
 
 
 def _shown(file: FileDataset, stored: np.ndarray) -> Grey:
-    from pydicom.pixels import apply_modality_lut
+    from pydicom.pixels.processing import apply_modality_lut
 
     bits, low = int(file.BitsStored), -(2 ** (int(file.BitsStored) - 1)) if file.PixelRepresentation else 0
     ends = np.array([low, low + 2**bits - 1])
@@ -111,7 +111,7 @@ def _shown(file: FileDataset, stored: np.ndarray) -> Grey:
 
 def _viewed(file: FileDataset, values: np.ndarray) -> tuple[str, np.ndarray | None]:
     """What the file wants shown, and the share of white of each value; None where it says nothing."""
-    from pydicom.pixels import apply_voi_lut
+    from pydicom.pixels.processing import apply_voi_lut
 
     if "VOILUTSequence" in file:
         most = 2 ** int(file.VOILUTSequence[0].LUTDescriptor[2]) - 1

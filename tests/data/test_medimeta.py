@@ -1,6 +1,8 @@
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import yaml
@@ -194,3 +196,32 @@ def test_stamp_follows_changed_labels(skin: Path) -> None:
     before = MedIMeta().stamp([skin.parent])
     np.save(skin / "task_labels/Diagnosis grouped.npy", np.zeros(N + 1, dtype=np.int64))
     assert MedIMeta().stamp([skin.parent]) != before
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_in_hdf5_give_the_rows_that_files_give(tmp_path: Path, channels: int) -> None:
+    part, tasks = ("organs_axial", ORGANS) if channels == 1 else ("skinl_derm", SKIN)
+    top = write(tmp_path / "MedIMeta", part, tasks, channels=channels, columns={})
+    for name, rows in {"train": range(4), "test": range(4, N)}.items():
+        (top / "splits" / f"{name}.txt").write_text("".join(f"images/{row:06d}.tiff\n" for row in rows))
+    files = prepare(MedIMeta(part), roots=[tmp_path], cache=tmp_path / "files")
+    with h5py.File(top / "images.hdf5", "w") as file:
+        file["images"] = np.stack([np.asarray(Image.open(path)) for path in sorted((top / "images").iterdir())])
+    shutil.rmtree(top / "images")
+    stored = prepare(MedIMeta(part), roots=[tmp_path], cache=tmp_path / "stored")
+    np.testing.assert_array_equal(stored.samples, files.samples)
+    assert stored.parts is not None
+    assert stored.parts.tolist() == [0, 0, 0, 0, 2, 2]
+    assert stored.fingerprint == files.fingerprint
+
+
+def test_an_hdf5_file_of_something_else_is_refused(skin: Path) -> None:
+    shutil.rmtree(skin / "images")
+    (skin / "images.hdf5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    with pytest.raises(DataError, match="truncated or not an HDF5 file"):
+        MedIMeta().scan([skin.parent], 64)
+    (skin / "images.hdf5").unlink()
+    with h5py.File(skin / "images.hdf5", "w") as file:
+        file["images"] = np.zeros((N - 1, 8, 8, 3), np.uint8)
+    with pytest.raises(DataError, match=r"expected uint8 images of 6 rows under the name images, found uint8 of \(5"):
+        MedIMeta().scan([skin.parent], 64)

@@ -1,9 +1,10 @@
 """Sets of MedIMeta (Woerner et al. 2025) in their official layout: `medimeta:skinl_derm`, `medimeta:organs_axial`, ...
 
 A set is the folder of its name with info.yaml, annotations.csv, task_labels/<task>.npy and images/000000.tiff onwards,
-224x224 pixels. (images.hdf5 holds the same images and is not read.) info.yaml names tasks, classes and channels.
+224x224 pixels; or images.hdf5, which holds the same images and is read where there is no folder images. info.yaml names
+tasks, classes and channels.
 Labels: a task of two classes has one finding, its class 1; one of several (ordinal ones too) exclusive classes; a
-multi-label task its labels. The official splits are not used.
+multi-label task its labels. Official parts are those of the folder splits (train.txt, val.txt, test.txt).
 
 People are the column `patient_id` of the annotations. Where there is none and several images were cut from one original
 file (the organs of one CT volume), that file stands for the person; otherwise nobody knows them.
@@ -20,12 +21,14 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import pandas as pd
 
-from bench.contract.source import DataError, Scan, Source
+from bench.contract.source import PARTS, DataError, Scan, Source
 from bench.data.array_file import read_array
 from bench.data.csv_table import read_table
+from bench.data.hdf5_images import hdf5_images
 from bench.data.impostor import impostor
 from bench.data.people import UNKNOWN
 from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.text_list import lines
 from bench.data.yaml_text import read_yaml
 
 _TASKS = {"skinl_derm": "Diagnosis grouped", "organs_axial": "organ label"}  # those of the CVAE paper
@@ -47,6 +50,7 @@ _ORIGINS = {
     "skinl_derm": "derm7pt",
     "skinl_photo": "derm7pt",
 }
+_STORED = "images.hdf5"
 _EXCLUSIVE = ("MULTICLASS_CLASSIFICATION", "ORDINAL_REGRESSION")
 _SHAPES = {"BINARY_CLASSIFICATION": 1, "MULTILABEL_CLASSIFICATION": 2, **dict.fromkeys(_EXCLUSIVE, 1)}
 
@@ -93,30 +97,26 @@ class MedIMeta(Source):
                 f"{top}: expected {count} rows, as info.yaml says, found {len(table)} in annotations.csv and "
                 f"{len(labels)} labels. {self.obtain}"
             )
-        here = set((top / "images").glob("*.tiff"))
-        paths = [top / name for name in table["filepath"]]
-        missing = [path.name for path in paths if path not in here]
-        if missing:
-            raise DataError(
-                f"{self.name}: {len(missing)} of {len(table)} images were not found in {top / 'images'}, first "
-                f"{missing[0]}. {self.obtain}"
-            )
         again = table.index[table["filepath"].duplicated()]
         if len(again):
             raise DataError(
                 f"{top / 'annotations.csv'}: line {again[0]} lists an image a second time ({len(again)} such lines). "
                 f"{self.obtain}"
             )
+        channels = int(info["input_size"][0])
+        stored = not (top / "images").is_dir()
         subjects, known = _people(table)
         return Scan(
             labels=labels,
             subjects=subjects,
             findings=findings,
             exclusive=task["task_target"] in _EXCLUSIVE,
-            paths=paths,
-            channels=int(info["input_size"][0]),
-            folder=top,
-            notes=(known, f"licence: {info.get('license', 'not stated')}", "official split not used"),
+            paths=None if stored else self._paths(top, table),
+            samples=self._stored(top, len(table), channels, size) if stored else None,
+            channels=channels,
+            folder=None if stored else top,
+            notes=(known, f"licence: {info.get('license', 'not stated')}"),
+            parts=self._parts(top, list(table["filepath"])),
             name=f"{self.name}:{self.part}[task={task['task_name']}]",
             origin=_ORIGINS.get(self.part, f"medimeta-{self.part}"),
         )
@@ -125,19 +125,49 @@ class MedIMeta(Source):
         """Sizes and times of the tables and labels; numbers, names, sizes and times of the images."""
         top = self._top(roots)
         tables = stamp_files([top / "info.yaml", top / "annotations.csv", *(top / "task_labels").glob("*.npy")])
-        return f"{tables}\n{stamp_folder(top / 'images', sizes=True)}"
+        lists = stamp_files([top / _STORED, *(top / "splits").glob("*.txt")])
+        folder = stamp_folder(top / "images", sizes=True) if (top / "images").is_dir() else ""
+        return f"{tables}\n{lists}\n{folder}"
 
     def _top(self, roots: Sequence[Path]) -> Path:
         marker = f"{self.part}/info.yaml"
         folders = ("MedIMeta", "MIMeta")
         top = locate(roots, name=self.name, folders=folders, markers=(marker,), obtain=self.obtain) / self.part
-        missing = [part for part in ("annotations.csv", "task_labels", "images") if not (top / part).exists()]
+        missing = [part for part in ("annotations.csv", "task_labels") if not (top / part).exists()]
+        if not (top / "images").is_dir() and not (top / _STORED).is_file():
+            missing.append(f"images (or {_STORED})")
         if missing:
             raise DataError(
                 f"{self.name}: expected annotations.csv, task_labels and images in {top}; {', '.join(missing)} not "
                 f"found. {self.obtain}"
             )
         return top
+
+    def _paths(self, top: Path, table: pd.DataFrame) -> list[Path]:
+        here = set((top / "images").glob("*.tiff"))
+        paths = [top / name for name in table["filepath"]]
+        missing = [path.name for path in paths if path not in here]
+        if missing:
+            raise DataError(
+                f"{self.name}: {len(missing)} of {len(table)} images were not found in {top / 'images'}, first "
+                f"{missing[0]}. {self.obtain}"
+            )
+        return paths
+
+    def _stored(self, top: Path, n: int, channels: int, size: int | None) -> np.ndarray:
+        try:
+            return hdf5_images(top / _STORED, n=n, channels=channels, size=size)
+        except DataError as error:
+            raise DataError(f"{top / _STORED}: {error}. {self.obtain}") from None
+
+    def _parts(self, top: Path, listed: Sequence[str]) -> list[str] | None:
+        """The official part of each image; None where there are no lists."""
+        found = [part for part in PARTS if (top / "splits" / f"{part}.txt").is_file()]
+        names = [(part, name) for part in found for name in lines(top / "splits" / f"{part}.txt", self.obtain)]
+        of = {Path(name).name: part for part, name in names}
+        if len(of) != len(names):
+            raise DataError(f"{top / 'splits'}: {len(names) - len(of)} images are in several lists. {self.obtain}")
+        return [of.get(Path(name).name, "") for name in listed] if found else None
 
     def _info(self, top: Path) -> Mapping[str, Any]:
         """What info.yaml says, as far as it is used: id, tasks, channels and the number of rows."""

@@ -18,6 +18,7 @@ import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_table import read_table
+from bench.data.marks import read_marks
 from bench.data.roots import locate, stamp_files, stamp_folder
 from bench.validation import one_of
 
@@ -28,7 +29,6 @@ _TABLES = ("chexpert", "metadata", "split")
 _PATIENTS = ("patients.csv.gz", "patients.csv")
 """MIMIC-IV's table of the same patients, which holds their sex and age; used where it lies beside the others."""
 _VIEWS = {"frontal": ("AP", "PA"), "AP": ("AP",), "PA": ("PA",)}
-_MARKS = {"1.0": 1.0, "1": 1.0, "0.0": 0.0, "0": 0.0, "-1.0": np.nan, "-1": np.nan, "": np.nan}
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class MIMIC(Source):
         split = read_table(tables["split"], ("dicom_id", "subject_id", "split"), obtain=self.obtain)
         self._check(tables, chexpert, metadata, split)
         for task in self._findings:
-            chexpert[task] = _marks(tables["chexpert"], chexpert[task])
+            chexpert[task] = read_marks(tables["chexpert"], chexpert[task])
         frontal = metadata[metadata["ViewPosition"].isin(_VIEWS[self.views])]
         rows = frontal.merge(chexpert[["study_id", *self._findings]], on="study_id", how="left")
         part = split["split"].str.replace("validate", "val").where(split["split"].isin(_PARTS), "")
@@ -206,13 +206,3 @@ class MIMIC(Source):
                 f"{tables['split'].name}: expected every patient on one side of the official split, found "
                 f"{both} on several, first at line {line}. Fetch the table again. {self.obtain}"
             )
-
-
-def _marks(path: Path, cells: pd.Series[str]) -> pd.Series[float]:
-    odd = cells.index[~cells.isin(list(_MARKS))]
-    if len(odd):
-        raise DataError(
-            f"{path.name}: line {odd[0]}, column {cells.name}: expected 1.0, 0.0, -1.0 or blank, got "
-            f"{cells[odd[0]]!r} ({len(odd)} such cells)"
-        )
-    return cells.map(_MARKS).astype(float)

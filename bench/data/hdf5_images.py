@@ -1,0 +1,53 @@
+"""Images in an HDF5 file, read block by block and resized on the way, so that no whole set is held at its full size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from bench.contract.source import DataError
+from bench.data.decode import resize
+from bench.data.impostor import impostor
+
+_BLOCK = 128
+
+
+def hdf5_images(path: Path, *, n: int, channels: int, size: int | None) -> np.ndarray:
+    """The array `images` of a file, as (n, channels, size, size) uint8.
+
+    Args:
+        path: The file; it holds (n, h, w) or (n, h, w, 3) uint8.
+        n: How many images there must be.
+        channels: 1 or 3: grey images become three equal channels; colours become grey as Pillow makes them.
+        size: Side in pixels; None leaves images as they are.
+
+    Raises:
+        DataError: The file is something else, damaged, or holds another number of images; the text does not name it.
+    """
+    import h5py  # only where there is such a file
+
+    try:
+        if wrong := impostor(path):
+            raise DataError(f"expected an HDF5 file, found {wrong}")
+        with h5py.File(path, "r") as file:
+            stored = file.get("images")
+            if not isinstance(stored, h5py.Dataset) or stored.dtype != np.uint8 or stored.shape[:1] != (n,):
+                found = "no array" if stored is None else f"{getattr(stored, 'dtype', 'a group')} of {stored.shape}"
+                raise DataError(f"expected uint8 images of {n} rows under the name images, found {found}")
+            if stored.ndim not in (3, 4) or (stored.ndim == 4 and stored.shape[3] not in (1, 3)):
+                raise DataError(f"expected images of 1 or 3 channels, last, found the shape {stored.shape}")
+            blocks = [_block(stored[first : first + _BLOCK], channels, size) for first in range(0, n, _BLOCK)]
+    except (OSError, RuntimeError, AttributeError) as error:
+        raise DataError(f"truncated or not an HDF5 file ({error!s:.120})") from error
+    return np.concatenate(blocks)
+
+
+def _block(rows: np.ndarray, channels: int, size: int | None) -> np.ndarray:
+    """Rows (b, h, w[, c]) as (b, channels, size, size)."""
+    images = rows[..., None] if rows.ndim == 3 else rows
+    if images.shape[3] == 3 and channels == 1:
+        weighed = images.astype(np.uint32) @ np.array([19595, 38470, 7471], dtype=np.uint32)  # Pillow's "L"
+        images = ((weighed + 32768) >> 16).astype(np.uint8)[..., None]
+    images = images.transpose(0, 3, 1, 2).repeat(channels if images.shape[3] < channels else 1, axis=1)
+    return images if size is None else np.stack([resize(image, size) for image in images])

@@ -1,0 +1,27 @@
+"""Labels as the tables of chest X-rays write them: 1.0, 0.0, -1.0 for uncertain, or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from bench.contract.source import DataError
+
+MARKS = {"1.0": 1.0, "1": 1.0, "0.0": 0.0, "0": 0.0, "-1.0": np.nan, "-1": np.nan, "": np.nan}
+
+
+def read_marks(path: Path, cells: pd.Series[str]) -> pd.Series[float]:
+    """The labels of one column: 1, 0, NaN for uncertain and for blank.
+
+    Raises:
+        DataError: A cell that is none of these; the text names its line.
+    """
+    odd = cells.index[~cells.isin(list(MARKS))]
+    if len(odd):
+        raise DataError(
+            f"{path.name}: line {odd[0]}, column {cells.name}: expected 1.0, 0.0, -1.0 or blank, got "
+            f"{cells[odd[0]]!r} ({len(odd)} such cells)"
+        )
+    return cells.map(MARKS).astype(float)

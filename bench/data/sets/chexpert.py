@@ -1,0 +1,133 @@
+"""CheXpert (Irvin et al. 2019) in its official layout: train.csv and valid.csv (test.csv where it is there) in
+CheXpert-v1.0 or CheXpert-v1.0-small, beside train/patient00001/study1/view1_frontal.jpg.
+
+Uncertain (-1) and blank labels are unknown; rows in which none of the tasks is known are left out. The data are under a
+use agreement: messages about rows name lines of the tables, never a file or a person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+
+from bench.contract.source import DataError, Official, Scan, Source
+from bench.data.csv_table import read_table
+from bench.data.marks import read_marks
+from bench.data.present import attributes_of, of_row, present
+from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.validation import one_of
+
+_TABLES = {"train.csv": "train", "valid.csv": "val", "test.csv": "test"}
+_ROWS = {"train.csv": (223_414,), "valid.csv": (234,), "test.csv": (500, 668)}
+_VIEWS = {"frontal": ("AP", "PA"), "AP": ("AP",), "PA": ("PA",)}
+_PATIENT = re.compile(r"(?:.*/)?(?:train|valid|test)/(patient[0-9]+)/study[0-9]+/[^/]+")
+
+
+@dataclass(frozen=True)
+class CheXpert(Source):
+    """Frontal chest X-rays of a hospital with findings mined from reports.
+
+    Args:
+        tasks: Findings, joined by "+"; columns of the tables.
+        views: Which frontal views to keep: AP and PA, or one of them.
+    """
+
+    tasks: str = "Atelectasis+Cardiomegaly+Consolidation+Edema+Pleural Effusion"
+    views: Literal["frontal", "AP", "PA"] = "frontal"
+
+    name: ClassVar[str] = "chexpert"
+    title: ClassVar[str] = "CheXpert"
+    source: ClassVar[str] = "Irvin et al. 2019, AAAI 33:590, doi:10.1609/aaai.v33i01.3301590"
+    public: ClassVar[str] = "nih"
+    origin: ClassVar[str] = "chexpert"
+    shareable: ClassVar[bool] = False
+    licence: ClassVar[str] = "Stanford University Dataset Research Use Agreement; not redistributable"
+    obtain: ClassVar[str] = (
+        "CheXpert needs a registration: accept the research use agreement at "
+        "https://stanfordaimi.azurewebsites.net/datasets/8cbd9ed4-2eb9-4565-affc-111cf4f7ebe2, fetch the archive there "
+        "and unpack it, keeping its folder. The data stay on your machine; this program never downloads them and puts "
+        "nothing else in their place (for a run without access: --dataset synth-mimic)."
+    )
+    default_size: ClassVar[int | None] = 64
+
+    def __post_init__(self) -> None:
+        if not self.tasks or len(set(self._findings)) != len(self._findings):
+            raise ValueError(f"tasks must be different findings joined by '+', got {self.tasks!r}")
+        one_of(_VIEWS, views=self.views)
+
+    @property
+    def _findings(self) -> tuple[str, ...]:
+        return tuple(self.tasks.split("+"))
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """See `Source.scan`."""
+        top = self._top(roots)
+        tables = {name: self._table(top / name) for name in _TABLES if (top / name).exists()}
+        whole = pd.concat([table.assign(part=_TABLES[name]) for name, table in tables.items()], ignore_index=True)
+        kept = whole[whole["AP/PA"].isin(_VIEWS[self.views])]
+        known = kept[kept[list(self._findings)].notna().any(axis=1)]
+        paths = [_place(top, name) for name in known["Path"]]
+        here = present(paths, name=self.name, where=f"{top}/train/patient*/study*", obtain=self.obtain)
+        told = {"sex": list(known["Sex"]), "age": list(known["Age"]), "view": list(known["AP/PA"])}
+        return Scan(
+            labels=known[list(self._findings)].to_numpy(dtype=np.float32)[here.rows],
+            subjects=of_row(list(known["person"]), here.rows),
+            findings=self._findings,
+            exclusive=False,
+            paths=here.paths,
+            folder=top,
+            version=top.name,
+            notes=(
+                f"{len(whole) - len(kept)} of {len(whole)} images left out: not {'/'.join(_VIEWS[self.views])}",
+                f"{len(kept) - len(known)} left out: none of the tasks is labelled 0 or 1",
+                "uncertain (-1) and blank labels are unknown",
+                *here.notes,
+            ),
+            attributes=attributes_of(told, here.rows),
+            parts=of_row(list(known["part"]), here.rows),
+            official=tuple(Official(f"rows in {name}", len(table), _ROWS[name]) for name, table in tables.items()),
+        )
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """Sizes and times of the tables, and the patients' folders; single images are too many to look at."""
+        top = self._top(roots)
+        parts = [top / part for part in ("train", "valid", "test") if (top / part).is_dir()]
+        return "\n".join([stamp_files(top / name for name in _TABLES), *(stamp_folder(part) for part in parts)])
+
+    def _top(self, roots: Sequence[Path]) -> Path:
+        names = ("CheXpert-v1.0-small", "CheXpert-v1.0", "CheXpert", "chexpertchestxrays-u20210408")
+        folders = [*names, *(f"chexpert/{name}" for name in names)]
+        return locate(roots, name=self.name, folders=folders, markers=("train.csv",), obtain=self.obtain)
+
+    def _table(self, path: Path) -> pd.DataFrame:
+        columns = ("Path", "Sex", "Age", "AP/PA", *self._findings)
+        if path.name == "test.csv":  # it may have labels alone
+            columns = ("Path", *self._findings)
+        table = read_table(path, columns, optional=("Sex", "Age", "AP/PA"), obtain=self.obtain)
+        person = table["Path"].str.extract(f"^{_PATIENT.pattern}$", expand=False)
+        odd = table.index[person.isna() | table["Path"].str.contains("..", regex=False)]
+        if len(odd):
+            raise DataError(
+                f"{path.name}: line {odd[0]}: expected a path such as train/patient00001/study1/view1_frontal.jpg "
+                f"({len(odd)} lines are wrong). Fetch the table again. {self.obtain}"
+            )
+        again = table.index[table["Path"].duplicated()]
+        if len(again):
+            raise DataError(f"{path.name}: line {again[0]} lists an image a second time. {self.obtain}")
+        for task in self._findings:
+            table[task] = read_marks(path, table[task])
+        for column in {"Sex", "Age", "AP/PA"} - set(table.columns):
+            table[column] = "PA" if column == "AP/PA" else ""
+        return table.assign(person=person)
+
+
+def _place(top: Path, listed: str) -> Path:
+    """The file of a listed path, which starts with the name that the archive's folder had."""
+    parts = listed.split("/")
+    return top.joinpath(*parts[next(place for place, part in enumerate(parts) if part in ("train", "valid", "test")) :])

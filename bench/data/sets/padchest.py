@@ -1,0 +1,171 @@
+"""PadChest (Bustos et al. 2020) in its official layout: PADCHEST_chest_x_ray_images_labels_160K_01.02.19.csv (also .gz)
+and the images, in the numbered folders of the archives (`ImageDir`) or all in one.
+
+The files are grey values of up to 16 bits in PNG. How many bits count is `BitsStored_DICOM` of the table; files whose
+values need more are refused, and `padchest[bits=16]` says that the whole container counts. Images that the table calls
+MONOCHROME1 are taken as they are stored, and counted. Reports were labelled exhaustively: what is not in `Labels` is 0.
+Rows labelled `exclude` or not at all are left out. The data are under a use agreement: messages name lines and counts.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+
+from bench.contract.source import DataError, Official, Scan, Source
+from bench.data.csv_table import read_table
+from bench.data.present import attributes_of, of_row, present
+from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.validation import one_of, within
+
+_TABLES = tuple(f"PADCHEST_chest_x_ray_images_labels_160K_01.02.19.csv{end}" for end in ("", ".gz"))
+_COLUMNS = ("ImageID", "ImageDir", "PatientID", "Projection", "BitsStored_DICOM", "Labels")
+_OPTIONAL = ("PatientSex_DICOM", "PatientBirth", "StudyDate_DICOM", "PhotometricInterpretation_DICOM")
+_VIEWS = {"frontal": ("PA", "AP", "AP_horizontal"), "PA": ("PA",), "AP": ("AP",)}
+_PEOPLE = 67_625
+
+
+@dataclass(frozen=True)
+class PadChest(Source):
+    """Chest X-rays of a Spanish hospital, labelled by physicians and from reports.
+
+    Args:
+        tasks: Labels, joined by "+", as the table writes them.
+        views: Which projections to keep: all frontal ones, PA or AP.
+        bits: How many bits of a value count (8 to 16) in all files; None: as the table says of each.
+    """
+
+    tasks: str = "cardiomegaly+pleural effusion+pneumonia+atelectasis"
+    views: Literal["frontal", "PA", "AP"] = "frontal"
+    bits: int | None = None
+
+    name: ClassVar[str] = "padchest"
+    title: ClassVar[str] = "PadChest"
+    source: ClassVar[str] = "Bustos et al. 2020, Medical Image Analysis 66:101797, doi:10.1016/j.media.2020.101797"
+    public: ClassVar[str] = "nih"
+    origin: ClassVar[str] = "padchest"
+    shareable: ClassVar[bool] = False
+    licence: ClassVar[str] = "PadChest Dataset Research Use Agreement; not redistributable"
+    obtain: ClassVar[str] = (
+        "PadChest needs a registration: accept the use agreement at https://bimcv.cipf.es/bimcv-projects/padchest/, "
+        f"fetch {_TABLES[1]} and the archives there, and unpack these into folders 0, 1, ... beside the table. The "
+        "data stay on your machine; this program never downloads them and puts nothing else in their place (for a run "
+        "without access: --dataset synth-mimic)."
+    )
+    default_size: ClassVar[int | None] = 64
+
+    def __post_init__(self) -> None:
+        if not self.tasks or len(set(self._findings)) != len(self._findings):
+            raise ValueError(f"tasks must be different labels joined by '+', got {self.tasks!r}")
+        one_of(_VIEWS, views=self.views)
+        within(8, 16, bits=self.bits)
+
+    @property
+    def _findings(self) -> tuple[str, ...]:
+        return tuple(self.tasks.split("+"))
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """See `Source.scan`."""
+        top = self._top(roots)
+        path = next(top / name for name in _TABLES if (top / name).exists())
+        table = read_table(path, _COLUMNS, optional=_OPTIONAL, obtain=self.obtain)
+        self._check(path, table)
+        labels = table["Labels"].map(lambda cell: _labels(path, cell))
+        frontal = table["Projection"].isin(_VIEWS[self.views])
+        said = labels.map(lambda found: bool(found) and "exclude" not in found)
+        rows, found = table[frontal & said], labels[frontal & said]
+        unknown = set(self._findings) - {label for each in labels for label in each}
+        if unknown:
+            raise DataError(
+                f"{self.name}: no row of {path.name} is labelled {', '.join(sorted(unknown))}: check `tasks`. "
+                f"{self.obtain}"
+            )
+        paths = self._paths(top, rows)
+        here = present(paths, name=self.name, where=f"{top}/0, 1, ..., or {top}", obtain=self.obtain)
+        marks = np.array([[task in each for task in self._findings] for each in found], dtype=np.float32)
+        inverted = (rows.get("PhotometricInterpretation_DICOM", pd.Series(dtype=str)) == "MONOCHROME1").sum()
+        return Scan(
+            labels=marks.reshape(-1, len(self._findings))[here.rows],
+            subjects=of_row(list(rows["PatientID"]), here.rows),
+            findings=self._findings,
+            exclusive=False,
+            paths=here.paths,
+            bits=self.bits or [int(word) for word in of_row(list(rows["BitsStored_DICOM"]), here.rows)],
+            folder=top,
+            version="01.02.19",
+            notes=(
+                f"{int((~frontal).sum())} of {len(table)} images left out: not {'/'.join(_VIEWS[self.views])}",
+                f"{int((frontal & ~said).sum())} left out: labelled exclude, or not at all",
+                f"{int(inverted)} images are MONOCHROME1 in the table and taken as they are stored",
+                *here.notes,
+            ),
+            attributes=attributes_of(_told(rows), here.rows),
+            official=(Official("listed people", table["PatientID"].nunique(), (_PEOPLE,)),),
+        )
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """Size and time of the table; numbers and names of the images."""
+        top = self._top(roots)
+        folders = [folder for folder in (top, *(top / str(number) for number in range(55))) if folder.is_dir()]
+        return "\n".join([stamp_files(top / name for name in _TABLES), *(stamp_folder(folder) for folder in folders)])
+
+    def _top(self, roots: Sequence[Path]) -> Path:
+        folders = ("PadChest", "PADCHEST", "BIMCV-PadChest-FULL")
+        return locate(roots, name=self.name, folders=folders, markers=_TABLES, obtain=self.obtain)
+
+    def _check(self, path: Path, table: pd.DataFrame) -> None:
+        """Raise DataError where lines cannot be what the official table holds."""
+        names = table["ImageID"]
+        wrong = {
+            "ImageID that is no file name": names.str.contains("/", regex=False) | (names == ""),
+            "ImageID for the second time": names.duplicated(),
+            "ImageDir that is no number": ~table["ImageDir"].str.fullmatch("[0-9]+"),
+        }
+        if self.bits is None:
+            fits = table["BitsStored_DICOM"].str.fullmatch(r"(8|9|1[0-6])(\.0)?")
+            wrong["BitsStored_DICOM that is not 8 to 16"] = ~fits
+            table["BitsStored_DICOM"] = table["BitsStored_DICOM"].str.removesuffix(".0")
+        for what, lines in wrong.items():
+            if lines.any():
+                raise DataError(
+                    f"{path.name}: line {table.index[lines][0]} has an {what} ({int(lines.sum())} such lines). "
+                    f"Fetch the table again. {self.obtain}"
+                )
+
+    @staticmethod
+    def _paths(top: Path, rows: pd.DataFrame) -> list[Path]:
+        apart = any((top / number).is_dir() for number in rows["ImageDir"].unique())
+        return [
+            top / number / name if apart else top / name
+            for number, name in zip(rows["ImageDir"], rows["ImageID"], strict=True)
+        ]
+
+
+def _labels(path: Path, cell: str) -> frozenset[str]:
+    """The labels in a cell such as "['pneumonia', 'normal']"; none where it is blank."""
+    if not cell.strip() or cell.strip().lower() == "nan":
+        return frozenset()
+    try:
+        found = ast.literal_eval(cell)
+    except (ValueError, SyntaxError) as error:
+        raise DataError(f"{path.name}: expected lists of labels in the column Labels, found {cell[:40]!r}") from error
+    return frozenset(str(label).strip().lower() for label in found)
+
+
+def _told(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """Sex, view, and age by the years of birth and study, as far as the table holds them."""
+    told = {"view": list(rows["Projection"])}
+    if "PatientSex_DICOM" in rows:
+        told["sex"] = [word if word in ("F", "M") else "" for word in rows["PatientSex_DICOM"]]
+    if {"PatientBirth", "StudyDate_DICOM"} <= set(rows.columns):
+        years = rows["StudyDate_DICOM"].str[:4], rows["PatientBirth"].str.removesuffix(".0")
+        born = zip(*years, strict=True)
+        told["age"] = [str(int(seen) - int(birth)) if (seen + birth).isdigit() and seen >= birth else ""
+                       for seen, birth in born]  # fmt: skip
+    return told

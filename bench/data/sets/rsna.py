@@ -1,0 +1,147 @@
+"""RSNA Pneumonia Detection Challenge 2018 (Shih et al. 2019) in Kaggle's layout: stage_2_train_labels.csv,
+stage_2_detailed_class_info.csv and stage_2_train_images/*.dcm. (The test images of the challenge have no labels.)
+
+`patientId` names an image, not a person: the radiographs are some of ChestX-ray14, of whose patients many have several.
+The published list of pairs, pneumonia-challenge-dataset-mappings_2018.json beside the tables, gives NIH's image names
+and with them the patients; without it nobody knows people. Files are read as `bench.data.dicom` says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from bench.contract.source import DataError, Official, Scan, Source
+from bench.data.csv_table import read_table
+from bench.data.impostor import impostor
+from bench.data.people import UNKNOWN
+from bench.data.present import of_row, present
+from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.validation import one_of
+
+_BOXES, _CLASSES = "stage_2_train_labels.csv", "stage_2_detailed_class_info.csv"
+_PAIRS = "pneumonia-challenge-dataset-mappings_2018.json"
+_IMAGES = "stage_2_train_images"
+_NAMES = ("Normal", "No Lung Opacity / Not Normal", "Lung Opacity")
+_ROWS = 26_684
+_NIH = re.compile(r"([0-9]{8})_[0-9]{3}\.png")
+
+
+@dataclass(frozen=True)
+class RSNA(Source):
+    """Chest X-rays with and without lung opacities that suggest pneumonia, marked by radiologists.
+
+    Args:
+        task: "opacity": one finding, some opacity is marked. "classes": normal, no opacity but not normal, opacity.
+    """
+
+    task: Literal["opacity", "classes"] = "opacity"
+
+    name: ClassVar[str] = "rsna"
+    title: ClassVar[str] = "RSNA Pneumonia Detection Challenge"
+    source: ClassVar[str] = (
+        "Shih et al. 2019, Radiology: Artificial Intelligence 1:e180041, doi:10.1148/ryai.2019180041"
+    )
+    public: ClassVar[str] = "kermany-cxr"
+    origin: ClassVar[str] = "nih-cxr"
+    shareable: ClassVar[bool] = False
+    licence: ClassVar[str] = "competition rules of RSNA: academic research and education"
+    obtain: ClassVar[str] = (
+        "Accept the rules at https://www.kaggle.com/c/rsna-pneumonia-detection-challenge, fetch the archive there and "
+        f"unpack it; {_PAIRS} is at https://www.rsna.org/rsnai/ai-image-challenge/rsna-pneumonia-detection-challenge-2018."
+    )
+    default_size: ClassVar[int | None] = 64
+
+    def __post_init__(self) -> None:
+        one_of(("opacity", "classes"), task=self.task)
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """See `Source.scan`."""
+        top = self._top(roots)
+        boxes = read_table(top / _BOXES, ("patientId", "Target"), obtain=self.obtain)
+        told = read_table(top / _CLASSES, ("patientId", "class"), obtain=self.obtain)
+        for table, name, column, allowed in ((boxes, _BOXES, "Target", ("0", "1")), (told, _CLASSES, "class", _NAMES)):
+            odd = table.index[~table[column].isin(allowed) | ~table["patientId"].str.fullmatch("[0-9a-f-]{8,64}")]
+            if len(odd):
+                raise DataError(
+                    f"{top / name}: line {odd[0]}: expected a patientId and {column} among {', '.join(allowed)}, got "
+                    f"{table[column][odd[0]]!r} ({len(odd)} such lines). {self.obtain}"
+                )
+        target = boxes.groupby("patientId", sort=False)["Target"].agg(set)
+        kind = told.groupby("patientId", sort=False)["class"].agg(set)
+        torn = [name for name, found in target.items() if kind.get(name) != _kinds(found, kind.get(name))]
+        if torn or len(target) != len(kind):
+            raise DataError(
+                f"{self.name}: {_BOXES} and {_CLASSES} in {top} must agree on {len(target)} images: {len(torn)} are of "
+                f"another class, or of several, and {abs(len(target) - len(kind))} are in one table alone. "
+                f"{self.obtain}"
+            )
+        names = list(target.index)
+        paths = [top / _IMAGES / f"{name}.dcm" for name in names]
+        here = present(paths, name=self.name, where=f"{top / _IMAGES}/*.dcm", obtain=self.obtain)
+        classes = np.array([_NAMES.index(next(iter(kind[name]))) for name in names])[here.rows]
+        whole = self.task == "classes"
+        people = self._people(top, names)
+        return Scan(
+            labels=np.eye(3, dtype=np.float32)[classes] if whole else (classes == 2).astype(np.float32)[:, None],
+            subjects=None if people is None else of_row(people, here.rows),
+            findings=_NAMES if whole else (_NAMES[2],),
+            exclusive=whole,
+            paths=here.paths,
+            folder=top,
+            version="stage 2",
+            notes=(
+                f"{UNKNOWN} ({_PAIRS} would tell)" if people is None else f"people are NIH's patients, by {_PAIRS}",
+                *here.notes,
+            ),
+            name=f"{self.name}:classes" if whole else "",
+            official=(Official("listed images", len(names), (_ROWS,)),),
+        )
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """Sizes and times of the tables; number and names of the images."""
+        top = self._top(roots)
+        tables = stamp_files(top / name for name in (_BOXES, _CLASSES, _PAIRS))
+        return f"{tables}\n{stamp_folder(top / _IMAGES)}"
+
+    def _top(self, roots: Sequence[Path]) -> Path:
+        folders = ("rsna-pneumonia-detection-challenge", "RSNA", "RSNA_Pneumonia")
+        top = locate(roots, name=self.name, folders=folders, markers=(_BOXES,), obtain=self.obtain)
+        missing = [name for name in (_CLASSES, _IMAGES) if not (top / name).exists()]
+        if missing:
+            raise DataError(f"{self.name}: expected {' and '.join(missing)} in {top}, found none. {self.obtain}")
+        return top
+
+    def _people(self, top: Path, names: Sequence[str]) -> list[str] | None:
+        """NIH's patient behind each image, "" where the list does not say; None without the list."""
+        path = top / _PAIRS
+        if not path.exists():
+            return None
+        if wrong := impostor(path):
+            raise DataError(f"{path}: expected the list of pairs, found {wrong}. {self.obtain}")
+        try:
+            pairs = {str(pair["subset_img_id"]): str(pair["img_id"]) for pair in json.loads(path.read_bytes())}
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"{path}: expected pairs of subset_img_id and img_id ({error!r:.80}). {self.obtain}"
+            ) from error
+        found = {name: _NIH.fullmatch(image) for name, image in pairs.items()}
+        if odd := sum(match is None for match in found.values()):
+            raise DataError(f"{path}: {odd} pairs have no NIH image such as 00000001_000.png. {self.obtain}")
+        return _patients(found, names)
+
+
+def _patients(found: Mapping[str, re.Match[str] | None], names: Sequence[str]) -> list[str]:
+    matches = [found.get(name) for name in names]
+    return ["" if match is None else match[1] for match in matches]
+
+
+def _kinds(targets: set[str], kinds: set[str] | None) -> set[str] | None:
+    """The kinds themselves where they are one and agree with the marks; None where not."""
+    return kinds if kinds is not None and len(kinds) == 1 and targets == {str(int(_NAMES[2] in kinds))} else None

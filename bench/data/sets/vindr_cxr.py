@@ -1,0 +1,126 @@
+"""VinDr-CXR 1.0.0 (Nguyen et al. 2022) in PhysioNet's layout: train/*.dicom and test/*.dicom, with
+annotations/image_labels_train.csv (three radiologists an image) and annotations/image_labels_test.csv (a consensus).
+
+A finding of a training image is yes where two of its three radiologists say so. Files are read as `bench.data.dicom`
+says. The set names no patients. The data are under a use agreement: messages name lines and counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from bench.contract.source import DataError, Official, Scan, Source
+from bench.data.csv_table import read_table
+from bench.data.marks import read_marks
+from bench.data.people import UNKNOWN
+from bench.data.present import of_row, present
+from bench.data.roots import locate, stamp_files, stamp_folder
+
+_TABLES = {"train": "annotations/image_labels_train.csv", "test": "annotations/image_labels_test.csv"}
+_ROWS = {"train": 15_000, "test": 3_000}
+
+
+@dataclass(frozen=True)
+class VinDrCXR(Source):
+    """Chest X-rays of two Vietnamese hospitals with findings by radiologists.
+
+    Args:
+        tasks: Findings, joined by "+"; columns of the tables.
+    """
+
+    tasks: str = "Cardiomegaly+Aortic enlargement+Pleural thickening+Pleural effusion"
+
+    name: ClassVar[str] = "vindr-cxr"
+    title: ClassVar[str] = "VinDr-CXR"
+    source: ClassVar[str] = "Nguyen et al. 2022, Scientific Data 9:429, doi:10.1038/s41597-022-01498-w"
+    public: ClassVar[str] = "nih"
+    origin: ClassVar[str] = "vindr-cxr"
+    shareable: ClassVar[bool] = False
+    licence: ClassVar[str] = "PhysioNet Credentialed Health Data License 1.5.0; not redistributable"
+    obtain: ClassVar[str] = (
+        "VinDr-CXR needs credentialed access: register at https://physionet.org, complete the CITI course 'Data or "
+        "Specimens Only Research', sign the data use agreement at https://physionet.org/content/vindr-cxr/1.0.0/, then "
+        "fetch it there with your own account. The data stay on your machine; this program never downloads them and "
+        "puts nothing else in their place (for a run without access: --dataset synth-mimic)."
+    )
+    default_size: ClassVar[int | None] = 64
+
+    def __post_init__(self) -> None:
+        if not self.tasks or len(set(self._findings)) != len(self._findings):
+            raise ValueError(f"tasks must be different findings joined by '+', got {self.tasks!r}")
+
+    @property
+    def _findings(self) -> tuple[str, ...]:
+        return tuple(self.tasks.split("+"))
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        """See `Source.scan`."""
+        top = self._top(roots)
+        tables = {part: self._table(top / name, part) for part, name in _TABLES.items() if (top / name).exists()}
+        whole = pd.concat([table.assign(part=part) for part, table in tables.items()])
+        names = list(whole.index)
+        if len(set(names)) != len(names):
+            raise DataError(
+                f"{self.name}: {len(names) - len(set(names))} images are in the tables of both parts. Fetch the tables "
+                f"again. {self.obtain}"
+            )
+        paths = [top / part / f"{name}.dicom" for name, part in zip(names, whole["part"], strict=True)]
+        here = present(paths, name=self.name, where=f"{top}/train/*.dicom and {top}/test/*.dicom", obtain=self.obtain)
+        return Scan(
+            labels=whole[list(self._findings)].to_numpy(dtype=np.float32)[here.rows],
+            subjects=None,
+            findings=self._findings,
+            exclusive=False,
+            paths=here.paths,
+            folder=top,
+            version="1.0.0",
+            notes=(UNKNOWN, "a training image has a finding where two of three radiologists say so", *here.notes),
+            parts=of_row(list(whole["part"]), here.rows),
+            official=tuple(Official(f"{part} rows", len(table), (_ROWS[part],)) for part, table in tables.items()),
+        )
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """Sizes and times of the tables; numbers and names of the images."""
+        top = self._top(roots)
+        folders = [top / part for part in _TABLES if (top / part).is_dir()]
+        tables = stamp_files(top / name for name in _TABLES.values())
+        return "\n".join([tables, *(stamp_folder(folder) for folder in folders)])
+
+    def _top(self, roots: Sequence[Path]) -> Path:
+        folders = ("vindr-cxr/1.0.0", "physionet.org/files/vindr-cxr/1.0.0", "VinDr-CXR")
+        markers = tuple(_TABLES.values())
+        return locate(roots, name=self.name, folders=folders, markers=markers, obtain=self.obtain)
+
+    def _table(self, path: Path, part: str) -> pd.DataFrame:
+        """0 or 1 for each image (its name is the index) and task."""
+        readers = ("rad_id",) if part == "train" else ()
+        table = read_table(path, ("image_id", *readers, *self._findings), obtain=self.obtain)
+        odd = table.index[~table["image_id"].str.fullmatch("[0-9a-f]{32}")]
+        if len(odd):
+            raise DataError(
+                f"{path.name}: line {odd[0]}: expected an image_id of 32 hexadecimal digits ({len(odd)} lines are "
+                f"wrong). Fetch the table again. {self.obtain}"
+            )
+        again = table.index[table.duplicated(subset=["image_id", *readers])]
+        if len(again):
+            raise DataError(
+                f"{path.name}: line {again[0]} is there a second time ({len(again)} such lines). {self.obtain}"
+            )
+        for task in self._findings:
+            table[task] = read_marks(path, table[task])
+            if table[task].isna().any():
+                line = table.index[table[task].isna()][0]
+                raise DataError(
+                    f"{path.name}: line {line}, column {task}: expected 0 or 1, found neither. {self.obtain}"
+                )
+        votes = table.groupby("image_id", sort=False)[list(self._findings)].agg(["sum", "count"])
+        return pd.DataFrame(
+            {task: (2 * votes[task]["sum"] > votes[task]["count"]).astype(float) for task in self._findings},
+            index=votes.index,
+        )

@@ -1,0 +1,67 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made.official_trees import picture, table
+
+from bench.contract.source import DataError
+from bench.data.prepare import prepare
+from bench.data.sets.chexpert import CheXpert
+
+COLUMNS = ("Path", "Sex", "Age", "Frontal/Lateral", "AP/PA", "Edema", "Fracture")
+FOLDER = "CheXpert-v1.0-small"
+TRAIN = [
+    ("train/patient00001/study1/view1_frontal.jpg", "Female", 68, "Frontal", "AP", "1.0", ""),
+    ("train/patient00001/study1/view2_lateral.jpg", "Female", 68, "Lateral", "", "1.0", ""),
+    ("train/patient00001/study2/view1_frontal.jpg", "Female", 69, "Frontal", "PA", "0.0", ""),
+    ("train/patient00002/study1/view1_frontal.jpg", "Male", 90, "Frontal", "AP", "-1.0", "1.0"),
+    ("train/patient00003/study1/view1_frontal.jpg", "Male", 5, "Frontal", "AP", "-1.0", ""),
+]
+VALID = [("valid/patient64541/study1/view1_frontal.jpg", "Male", 73, "Frontal", "AP", "1.0", "0.0")]
+TASKS = "Edema+Fracture"
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    top = tmp_path / "root" / FOLDER
+    for name, rows in (("train.csv", TRAIN), ("valid.csv", VALID)):
+        table(top / name, COLUMNS, [(f"{FOLDER}/{row[0]}", *row[1:]) for row in rows])
+    for number, row in enumerate((*TRAIN, *VALID)):
+        picture(top / row[0], number)
+    return top
+
+
+def test_frontal_images_with_some_known_label_are_kept_with_people_parts_and_groups(top: Path, tmp_path: Path) -> None:
+    prepared = prepare(CheXpert(TASKS), roots=[top.parent], cache=tmp_path / "cache")
+    np.testing.assert_array_equal(prepared.labels, [[1, np.nan], [0, np.nan], [np.nan, 1], [1, 0]])
+    assert prepared.subjects is not None
+    assert prepared.subjects.tolist() == [0, 0, 1, 2]
+    assert prepared.parts is not None
+    assert prepared.parts.tolist() == [0, 0, 0, 1]
+    assert prepared.attributes is not None
+    assert prepared.attributes.named()["sex"] == ["female", "male"]
+    assert "1 of 6 images left out: not AP/PA" in prepared.notes
+    assert "5 rows in train.csv, the official set has 223414" in prepared.notes
+    assert not prepared.shareable
+
+
+def test_one_view_may_be_chosen(top: Path) -> None:
+    assert len(CheXpert(TASKS, views="PA").scan([top], 64).labels) == 1
+
+
+def test_messages_name_lines_and_no_person(top: Path) -> None:
+    table(top / "valid.csv", COLUMNS, [("somewhere/else.jpg", *VALID[0][1:])])
+    with pytest.raises(DataError, match=r"valid.csv: line 2: expected a path such as train/patient00001") as caught:
+        CheXpert(TASKS).scan([top], 64)
+    assert "else.jpg" not in str(caught.value)
+
+
+def test_paths_do_not_lead_out_of_the_folder(top: Path) -> None:
+    table(top / "valid.csv", COLUMNS, [("valid/patient1/study1/../../../../etc/passwd", *VALID[0][1:])])
+    with pytest.raises(DataError, match="line 2"):
+        CheXpert(TASKS).scan([top], 64)
+
+
+def test_what_is_missing_says_how_to_get_access(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="accept the research use agreement"):
+        CheXpert().scan([tmp_path], 64)

@@ -1,0 +1,56 @@
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made.official_trees import noise, picture
+from scipy.io import savemat
+
+from bench.contract.source import DataError
+from bench.data.prepare import prepare
+from bench.data.sets.faces import LFW, Olivetti
+
+
+def test_folders_of_lfw_are_people(tmp_path: Path) -> None:
+    for number, name in enumerate(("Ann_Lee/Ann_Lee_0001", "Ann_Lee/Ann_Lee_0002", "Bo/Bo_0001")):
+        picture(tmp_path / "scikit_learn_data/lfw_home/lfw_funneled" / f"{name}.jpg", number, 25, 25, 3)
+    prepared = prepare(LFW(), roots=[tmp_path], cache=tmp_path / "cache")
+    assert prepared.samples.shape == (3, 3, 64, 64)
+    assert prepared.subjects is not None
+    assert prepared.subjects.tolist() == [0, 0, 1]
+    assert prepared.findings == ()
+    assert "2 people, the official set has 5749" in prepared.notes
+
+
+def test_a_face_in_another_folder_is_refused(tmp_path: Path) -> None:
+    picture(tmp_path / "lfw/Bo/Ann_0001.jpg", 1, 9, 9, 3)
+    with pytest.raises(DataError, match="1 have another name than their folder"):
+        LFW().scan([tmp_path], 64)
+
+
+@pytest.mark.parametrize("kind", ["mat", "npy"])
+def test_olivetti_has_ten_images_a_person_upright(tmp_path: Path, kind: str) -> None:
+    faces = noise(1, 20, 64, 64)
+    if kind == "mat":  # a column an image, each column by column, as the official file has them
+        savemat(tmp_path / "olivettifaces.mat", {"faces": faces.transpose(0, 2, 1).reshape(20, -1).T})
+    else:
+        np.save(tmp_path / "olivetti_faces.npy", faces)
+    prepared = prepare(Olivetti(), roots=[tmp_path], cache=tmp_path / "cache")
+    np.testing.assert_array_equal(prepared.samples[:, 0], faces)
+    assert prepared.subjects is not None
+    assert prepared.subjects.tolist() == [0] * 10 + [1] * 10
+
+
+def test_the_pickle_that_scikit_learn_keeps_is_never_opened(tmp_path: Path) -> None:
+    (tmp_path / "olivetti_py3.pkz").write_bytes(pickle.dumps(noise(1, 10, 64, 64)))
+    with pytest.raises(DataError, match="bench data prepare olivetti --download"):
+        Olivetti().scan([tmp_path], None)
+
+
+def test_another_array_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "olivetti_faces.npy", noise(1, 15, 64, 64))
+    with pytest.raises(DataError, match="expected ten uint8 images"):
+        Olivetti().scan([tmp_path], None)
+    (tmp_path / "olivetti_faces.npy").write_bytes(b"<html>")
+    with pytest.raises(DataError, match="expected the Olivetti faces"):
+        Olivetti().scan([tmp_path], None)
