@@ -44,7 +44,10 @@ def bibtex(shown: Shown) -> str:
     for name, source in sorted(sources.items()):
         what, _, title = name.partition("-")
         entries.append(
-            _entry(keys[name], {"title": f"{{{tex(title)}}}", "note": tex(f"{what} of Veil Bench after: {source}")})
+            _entry(
+                keys[name],
+                {"key": tex(title), "title": f"{{{tex(title)}}}", "note": tex(f"{what} of Veil Bench after: {source}")},
+            )
         )
     return "\n".join(entries)
 

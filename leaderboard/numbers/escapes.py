@@ -21,7 +21,7 @@ _TEX = {
     "−": "$-$", "–": "--", "—": "---", "×": r"$\times$", "∞": r"$\infty$", "≥": r"$\geq$", "≤": r"$\leq$",
     "ε": r"$\varepsilon$", "δ": r"$\delta$", "σ": r"$\sigma$", "λ": r"$\lambda$", "β": r"$\beta$", "²": r"$^{2}$",
     "·": r"\textperiodcentered{}", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "…": r"\ldots{}", "“": "``", "”": "''",
-    "‘": "`", "’": "'",
+    "‘": "`", "’": "'", "†": r"$\dagger$",
 }  # fmt: skip
 _RAISED = dict(zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True))
 _XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

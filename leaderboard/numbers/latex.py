@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from leaderboard.board import Row
+from leaderboard.board import Row, epsilon_text
 from leaderboard.columns import Column
 from leaderboard.entries import Entry
+from leaderboard.lines import PERSON, PRIVACY, UTILITY
 from leaderboard.numbers.escapes import tex
 from leaderboard.numbers.shown import Shown
 from leaderboard.sections import Section
@@ -25,22 +26,37 @@ def latex_tables(shown: Shown) -> Iterator[tuple[str, str]]:
 
 
 def latex_table(some: Sequence[Row], columns: Sequence[Column], caption: str) -> str:
-    """One table; what is not rated stands in brackets, and below it why."""
+    """One table, as wide as a column of text of 345 points.
+
+    Figures of attacks whose controls do not hold carry a dagger, those that are not rated stand in brackets, and below
+    stands why. Rows to which nothing applies are named below.
+    """
     arrow = {"higher": r"$\uparrow$", "lower": r"$\downarrow$"}
-    places = "l" + "r" * len(columns)
+    heads = [
+        "Method",
+        *(f"{tex(each.title)} {arrow[each.better]}" for each in columns),
+        r"Derived $\varepsilon$ $\downarrow$",
+    ]
     lines = [
-        HEAD + r"\begin{table}", r"\centering", f"\\caption{{{caption}}}", f"\\begin{{tabular}}{{{places}}}",
-        r"\toprule", " & ".join(["Method", *(f"{tex(each.title)} {arrow[each.better]}" for each in columns)]) + r" \\",
-        r"\midrule",
+        HEAD + r"\begin{table}", r"\centering", f"\\caption{{{caption}}}", r"\footnotesize\setlength{\tabcolsep}{2pt}",
+        f"\\begin{{tabular}}{{p{{.25\\linewidth}}{'r' * (len(columns) + 1)}}}", r"\toprule",
+        " & ".join(heads) + r" \\", r"\midrule",
     ]  # fmt: skip
-    for row in some:
-        # In braces, for a row that begins with a bracket or an asterisk would be taken for an option of the one above.
-        lines.append(" & ".join([f"{{{tex(_name(row))}}}", *(_place(row.entries[c.name]) for c in columns)]) + r" \\")
-    said = dict.fromkeys(f"{_name(row)}: {text}" for row in some for text in (row.unrated, row.caveat) if text)
+    shown = [row for row in some if any(entry.score is not None for entry in row.entries.values())]
+    for row in shown:
+        bound = _bound(row)
+        lines.append(
+            " & ".join([_breaking(_name(row)), *(_place(row.entries[c.name]) for c in columns), bound]) + r" \\"
+        )
+    said = dict.fromkeys(f"{_name(row)}: {text}" for row in shown for text in (row.unrated, row.caveat) if text)
+    if any(_doubtful(row.entries[column.name]) for row in shown for column in columns):
+        said["† the controls of the attack did not run or do not hold: the figure supports no claim of privacy"] = None
+    if idle := [_name(row) for row in some if row not in shown]:
+        said[f"Without a figure: {', '.join(idle)}"] = None
     lines += [
         r"\bottomrule",
         r"\end{tabular}",
-        *(f"\\par{{\\footnotesize {tex(text)}}}" for text in said),
+        *(f"\\par\\raggedright{{\\scriptsize {_breaking(text)}\\par}}" for text in said),
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
@@ -51,22 +67,43 @@ def _name(row: Row) -> str:
     return row.records[0].method.written
 
 
+def _breaking(text: str) -> str:
+    """The text in braces, which may go on in the next line after a comma or before a bracket.
+
+    In braces, for a row that begins with a bracket or an asterisk would be taken for an option of the one above.
+    """
+    return "{" + tex(text).replace(",", r",\allowbreak{}").replace("{[}", r"\allowbreak{}{[}") + "}"
+
+
+def _bound(row: Row) -> str:
+    if row.claim is None:
+        return "none"
+    of = "" if row.claim.unit == "image" else f" {{\\scriptsize per {tex(row.claim.unit)}}}"
+    return f"{tex(epsilon_text(row.claim.derived))}{of}"
+
+
+def _doubtful(entry: Entry) -> bool:
+    return entry.score is not None and entry.attacked and not entry.certified
+
+
 def _place(entry: Entry) -> str:
     if entry.score is None:
-        return "{}" if entry.status == "not-run" else f"{{\\footnotesize {tex(entry.text)}}}"
-    text = tex(entry.text) if entry.score.low is None else f"{tex(entry.text)} ({tex(entry.interval)})"
+        return "{}" if entry.status == "not-run" else f"{{\\scriptsize {tex(entry.text)}}}"
+    text = tex(entry.text) + (r"$^\dagger$" if _doubtful(entry) else "")
+    if entry.score.low is not None:
+        text += f" {{\\scriptsize ({tex(entry.interval.replace(' ', ''))})}}"
     return f"{{[}}{text}{{]}}" if entry.unrated else text
 
 
 def _columns(some: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
-    """The first metric of each group that has a figure: a page is narrower than the board, which has them all."""
-    first: dict[str, Column] = {}
-    for column in columns:
-        if any(row.entries[column.name].score is not None for row in some):
-            first.setdefault(column.group, column)
-    return list(first.values())
+    """The figures that stand on a line of the board, where any row has them: a page is narrower than the board."""
+    found = [column for column in columns if any(row.entries[column.name].score is not None for row in some)]
+    by_name = {column.name: column for column in found}
+    useful = next((by_name[name] for name in UTILITY if name in by_name), None)
+    told = [column for column in (useful, *(by_name.get(name) for name in (*PRIVACY, *PERSON))) if column is not None]
+    return told or found[:3]
 
 
 def _caption(part: Section, preset: str, seed: int, shown: Shown) -> str:
-    text = f"{part.title}, preset {preset}, seed {seed}; 95 % intervals in brackets"
+    text = f"{part.title}, preset {preset}, seed {seed}; 95 % intervals in parentheses"
     return tex(f"{text}. Veil Bench, protocol {shown.protocol}, snapshot {shown.snapshot[:12]}.")
