@@ -1,0 +1,160 @@
+"""Every form in which the published figures go out says what the raw records say: pages, tables, API, LaTeX, badges.
+
+The records are read here as plain JSON, by nothing that the board is made with.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+
+from bench.results.results import Results
+from leaderboard import site
+from leaderboard.edition import Edition
+from leaderboard.entries import number
+from leaderboard.intake import intake
+from leaderboard.lines import Line
+from leaderboard.numbers.escapes import tex
+from leaderboard.page import Page
+from leaderboard.protocols import boards
+from leaderboard.published import PUBLISHED
+
+ROWS = 6
+ENDS = ("value", "low", "high")
+
+
+@pytest.fixture(scope="module")
+def published() -> tuple[list[Line], Mapping[str, Page]]:
+    """A few rows of the published board, far apart, and every file of its site."""
+    taken = intake(Results(PUBLISHED))
+    lines = [line for line in Edition.of(next(iter(boards(taken).values()))).lines if not line.idle]
+    return lines[:: max(1, len(lines) // ROWS)], site.files(taken)
+
+
+def content(pages: Mapping[str, Page], name: str) -> bytes:
+    made = pages[name].make()
+    return made.encode() if isinstance(made, str) else made
+
+
+def raw(line: Line) -> dict[str, dict[str, Any]]:
+    """The records of a row by the names of their files."""
+    return {path.stem: json.loads(path.read_bytes()) for path in (PUBLISHED / "cells" / line.row.cell).glob("*.json")}
+
+
+def shown(line: Line) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Of every metric of a row the record that its figure is from, and the figure in it."""
+    records = raw(line)
+    return {
+        name: (entry.by, records[entry.by]["scores"][name])
+        for name, entry in line.row.entries.items()
+        if entry.score is not None
+    }
+
+
+def table(pages: Mapping[str, Page], name: str) -> list[dict[str, str]]:
+    """A table of the board, whatever parts it stands in."""
+    files = [each["file"] for each in json.loads(content(pages, "api/index.json"))["tables"] if each["table"] == name]
+    found: list[dict[str, str]] = []
+    for each in files:
+        text = content(pages, each)
+        plain = (gzip.decompress(text) if each.endswith(".gz") else text).decode()
+        found += csv.DictReader(io.StringIO(plain, newline=""))
+    return found
+
+
+def floats(*values: Any) -> list[float | None]:
+    return [None if value in ("", None) else float(value) for value in values]
+
+
+def test_tables_say_what_the_records_say(published: tuple[list[Line], Mapping[str, Page]]) -> None:
+    lines, pages = published
+    board = {line["row"]: line for line in table(pages, "board")}
+    results = {
+        (line["row"], line["evaluator"], line["metric"]): line for line in table(pages, "results") if not line["part"]
+    }
+    for line in lines:
+        assert shown(line)
+        for metric, (by, figure) in shown(line).items():
+            wanted = floats(*(figure[end] for end in ENDS))
+            mine = board[line.id]
+            assert floats(mine[metric], mine[f"{metric}: low"], mine[f"{metric}: high"]) == wanted
+            assert mine[f"{metric}: by"] == by
+            long = results[line.id, by, metric]
+            assert floats(*(long[end] for end in ENDS)) == wanted
+            assert long["n"] == str(figure["n"])
+        told = sum(len(record["scores"]) for record in raw(line).values())
+        assert told == sum(1 for (row, _, _), long in results.items() if row == line.id and long["value"])
+
+
+def test_parquet_says_what_csv_says(published: tuple[list[Line], Mapping[str, Page]]) -> None:
+    _, pages = published
+    for name in ("board", "results"):
+        stems = [each["file"].partition(".")[0] for each in json.loads(content(pages, "api/index.json"))["tables"]
+                 if each["table"] == name]  # fmt: skip
+        held = [
+            line
+            for stem in stems
+            for line in pyarrow.parquet.read_table(io.BytesIO(content(pages, f"{stem}.parquet"))).to_pylist()
+        ]
+        plain = table(pages, name)
+        assert len(held) == len(plain) > ROWS
+        for line, other in zip(held[::ROWS], plain[::ROWS], strict=True):
+            assert {key: "" if value is None else str(value).lstrip("'") for key, value in line.items()} == {
+                key: value.lstrip("'") for key, value in other.items()
+            }
+
+
+def test_the_api_says_what_the_records_say_and_holds_them(published: tuple[list[Line], Mapping[str, Page]]) -> None:
+    lines, pages = published
+    for line in lines:
+        told = json.loads(content(pages, f"api/rows/{line.id}.json"))
+        for metric, (by, figure) in shown(line).items():
+            assert [told["figures"][metric][end] for end in ENDS] == [figure[end] for end in ENDS]
+            assert told["figures"][metric]["by"] == by
+        for path in (PUBLISHED / "cells" / line.row.cell).glob("*.json"):
+            assert content(pages, told["records"][path.stem]) == path.read_bytes()
+
+
+def test_pages_and_latex_print_the_figures_of_the_records(published: tuple[list[Line], Mapping[str, Page]]) -> None:
+    lines, pages = published
+    front = content(pages, "index.html").decode()
+    papers = [content(pages, name).decode() for name in pages if re.fullmatch(r"latex/[^/]+\.tex", name)]
+    for line in lines:
+        page = content(pages, f"cells/{line.id}.html").decode()
+        opened = json.loads(content(pages, f"rows/{line.id}.js").decode()[len("veil.row(") : -3])
+        texts = {entry["name"]: entry["text"] for entry in opened["entries"]}
+        (row,) = re.findall(rf'<tr id="{line.id}".*?</tr>', front, re.DOTALL)
+        for metric, (_, figure) in shown(line).items():
+            text = number(figure["value"], line.row.entries[metric].column.digits)
+            assert texts[metric] == text
+            assert f'<td class="value">{text}</td>' in page
+        for entry in (line.utility, line.privacy, line.person):
+            if entry is not None and entry.score is not None:
+                assert f'<span class="value">{entry.text}</span>' in row
+                assert any(f"{tex(entry.text)}" in paper for paper in papers)
+
+
+def test_verdict_and_tier_are_the_same_everywhere(published: tuple[list[Line], Mapping[str, Page]]) -> None:
+    lines, pages = published
+    board = {line["row"]: line for line in table(pages, "board")}
+    decided = {row["id"]: row for row in json.loads(content(pages, "board-manifest.json"))["rows"]}
+    for line in lines:
+        word, tier = line.standing.word, line.tier.word
+        told = json.loads(content(pages, f"api/rows/{line.id}.json"))
+        assert (board[line.id]["verdict"], board[line.id]["tier"]) == (told["verdict"], told["tier"]) == (word, tier)
+        assert decided[line.id]["tier"] == tier
+        (row,) = re.findall(rf'<tr id="{line.id}".*?</tr>', content(pages, "index.html").decode(), re.DOTALL)
+        assert f'data-verdict="{word}"' in row
+        badge = json.loads(content(pages, f"badges/{line.id}.json"))["message"]
+        assert badge.startswith("reference" if line.reference else word)
+        assert badge.endswith(tier)
+        assert badge in content(pages, f"badges/{line.id}.svg").decode()
+        assert content(pages, f"cells/{line.id}.html").decode().count(f"{word}</span></p>") == 1
