@@ -45,6 +45,14 @@ const veil = (function () {
     rows.push(...some);
     Object.assign(titles, names);
   }
+  // Rows of a board that is too long for one page, as plain data: [name, attributes, what it holds ...].
+  const further = [];
+  function more(some) {
+    further.push(...some);
+  }
+  function built(node) {
+    return typeof node === "string" ? node : make(node[0], node[1], node.slice(2).map(built));
+  }
   function row(found) {
     known[found.id] = found;
     (waiting[found.id] || []).forEach((tell) => tell(found));
@@ -77,5 +85,5 @@ const veil = (function () {
     return size >= 100 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
   }
 
-  return { add, row, load, rows, titles, root, make, state, remember, select, verdict, link, number };
+  return { add, more, built, further, row, load, rows, titles, root, make, state, remember, select, verdict, link, number };
 })();

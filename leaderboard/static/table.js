@@ -2,7 +2,18 @@
 // address. Without this script the tables are complete, only fixed in order.
 "use strict";
 
+// A board in several pages is joined first, from the scripts that hold the rows of the others.
 (function () {
+  const paged = document.querySelector(".paged");
+  if (!paged) { begin(); return; }
+  document.addEventListener("DOMContentLoaded", () => {
+    document.querySelector("#board tbody").append(...veil.further.map(veil.built));
+    paged.remove();
+    begin();
+  });
+})();
+
+function begin() {
   const FILTERS = [
     ["set", "Data set"], ["preset", "Preset"], ["verdict", "Verdict"], ["kind", "Releases"], ["claim", "Claim"],
     ["tier", "Tier"], ["device", "Device"],
@@ -220,4 +231,4 @@
     if (button) toggle(row, button, true);
     else open.delete(id);
   });
-})();
+}

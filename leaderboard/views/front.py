@@ -13,6 +13,8 @@ from leaderboard.matrix import matrix
 from leaderboard.numbers.tables import can_write_parquet
 from leaderboard.page import Page, inputs
 from leaderboard.scatter import PLANES, scatter
+from leaderboard.short import in_short
+from leaderboard.views.further import front_parts, further_scripts
 from leaderboard.views.shared import MOST_LINES, common
 from leaderboard.views.tools import shards
 
@@ -21,7 +23,7 @@ MOST_REASONS = 400
 
 def front(edition: Edition) -> Iterator[Page]:
     """The front page."""
-    shown = [line for line in edition.lines if not line.reference and not line.idle]
+    pages = front_parts(edition)
     idle = [line for line in edition.lines if not line.reference and line.idle]
     references = [line for line in edition.lines if line.reference]
     few = len(edition.lines) <= MOST_LINES
@@ -43,10 +45,14 @@ def front(edition: Edition) -> Iterator[Page]:
             **common(edition, ""),
             taken=taken,
             downloads=links(edition.numbers),
-            lines=shown if few else [],
+            lines=pages[0][1],
+            pages=[name for name, _ in pages],
+            further=further_scripts(edition),
+            few=few,
             idle=idle if few else [],
             references=references if few else [],
             count=len(edition.lines),
+            short=in_short(edition.lines),
             matrix=matrix(edition.lines),
             picture=picture(edition.lines),
             reasons=gaps[:MOST_REASONS],

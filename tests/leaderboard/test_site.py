@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import cast
 
 import pytest
 from made.board_records import auc, claim, dataset, guesswork, plugin, record, utility, word
@@ -130,12 +133,27 @@ def test_no_page_grows_past_a_megabyte(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rest + 10 * sum(len(text.encode()) for text in table) < MEGABYTE
 
 
+def flat(node: object) -> list[str]:
+    """The texts in an element as plain data."""
+    return [node] if isinstance(node, str) else [text for each in cast("list[object]", node)[2:] for text in flat(each)]
+
+
 def test_more_rows_than_a_page_takes_stand_on_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("front", "datasets", "methods"):
+    for module in ("front", "further", "datasets", "methods"):
         monkeypatch.setattr(f"leaderboard.views.{module}.MOST_LINES", 8)
+    monkeypatch.setattr("leaderboard.views.further.MOST_FRONT", 8)
     monkeypatch.setattr("leaderboard.views.datasets.MOST_WIDE", 8)
     pages = made(list(many(220)))
-    assert "too many for one page" in pages["index.html"]
+    fronts = ["index.html", *sorted(name for name in pages if re.fullmatch(r"board-\d+\.html", name))]
+    assert all(f'href="{name}"' in pages["index.html"] for name in fronts[1:])
+    shown = [one for name in fronts for one in re.findall(r'<tr id="([^"]+)"', pages[name])]
+    joined = [row for name in sorted(pages) if re.fullmatch(r"rows/lines-\d+\.js", name)
+              for row in json.loads(pages[name][len("veil.more(") : -3])]  # fmt: skip
+    assert len(shown) == len(set(shown)) == 17
+    assert [row[1]["id"] for row in joined] == shown[8:]
+    (first,) = re.findall(rf'<tr id="{shown[8]}".*?</tr>', pages["board-2.html"], re.DOTALL)
+    told = html.unescape(re.sub("<[^>]+>", "", first))
+    assert "".join("".join(flat(joined[0])).split()) == "".join(told.split())
     parts = [text for name, text in sorted(pages.items()) if re.fullmatch(r"data/data-00-\w{8}(-\d)?\.html", name)]
     ids = [one for text in parts for one in re.findall(r'<tr id="([^"]+)"', text)]
     assert len(parts) == 3

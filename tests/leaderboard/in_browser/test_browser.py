@@ -133,8 +133,10 @@ def test_two_rows_stand_side_by_side_with_their_test(visit: Visit, site: Path) -
     b = next(iter(a["tests"]))
     page = visit(f"compare.html?rows={a['id']},{b},")
     page.wait_for_selector("#answer table")
-    assert page.locator("#answer thead th").count() == 2
-    assert "told apart" in page.locator("#answer").inner_text()
+    assert page.locator("#answer table.side thead th").count() == 2
+    differences = page.locator("#answer section table tbody tr")
+    assert differences.count() >= 2
+    assert all("told apart" in text or "is better" in text for text in differences.all_inner_texts())
     page.goto(page.url.replace(b, "no-such-row"))
     page.wait_for_selector("#answer .notes")
     assert "no row of the name" in page.locator("#answer").inner_text()

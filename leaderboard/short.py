@@ -1,0 +1,76 @@
+"""A board in short: of each data set how many rows withstood, were dented or broken, and the most useful of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from leaderboard.lines import JUDGED, Line
+from leaderboard.standing import SIGNS, Standing
+
+NAMED = 3
+SETS = 6
+"""Data sets that are told of in short; the matrix has all."""
+GOOD = ("not broken", "members not told")
+
+
+@dataclass(frozen=True)
+class Told:
+    """The rows of one verdict.
+
+    Args:
+        standing: The verdict.
+        count: How many rows there are.
+        best: The most useful of them, the best first, no method twice.
+    """
+
+    standing: Standing
+    count: int
+    best: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Short:
+    """A data set in short.
+
+    Args:
+        section: Its slug.
+        name: Its name.
+        told: By verdict, the best for a data owner first.
+        withstood: Whether any row was not broken.
+        rest: How many rows were given no verdict, though figures were made.
+    """
+
+    section: str
+    name: str
+    told: tuple[Told, ...]
+    withstood: bool
+    rest: int
+
+
+def in_short(lines: Sequence[Line]) -> list[Short]:
+    """Each data set with a row that attacks came to a verdict about; reference methods are left out."""
+    sets: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        if not line.reference and not line.idle:
+            sets.setdefault((line.section, line.name), []).append(line)
+    made = []
+    for (section, name), some in sets.items():
+        groups = [[line for line in some if line.standing.word == word] for word in SIGNS if word in JUDGED]
+        told = tuple(Told(group[0].standing, len(group), _best(group)) for group in groups if group)
+        judged = sum(one.count for one in told)
+        if judged:
+            withstood = any(one.standing.word in GOOD for one in told)
+            made.append(Short(section, name, told, withstood, len(some) - judged))
+    return made[:SETS]
+
+
+def _best(lines: Sequence[Line]) -> tuple[Line, ...]:
+    def useful(line: Line) -> float:
+        score = None if line.utility is None else line.utility.score
+        return -1.0 if score is None else score.value
+
+    by_method: dict[str, Line] = {}
+    for line in sorted(lines, key=lambda line: (-useful(line), line.id)):
+        by_method.setdefault(line.row.method, line)
+    return tuple(by_method.values())[:NAMED]
