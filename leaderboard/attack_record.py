@@ -64,7 +64,8 @@ class AttackRecord:
         return tuple(name for name in self._methods("dented") if name not in self.broken)
 
     def _methods(self, *states: str) -> tuple[str, ...]:
-        found = {each.line.row.method for each in self.outcomes if each.state in states and not each.line.reference}
+        told = [each for each in self.outcomes if each.line.row.vouched and not each.line.reference]
+        found = {each.line.row.method for each in told if each.state in states}
         return tuple(sorted(found))
 
 
@@ -78,16 +79,18 @@ def attack_record(kind: str, name: str, tried: Sequence[tuple[Line, Record]]) ->
     knowledge: dict[str, dict[str, None]] = {}
     reaches: dict[tuple[str, str], tuple[Rung, ...]] = {}
     outcomes = []
-    for line, record in tried:
+    describing = [record for line, record in tried if line.row.vouched] or [record for _, record in tried]
+    for record in describing:
         for what, text in record.threat_model.items():
             knowledge.setdefault(what, {})[text] = None
+    for line, record in tried:
         made = _outcome(line, record)
         if made.member is not None and any(rung.step for rung in made.member.rungs):
             reaches.setdefault((record.evaluator, record.preset), made.member.rungs)
         outcomes.append(made)
     outcomes.sort(key=lambda one: (ORDER.index(one.state), one.line.row.label, one.line.data, one.line.id))
     return AttackRecord(
-        name, kind, tuple(sorted({record.attack.source for _, record in tried if record.attack})),
+        name, kind, tuple(sorted({record.attack.source for record in describing if record.attack})),
         tuple((what, tuple(texts)) for what, texts in sorted(knowledge.items())), tuple(outcomes),
         tuple((evaluator, preset, rungs) for (evaluator, preset), rungs in sorted(reaches.items())),
     )  # fmt: skip

@@ -21,7 +21,7 @@ from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, number, reason
 from leaderboard.honesty import unrated
 from leaderboard.panel import Panel, membership_panel, not_rated, panel
-from leaderboard.reach import MEMBERSHIP, PAIRS, distinct, shipped, steps
+from leaderboard.reach import MEMBERSHIP, PAIRS, Step, distinct, shipped, steps
 from leaderboard.slugs import digest, slug
 from leaderboard.versions import by_earlier_code
 
@@ -47,6 +47,9 @@ class Row:
         device: What throughput was measured on; empty where unknown.
         earlier: The records of the row that earlier code computed, by evaluator name.
         records: Everything the row was made of, by evaluator name.
+        vouched: Whether it is the board's own, or a verifier measured some of it again: what others handed in says
+            nothing of any other row until then.
+        said: What of it nobody but its author has looked into, in a few words each.
     """
 
     dataset: str
@@ -70,6 +73,8 @@ class Row:
     device: str
     earlier: frozenset[str]
     records: tuple[Record, ...] = field(repr=False)
+    vouched: bool = True
+    said: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -84,7 +89,7 @@ class Row:
 
 def rows(
     records: Iterable[Record], folders: Mapping[str, str] | None = None, pool: Iterable[Record] = (),
-    shown: Sequence[Column] | None = None,
+    shown: Sequence[Column] | None = None, ladder: Sequence[Step] | None = None, theirs: Set[str] = frozenset(),
 ) -> list[Row]:  # fmt: skip
     """One row a cell, in the order of data set, method, parameters, preset and seed. Records with `limit` are left out.
 
@@ -94,11 +99,13 @@ def rows(
         pool: More records of the same results, where controls of the attacks are looked for, and their reach instead of
             in `records`.
         shown: The columns; None for those that the records describe.
+        ladder: Where the reach of attacks is looked for; None for these records.
+        theirs: Digests of controls that are the word of whoever handed in the rows.
     """
     accepted = [record for record in records if record.limit is None]
     more = list(pool)
     known = [*accepted, *more]
-    ladder = distinct([*steps(more or accepted), *shipped()])
+    ladder = distinct([*(steps(more or accepted) if ladder is None else ladder), *shipped()])
     shown = columns(accepted) if shown is None else shown
     cells: dict[tuple[str, ...], list[Record]] = {}
     names = {record.cell: record.dataset.name for record in accepted if record.dataset}
@@ -114,7 +121,8 @@ def rows(
     for key in sorted(cells):
         mine = sorted(cells[key], key=lambda record: record.evaluator)
         near = [other for choice in sorted({_choice(record) for record in mine}) for other in controls.get(choice, ())]
-        made.append(_row(key[0], mine, panel(mine, near, ladder), membership_panel(mine, near), shown, earlier))
+        tried, told = panel(mine, near, ladder, theirs), membership_panel(mine, near, theirs)
+        made.append(_row(key[0], mine, tried, told, shown, earlier))
     return made
 
 

@@ -19,14 +19,16 @@ class Column(MetricRecord):
         return "↑" if self.better == "higher" else "↓"
 
 
-def columns(records: Iterable[Record]) -> tuple[Column, ...]:
+def columns(records: Iterable[Record], others: Iterable[Record] = ()) -> tuple[Column, ...]:
     """Every metric that a record was asked for, in the order of the board; of records that disagree the newest counts.
 
-    Groups stand in the order of `GROUPS`, others after them by name; within a group metrics stand by their `order`.
+    What `others` say of a metric counts where none of `records` describes it. Groups stand in the order of `GROUPS`,
+    others after them by name; within a group metrics stand by their `order`.
     """
     found: dict[str, MetricRecord] = {}
-    for record in sorted(records, key=lambda record: (record.created, record.cell, record.evaluator)):
-        found |= record.metrics
+    for some in (others, records):
+        for record in sorted(some, key=lambda record: (record.created, record.cell, record.evaluator)):
+            found |= record.metrics
     made = [Column(name=name, **metric.model_dump()) for name, metric in found.items()]
     return tuple(sorted(made, key=_place))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,18 +21,34 @@ BESIDE: Mapping[str, tuple[str, ...]] = {PAIRS: ("top-1",), MEMBERSHIP: ("member
 
 @dataclass(frozen=True)
 class Control:
-    """One attack on one reference method: whether it did there what it must, and the figures."""
+    """One attack on one reference method.
+
+    Args:
+        role: What the method is there for.
+        state: Whether the attack did there what it must.
+        text: The figures.
+        theirs: Whether they are the word of whoever handed in the row, and nobody measured them again.
+    """
 
     role: Role
     state: Literal["holds", "fails", "not run"]
     text: str
+    theirs: bool = False
 
 
-def control(record: Record, role: Role, pool: Sequence[Record]) -> Control:
-    """How an attack's record fared on the reference method of a role, looked for among `pool`."""
+def control(record: Record, role: Role, pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Control:
+    """How an attack's record fared on the reference method of a role, looked for among `pool`.
+
+    `theirs` are digests of records that are their author's word: they count where there is no other with figures.
+    """
     near = (other for other in pool if other.method.role == role and other.kind == record.kind)
     fitting = [other for other in near if _comparable(record, other)]
-    found = min(fitting, key=lambda other: (other.status != "ok", other.device != record.device), default=None)
+
+    def place(other: Record) -> tuple[bool, bool, bool]:
+        return other.status != "ok", other.digest in theirs, other.device != record.device
+
+    found = min(fitting, key=place, default=None)
+    mine = found is not None and found.digest in theirs
     needed = CONTROLLED[record.kind]
     looked_at = (*needed, *BESIDE[record.kind])
     scores = {} if found is None else {name: found.scores[name] for name in looked_at if name in found.scores}
@@ -40,14 +56,14 @@ def control(record: Record, role: Role, pool: Sequence[Record]) -> Control:
         asked = {**record.metrics, **({} if found is None else found.metrics)}
         without = f"without {' or '.join(asked[name].title if name in asked else name for name in needed)}"
         why = "never ran" if found is None else (found.reason or without)
-        return Control(role, "not run" if found is None or found.status == "ok" else "fails", why)
+        return Control(role, "not run" if found is None or found.status == "ok" else "fails", why, mine)
     if role == "hides nothing":
         holds = scores["guesswork"].value <= FOUND_GUESSES and scores["reid-auc"].value >= FOUND_AUC
     elif role == "remembers its rows":
         holds = beats_chance(scores["membership-auc"])
     else:
         holds = all(_at_chance(of_tries(len(scores), score)) for score in scores.values())
-    return Control(role, "holds" if holds else "fails", ", ".join(figure_text(found, name) for name in needed))
+    return Control(role, "holds" if holds else "fails", ", ".join(figure_text(found, name) for name in needed), mine)
 
 
 def figure_text(record: Record, metric: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from bench.results import attested
 from bench.results.part import Part
+from bench.results.verdict import fingerprint
+from bench.wire.text import line, plain
 from leaderboard.board import Row
 from leaderboard.fitness import mixed
 from leaderboard.intake import Intake
@@ -27,6 +27,7 @@ class RowDecision(Part):
         tier: How far it was checked.
         created: When the last of its records was made, in UTC.
         reason: Of a decision other than "shown".
+        said: What of it nobody but its author has looked into.
         marks: What a reader should know all the same: records of earlier code, of several versions.
         records: How many there are.
         digest: A hash over their digests.
@@ -43,6 +44,7 @@ class RowDecision(Part):
     created: str
     decision: Decision
     reason: str
+    said: list[str]
     marks: list[str]
     records: int
     digest: str
@@ -79,8 +81,8 @@ def decided(boards: Mapping[int, Intake], taken: Intake) -> BoardManifest:
     made = [_decide(row, number, newest, board) for number, board in boards.items() for row in board.rows]
     left_out = [
         FileDecision(
-            name=refusal.name, decision="superseded" if refusal.why == "superseded" else "refused",
-            reason=f"{refusal.why}: {refusal.reason}",
+            name=line(refusal.name), decision="superseded" if refusal.why == "superseded" else "refused",
+            reason=plain(f"{refusal.why}: {refusal.reason}"),
         )
         for refusal in taken.refused
     ]  # fmt: skip
@@ -97,8 +99,7 @@ def dumps(manifest: BoardManifest) -> str:
 
 def snapshot(rows: Sequence[Row]) -> str:
     """A hash over the digests of all records: what a citation names."""
-    digests = sorted(str(record.digest) for row in rows for record in row.records)
-    return hashlib.sha256(json.dumps(digests).encode()).hexdigest()
+    return fingerprint(record for row in rows for record in row.records)
 
 
 def marks(row: Row) -> list[str]:
@@ -122,6 +123,6 @@ def _decide(row: Row, protocol: int, newest: int, board: Intake) -> RowDecision:
     return RowDecision(
         id=row.id, board="" if protocol == newest else address(protocol), dataset=row.dataset, method=row.label,
         preset=row.preset, seed=row.seed, protocol=protocol, tier=board.tier(row).word, created=created(row),
-        decision=decision, reason=reason, marks=marks(row),
+        decision=decision, reason=reason, said=list(row.said), marks=marks(row),
         records=len(row.records), digest=snapshot([row]),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from bench.results.records import Record
 from leaderboard.board import Row
-from leaderboard.columns import Column, columns
+from leaderboard.columns import Column
 from leaderboard.intake import Intake
 from leaderboard.lines import Line, lines
 from leaderboard.numbers.shown import Shown
@@ -46,7 +46,7 @@ class Edition:
         board = taken.rows
         parts = sections(board)
         ranks = ranking(parts)
-        return cls(taken, board, parts, columns(taken.records), ranks, lines(parts, taken.tier, ranks.ranks))
+        return cls(taken, board, parts, taken.columns, ranks, lines(parts, taken.tier, ranks.ranks))
 
     @cached_property
     def methods(self) -> Mapping[str, str]:
@@ -120,5 +120,5 @@ def _print(line: Line) -> str:
     row = line.row
     records = [record.digest or record.model_dump_json() for record in row.records]
     told = [records, row.unrated, sorted(row.earlier), line.told, line.data, dict(line.ranks), line.tier,
-            dumps(row.panel, row.membership)]  # fmt: skip
+            row.vouched, row.said, dumps(row.panel, row.membership)]  # fmt: skip
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
 from bench.results.records import Record, RecordError
 from bench.results.results import Results
-from bench.results.verdict import Verdict
+from bench.results.verdict import JudgedRow, Verdict, judged_row
 from leaderboard.board import Row, rows
-from leaderboard.columns import columns
-from leaderboard.tiers import Tier, tier_of
+from leaderboard.columns import Column, columns
+from leaderboard.reach import steps
+from leaderboard.tiers import Tier
 
+ALL = ("all of it",)
+"""What stays its author's word of a row that no verifier has looked into."""
 Why = Literal["altered", "limited", "superseded", "unfit"]
 
 
@@ -42,16 +45,18 @@ class Intake:
         folders: Cell to data-set name.
         refused: What was left out, and why.
         pictures: PNG files beside records of data that may be shared, by cell, record and name.
-        verdicts: What verifiers whom the board trusts found of records.
-        origins: From which of the sources a cell is, by number; the first where nothing is said.
+        origins: From which of the sources a cell is, by number; the first (the board's own) where nothing is said.
+        references: By source, its records of reference methods, those of cells that were taken from elsewhere too.
+        judged: What verifiers whom the board trusts found of rows, by source and cell.
     """
 
     records: tuple[Record, ...]
     folders: Mapping[str, str]
     refused: tuple[Refusal, ...] = ()
     pictures: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
-    verdicts: tuple[Verdict, ...] = ()
     origins: Mapping[str, int] = field(default_factory=dict)
+    references: Mapping[int, tuple[Record, ...]] = field(default_factory=dict)
+    judged: Mapping[tuple[int, str], JudgedRow] = field(default_factory=dict)
 
     @property
     def limited(self) -> int:
@@ -64,40 +69,71 @@ class Intake:
         return tuple(refusal.name for refusal in self.refused if refusal.why == "altered")
 
     @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Every metric, as the board's own records describe it where they do."""
+        own = [record for record in self.records if not self._source(record.cell)]
+        return columns(own, [record for record in self.records if self._source(record.cell)])
+
+    @cached_property
     def rows(self) -> tuple[Row, ...]:
         """One a cell, by data set and method.
 
-        Attacks on the rows of a source are held against controls of that source: what a stranger says of reference
-        methods certifies nobody else's attack.
+        Attacks are held against the board's own controls. Those of whoever handed in a row count for no other source,
+        and for a row that was checked no further than they were. How far attacks reach is the board's own word.
         """
-        by_source: dict[int, list[Record]] = {}
+        groups: dict[tuple[int, Tier], list[Record]] = {}
         for record in self.records:
-            by_source.setdefault(self.origins.get(record.cell, 0), []).append(record)
-        shown = columns(self.records)
-        found = [row for mine in by_source.values() for row in rows(mine, self.folders, shown=shown)]
+            source = self._source(record.cell)
+            groups.setdefault((source, self._tier(source, record.cell) if source else Tier.SEALED), []).append(record)
+        own = groups.get((0, Tier.SEALED), [])
+        ladder, certifying = steps(own), self.references.get(0, ())
+        found = rows(own, self.folders, certifying, self.columns, ladder)
+        for (source, tier), mine in groups.items():
+            if source:
+                told = [one for one in self.references.get(source, ()) if self._tier(source, one.cell) >= tier]
+                theirs = {str(one.digest) for one in told if self._tier(source, one.cell) < Tier.RE_RUN}
+                theirs -= {str(one.digest) for one in certifying}
+                made = rows(mine, self.folders, [*certifying, *told], self.columns, ladder, theirs)
+                found += [self._handed_in(row, source, tier) for row in made]
         return tuple(
             sorted(found, key=lambda row: (row.dataset, row.method, row.label, row.preset, row.seed, row.cell))
         )
 
+    def _handed_in(self, row: Row, source: int, tier: Tier) -> Row:
+        judged = self.judged.get((source, row.cell))
+        return replace(row, vouched=tier >= Tier.RE_RUN, said=ALL if judged is None else tuple(judged.said))
+
     def tier(self, row: Row) -> Tier:
         """Of a row: of the record that was checked least."""
-        return min(tier_of(record, self.verdicts) for record in row.records)
+        return self._tier(self._source(row.cell), row.cell)
 
-    def of(self, records: tuple[Record, ...]) -> Intake:
+    def _source(self, cell: str) -> int:
+        return self.origins.get(cell, 0)
+
+    def _tier(self, source: int, cell: str) -> Tier:
+        judged = self.judged.get((source, cell))
+        return Tier.SELF_REPORTED if judged is None else judged.tier
+
+    def of(self, wanted: Callable[[Record], bool]) -> Intake:
         """The same with some of the records only, and their pictures."""
+        records = tuple(filter(wanted, self.records))
         cells = {record.cell for record in records}
         pictures = {place: png for place, png in self.pictures.items() if place[0] in cells}
-        return replace(self, records=records, pictures=pictures)
+        references = {source: tuple(filter(wanted, told)) for source, told in self.references.items()}
+        return replace(self, records=records, pictures=pictures, references=references)
 
 
 def intake(*sources: Results, verdicts: tuple[Verdict, ...] = ()) -> Intake:
     """Read every record of the sources; what is refused is named (never by folder).
 
-    A cell that several sources hold is taken whole from one of them: from the one that was checked furthest, of equals
-    from the first source, else from the newest. Records of two runs never stand in one row.
+    The first source is the board's own. A cell that several sources hold is taken whole from one of them: the board's
+    own gives way to sealed ones alone; of others the one that was checked furthest is taken, of equals the newest.
+    Records of two runs never stand in one row.
     """
     refused: list[Refusal] = []
     held: dict[str, dict[int, list[Record]]] = {}
+    references: dict[int, tuple[Record, ...]] = {}
+    judged: dict[tuple[int, str], JudgedRow] = {}
     for number, source in enumerate(sources):
         mine: dict[str, list[Record]] = {}
         for name, found in source.records():
@@ -107,11 +143,16 @@ def intake(*sources: Results, verdicts: tuple[Verdict, ...] = ()) -> Intake:
                 refused.append(Refusal(name, "limited", f"made with --limit {found.limit}"))
             else:
                 mine.setdefault(found.cell, []).append(found)
+        references[number] = tuple(one for some in mine.values() for one in some if one.method.role is not None)
         for cell, records in mine.items():
             held.setdefault(cell, {})[number] = records
+            if (row := judged_row(records, mine, verdicts)) is not None:
+                judged[number, cell] = row
     accepted, pictures, origins = list[Record](), dict[tuple[str, str, str], bytes](), dict[str, int]()
     for cell, candidates in held.items():
-        chosen = max(candidates, key=lambda number: (*_standing(number, candidates[number], verdicts), -number))
+        tiers = {number: judged[number, cell].tier if (number, cell) in judged else Tier.SELF_REPORTED
+                 for number in candidates}  # fmt: skip
+        chosen = max(candidates, key=lambda number: (*_standing(number, tiers[number], candidates[number]), -number))
         accepted += candidates[chosen]
         origins[cell] = chosen
         for number, others in candidates.items():
@@ -124,12 +165,12 @@ def intake(*sources: Results, verdicts: tuple[Verdict, ...] = ()) -> Intake:
             refused += lost
     folders = {record.cell: record.cell.partition("/")[0] for record in accepted}
     refused.sort(key=lambda refusal: (refusal.name, refusal.reason))
-    return Intake(tuple(accepted), folders, tuple(refused), pictures, verdicts, origins)
+    return Intake(tuple(accepted), folders, tuple(refused), pictures, origins, references, judged)
 
 
-def _standing(number: int, records: list[Record], verdicts: tuple[Verdict, ...]) -> tuple[Tier, bool, str]:
-    tier = min(tier_of(record, verdicts) for record in records)
-    return tier, number == 0, max(record.created for record in records)
+def _standing(number: int, tier: Tier, records: list[Record]) -> tuple[Tier, bool, str]:
+    own = number == 0
+    return max(tier, Tier.RE_RUN) if own else tier, own, max(record.created for record in records)
 
 
 def _pictures(source: Results, record: Record) -> tuple[dict[tuple[str, str, str], bytes], list[Refusal]]:

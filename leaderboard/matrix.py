@@ -54,6 +54,7 @@ def matrix(lines: Sequence[Line]) -> Matrix:
 
 
 def _place(lines: Sequence[Line]) -> Place:
+    lines = [line for line in lines if line.row.vouched] or lines  # what others handed in speaks for itself alone
     counts: dict[str, int] = {}
     for line in sorted(lines, key=lambda line: -_gravity(line)):
         counts[line.standing.word] = counts.get(line.standing.word, 0) + 1

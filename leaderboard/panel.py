@@ -60,6 +60,11 @@ class Member:
         return all(control.state == "holds" for control in self.controls)
 
     @property
+    def theirs(self) -> bool:
+        """Whether it is certified by controls that are the word of whoever handed in the row."""
+        return self.certified and any(control.theirs for control in self.controls)
+
+    @property
     def standing(self) -> Literal["certified", "not certified", "controls not run"]:
         """Whether the attack may support a claim, in words."""
         if self.certified:
@@ -82,16 +87,19 @@ class Panel:
         return next(member.standing for member in self.members if member.evaluator == evaluator)
 
 
-def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Sequence[Step]) -> Panel:
+def panel(
+    records: Sequence[Record], pool: Sequence[Record], ladder: Sequence[Step], theirs: Set[str] = frozenset()
+) -> Panel:
     """The panel of the attacks that match pairs, for one cell.
 
     Args:
         records: The cell's own.
         pool: All records of the results, where the controls are looked for.
         ladder: Steps on the ladder: among them (`leaderboard.reach.steps`), and those that came with this version.
+        theirs: Digests of controls that are the word of whoever handed in the row.
     """
     attacks = [record for record in records if record.kind == PAIRS]
-    members = tuple(_member(record, pool, ladder) for record in attacks)
+    members = tuple(_member(record, pool, ladder, theirs) for record in attacks)
     certified = {member.evaluator for member in members if member.certified}
     scored = [record for record in attacks if record.evaluator in certified and "guesswork" in record.scores]
     strongest = min(scored, key=lambda record: _strength(record, len(scored)), default=None)
@@ -106,10 +114,10 @@ def not_rated(made: Panel, why: str) -> Panel:
     return replace(made, word="not rated", verdict=f"not rated ({why}): {made.verdict}")
 
 
-def membership_panel(records: Sequence[Record], pool: Sequence[Record]) -> Panel:
+def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Panel:
     """The panel of the attacks that tell members; arguments as in `panel`."""
     attacks = [record for record in records if record.kind == MEMBERSHIP]
-    members = tuple(_member(record, pool, ()) for record in attacks)
+    members = tuple(_member(record, pool, (), theirs) for record in attacks)
     certified = {member.evaluator for member in members if member.certified}
     metric = "membership-auc"
     scored = [record for record in attacks if record.evaluator in certified and metric in record.scores]
@@ -165,10 +173,10 @@ def _strength(record: Record, tries: int) -> tuple[bool, bool, float, float]:
     return not _breaks(record), not beats, guesses.value, -auc.value if auc else 0.0
 
 
-def _member(record: Record, pool: Sequence[Record], ladder: Sequence[Step]) -> Member:
+def _member(record: Record, pool: Sequence[Record], ladder: Sequence[Step], theirs: Set[str]) -> Member:
     assert record.attack is not None
     dataset = record.dataset.name if record.dataset else ""
-    controls = tuple(control(record, role, pool) for role in ROLES[record.kind] or ())
+    controls = tuple(control(record, role, pool, theirs) for role in ROLES[record.kind] or ())
     rungs = reach(record.attack, record.preset, dataset, ladder) if record.kind == PAIRS else ()
     return Member(record.evaluator, controls, tuple(rungs))
 

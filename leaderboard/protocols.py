@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from bench.results.records import Record
 from leaderboard.intake import Intake
 
@@ -9,7 +11,7 @@ from leaderboard.intake import Intake
 def protocol_of(record: Record) -> int | None:
     """By which protocol a record was measured; None where its data were never opened."""
     found = record.inputs.get("protocol")
-    return found if isinstance(found, int) else None
+    return found if type(found) is int else None
 
 
 def boards(taken: Intake) -> dict[int, Intake]:
@@ -18,10 +20,11 @@ def boards(taken: Intake) -> dict[int, Intake]:
     if not known:
         return {0: taken} if taken.records else {}
     newest = max(known)
-    return {
-        number: taken.of(tuple(record for record in taken.records if (protocol_of(record) or newest) == number))
-        for number in sorted(known, reverse=True)
-    }
+    return {number: taken.of(partial(_of, number, newest)) for number in sorted(known, reverse=True)}
+
+
+def _of(number: int, newest: int, record: Record) -> bool:
+    return (protocol_of(record) or newest) == number
 
 
 def address(protocol: int) -> str:

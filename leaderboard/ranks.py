@@ -57,12 +57,13 @@ class Ranking:
 def ranking(parts: Sequence[Section]) -> Ranking:
     """Rows that speak of the very same rows of data, compared.
 
-    Left out are reference methods, and figures that are unrated or not certified.
+    Left out are reference methods, rows that nobody but their author measured, and figures that are unrated or not
+    certified.
     """
     groups: dict[str, list[Row]] = {}
     for part in parts:
         for row in part.rows:
-            if row.records[0].method.role is None and not row.unrated:
+            if row.records[0].method.role is None and not row.unrated and row.vouched:
                 which = json.dumps([part.slug, row.choice, row.records[0].device], sort_keys=True)
                 groups.setdefault(which, []).append(row)
     ranks: dict[str, dict[str, tuple[int, int, int]]] = {}

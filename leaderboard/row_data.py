@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from leaderboard.board import missing
+from leaderboard.board import Row, missing
 from leaderboard.entries import WORDS, Entry, short
 from leaderboard.lines import Line
 from leaderboard.repeat import command
@@ -20,21 +20,38 @@ DRAWN = (
 
 
 def brief(line: Line) -> dict[str, JsonValue]:
-    """A row in a few words and figures: every row of a board is held in memory so."""
+    """A row in a few words and figures: every row of a board is held in memory so.
+
+    Of a figure: value, interval, chance; whether the attack that gave it is certified; what an attack that is not found
+    beyond it, null where none did; and whether an attack stopped that might have.
+    """
     figures: dict[str, JsonValue] = {}
     for name in DRAWN:
         entry = line.row.entries.get(name)
         if entry is not None and entry.score is not None:
             score = entry.score
-            figures[name] = [_short(each) for each in (score.value, score.low, score.high, score.null)]
+            told: list[JsonValue] = [_short(each) for each in (score.value, score.low, score.high, score.null)]
+            figures[name] = [*told, entry.certified, _short(_beyond(line.row, entry)), entry.incomplete]
     row, claim = line.row, line.row.claim
     shown = None if row.audited is None else row.audited.empirical
     return {
         "id": line.id, "method": row.method, "told": line.told, "set": line.section, "preset": row.preset,
         "seed": row.seed, "verdict": line.standing.word, "sign": line.standing.sign, "kind": line.kind,
-        "reference": line.reference, "tier": line.tier.word, "claim": line.claim, "unrated": row.unrated,
+        "reference": line.reference, "tier": line.tier.word, "vouched": row.vouched, "said": list(row.said), "claim": line.claim, "unrated": row.unrated,
         "epsilon": None if claim is None else [claim.epsilon, claim.derived, shown, claim.unit], "figures": figures,
     }  # fmt: skip
+
+
+def _beyond(row: Row, entry: Entry) -> float | None:
+    """The worst figure of the attacks that do not count, where it is worse for the owner than the one that counts."""
+    if not entry.attacked or not entry.certified or entry.score is None:
+        return None
+    name, sign = entry.column.name, 1 if entry.column.better == "higher" else -1
+    counted = {each.evaluator for tried in (row.panel, row.membership) for each in tried.members if each.certified}
+    others = [record for record in row.records if record.attack is not None and record.evaluator not in counted]
+    found = [record.scores[name].value for record in others if name in record.scores]
+    worst = min(found, key=lambda value: sign * value, default=entry.score.value)
+    return worst if sign * worst < sign * entry.score.value else None
 
 
 def full(line: Line, tests: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, JsonValue]:

@@ -86,9 +86,11 @@ def _unusual(line: Line, lines: Sequence[Line]) -> Mapping[str, JsonValue]:
 def front(shown: Sequence[Point]) -> list[Point]:
     """The Pareto front: points that no other beats in one figure without being worse in the other.
 
-    References are apart, and so are rows whose attacks are not certified: their figures support no claim.
+    References are apart, and so are rows whose attacks are not certified, for their figures support no claim, and rows
+    that nobody but their author measured.
     """
-    mine = [point for point in shown if not point.line.reference and point.line.standing.word != "not certified"]
+    told = [point for point in shown if not point.line.reference and point.line.row.vouched]
+    mine = [point for point in told if point.line.standing.word != "not certified"]
     kept: list[Point] = []
     for point in sorted(mine, key=lambda point: (-_good(point.up), -_good(point.across), point.line.id)):
         if not kept or _good(point.across) > _good(kept[-1].across):

@@ -47,7 +47,8 @@ def sections(board: Sequence[Row]) -> list[Section]:
             groups[known[0]].extend(groups.pop(key))
     made = []
     for key in sorted(groups):
-        data = next((row.data for row in groups[key] if row.data), None)
+        told = sorted(groups[key], key=lambda row: not row.vouched)  # others may describe data as they like
+        data = next((row.data for row in told if row.data), None)
         title = key[0]
         if data and data.parameters:
             title += f" [{parameters_text(data.parameters).replace(',', ', ')}]"

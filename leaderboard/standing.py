@@ -65,4 +65,7 @@ def standing(row: Row) -> Standing:
     tried = [panel for panel in (row.panel, row.membership) if panel.members]
     words = {panel.word for panel in tried}
     word: Word = next((each for each in _GRAVEST if each in words), "no attack")
-    return Standing(word, "; ".join(panel.verdict for panel in tried) or "no attack ran")
+    told = [panel.verdict for panel in tried] or ["no attack ran"]
+    if any(member.theirs for panel in tried for member in panel.members):
+        told.append("certified by controls that its author alone measured")
+    return Standing(word, "; ".join(told))

@@ -1,4 +1,4 @@
-"""How far others than its author have vouched for a record: tiers, from verdicts of verifiers that the board trusts.
+"""How far others than its author have vouched for a row: tiers, from verdicts of verifiers that the board trusts.
 
 Verdicts lie beside the submissions that they speak of, the public keys of the board's verifiers in `verifiers/`.
 """
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.results.tier import Tier
-from bench.results.verdict import Verdict, VerdictError, tier_of, verdicts, verifiers
+from bench.results.verdict import Verdict, VerdictError, verdicts, verifiers
 
-__all__ = ["Tier", "board_verdicts", "tier_of"]
+__all__ = ["Tier", "board_verdicts"]
 
 HERE = Path(__file__).parent
 SUBMISSIONS, VERIFIERS = HERE / "submissions", HERE / "verifiers"

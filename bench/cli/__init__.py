@@ -68,7 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if type(error).__name__ in ("UsageError", "DataError", "ShadowedError", "BundleError") or isinstance(
             error, OSError
         ):
-            print(f"bench: {error}", file=sys.stderr)
+            from bench.wire.text import plain
+
+            print(f"bench: {plain(str(error))}", file=sys.stderr)  # it may quote what a file of others says
             return 2
         raise
 

@@ -28,10 +28,9 @@ from bench.results.signing_key import read_public
 from bench.runs.run_spec import RunSpec, Written
 from bench.types import Attack, Metric
 from bench.workbench.choice import Choice
-from bench.workbench.machine import choose_device, cores, usable_memory
+from bench.workbench.machine import choose_device, usable_memory, usual_jobs
 from bench.workbench.place import Place
 
-MOST_JOBS = 4
 Words = Literal["all", "none"]  # in place of a list of attacks
 
 
@@ -106,8 +105,7 @@ def _run_spec(parsed: argparse.Namespace, part: Mapping[str, object], known: typ
     elsewhere = getattr(parsed, "executor", "local") != "local"  # what workers have cannot be seen from here
     wish = told.get("device", "auto")
     device = wish if elsewhere and wish != "auto" else choose_device(wish).type
-    # Two jobs of one thread do more than one job of two (1.3 times in training); a GPU is best left to one.
-    jobs = told.get("jobs") or (1 if device == "cuda" else min(cores(), MOST_JOBS))
+    jobs = told.get("jobs") or usual_jobs(device)
     memory = told["memory"] * 2**30 if "memory" in told else usable_memory() / jobs
     return RunSpec(
         choices=choices,

@@ -64,6 +64,7 @@ def _source(plugin: StandIn) -> Path:
     return found
 
 
+@cache
 def modules_hash(start: Path) -> str:
     """16 hex digits for the module at `start` and, in turn, what it imports from this project and its own package."""
     return hashlib.sha256("".join(sorted(_meaning(path) for path in behind(start))).encode()).hexdigest()[:16]

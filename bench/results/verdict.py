@@ -2,11 +2,14 @@
 
 It lies beside the submission, never in it. Whoever shows tiers names the public keys of the verifiers that they trust:
 a verdict that none of them signed, an author's own for one, counts for nothing.
+It names whole rows: where a record is left out, added or swapped, in the row or among its controls, it says nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Annotated, Literal
@@ -33,14 +36,50 @@ class Judged(Part):
     """What was found of one record.
 
     Args:
-        name: The record's file.
+        digest: Of the record.
         tier: How far it was checked.
         reason: Why no further, or what was looked at.
     """
 
-    name: str
+    digest: str
     tier: Annotated[Tier, BeforeValidator(_tier), PlainSerializer(lambda tier: tier.word, return_type=str)]
     reason: str
+
+
+class JudgedRow(Part):
+    """What was found of a row: it speaks of these records together, no more and no fewer.
+
+    Args:
+        records: All of its cell, by evaluator.
+        controls: The cells of reference methods that its attacks were held against, each with `fingerprint` of its
+            records.
+        protocol: By which its records were measured.
+        said: What of it nobody but its author has looked into, in a few words each.
+    """
+
+    records: dict[str, Judged]
+    controls: dict[str, str]
+    protocol: int
+    said: list[str]
+
+    @property
+    def tier(self) -> Tier:
+        """That of the record that was checked least."""
+        return min((judged.tier for judged in self.records.values()), default=Tier.SELF_REPORTED)
+
+    def speaks_of(self, records: Sequence[Record], beside: Mapping[str, Sequence[Record]]) -> bool:
+        """Whether a row is the one that was judged, byte for byte, beside the same controls.
+
+        Args:
+            records: All of the row.
+            beside: Every cell of the source that it came from.
+        """
+        return (
+            {each.evaluator: each.digest for each in records}
+            == {name: one.digest for name, one in self.records.items()}
+            and all(each.inputs.get("protocol") == self.protocol for each in records)
+            and all(fingerprint(beside.get(cell, ())) == told for cell, told in self.controls.items())
+        )
 
 
 class Verdict(Part):
@@ -48,7 +87,7 @@ class Verdict(Part):
 
     Args:
         bundle: SHA-256 of its file, 64 hex digits.
-        records: By the digest of each record.
+        rows: By cell.
         protocol: The number of the protocol that it was verified by.
         verified_by: The program and its version.
         created: When, in UTC.
@@ -56,12 +95,17 @@ class Verdict(Part):
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
-    schema_version: Literal[1] = Field(default=1, alias="schema")
+    schema_version: Literal[2] = Field(default=2, alias="schema")
     bundle: str = Field(pattern="^[0-9a-f]{64}$")
-    records: dict[str, Judged]
+    rows: dict[str, JudgedRow]
     protocol: int
     verified_by: str
     created: str
+
+
+def fingerprint(records: Iterable[Record]) -> str:
+    """A hash over the digests of records: it names all of them together."""
+    return hashlib.sha256(json.dumps(sorted(str(record.digest) for record in records)).encode()).hexdigest()
 
 
 class VerdictError(Exception):
@@ -109,12 +153,16 @@ def verifiers(folder: Path) -> frozenset[str]:
     return frozenset(read_public(path) for path in sorted(folder.glob("*.pub")))
 
 
-def tier_of(record: Record, verdicts: Iterable[Verdict] = ()) -> Tier:
-    """The highest tier that a verdict gives to this record, byte for byte; self-reported where none speaks of it.
+def judged_row(
+    records: Sequence[Record], beside: Mapping[str, Sequence[Record]], verdicts: Iterable[Verdict]
+) -> JudgedRow | None:
+    """What the verdict of the highest tier says of a row; None where none speaks of it as it stands.
 
     Args:
-        record: As it was read: its digest is what verdicts name.
+        records: All of the row, as they were read.
+        beside: Every cell of the source that it came from: a row is judged with the controls that lay beside it.
         verdicts: Of verifiers who are trusted (`read`).
     """
-    found = (verdict.records[record.digest].tier for verdict in verdicts if record.digest in verdict.records)
-    return max(found, default=Tier.SELF_REPORTED)
+    told = (verdict.rows.get(records[0].cell) for verdict in verdicts)
+    found = [row for row in told if row is not None and row.speaks_of(records, beside)]
+    return max(found, key=lambda row: row.tier, default=None)

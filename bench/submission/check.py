@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
 
-from bench.plugins import registry
 from bench.plugins.spec import UsageError
 from bench.results.outspoken import outspoken, restricted
-from bench.results.records import Record, metric_record
+from bench.results.records import Record
 from bench.results.results import Results
 from bench.submission.complete import incomplete
+from bench.submission.described import apart, misdescribed, of_the_future
 from bench.submission.finding import Finding
-from bench.types import Metric
-from bench.workbench.currency import files_of, planned_of, stale
-from bench.workbench.inputs import COMMITMENT, plugin_record
+from bench.workbench.currency import files_of, stale
+from bench.workbench.inputs import COMMITMENT
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,7 @@ def check(results: Results) -> Checked:
     for name, record in records.items():
         findings += _of_one(name, record)
     findings += _mixed(records)
+    findings += [Finding("altered", name, f"{said}: run the row again, all of it") for name, said in apart(records)]
     # A file that a stranger's record names is never run here, and a choice of data is built to see what it lacks.
     whole = [record for record in records.values() if record.limit is None and not files_of(record)]
     try:
@@ -50,6 +49,9 @@ def _of_one(name: str, record: Record) -> Iterator[Finding]:
         yield Finding("limited", name, f"it was made with --limit {record.limit}; run it again without, in a folder "
                       "of its own")  # fmt: skip
     yield from _private(name, record)
+    if of_the_future(record):
+        yield Finding("altered", name, "it says no time, or one that has not come yet, as when it was made: set the "
+                      "clock and run it again")  # fmt: skip
     if record.isolation == "none":
         yield Finding("unprotected", name, "method and attack ran in the judge's own process; run it again without "
                       "--isolation none")  # fmt: skip
@@ -63,21 +65,8 @@ def _of_one(name: str, record: Record) -> Iterator[Finding]:
         yield Finding("stale", name, f"with the code that is installed here it would be another record: "
                       f"{', '.join(others)} differ; run it again with --overwrite always")  # fmt: skip
         return
-    for said in _misnamed(record):
+    for said in misdescribed(record):
         yield Finding("altered", name, f"{said}: take it out, and `bench run` makes it anew")
-
-
-def _misnamed(record: Record) -> Iterator[str]:
-    """Where a record of the code that is here calls its figures, or its method, what they are not."""
-    if record.dataset is None:
-        return
-    for name, described in record.metrics.items():
-        cls = registry.load("metrics", described.written)
-        if cast("type[Metric[object]]", cls).name != name or metric_record(cls, described.written) != described:
-            yield f"what it says of {name} is not what the metric {described.written} says of itself"
-    role = plugin_record(planned_of(record)[0].method).role
-    if role != record.method.role:
-        yield f"its method is {role or 'no reference'}, and the record says {record.method.role or 'no reference'}"
 
 
 def _private(name: str, record: Record) -> Iterator[Finding]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.isolation import find_isolation
-from bench.plugins.chosen import Chosen
 from bench.randomness import Secret
 from bench.results.records import Record
 from bench.runs.display import Display
 from bench.runs.run import run
 from bench.runs.run_spec import RunSpec
-from bench.types import Attack
+from bench.submission.refit import Refitted, alike, misfitted
 from bench.workbench.currency import planned_of
-from bench.workbench.machine import usable_memory
+from bench.workbench.machine import usable_memory, usual_jobs
 from bench.workbench.place import Place
 
 
@@ -31,19 +30,26 @@ def run_again(records: Sequence[Record], secret: Secret, place: Place, display: 
     """
     place.results.keep_secret(secret)
     found: dict[str, Record] = {}
+    cells: dict[str, list[Record]] = {}
     for record in records:
-        summary = run(_spec(record), place, display)
+        cells.setdefault(record.cell, []).append(record)
+    for mine in cells.values():  # together: a run opens its data and fits its method once
+        summary = run(_spec(mine), place, display)
         found |= {f"{made.cell}/{made.evaluator}": made for made in summary.records}
     return found
 
 
-def _spec(record: Record) -> RunSpec:
-    cell, planned = planned_of(record)
-    attacks: tuple[Chosen[Attack], ...] = () if planned.attack is None else (planned.attack,)
+def _spec(records: Sequence[Record]) -> RunSpec:
+    """What measures these records of one cell again."""
+    planned = [planned_of(record) for record in records]
+    cell = planned[0][0]
+    jobs = min(usual_jobs(cell.device), len(records))
     return RunSpec(
-        choices=(cell.choice,), methods=(cell.method,), attacks=attacks, metrics=planned.metrics, evaluators=(),
-        controls=False, device=cell.device, jobs=1, timeout=None,
-        memory=int(usable_memory()), overwrite="failed", isolation=find_isolation("auto"),
+        choices=(cell.choice,), methods=(cell.method,),
+        attacks=tuple(dict.fromkeys(each.attack for _, each in planned if each.attack is not None)),
+        metrics=tuple(dict.fromkeys(name for _, each in planned for name in each.metrics)), evaluators=(),
+        controls=False, device=cell.device, jobs=jobs, timeout=None,
+        memory=int(usable_memory() / jobs), overwrite="failed", isolation=find_isolation("auto"),
         keep_releases=False,
     )  # fmt: skip
 
@@ -58,6 +64,10 @@ def disagreement(said: Record, made: Record | None) -> str | None:
         return "it could not be measured here"
     if made.status != said.status:
         return f"it says {said.status}, and here it is {made.status}" + (f": {made.reason}" if made.reason else "")
+    if (told := next(misfitted(said, Refitted.of(made)), None)) is not None:
+        return told
+    if not alike(dict(said.threat_model), dict(made.threat_model)):
+        return "what it says that Eve knows is not so here"
     for name, score in said.scores.items():
         again = made.scores.get(name)
         if again is None:

@@ -14,8 +14,10 @@ from bench.results.records import Record
 from bench.results.tier import Tier
 from bench.results.verdict import Judged
 from bench.submission.check import check
+from bench.submission.complete import DONE
 from bench.submission.finding import REFUSED
-from bench.submission.verify import Again, Verified, repeatable, verdict_on
+from bench.submission.rows import verdict_on
+from bench.submission.verify import Again, Verified, repeatable
 from bench.workbench.currency import files_of
 from bench.workbench.inputs import COMMITMENT
 
@@ -44,20 +46,17 @@ def seal(bundle: Bundle, secret: Secret, again: Again) -> tuple[Verified, list[s
         raise UsageError(f"{open_ones[0]} was measured without a sandbox: sealed means that methods and attacks are "
                          "kept apart; install bubblewrap")  # fmt: skip
     lacking = {each.name: str(each) for each in checked.findings if each.kind == "incomplete"}
-    judged = {
-        str(record.digest): _judged(name, lacking.get(record.cell))
-        for name, record in made.items()
-        if record.status in ("ok", "not-applicable")
-    }
-    return Verified((), checked.findings, verdict_on(bundle.sha256, judged)), list(
+    judged = {str(record.digest): _judged(record, lacking.get(record.cell)) for record in made.values()}
+    return Verified((), checked.findings, verdict_on(bundle.sha256, made.values(), judged)), list(
         _apart(checked.records.values(), made)
     )
 
 
-def _judged(name: str, lacking: str | None) -> Judged:
+def _judged(record: Record, lacking: str | None) -> Judged:
     """A row that its author chose the attacks of is none that others may be compared with, whoever measured it."""
-    tier = Tier.SEALED if lacking is None else Tier.SELF_REPORTED
-    return Judged(name=f"cells/{name}.json", tier=tier, reason=lacking or "measured under secret keys")
+    why = lacking if record.status in DONE else f"{record.status}: {record.reason}"
+    tier = Tier.SEALED if why is None else Tier.SELF_REPORTED
+    return Judged(digest=str(record.digest), tier=tier, reason=why or "measured under secret keys")
 
 
 def _apart(said: Iterable[Record], made: Mapping[str, Record]) -> Iterator[str]:

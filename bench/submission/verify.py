@@ -1,8 +1,9 @@
 """A bundle verified: what is wrong with it is refused, and of the rest each record is given the tier that it bears.
 
 Stored evidence is judged again and its order derived from the run secret, without data and without a GPU. Evidence can
-be made up, by whoever knows how it is checked: so that a measurement which the verifier draws at random is made again
-for the tier above, and keys that the author never held for the highest (`bench.submission.seal`).
+be made up, by whoever knows how it is checked: so that measurements which the verifier draws at random are made again
+for the tier above, with the controls that certify them, and keys that the author never held for the highest
+(`bench.submission.seal`).
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from importlib.metadata import version
 
 from bench.plugins import registry
 from bench.plugins.spec import UsageError
@@ -24,13 +23,17 @@ from bench.results.verdict import Judged, Verdict
 from bench.submission.check import check
 from bench.submission.finding import REFUSED, Finding
 from bench.submission.keys import order_follows
+from bench.submission.refit import Refitted, misfitted
 from bench.submission.replay import differences, evidence_of
 from bench.submission.rerun import disagreement
-from bench.workbench.inputs import COMMITMENT, PROTOCOL
+from bench.submission.rows import verdict_on
+from bench.workbench.inputs import COMMITMENT
 
 BARE = "its evidence is not in the bundle; --rerun may draw it and measure it again"
 Again = Callable[[Sequence[Record], Secret], Mapping[str, Record]]
 """Measures records again under a secret: `bench.submission.rerun.run_again` in a place of its own."""
+Refit = Callable[[Record], Refitted | None]
+"""Fits the method of a record again: `bench.submission.refit.refit`; None where that cannot be done here."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,12 @@ class _Cell:
     records: dict[str, Record] = field(default_factory=dict)
     keys: set[bool] = field(default_factory=set)
     drawn: list[str] = field(default_factory=list)
+    refitted: bool = False
+
+    @property
+    def reference(self) -> bool:
+        """Whether it is of a method that attacks are held against."""
+        return next(iter(self.records.values())).method.role is not None
 
 
 class _Refused(Exception):  # noqa: N818  (an outcome, not an error)
@@ -63,14 +72,17 @@ class _Refused(Exception):  # noqa: N818  (an outcome, not an error)
         self.finding = finding
 
 
-def verify(bundle: Bundle, *, secret: Secret | None, rerun: int, again: Again | None) -> Verified:
+def verify(
+    bundle: Bundle, *, secret: Secret | None, rerun: int, again: Again | None, refit: Refit | None = None
+) -> Verified:
     """Verify a bundle.
 
     Args:
         bundle: As it was opened.
         secret: The run secret where it came by another way; None takes the bundle's own.
-        rerun: Measurements of every cell to draw and make again.
+        rerun: Measurements of every cell to draw and make again, each with its controls.
         again: Makes them; None where data are not to be opened: then what does not apply is not tried again either.
+        refit: Fits methods again, for their claims and caveats; None where data are not to be opened.
 
     Raises:
         BundleError: The run secret in it is none.
@@ -84,18 +96,12 @@ def verify(bundle: Bundle, *, secret: Secret | None, rerun: int, again: Again | 
     try:
         if known is not None:
             _check_secret(checked.records, known)
-        judged = _judged(bundle, checked.records, checked.findings, known, rerun=rerun, again=again)
+        judged, refitted = _judged(
+            bundle, checked.records, checked.findings, known, rerun=rerun, again=again, refit=refit
+        )
     except _Refused as stop:
         return Verified((stop.finding,), checked.findings)
-    return Verified((), checked.findings, verdict_on(bundle.sha256, judged))
-
-
-def verdict_on(bundle: str, judged: Mapping[str, Judged]) -> Verdict:
-    """A verdict of today, by this version; `judged` by the digest of each record."""
-    return Verdict(
-        bundle=bundle, records=dict(judged), protocol=PROTOCOL, verified_by=f"veil-bench {version('veil-bench')}",
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-    )  # fmt: skip
+    return Verified((), checked.findings, verdict_on(bundle.sha256, checked.records.values(), judged, refitted))
 
 
 def _check_secret(records: Mapping[str, Record], secret: Secret) -> None:
@@ -108,15 +114,15 @@ def _check_secret(records: Mapping[str, Record], secret: Secret) -> None:
 
 def _judged(
     bundle: Bundle, records: Mapping[str, Record], findings: Sequence[Finding], secret: Secret | None, *, rerun: int,
-    again: Again | None,
-) -> dict[str, Judged]:  # fmt: skip
+    again: Again | None, refit: Refit | None,
+) -> tuple[dict[str, Judged], set[str]]:  # fmt: skip
+    """What is found of every record, by its digest; and the cells whose method was fitted again."""
     held: dict[str, str] = {}
     for finding in findings:
         held.setdefault(finding.name, f"{finding.kind}: {finding.reason}")
     if secret is None:
         why = "the run secret is not disclosed, so that its keys cannot be derived (`bench submit --disclose`)"
-        return {str(record.digest): Judged(name=name, tier=Tier.SELF_REPORTED, reason=held.get(name, why))
-                for name, record in records.items()}  # fmt: skip
+        return {str(record.digest): _word(record, held.get(name, why)) for name, record in records.items()}, set()
     cells: dict[str, _Cell] = {}
     for name, record in records.items():
         cells.setdefault(record.cell, _Cell()).records[name] = record
@@ -126,12 +132,15 @@ def _judged(
         for name, record in cell.records.items():
             if name not in held and (reason := _replayed(bundle, name, record, cell, secret)) is not None:
                 held[name] = reason
+        if refit is not None:
+            _fit_again(cell, held, refit)
     _measure_again(cells, held, secret, rerun, again)
-    return {
-        str(record.digest): _tier(name, record, cell, held.get(name))
+    judged = {
+        str(record.digest): _tier(record, cell, held.get(name))
         for cell in cells.values()
         for name, record in cell.records.items()
     }
+    return judged, {name for name, cell in cells.items() if cell.refitted}
 
 
 def _replayed(bundle: Bundle, name: str, record: Record, cell: _Cell, secret: Secret) -> str | None:
@@ -152,10 +161,21 @@ def _replayed(bundle: Bundle, name: str, record: Record, cell: _Cell, secret: Se
     return None
 
 
+def _fit_again(cell: _Cell, held: Mapping[str, str], refit: Refit) -> None:
+    """Hold what records say of their data and their fitted method against what both are here."""
+    told = {name: record for name, record in cell.records.items() if held.get(name, BARE) == BARE}
+    if not told or (here := refit(next(iter(told.values())))) is None:
+        return
+    for name, record in told.items():
+        if (said := next(misfitted(record, here), None)) is not None:
+            raise _Refused(Finding("altered", name, said))
+    cell.refitted = True
+
+
 def _measure_again(
     cells: Mapping[str, _Cell], held: dict[str, str], secret: Secret, rerun: int, again: Again | None
 ) -> None:
-    """Try again what was said not to apply, and `rerun` random measurements of every cell of a method."""
+    """Try again what was said not to apply, `rerun` random measurements of every cell, and the controls of these."""
     asked: dict[str, Record] = {}
     for cell in cells.values():
         for name, record in cell.records.items():
@@ -164,22 +184,40 @@ def _measure_again(
                     held[name] = "that it does not apply was not tried again (`bench verify --rerun 0` does)"
                 else:
                     asked[name] = record
-        free = [
-            name
-            for name, record in cell.records.items()
-            if held.get(name, BARE) == BARE and record.method.role is None and repeatable(record)
-        ]
+        free = [name for name, record in cell.records.items() if _free(name, record, held)]
         cell.drawn = secrets.SystemRandom().sample(sorted(free), min(rerun, len(free)))
-        asked |= {name: cell.records[name] for name in cell.drawn}
-    if not asked or again is None:
+    if again is None:
         return
-    made = again(list(asked.values()), secret)
+    for cell in cells.values():
+        if not cell.reference:
+            _draw_controls(cell, [other for other in cells.values() if other.reference], held)
+    for cell in cells.values():
+        asked |= {name: cell.records[name] for name in cell.drawn}
+    made = again(list(asked.values()), secret) if asked else {}
     for name, record in asked.items():
-        if (said := disagreement(record, made.get(f"{record.cell}/{record.evaluator}"))) is not None:
+        here = made.get(f"{record.cell}/{record.evaluator}")
+        if (said := disagreement(record, here)) is not None:
             raise _Refused(
                 Finding("altered", name, f"measured again under its own secret, it comes out otherwise: {said}")
             )
         held.pop(name, None)  # what was measured again needs no evidence
+        cells[record.cell].refitted |= record.status == "ok"
+
+
+def _draw_controls(cell: _Cell, references: Sequence[_Cell], held: Mapping[str, str]) -> None:
+    """Have the controls of what was drawn measured again, too: an attack counts by them."""
+    attacks = {cell.records[name].evaluator for name in cell.drawn if cell.records[name].attack is not None}
+    choice = next(iter(cell.records.values())).choice
+    for other in references:
+        for name, record in other.records.items():
+            wanted = record.evaluator in attacks and record.choice == choice
+            if wanted and name not in other.drawn and _free(name, record, held):
+                other.drawn.append(name)
+
+
+def _free(name: str, record: Record, held: Mapping[str, str]) -> bool:
+    """Whether a record may be drawn."""
+    return held.get(name, BARE) == BARE and repeatable(record)
 
 
 def repeatable(record: Record) -> bool:
@@ -191,18 +229,24 @@ def repeatable(record: Record) -> bool:
     return record.status == "ok" and not getattr(cls, "alone", False)
 
 
-def _tier(name: str, record: Record, cell: _Cell, held: str | None) -> Judged:
+def _tier(record: Record, cell: _Cell, held: str | None) -> Judged:
+    digest = str(record.digest)
     if held is not None:
-        return Judged(name=name, tier=Tier.SELF_REPORTED, reason=held)
+        return _word(record, held)
     if cell.drawn:
-        told = ", ".join(cell.records[each].evaluator for each in cell.drawn)
-        return Judged(name=name, tier=Tier.RE_RUN, reason=f"drawn at random and measured again: {told}")
+        told = ", ".join(sorted(cell.records[each].evaluator for each in cell.drawn))
+        return Judged(digest=digest, tier=Tier.RE_RUN, reason=f"drawn at random and measured again: {told}")
     if cell.keys != {True}:
         why = (
             "the order of its evidence does not follow from the run secret"
             if False in cell.keys
             else "nothing of its cell tells whether the evidence stands in the order of the run secret"
         )
-        return Judged(name=name, tier=Tier.SELF_REPORTED, reason=f"{why}; --rerun measures it again")
+        return _word(record, f"{why}; --rerun measures it again")
     how = "judged again from its evidence" if record.status == "ok" else "tried again, and it does not apply"
-    return Judged(name=name, tier=Tier.REPLAYED, reason=how)
+    return Judged(digest=digest, tier=Tier.REPLAYED, reason=how)
+
+
+def _word(record: Record, why: str) -> Judged:
+    """What stays its author's word."""
+    return Judged(digest=str(record.digest), tier=Tier.SELF_REPORTED, reason=why)

@@ -61,6 +61,7 @@ class RowHead(Part):
         file: Of the row, relative to the board.
         method: As the command line takes it.
         tier: How far others than its author have checked it.
+        said: What of it nobody but its author has looked into.
         created: When the last of its records was made, in UTC.
         verdict: What the attacks come to, in two words.
         sentence: The same in full, of attacks on pairs and on membership.
@@ -73,6 +74,7 @@ class RowHead(Part):
     preset: str
     seed: int
     tier: str
+    said: list[str]
     created: str
     verdict: Word
     sentence: str
@@ -188,7 +190,8 @@ def _head(row: Row, taken: Intake) -> RowHead:
     found = standing(row)
     return RowHead(
         id=row.id, file=row_address(row), dataset=row.dataset, method=row.label, preset=row.preset, seed=row.seed,
-        tier=taken.tier(row).word, created=created(row), verdict=found.word, sentence=found.sentence,
+        tier=taken.tier(row).word, said=list(row.said), created=created(row), verdict=found.word,
+        sentence=found.sentence,
     )  # fmt: skip
 
 

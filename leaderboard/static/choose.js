@@ -9,7 +9,6 @@
     ["member-risk", "Worst member: told at most so surely", 1, 0.01],
   ];
   const CLAIMS = [["", "none needed"], ["finite", "a finite ε that no audit violated"], ["audited", "a finite ε that an audit was held against"]];
-  const CERTAIN = ["not broken", "members not told", "dented", "members told", "broken"];
   const form = document.getElementById("choose"), answer = document.getElementById("answer");
   const asked = Object.fromEntries(state());
 
@@ -61,11 +60,18 @@
   function judge(row, wish) {
     const against = [], doubts = [];
     function compare(found, bound, sign, what) {
-      if (bound === "" || Number.isNaN(Number(bound))) return;
+      if (bound === "" || !Number.isFinite(Number(bound))) return;
       if (!found) { against.push("no figure for " + what); return; }
       const limit = Number(bound), bad = sign > 0 ? found[2] : found[1];
       if (sign * (found[0] - limit) > 0) against.push(what + " is " + number(found[0]));
       else if (bad === null || sign * (bad - limit) > 0) doubts.push(what + " is " + number(found[0]) + ", and its interval " + (bad === null ? "is not known" : "reaches to " + number(bad)));
+    }
+    function attacked(found, bound, sign, what) {
+      compare(found, bound, sign, what);
+      if (!found) return;
+      const beyond = found[5];
+      if (beyond !== null && sign * (beyond - Number(bound)) > 0) doubts.push("an attack that is not certified puts " + what + " at " + number(beyond));
+      if (found[6]) doubts.push("an attack stopped before it had a figure for " + what);
     }
     if (wish.kind && row.kind !== wish.kind) against.push("it releases " + row.kind);
     compare(useful(row), wish.utility, -1, "utility");
@@ -73,8 +79,8 @@
     if (wish.risk !== "") {
       const what = text.split(":")[0].toLowerCase();
       if (row.unrated) against.push("its privacy figures are not rated: " + row.unrated);
-      else if (!CERTAIN.includes(row.verdict)) against.push("its verdict is " + row.verdict + ", so that its figures support no claim");
-      else compare(row.figures[name], wish.risk, sign, what);
+      else if (row.figures[name] && !row.figures[name][4]) against.push("no attack that counts gave its figure for " + what + ": it supports no claim");
+      else attacked(row.figures[name], wish.risk, sign, what);
     }
     const [, derived, shown] = row.epsilon || [null, null, null];
     if (wish.claim || wish.epsilon !== "") {
@@ -84,6 +90,7 @@
       else if (wish.epsilon !== "" && derived > Number(wish.epsilon)) against.push("its derived ε is " + number(derived) + " per " + row.epsilon[3]);
       else if (wish.claim === "audited" && shown === null) against.push("no audit was held against its claim");
     }
+    if (!nothing(wish) && !row.vouched) doubts.push("nobody but its author measured it (" + row.tier + ")");
     return { against, doubts };
   }
 

@@ -62,7 +62,7 @@
   const tall = (width) => Math.max(300, Math.min(520, Math.round(width * 0.5)));
 
   function front(marks, better) {
-    const mine = marks.filter((mark) => !mark.row.reference && mark.row.verdict !== "not certified").sort((a, b) => b.y[0] - a.y[0] || better * (b.x[0] - a.x[0]));
+    const mine = marks.filter((mark) => !mark.row.reference && mark.row.vouched && mark.row.verdict !== "not certified").sort((a, b) => b.y[0] - a.y[0] || better * (b.x[0] - a.x[0]));
     const kept = [];
     for (const mark of mine) if (!kept.length || better * (mark.x[0] - kept[kept.length - 1].x[0]) > 0) kept.push(mark);
     return kept;

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from made.board_records import auc, record, word
 from made.current_records import current
 
@@ -13,7 +15,7 @@ from bench.results import attested
 from bench.results.records import Record, proved
 from bench.results.results import Results
 from bench.results.tier import Tier
-from bench.results.verdict import Judged, Verdict
+from bench.results.verdict import Judged, JudgedRow, Verdict, fingerprint
 from leaderboard.decisions import NAME
 from leaderboard.intake import Intake, intake
 from leaderboard.protocols import boards
@@ -108,21 +110,38 @@ def test_controls_of_a_stranger_certify_nobody_elses_attack(tmp_path: Path) -> N
     assert {control.state for control in member.controls} == {"not run"}
 
 
-def test_what_was_checked_further_wins_over_what_is_newer(tmp_path: Path) -> None:
-    older = proved(current(created="2025-01-01T00:00:00+00:00"))
+def judging(tier: Tier, *records: Record, controls: Sequence[Record] = ()) -> Verdict:
+    """A verdict on one row, its records as `keep` writes them."""
+    told = {each.evaluator: Judged(digest=str(proved(each).digest), tier=tier, reason="") for each in records}
+    beside = {one.cell: fingerprint([proved(each) for each in controls if each.cell == one.cell]) for one in controls}
+    row = JudgedRow(records=told, controls=beside, protocol=3, said=["pictures"])
+    rows = {records[0].cell: row}
+    return Verdict(bundle="0" * 64, rows=rows, protocol=3, verified_by="a test", created="2026-01-01T00:00:00Z")
+
+
+def test_of_two_strangers_what_was_checked_further_wins_over_what_is_newer(tmp_path: Path) -> None:
+    older = current(created="2025-01-01T00:00:00+00:00")
+    own = keep(tmp_path / "own", current("noise"))
     sources = keep(tmp_path / "a", older), keep(tmp_path / "b", current(created="2026-01-01T00:00:00+00:00"))
-    judged = {str(older.digest): Judged(name="utility.json", tier=Tier.REPLAYED, reason="")}
-    verdict = Verdict(bundle="0" * 64, records=judged, protocol=3, verified_by="a test", created="2026-01-01T00:00:00Z")
-    taken = intake(*sources, verdicts=(verdict,))
-    assert [found.created for found in taken.records] == [older.created]
-    assert taken.tier(taken.rows[0]) is Tier.REPLAYED
+    taken = intake(own, *sources, verdicts=(judging(Tier.REPLAYED, older),))
+    (row,) = (row for row in taken.rows if row.method == "identity")
+    assert [found.created for found in row.records] == [older.created]
+    assert taken.tier(row) is Tier.REPLAYED
+    assert (row.said, row.vouched) == (("pictures",), False)
 
 
-def test_the_tier_of_a_row_is_that_of_its_least_checked_record() -> None:
-    utility, attack = proved(current()), proved(current(kind="reidentification", attack="nearest-neighbour"))
-    judged = {str(utility.digest): Judged(name="utility.json", tier=Tier.SEALED, reason="")}
-    verdict = Verdict(bundle="0" * 64, records=judged, protocol=3, verified_by="a test", created="2026-01-01T00:00:00Z")
-    taken = Intake((utility, attack), {}, verdicts=(verdict,))
+@pytest.mark.parametrize(("tier", "year"), [(Tier.REPLAYED, "2025"), (Tier.RE_RUN, "2025"), (Tier.SEALED, "2026")])
+def test_the_boards_own_row_gives_way_to_a_sealed_one_alone(tmp_path: Path, tier: Tier, year: str) -> None:
+    own = keep(tmp_path / "a", current(created="2025-01-01T00:00:00+00:00"))
+    theirs = current(created="2026-01-01T00:00:00+00:00")
+    taken = intake(own, keep(tmp_path / "b", theirs), verdicts=(judging(tier, theirs),))
+    assert [found.created[:4] for found in taken.records] == [year]
+
+
+def test_the_tier_of_a_row_is_that_of_its_least_checked_record(tmp_path: Path) -> None:
+    utility, attack = current(), current(kind="reidentification", attack="nearest-neighbour")
+    source = keep(tmp_path / "a", utility, attack)
+    taken = intake(source, verdicts=(judging(Tier.SEALED, utility),))  # which speaks of another row: one without the attack
     assert taken.tier(taken.rows[0]) is Tier.SELF_REPORTED
 
 

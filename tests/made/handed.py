@@ -13,6 +13,7 @@ from bench.results import attested
 from bench.results.bundle import Bundle
 from bench.results.content_key import content_key
 from bench.results.results import Results
+from bench.results.verdict import Judged
 from bench.submission import complete
 from bench.submission.pack import submit
 from bench.submission.verify import Verified, verify
@@ -78,7 +79,14 @@ def tiers(found: Verified) -> dict[str, str]:
     """The tiers of the method's own records, by evaluator."""
     assert found.verdict is not None, found.refused
     return {
-        each.name.rpartition("/")[2]: each.tier.word
-        for each in found.verdict.records.values()
-        if f"/{submissions.METHOD}--" in each.name
+        f"{evaluator}.json": judged.tier.word
+        for cell, row in found.verdict.rows.items()
+        if f"/{submissions.METHOD}--" in f"/{cell.partition('/')[2]}"
+        for evaluator, judged in row.records.items()
     }
+
+
+def found_of(found: Verified) -> list[Judged]:
+    """What was found of every record."""
+    assert found.verdict is not None, found.refused
+    return [judged for row in found.verdict.rows.values() for judged in row.records.values()]

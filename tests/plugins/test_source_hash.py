@@ -45,7 +45,7 @@ Hash = Callable[[str, str], str]
 def forget_all() -> None:
     """What was read of modules that a test writes anew."""
     importlib.invalidate_caches()
-    for kept in (module.behind, module._meaning, module._tree, module._shown, module._locate):
+    for kept in (module.modules_hash, module.behind, module._meaning, module._tree, module._shown, module._locate):
         kept.cache_clear()
 
 

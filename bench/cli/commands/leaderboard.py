@@ -12,6 +12,7 @@ from bench.cli.options import place
 from bench.plugins.spec import UsageError
 from bench.results.results import Results
 from bench.results.verdict import Verdict
+from bench.wire.text import plain
 from leaderboard.published import PUBLISHED, problems, publish
 from leaderboard.server import serve
 from leaderboard.site import build
@@ -34,7 +35,7 @@ def main(options: argparse.Namespace) -> int:
         refused = list(results.refused())
     print(index)
     for name, reason in refused:
-        print(f"refused: {name}: {reason}" if name not in reason else f"refused: {reason}", file=sys.stderr)
+        print(plain(f"refused: {name}: {reason}" if name not in reason else f"refused: {reason}"), file=sys.stderr)
     if options.leaderboard_verb == "serve":
         serve(index.parent, options.port, lambda address: print(f"{address} (stop with Ctrl-C)", flush=True))
     return 1 if refused else 0
@@ -71,6 +72,6 @@ def _publish(options: argparse.Namespace) -> int:
     for cell, count in done.rows.items():
         print(f"{'replaced' if cell in done.replaced else 'published'}: {cell}, {count} records")
     for name, reason in done.refused:
-        print(f"refused: {name}: {reason}", file=sys.stderr)
+        print(plain(f"refused: {name}: {reason}"), file=sys.stderr)
     print(f"{len(done.rows)} rows published, {sum(done.rows.values())} records; {len(done.refused)} reasons to refuse")
     return 1 if done.refused else 0

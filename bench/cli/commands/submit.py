@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from bench.cli.terminal import to_stderr
 from bench.plugins.spec import UsageError
 from bench.results.bundle import ENDING
 from bench.results.results import Results
@@ -27,11 +28,7 @@ def main(options: argparse.Namespace) -> int:
     signer = SigningKey.read(options.sign) if options.sign else None
     findings = submit(Results(folder), out, signer=signer, disclose=options.disclose)
     if findings:
-        lines = told(findings)
-        for line in lines[:MOST_SHOWN]:
-            print(line, file=sys.stderr)
-        if len(lines) > MOST_SHOWN:
-            print(f"... and {len(lines) - MOST_SHOWN} more", file=sys.stderr)
+        to_stderr(told(findings), MOST_SHOWN)
         print(f"nothing was packed: {len(findings)} things are to be mended first", file=sys.stderr)
         return 1
     print(f"{out} ({out.stat().st_size / 2**20:.1f} MiB{'' if signer else ', unsigned'})")

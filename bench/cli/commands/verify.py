@@ -11,21 +11,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.cli.options import place
+from bench.cli.terminal import to_stderr
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import verdict
 from bench.results.bundle import ENDING, Bundle
-from bench.results.record_files import cell_and_evaluator
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.results.run_secret import given
 from bench.results.signing_key import SigningKey
-from bench.results.tier import Tier
 from bench.runs.display import Display
 from bench.submission.finding import told
+from bench.submission.refit import Refitted, refit
 from bench.submission.rerun import run_again
 from bench.submission.seal import seal
 from bench.submission.verify import Verified, verify
+from bench.types import DataError
+from bench.wire.text import plain
 from bench.workbench.place import Place
 from leaderboard.site import altered
 
@@ -44,7 +46,7 @@ def _folder(options: argparse.Namespace) -> int:
         raise UsageError(f"expected a results folder, got {results.root}; `bench run` makes one")
     problems = [*results.problems(), *((f"site/{name}", reason) for name, reason in altered(results.root / "site"))]
     for name, reason in problems:
-        print(f"{name}: {results.bare(name, reason)}", file=sys.stderr)
+        print(plain(f"{name}: {results.bare(name, reason)}"), file=sys.stderr)
     known = "" if results.trusted is not None else "; who wrote them is not asked: name public keys with --trusted"
     print(f"{len(problems)} files are not what was written" if problems else f"all files are what was written{known}")
     return 1 if problems else 0
@@ -64,16 +66,19 @@ def _bundle(options: argparse.Namespace) -> int:
             raise UsageError("--seal writes records of your own: name their folder with --results")
         secret = where.results.keep_secret()
         found, apart = seal(bundle, secret, lambda records, key: _again(records, key, where))
-        for line in apart:
-            print(f"apart: {line}")
+        for text in apart:
+            print(plain(f"apart: {text}"))
     else:
+        absent: set[str] = set()
         known = given(options.secret) if options.secret else None
         with tempfile.TemporaryDirectory(prefix="bench-verify-") as folder:
             apart_place = replace(where, results=Results(Path(folder, "results")))
             found = verify(
                 bundle, secret=known, rerun=options.rerun or 0,
                 again=None if options.rerun is None else lambda records, key: _again(records, key, apart_place),
+                refit=None if options.rerun is None else lambda record: _refit(record, apart_place, absent),
             )  # fmt: skip
+        to_stderr((f"note: nothing was fitted again: {text}" for text in sorted(absent)), MOST_SHOWN)
     return _conclude(found, bundle, options.verdict, signer)
 
 
@@ -82,26 +87,33 @@ def _again(records: Sequence[Record], secret: Secret, where: Place) -> Mapping[s
         return run_again(records, secret, where, display)
 
 
+def _refit(record: Record, where: Place, absent: set[str]) -> Refitted | None:
+    """The method of a record fitted again; None where its data are not here, which is said once."""
+    try:
+        return refit(record, where)
+    except DataError as error:
+        absent.add(str(error))
+        return None
+
+
 def _conclude(found: Verified, bundle: Bundle, out: Path | None, signer: SigningKey | None) -> int:
-    for line in told(found.refused)[:MOST_SHOWN]:
-        print(f"refused: {line}", file=sys.stderr)
-    for line in told(found.notes)[:MOST_SHOWN]:
-        print(f"note: {line}", file=sys.stderr)
+    to_stderr((f"refused: {text}" for text in told(found.refused)), MOST_SHOWN)
+    to_stderr((f"note: {text}" for text in told(found.notes)), MOST_SHOWN)
     if found.verdict is None:
         print("refused")
         return 1
-    tiers: dict[str, Counter[Tier]] = {}
-    reasons: dict[str, dict[str, None]] = {}
-    for judged in found.verdict.records.values():
-        cell, _ = cell_and_evaluator(judged.name)
-        tiers.setdefault(cell, Counter())[judged.tier] += 1
-        reasons.setdefault(cell, {})[f"{judged.tier.word}: {judged.reason}"] = None
-    for cell, counts in tiers.items():
-        print(f"{min(counts).word}: {cell} ({', '.join(f'{counts[tier]} {tier.word}' for tier in sorted(counts))})")
-        for reason in [*reasons[cell]][:MOST_SHOWN]:
-            print(f"  {reason}")
+    rows = found.verdict.rows
+    for cell, row in rows.items():
+        counts = Counter(judged.tier for judged in row.records.values())
+        print(plain(f"{row.tier.word}: {cell} ({', '.join(f'{counts[tier]} {tier.word}' for tier in sorted(counts))})"))
+        for reason in [*dict.fromkeys(f"{judged.tier.word}: {judged.reason}" for judged in row.records.values())][
+            :MOST_SHOWN
+        ]:
+            print(f"  {plain(reason)}")
+        if row.said:
+            print(f"  as the author says: {', '.join(row.said)}")
     path = out or bundle.path.with_name(f"{bundle.path.name.removesuffix(ENDING)}{verdict.ENDING}")
     verdict.write(found.verdict, path, signer)
     print(f"Verdict: {path}{'' if signer else ' (unsigned: nobody else will count it; --sign)'}")
-    print(f"Tier: {min(tier for counts in tiers.values() for tier in counts).word}")
+    print(f"Tier: {min(row.tier for row in rows.values()).word}")
     return 0
