@@ -141,7 +141,9 @@ def test_the_boards_own_row_gives_way_to_a_sealed_one_alone(tmp_path: Path, tier
 def test_the_tier_of_a_row_is_that_of_its_least_checked_record(tmp_path: Path) -> None:
     utility, attack = current(), current(kind="reidentification", attack="nearest-neighbour")
     source = keep(tmp_path / "a", utility, attack)
-    taken = intake(source, verdicts=(judging(Tier.SEALED, utility),))  # which speaks of another row: one without the attack
+    taken = intake(
+        source, verdicts=(judging(Tier.SEALED, utility),)
+    )  # which speaks of another row: one without the attack
     assert taken.tier(taken.rows[0]) is Tier.SELF_REPORTED
 
 

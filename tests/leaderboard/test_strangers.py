@@ -26,7 +26,11 @@ from leaderboard.published import examined
 from leaderboard.row_data import brief
 from leaderboard.standing import standing
 
-ROLES: dict[str, Role] = {"identity": "hides nothing", "noise": "keeps nothing", "hidden-control": "keeps nothing, in secret"}
+ROLES: dict[str, Role] = {
+    "identity": "hides nothing",
+    "noise": "keeps nothing",
+    "hidden-control": "keeps nothing, in secret",
+}
 HOLDING = {"identity": (1.0, 1.0), "noise": (0.5, 100.0), "hidden-control": (0.5, 100.0)}
 """ReID AUC and guesswork of an attack that counts, on the methods that it is held against."""
 VOID = dict.fromkeys(HOLDING, (0.5, 100.0))
