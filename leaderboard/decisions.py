@@ -8,7 +8,6 @@ from typing import Literal
 from bench.results import attested
 from bench.results.part import Part
 from bench.results.verdict import fingerprint
-from bench.wire.text import line, plain
 from leaderboard.board import Row
 from leaderboard.fitness import mixed
 from leaderboard.intake import Intake
@@ -81,8 +80,8 @@ def decided(boards: Mapping[int, Intake], taken: Intake) -> BoardManifest:
     made = [_decide(row, number, newest, board) for number, board in boards.items() for row in board.rows]
     left_out = [
         FileDecision(
-            name=line(refusal.name), decision="superseded" if refusal.why == "superseded" else "refused",
-            reason=plain(f"{refusal.why}: {refusal.reason}"),
+            name=refusal.name, decision="superseded" if refusal.why == "superseded" else "refused",
+            reason=f"{refusal.why}: {refusal.reason}",
         )
         for refusal in taken.refused
     ]  # fmt: skip

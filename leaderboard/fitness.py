@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from bench.results import moment
 from bench.results.outspoken import outspoken, restricted
 from bench.results.records import Record
-from bench.submission.described import of_the_future
 from bench.workbench.currency import files_of, stale
 from bench.workbench.inputs import PROTOCOL
 from leaderboard.protocols import protocol_of
@@ -35,7 +35,7 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
         return [*found, "its data were never opened"]
     if protocol_of(record) not in range(1, PROTOCOL + 1):  # a later one would start a board of its own
         found.append(f"its protocol is none that this version knows, 1 to {PROTOCOL}")
-    if of_the_future(record):
+    if moment.is_none(record.created):
         found.append("it says no time, or one that has not come yet, as when it was made")
     if record.isolation == "none":
         found.append("method and attack worked in the judge's own process (isolation none)")

@@ -37,7 +37,8 @@ def brief(line: Line) -> dict[str, JsonValue]:
     return {
         "id": line.id, "method": row.method, "told": line.told, "set": line.section, "preset": row.preset,
         "seed": row.seed, "verdict": line.standing.word, "sign": line.standing.sign, "kind": line.kind,
-        "reference": line.reference, "tier": line.tier.word, "vouched": row.vouched, "said": list(row.said), "claim": line.claim, "unrated": row.unrated,
+        "reference": line.reference, "tier": line.tier.word, "vouched": row.vouched, "said": list(row.said),
+        "claim": line.claim, "unrated": row.unrated,
         "epsilon": None if claim is None else [claim.epsilon, claim.derived, shown, claim.unit], "figures": figures,
     }  # fmt: skip
 

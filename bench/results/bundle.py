@@ -25,6 +25,7 @@ from bench.results.part import Part
 from bench.results.results import Results
 from bench.results.run_secret import of_hex
 from bench.results.signing_key import SigningKey
+from bench.wire.text import line, plain
 
 KIND = "bundle"
 MANIFEST, ENVIRONMENT, LOCK, SECRET = "manifest.json", "environment.json", "requirements.lock", "run-secret"
@@ -82,10 +83,12 @@ class Bundle:
             files = read_archive(content)
             manifest, signer = _manifest(files)
         except (ArchiveError, AlteredError) as error:
-            raise BundleError(f"{path}: {error}") from error
+            raise BundleError(f"{path}: {plain(str(error))}") from error
         held = {name: each for name, each in files.items() if name != MANIFEST}
         if apart := sorted(held.keys() ^ manifest.files.keys()):
-            raise BundleError(f"{path}: its manifest and its files differ in {', '.join(apart[:3])}")
+            raise BundleError(
+                f"{path}: its manifest and its files differ in {', '.join(line(name, 80) for name in apart[:3])}"
+            )
         for name, each in held.items():
             if hashlib.sha256(each).hexdigest() != manifest.files[name]:
                 raise BundleError(f"{path}: {name} was altered since it was packed")

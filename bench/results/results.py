@@ -29,6 +29,7 @@ from bench.results.records import DatasetRecord, Record, RecordError, loads, pro
 from bench.results.shelf import PRIVATE, Folder, Shelf
 from bench.results.signing_key import SigningKey
 from bench.results.store import Store
+from bench.wire.text import plain
 
 PLANS = f"{PRIVATE}plans/"
 RECORDS, PICTURES, DATA, PANELS = "cells/*/*/*.json", "cells/*/*/*.png", "data/", "panels/"
@@ -289,9 +290,9 @@ class Results:
         return self._read_json(f"{PANELS}{cell}.json")
 
     def bare(self, name: str, reason: object) -> str:
-        """Why a file was refused, without its name and without the folder of this machine."""
+        """Why a file was refused, made plain, without its name and without the folder of this machine."""
         told = str(reason).replace(str(self.root / name), name).replace(f"{self.root}/", "")
-        return told.removeprefix(f"{name}: ")
+        return plain(told.removeprefix(f"{name}: "))
 
     def refused(self) -> Iterator[tuple[str, str]]:
         """Every record, picture and piece of evidence that is not what was written, and why.

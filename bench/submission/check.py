@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.plugins.spec import UsageError
+from bench.results import moment
 from bench.results.outspoken import outspoken, restricted
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.submission.complete import incomplete
-from bench.submission.described import apart, misdescribed, of_the_future
+from bench.submission.described import apart, misdescribed
 from bench.submission.finding import Finding
 from bench.workbench.currency import files_of, stale
 from bench.workbench.inputs import COMMITMENT
@@ -49,7 +50,7 @@ def _of_one(name: str, record: Record) -> Iterator[Finding]:
         yield Finding("limited", name, f"it was made with --limit {record.limit}; run it again without, in a folder "
                       "of its own")  # fmt: skip
     yield from _private(name, record)
-    if of_the_future(record):
+    if moment.is_none(record.created):
         yield Finding("altered", name, "it says no time, or one that has not come yet, as when it was made: set the "
                       "clock and run it again")  # fmt: skip
     if record.isolation == "none":

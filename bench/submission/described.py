@@ -5,7 +5,6 @@ keys, by which metrics, and what Eve knew. It takes no data.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from bench.plugins import registry
@@ -15,7 +14,6 @@ from bench.wire.text import line
 from bench.workbench.currency import planned_of
 from bench.workbench.inputs import plugin_record
 
-LATER = timedelta(days=1)  # of a clock that is wrong
 SHARED = ("choice", "dataset", "device", "method", "claim", "scheme")
 """What the records of one row say alike, as far as they got."""
 
@@ -50,15 +48,6 @@ def _of_plugin(what: str, said: PluginRecord, here: PluginRecord) -> Iterator[st
     for name in ("source", "origin"):
         if (told := getattr(said, name)) != (known := getattr(here, name)):
             yield f"the {name} of its {what} is {line(known, 80)!r}, and the record says {line(told, 80)!r}"
-
-
-def of_the_future(record: Record) -> bool:
-    """Whether a record says that it was made later than now, or says no time at all."""
-    try:
-        made = datetime.fromisoformat(record.created)
-    except ValueError:
-        return True
-    return made.tzinfo is None or made > datetime.now(UTC) + LATER
 
 
 def apart(records: Mapping[str, Record]) -> Iterator[tuple[str, str]]:

@@ -72,11 +72,12 @@ def _bundle(options: argparse.Namespace) -> int:
         absent: set[str] = set()
         known = given(options.secret) if options.secret else None
         with tempfile.TemporaryDirectory(prefix="bench-verify-") as folder:
-            apart_place = replace(where, results=Results(Path(folder, "results")))
+            # Fitting asks for a run secret of any kind, and measuring for the author's: each has a folder.
+            apart_place, fitting_place = (replace(where, results=Results(Path(folder, name))) for name in "mf")
             found = verify(
                 bundle, secret=known, rerun=options.rerun or 0,
                 again=None if options.rerun is None else lambda records, key: _again(records, key, apart_place),
-                refit=None if options.rerun is None else lambda record: _refit(record, apart_place, absent),
+                refit=None if options.rerun is None else lambda record: _refit(record, fitting_place, absent),
             )  # fmt: skip
         to_stderr((f"note: nothing was fitted again: {text}" for text in sorted(absent)), MOST_SHOWN)
     return _conclude(found, bundle, options.verdict, signer)
