@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import keyword
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from typing import get_args
@@ -12,6 +15,7 @@ from bench.contract.evaluator import NAME
 from bench.plugins import registry
 from bench.plugins.groups import Group, Kind
 from bench.plugins.spec import UsageError
+from bench.shadowing import PACKAGES
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 TEMPLATES = Path(__file__).parent / "skeletons"
@@ -30,13 +34,13 @@ def files(kind: Kind, name: str) -> dict[str, str]:
     words = _words(kind, name)
     if kind != "package":
         module = words["module"]
-        return {f"{module}.py": _made(f"{kind}.py", words), f"test_{module}.py": _made("test.py", words)}
+        return {f"{module}.py": _plugin(kind, words), f"test_{module}.py": _made("test.py", words)}
     package = words["module"]
     return {
         f"{name}/pyproject.toml": _made("package.pyproject.toml", words),
         f"{name}/README.md": _made("package.readme.md", words),
         f"{name}/{package}/__init__.py": f'"""The method {name} for Veil Bench."""\n',
-        f"{name}/{package}/method.py": _made("method.py", words),
+        f"{name}/{package}/method.py": _plugin("method", words),
         f"{name}/tests/test_plugins.py": _made("package.test.py", words),
     }
 
@@ -47,10 +51,32 @@ def _words(kind: Kind, name: str) -> dict[str, str]:
         raise UsageError(f"a name must be of a-z, 0-9 and single hyphens, and at most {LONGEST} long, got {name!r}")
     if name in registry.entries(GROUPS[kind]):
         raise UsageError(f"a {registry.noun(GROUPS[kind])} is called {name} already: choose another name")
-    if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in ("bench", "torch", "numpy"):
+    title, written = name.replace("-", " ").capitalize(), "".join(map(str.capitalize, name.split("-")))
+    if keyword.iskeyword(module) or module in sys.stdlib_module_names or written in dir(builtins):
         raise UsageError(f"{module} is a word or a module of Python's: choose another name")
-    title = name.replace("-", " ").capitalize()
-    return {"name": name, "module": module, "Class": "".join(map(str.capitalize, name.split("-"))), "title": title}
+    if module in ("conftest", "tests", *PACKAGES) or _installed(module):
+        raise UsageError(f"a module that is called {module} is there already: choose another name")
+    return {"name": name, "module": module, "Class": written, "title": title}
+
+
+def _installed(module: str) -> bool:
+    """Whether some package that is installed answers to the name; what lies in this folder is its author's own."""
+    found = find_spec(module)
+    here = Path.cwd().resolve()
+    return found is not None and not (found.origin and Path(found.origin).resolve().is_relative_to(here))
+
+
+def _plugin(template: str, words: dict[str, str]) -> str:
+    """The text of a plug-in, none of whose classes takes the name of something that it uses."""
+    text = _made(f"{template}.py", words)
+    tree = ast.parse(text)
+    imported = {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)
+                for alias in node.names}  # fmt: skip
+    defined = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    if taken := [name for name in defined if name in imported or defined.count(name) > 1]:
+        raise UsageError(f"a {template} that is called {words['name']} would be the class {taken[0]}, which it needs "
+                         "itself: choose another name")  # fmt: skip
+    return text
 
 
 def _made(template: str, words: dict[str, str]) -> str:

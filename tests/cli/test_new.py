@@ -86,3 +86,32 @@ def test_names_that_would_not_work_are_refused(
     assert main(["new", "method", name, "--into", str(tmp_path)]) == 2
     assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "name",
+    ["none", "true", "false", "key-error", "json", "methods", "leaderboard", "pytest", "sklearn", "conftest", "torch"],
+)
+def test_names_that_something_else_has_are_refused(kind: Kind, name: str, tmp_path: Path) -> None:
+    assert main(["new", kind, name, "--into", str(tmp_path)]) == 2
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("method", "method"), ("method", "key"), ("method", "scheme"), ("package", "release"), ("attack", "attack"),
+     ("attack", "view"), ("metric", "metric"), ("dataset", "source"), ("dataset", "scan")],
+)  # fmt: skip
+def test_a_class_that_its_own_file_needs_is_refused(
+    kind: Kind, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["new", kind, name, "--into", str(tmp_path)]) == 2
+    assert "which it needs itself" in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_link_that_leads_nowhere_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").symlink_to(tmp_path / "nowhere")
+    assert main(["new", "method", "mine", "--into", str(tmp_path)]) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["test_mine.py"]

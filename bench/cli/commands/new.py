@@ -14,7 +14,7 @@ def main(options: argparse.Namespace) -> int:
     """Write the files, overwriting none, and say what comes next."""
     into: Path = options.into
     made = {into / path: text for path, text in files(options.kind, options.name).items()}
-    if there := [path for path in made if path.exists()]:
+    if there := [path for path in made if path.exists() or path.is_symlink()]:
         raise UsageError(f"{there[0]} is there already, and nothing is overwritten: name another place with --into")
     for path, text in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
