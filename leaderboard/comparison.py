@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from bench.results.records import Record
-from bench.statistics.paired import Paired, holm, one_of_many, paired, rank_intervals, size
+from bench.statistics.paired import Paired, holm, one_of_many, paired, rank_intervals
 from bench.types import Replicates
 from bench.workbench.choice import same_rows
 from leaderboard.board import Row
@@ -146,8 +146,9 @@ def ranked(rows: Sequence[Row], metric: str) -> Ranked | None:
     values = {label: record.scores[metric].value for label, record in kept.items()}
     order = sorted(values, key=lambda label: -sign * values[label])
     read = {label: _replicates(record, metric) for label, record in kept.items()}
-    pairs = holm({(a, b): one_of_many(read[a], read[b]) for a, b in combinations(order, 2)})
-    sizes = {(a, b): size(read[a], read[b]) for a, b in pairs}
+    apart = {(a, b): one_of_many(read[a], read[b]) for a, b in combinations(order, 2)}
+    pairs = holm({names: one.p for names, one in apart.items()})
+    sizes = {names: (one.value, one.low, one.high) for names, one in apart.items()}
     ranks = rank_intervals({label: sign * value for label, value in values.items()}, pairs)
     return Ranked(
         column,

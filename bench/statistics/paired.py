@@ -46,23 +46,17 @@ def paired(a: Replicates, b: Replicates) -> Paired:
     return Paired(*_ends(made, mean, a.scale), _p(made, abs(mean), made.width), a.scale == "log")
 
 
-def size(a: Replicates, b: Replicates) -> tuple[float, float, float]:
-    """The value of `paired` with its interval, without the p, whose search takes longer than all of the rest."""
-    apart = difference(a, b)
-    return _ends(components(apart), math.fsum(apart.by_key) / len(apart.by_key), a.scale)
-
-
 def _ends(made: Components, mean: float, scale: Scale) -> tuple[float, float, float]:
     ends = mean, mean - made.width(), mean + made.width()
     value, low, high = map(math.exp, ends) if scale == "log" else ends
     return value, low, high
 
 
-def one_of_many(a: Replicates, b: Replicates) -> float:
-    """The p of a difference that is to be corrected for many others (`Components.wide`)."""
+def one_of_many(a: Replicates, b: Replicates) -> Paired:
+    """As `paired`, with the p of a difference that is to be corrected for many others (`Components.wide`)."""
     apart = difference(a, b)
-    made = components(apart)
-    return _p(made, abs(math.fsum(apart.by_key) / len(apart.by_key)), made.wide)
+    made, mean = components(apart), math.fsum(apart.by_key) / len(apart.by_key)
+    return Paired(*_ends(made, mean, a.scale), _p(made, abs(mean), made.wide), a.scale == "log")
 
 
 def _p(made: Components, distance: float, width: Callable[[float], float]) -> float:

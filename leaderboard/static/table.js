@@ -28,13 +28,16 @@ function begin() {
   const open = new Set((first.get("open") || "").split(",").filter(Boolean));
   const hidden = new Set(first.has("hide") ? first.get("hide").split(",").filter(Boolean) : USUALLY_HIDDEN);
   let order = first.get("sort") || "";
-  // Of long tables the first rows are laid out, for laying out a thousand takes longer than sorting them; paper has all.
+  // Of long tables only the first rows stand in the page, for laying out a thousand takes longer than sorting them.
+  // Paper has all.
   const FEW = 100;
   let all = first.has("all") || Boolean(window.location.hash) || open.size > 0;
 
   const heads = (table) => Array.from(table.tHead.rows[0].cells);
-  const lines = (table) => Array.from(table.tBodies[0].rows).filter((row) => !row.classList.contains("more"));
-  const every = tables.flatMap(lines);
+  const lines = new Map(tables.map((table) => [table, Array.from(table.tBodies[0].rows)]));  // in the order shown
+  const every = tables.flatMap((table) => lines.get(table));
+  const places = new Map(every.map((row, place) => [row, place]));
+  const opened = new Map();  // what a row was opened to
   const texts = new Map(every.map((row) => [row, row.textContent.toLowerCase()]));
   const titles = new Map(every.map((row) => [row, row.querySelector(".c-set")?.textContent || ""]));
 
@@ -43,7 +46,8 @@ function begin() {
     const column = heads(table).findIndex((head) => head.dataset.c === name);
     if (column < 0) return;
     const sign = direction === "up" ? 1 : -1;
-    const keyed = lines(table).map((row, place) => {
+    const keyed = lines.get(table).map((row) => {
+      const place = places.get(row);
       const text = row.cells[column].dataset.s;
       const value = text === undefined || text === "" ? null : Number(text);
       return { row, place, text: text || "", value: Number.isNaN(value) ? null : value, none: text === undefined || text === "" };
@@ -54,36 +58,29 @@ function begin() {
       if (a.none || b.none) return a.none - b.none || a.place - b.place;
       return sign * (plain ? compare(a.text, b.text) : a.value === b.value ? 0 : a.value < b.value ? -1 : 1) || a.place - b.place;
     });
-    const body = document.createDocumentFragment();
-    keyed.forEach(({ row }) => {
-      const more = row.nextElementSibling;
-      body.append(row);
-      if (more && more.classList.contains("more") && more.dataset.of === row.id) body.append(more);
-    });
-    table.tBodies[0].append(body);
+    lines.set(table, keyed.map(({ row }) => row));
     heads(table).forEach((head, index) => {
       if (index === column) head.setAttribute("aria-sort", direction === "up" ? "ascending" : "descending");
       else head.removeAttribute("aria-sort");
     });
   }
-  function trim() {
+  function render(whole = all) {
     let left = 0;
     for (const table of tables) {
-      let shown = 0;
-      for (const row of lines(table)) {
-        if (row.hidden) continue;
-        shown += 1;
-        row.classList.toggle("beyond", !all && shown > FEW);
-        left += !all && shown > FEW;
-      }
+      const fit = lines.get(table).filter((row) => !row.hidden);
+      const shown = whole ? fit : fit.slice(0, FEW);
+      left += fit.length - shown.length;
+      table.tBodies[0].replaceChildren(...shown.flatMap((row) => (opened.has(row) ? [row, opened.get(row)] : [row])));
     }
     rest.hidden = left === 0;
     rest.textContent = "Show " + left + " more rows";
   }
+  window.addEventListener("beforeprint", () => render(true));
+  window.addEventListener("afterprint", () => render());
   function reorder(name, direction) {
     order = (direction === "down" ? "-" : "") + name;
     tables.forEach((table) => sort(table, name, direction));
-    trim();
+    render();
     remember({ sort: order });
     if (sorter) sorter.value = order;
   }
@@ -93,17 +90,15 @@ function begin() {
     for (const row of every) {
       const fits = FILTERS.every(([name]) => !wanted[name] || row.dataset[name] === wanted[name]) && texts.get(row).includes(wanted.q.trim().toLowerCase());
       row.hidden = !fits;
-      const more = row.nextElementSibling;
-      if (more && more.classList.contains("more")) more.hidden = !fits;
       shown += fits;
     }
     const asked = wanted.q.trim() || FILTERS.some(([name]) => wanted[name]);
     for (const fold of document.querySelectorAll("details.idle")) {
-      const found = fold.querySelector("tbody tr:not([hidden])") !== null;
+      const found = lines.get(fold.querySelector("table")).some((row) => !row.hidden);
       fold.hidden = !found;
       if (asked && found) fold.open = true;
     }
-    trim();
+    render();
     said.textContent = shown === every.length ? every.length + " rows" : shown + " of " + every.length + " rows";
     remember({ q: wanted.q, ...Object.fromEntries(FILTERS.map(([name]) => [name, wanted[name]])) });
   }
@@ -141,15 +136,14 @@ function begin() {
   }
   function toggle(row, button, show) {
     button.setAttribute("aria-expanded", String(show));
-    const old = row.nextElementSibling;
-    if (old && old.classList.contains("more")) old.remove();
+    opened.get(row)?.remove();
+    opened.delete(row);
     if (show) {
       const fold = row.closest("details");
       if (fold) fold.open = true;
       const place = make("td", { colspan: row.cells.length }, "…");
       const more = make("tr", { class: "more", id: row.id + "-more" }, place);
-      more.dataset.of = row.id;
-      more.hidden = row.hidden;
+      opened.set(row, more);
       row.after(more);
       veil.load(row.id, (found) => place.replaceChildren(...details(found)));
       open.add(row.id);
@@ -159,7 +153,7 @@ function begin() {
 
   const said = make("span", { class: "count", role: "status" });
   const rest = make("button", { type: "button", class: "rest", hidden: true });
-  rest.addEventListener("click", () => { all = true; remember({ all: "yes" }); trim(); });
+  rest.addEventListener("click", () => { all = true; remember({ all: "yes" }); render(); });
   let sorter = null;
   function prepare() {
     const bar = make("div", { class: "controls" });
@@ -226,7 +220,7 @@ function begin() {
   filter();
   if (order) reorder(order.replace(/^-/, ""), order.startsWith("-") ? "down" : "up");
   Array.from(open).forEach((id) => {
-    const row = document.getElementById(id);
+    const row = every.find((each) => each.id === id);
     const button = row && row.querySelector("button.opener");
     if (button) toggle(row, button, true);
     else open.delete(id);

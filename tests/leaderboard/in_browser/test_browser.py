@@ -101,6 +101,23 @@ def test_the_board_is_complete_without_scripts(visit: Visit) -> None:
     assert page.locator("svg.scatter").first.is_visible()
 
 
+def test_a_board_in_several_pages_is_joined_by_scripts_and_linked_without(visit: Visit, paged: Path) -> None:
+    page = visit((paged / "index.html").as_posix(), script=False)
+    first = page.locator("#board tbody tr").count()
+    page.locator("nav.pager a", has_text="2").first.click()
+    page.wait_for_url("**/board-2.html")
+    assert page.locator("#board tbody tr").count() > 0
+    page = visit((paged / "index.html").as_posix())
+    page.wait_for_selector(".controls")
+    assert page.locator("nav.pager").count() == 0
+    assert page.locator("#board tbody tr").count() > first
+    page.locator("#board th.c-utility button").click()
+    figures = page.eval_on_selector_all("#board .c-utility[data-s]", "all => all.map(one => Number(one.dataset.s))")
+    assert figures == sorted(figures, reverse=True)
+    page.locator("#board tbody .opener").last.click()
+    page.wait_for_selector(".more .facts")
+
+
 def test_the_picture_names_its_marks_by_keyboard(visit: Visit) -> None:
     page = visit("index.html")
     page.wait_for_selector(".chart canvas")
