@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import get_args
 
 from bench import shadowing
-from bench.cli.arguments import count, positive, results_folder, seconds, trusted
+from bench.cli.arguments import count, positive, resource_class, results_folder, seconds, trusted
 from bench.cli.run_arguments import audit, release, run, show, sources
 from bench.cli.stop import code, heeded
 from bench.contract.preset import PRESETS
@@ -156,6 +156,10 @@ def _worker(parser: argparse.ArgumentParser) -> None:
                         help="GiB a job may hold where the plan is silent (default: 80 %% of the machine)")  # fmt: skip
     parser.add_argument("--lost-after", type=seconds, default=120.0, metavar="SECONDS",
                         help="others take its job after so long without a sign of life (usual: 120)")  # fmt: skip
+    parser.add_argument("--only", type=resource_class, metavar="CLASS",
+                        help="do jobs of a resource class alone, as cuda-60m (a plan names its classes)")  # fmt: skip
+    parser.add_argument("--prepare", action="store_true",
+                        help="open data and fit methods first, and end when that is done")  # fmt: skip
     parser.add_argument("--sign", type=Path, metavar="FILE", help="sign new records with this key (see `bench keygen`)")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from bench.runs.needs import Needs
+
 
 def results_folder(parser: argparse._ActionsContainer) -> None:
     """Where the records lie."""
@@ -40,6 +42,14 @@ def seconds(text: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
     return value
+
+
+def resource_class(text: str) -> Needs:
+    """What jobs need of a machine, in a word."""
+    try:
+        return Needs.named(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def share(text: str) -> float:

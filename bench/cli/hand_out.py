@@ -4,64 +4,104 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 
 from bench.cli.queue_table import counts, tallies
+from bench.cli.suite import engine_options
 from bench.cli.terminal import to_stdout
 from bench.plugins.spec import UsageError
 from bench.results.queue import job_file
 from bench.results.run_secret import given
-from bench.runs.executor import EXECUTORS, Executor, Started, executor
+from bench.runs.executor import EXECUTORS, Executor, Started, Wanted, executor
 from bench.runs.needs import Needs
 from bench.runs.planned_run import PlannedRun, plan_run
 from bench.runs.run_spec import RunSpec
 from bench.workbench.place import Place
 
-_LOOK_SECONDS = 1.0
+_LOOK_SECONDS = 2.0
+_SAY_SECONDS = 60.0
+_LINGER_SECONDS = 60.0
+"""So long workers may tidy up when all jobs have ended; what still waits for a machine then is taken back."""
 
 
 def hand_out(options: argparse.Namespace, specs: Sequence[RunSpec], where: Place) -> int:
     """Plan, and start workers if that was asked for; 1 where a job failed or is left."""
     if options.sign:
         raise UsageError("records are signed by whoever makes them: give --sign to `bench worker`")
+    if options.detach and options.executor not in EXECUTORS:
+        raise UsageError(f"--detach: --executor {options.executor} starts nothing that could go on by itself")
+    engine = engine_options(options)
     if options.secret is not None:
         where.results.keep_secret(given(options.secret))
     memory = None if options.memory is None else int(options.memory * 2**30)
     plans = [plan_run(spec, where, memory=memory) for spec in specs]
-    wanted = missing(plans, where)
-    for needs, count in sorted(wanted.items()):
-        print(f"planned: {count} jobs for {_words(needs)}")
-    if not wanted:
+    left = wanted(plans, where)
+    for each in left:
+        print(f"planned: {each.jobs} jobs for {each.needs.name} ({_words(each.needs)})")
+    if not left:
         print("planned: nothing is left to do")
+    folder = shlex.quote(str(where.results.root))
     if options.executor not in EXECUTORS:
-        print(f"start any number, anywhere: bench worker --results {shlex.quote(str(where.results.root))}")
-        print(f"and look at them with:      bench status --watch --results {shlex.quote(str(where.results.root))}")
+        print(f"start any number, anywhere: bench worker --results {folder}")
+        print(f"and look at them with:      bench status --watch --results {folder}")
         return 0
-    started = Started(where.results.root, where.roots, where.results.log("workers", "all").parent, options.jobs, {})
+    if not left:
+        return _conclude(where)
+    logs = where.results.log("workers", "all").parent
+    started = Started(where.results.root, where.roots, logs, options.jobs, options.detach, engine)
     workers = executor(options.executor, started)
+    print(f"what workers print: {logs}")
+    if options.detach:
+        workers.start(left)
+        print(f"look at them with:  bench status --watch --results {folder}")
+        return 0
     try:
-        for needs, count in sorted(wanted.items()):
-            workers.start(needs, count)
-        _wait(workers)
-    except KeyboardInterrupt:
+        while left:
+            workers.start(left)
+            _wait(workers, plans, where)
+            before, left = left, wanted(plans, where)
+            if _sum(left) == _sum(before):
+                break  # workers came and went, and did nothing: their logs say why
+    finally:
         workers.stop()
-        raise
     return _conclude(where)
 
 
-def missing(plans: Sequence[PlannedRun], where: Place) -> Counter[Needs]:
-    """How many jobs of some plans have not ended, by what they need."""
-    found: Counter[Needs] = Counter()
+def wanted(plans: Sequence[PlannedRun], where: Place) -> list[Wanted]:
+    """The jobs of some plans that have not ended, by what they need."""
+    measuring, preparing = Counter[Needs](), Counter[Needs]()
     for planned in plans:
         ended = where.results.queue.ended(planned.name)
-        found.update(each.needs for each in planned.jobs if job_file(each.job) not in ended)
-    return found
+        for each in planned.jobs:
+            if job_file(each.job) not in ended:
+                (preparing if each.prepares else measuring)[each.needs] += 1
+    classes = sorted({*measuring, *preparing}, key=lambda needs: (needs.alone, needs.name))
+    return [Wanted(needs, measuring[needs], preparing[needs]) for needs in classes]
 
 
-def _wait(workers: Executor) -> None:
-    while workers.counts().living:
+def _sum(left: Sequence[Wanted]) -> int:
+    return sum(each.jobs for each in left)
+
+
+def _wait(workers: Executor, plans: Sequence[PlannedRun], where: Place) -> None:
+    """Wait until all workers have ended, or have nothing to do any more."""
+    said, idle = 0.0, None
+    while (found := workers.counts()).living:
+        now = time.monotonic()
+        left = _sum(wanted(plans, where))
+        if left:
+            idle = None
+        elif idle is None:
+            idle = now
+        elif now - idle > _LINGER_SECONDS:
+            return
+        if now - said >= _SAY_SECONDS:
+            said = now
+            waiting = f", {found.waiting} wait" if found.waiting else ""
+            print(f"{left} jobs left; {found.running} workers{waiting}", file=sys.stderr, flush=True)
         time.sleep(_LOOK_SECONDS)
 
 

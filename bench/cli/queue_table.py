@@ -10,7 +10,7 @@ from typing import Literal
 from rich.table import Table
 
 from bench.results.queue import Queue, job_file
-from bench.runs.planned_run import PlannedJob, read_run
+from bench.runs.planned_run import read_run
 from bench.wire.text import plain
 
 State = Literal["waiting", "running", "done", "failed", "not applicable", "lost", "after failed"]
@@ -73,7 +73,7 @@ def counts(queue: Queue, known: dict[str, State] | None = None) -> list[PlanCoun
                 state = "waiting"
             if state == "waiting" and each.after in failed:
                 state = "after failed"
-            if state in ("failed", "not applicable", "after failed") and _leads(each):
+            if state in ("failed", "not applicable", "after failed") and each.prepares:
                 failed.add(each.job)
             states[state] += 1
         found.append(PlanCounts(name, states, running))
@@ -99,11 +99,6 @@ def at_work(found: Sequence[PlanCounts]) -> Table:
     if len(rows) > _MOST_ROWS:
         table.add_row(f"and {len(rows) - _MOST_ROWS} more", "", "", "", "")
     return table
-
-
-def _leads(job: PlannedJob) -> bool:
-    """Whether other jobs come after it."""
-    return not job.job.startswith("evaluate ")
 
 
 def _ended(queue: Queue, plan: str, file: str) -> State:

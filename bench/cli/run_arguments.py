@@ -105,7 +105,12 @@ def _how(parser: argparse.ArgumentParser) -> None:
     results_folder(how)
     how.add_argument("--executor", choices=get_args(Executing), default="local",
                      help="who does the jobs: this process's own workers (local), those that you start with `bench "
-                     "worker` (none: only plans), or worker processes that it starts here (processes)")  # fmt: skip
+                     "worker` (none: only plans), or workers that it starts: here (processes), as arrays of a SLURM "
+                     "cluster (slurm), or on a Ray cluster (ray)")  # fmt: skip
+    how.add_argument("--engine", action="append", metavar="NAME=VALUE",
+                     help="for SLURM or Ray, as partition=gpu, time=24:00:00, alone.constraint=epyc (repeatable; "
+                     "or engine: in the configuration)")  # fmt: skip
+    how.add_argument("--detach", action="store_true", help="start workers, and leave them to themselves")
     how.add_argument("--secret", type=Path, metavar="FILE",
                      help="the run secret: 32 bytes or 64 hex digits (default: RESULTS's own)")  # fmt: skip
     how.add_argument("--site", type=Path, metavar="DIR", help="folder of the pages (default: RESULTS/site)")

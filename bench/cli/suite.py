@@ -9,7 +9,9 @@ from pathlib import Path
 from bench.cli.run_arguments import SUITES
 from bench.data.yaml_text import YamlError, read_yaml
 from bench.plugins.spec import UsageError, did_you_mean
+from bench.runs.engine_options import EngineOptions
 
+ENGINE = "engine"  # in a configuration file: options of what starts workers, which are none of the run
 PARTS = "parts"  # in a file: a list of mappings of options, each a run of its own over what the file says of all
 
 
@@ -24,6 +26,8 @@ def parts(parsed: argparse.Namespace, known: Collection[str]) -> list[dict[str, 
     for path in ([_suite(parsed.suite)] if parsed.suite else []) + ([parsed.config] if parsed.config else []):
         told = _read(path)
         own = told.pop(PARTS, None)
+        if path == parsed.config:
+            told.pop(ENGINE, None)
         _check(path, told, known)
         shared |= told
         if own is None:
@@ -38,6 +42,14 @@ def parts(parsed: argparse.Namespace, known: Collection[str]) -> list[dict[str, 
             _check(path, each, known)
         found = own
     return [{**shared, **each} for each in found] or [shared]
+
+
+def engine_options(parsed: argparse.Namespace) -> EngineOptions:
+    """What the configuration file says to the engine, over which the command line wins. Raises UsageError."""
+    told = _read(parsed.config).get(ENGINE, {}) if parsed.config else {}
+    if not isinstance(told, dict):
+        raise UsageError(f"{parsed.config}: {ENGINE} must be a mapping of options, got {told!r:.80}")
+    return EngineOptions.read(parsed.engine or (), told)
 
 
 def _suite(name: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -11,7 +12,10 @@ if TYPE_CHECKING:  # the command line is laid out from what imports this, before
     from pydantic import JsonValue
 
 
-@dataclass(frozen=True, order=True)
+_NAME = re.compile(r"(?P<device>cpu|cuda)(?P<alone>-alone)?-(?P<minutes>[1-9][0-9]*)m(-(?P<memory>[0-9.]+)g)?")
+
+
+@dataclass(frozen=True)
 class Needs:
     """A resource class.
 
@@ -31,6 +35,36 @@ class Needs:
     def of(cls, *, device: str, alone: bool, seconds: float, memory: int | None) -> Needs:
         """What a job needs that may work so many seconds."""
         return cls(device, alone, math.ceil(seconds / 60), memory)
+
+    @property
+    def name(self) -> str:
+        """The class in a word, which `named` reads: `cuda-alone-60m-16g`."""
+        memory = "" if self.memory is None else f"-{self.memory / 2**30:.10g}g"
+        return f"{self.device}{'-alone' if self.alone else ''}-{self.minutes}m{memory}"
+
+    @classmethod
+    def named(cls, name: str) -> Needs:
+        """The class of that name.
+
+        >>> Needs.named("cuda-alone-60m-16g").name
+        'cuda-alone-60m-16g'
+
+        Raises:
+            ValueError: It names none.
+        """
+        found = _NAME.fullmatch(name)
+        if found is None:
+            raise ValueError(f"expected a resource class such as cpu-60m or cuda-alone-60m-16g, got {name!r}")
+        memory = None if found["memory"] is None else int(float(found["memory"]) * 2**30)
+        return cls(found["device"], found["alone"] is not None, int(found["minutes"]), memory)
+
+    def covers(self, job: Needs, *, prepares: bool) -> bool:
+        """Whether a worker that was started for this class may do a job.
+
+        What prepares others is done by a worker that holds its machine alone, too, or it might wait in vain.
+        """
+        small = job.device == self.device and job.minutes <= self.minutes and (job.memory or 0) <= (self.memory or 0)
+        return small and (job.alone or prepares if self.alone else not job.alone)
 
     def values(self) -> dict[str, JsonValue]:
         """As JSON: `read` gives the same."""

@@ -45,6 +45,11 @@ class PlannedJob:
     after: str | None
     needs: Needs
 
+    @property
+    def prepares(self) -> bool:
+        """Whether others come after it."""
+        return self.job.startswith((DATA, FIT))
+
 
 @dataclass(frozen=True)
 class PlannedRun:

@@ -21,7 +21,12 @@ def adopt_orphans() -> None:
 
 def die_with_parent() -> None:
     """Be killed when the parent ends (Linux alone)."""
-    _prctl(_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(signal.SIGKILL)
+
+
+def end_with_parent(number: signal.Signals) -> None:
+    """Get a signal when the parent ends (Linux alone)."""
+    _prctl(_PDEATHSIG, number)
 
 
 def _prctl(option: int, value: int) -> None:

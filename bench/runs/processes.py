@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+from collections.abc import Sequence
+from itertools import groupby
 
-from bench.runs.executor import Started, WorkerCounts
-from bench.runs.needs import Needs
+from bench.runs.executor import Started, Wanted, WorkerCounts
+from bench.workbench.machine import cores
 
 _END_SECONDS = 60.0
 
@@ -15,17 +17,19 @@ class Processes:
     """Starts each worker as a process of its own (a `bench.runs.executor.Executor`)."""
 
     def __init__(self, started: Started) -> None:
+        started.options.check(())
         self._started = started
         self._workers: list[subprocess.Popen[bytes]] = []
 
-    def start(self, needs: Needs, count: int) -> None:
-        """As in `Executor`; workers that want the machine for themselves wait for the others."""
-        self._started.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
-        most = 1 if needs.alone else self._started.most or count
-        for _ in range(min(count, most)):
-            with (self._started.logs / f"worker-{len(self._workers)}.log").open("ab") as log:
-                command = [*self._started.command(needs)]
-                self._workers.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+    def start(self, wanted: Sequence[Wanted]) -> None:
+        """As in `Executor`; all classes of a device share one machine, and who wants it alone waits for the others."""
+        kinds = sorted(wanted, key=lambda each: (each.needs.alone, each.needs.device))
+        for (alone, device), group in groupby(kinds, key=lambda each: (each.needs.alone, each.needs.device)):
+            jobs = sum(each.jobs for each in group)
+            count = 1 if alone else min(jobs, self._started.most or (1 if device == "cuda" else cores()))
+            threads = None if alone else max(1, cores() // count)
+            for _ in range(count):
+                self._begin(self._started.command(device, alone=alone, cores=threads))
 
     def counts(self) -> WorkerCounts:
         """As in `Executor`."""
@@ -39,3 +43,12 @@ class Processes:
         for worker in self._workers:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 worker.wait(_END_SECONDS)
+
+    def _begin(self, command: Sequence[str]) -> None:
+        self._started.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (self._started.logs / f"worker-{len(self._workers)}.log").open("ab") as log:
+            self._workers.append(
+                subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=self._started.detached
+                )
+            )

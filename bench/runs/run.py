@@ -107,6 +107,7 @@ class _Scheduler:
                 answer=Opened,
                 timeout=DATA_SECONDS,
                 prepares=True,
+                device=self.spec.device,
                 key=data_job(choice),
                 log=self.results.log(_data_log(choice)),
                 restricted=not choice.dataset.plugin.shareable,

@@ -18,9 +18,11 @@ from bench.results.queue import ALONE, Queue, job_file
 from bench.results.signing_key import SigningKey
 from bench.runs.backend import Backend
 from bench.runs.display import Display
+from bench.runs.needs import Needs
+from bench.runs.offer import Offer, TimeUpError
 from bench.runs.planned_run import PlannedRun, read_run, run_spec
 from bench.runs.run import execute
-from bench.runs.shared import Offer, Shared, TimeUpError
+from bench.runs.shared import Shared
 from bench.runs.workers import Workers
 from bench.workbench.machine import usable_memory
 from bench.workbench.place import Place
@@ -41,6 +43,8 @@ class Terms:
         seconds: For how long it may be silent before another takes its job.
         cores: With so many threads a job computes; None for as many as there are cores.
         memory: Bytes that a job may hold where its plan does not say; None for most of the machine's.
+        only: The resource class whose jobs it does; None for all.
+        prepares: It ends when no job is left that others wait for.
     """
 
     devices: frozenset[str]
@@ -50,6 +54,8 @@ class Terms:
     seconds: float
     cores: int | None
     memory: int | None
+    only: Needs | None = None
+    prepares: bool = False
 
 
 @dataclass
@@ -90,7 +96,9 @@ def _go_on(
         served.left = 0
         for planned in unfinished:
             patient = _patience(terms, alone=len(unfinished) == 1)
-            offer = Offer(terms.devices, terms.alone, told, terms.seconds, ends, patient)
+            offer = Offer(
+                terms.devices, terms.alone, told, terms.seconds, ends, patient, _only(terms, planned), terms.prepares
+            )
             _serve(planned, offer, terms, place, display, signer, served)
             if served.stopped is not None:
                 return
@@ -192,6 +200,13 @@ def _unfinished(queue: Queue) -> Iterator[PlannedRun]:
             planned = read_run(queue, name)
             if {job_file(each.job) for each in planned.jobs} - queue.ended(name):
                 yield planned
+
+
+def _only(terms: Terms, planned: PlannedRun) -> frozenset[str] | None:
+    """The jobs of a plan that a worker was started for; None for all."""
+    if (only := terms.only) is None:
+        return None
+    return frozenset(each.job for each in planned.jobs if only.covers(each.needs, prepares=each.prepares))
 
 
 def _patience(terms: Terms, *, alone: bool) -> Callable[[float], bool]:

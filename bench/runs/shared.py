@@ -23,55 +23,15 @@ from bench.results.reason import ABSENT
 from bench.results.records import DatasetRecord
 from bench.runs.answers import Fitted, Opened
 from bench.runs.backend import Backend, Job, Outcome
+from bench.runs.offer import Offer, TimeUpError
 from bench.runs.planned_run import DATA, FIT
 from bench.runs.restricted import restricted_fit
 
 MOST_TURNS = 8
 """A job that so many workers in a row were lost at is not given to another: it may be what ends them."""
 _FIRST_WAIT, _MOST_WAIT = 0.2, 5.0
-_HALF = 0.5
 _MOST_TRIES = 8
-
-
-class TimeUpError(Exception):
-    """The worker has no time left; its job is anybody's."""
-
-
-@dataclass(frozen=True)
-class Offer:
-    """What a worker is, and what it may do.
-
-    Args:
-        devices: Kinds of device whose jobs it does.
-        alone: Whether it holds its machine alone.
-        told: What others may read of it: at least its `host` and `hardware`.
-        seconds: For how long it may be silent before another takes its job.
-        ends: When it stops, on the monotonic clock, and how many seconds it has in all; None for no limit.
-        patient: Whether it waits for what others are at.
-    """
-
-    devices: frozenset[str]
-    alone: bool
-    told: Mapping[str, JsonValue]
-    seconds: float
-    ends: tuple[float, float] | None
-    patient: Callable[[float], bool]
-
-    def suits(self, job: Job) -> bool:
-        """Whether it may ever do a job."""
-        return job.device in self.devices and (self.alone or not job.alone)
-
-    def fits(self, job: Job) -> bool:
-        """Whether a job may be through before the worker stops; with half of its time left it tries any."""
-        if self.ends is None:
-            return True
-        left, whole = self.ends[0] - time.monotonic(), self.ends[1]
-        return left >= min(job.timeout, _HALF * whole)
-
-
-def _rank(job: Job) -> int:
-    """What a worker does first: what few can do, then what gives figures."""
-    return 0 if job.alone else 2 if job.prepares else 1
+_GRACE_SECONDS = 1.0
 
 
 @dataclass
@@ -115,7 +75,7 @@ class Shared:
         file = job_file(job.key)
         self._waiting[file] = job
         if self._offer.suits(job):
-            self._able.setdefault(_rank(job), set()).add(file)
+            self._able.setdefault(self._offer.rank(job), set()).add(file)
         if file in self._ended:
             self._elsewhere.append(file)
 
@@ -127,7 +87,7 @@ class Shared:
         """
         self._settle()
         idle, wait = time.monotonic(), _FIRST_WAIT
-        while self._waiting:
+        while self._wanted():
             self._in_time()
             if (told := self._told()) is not None:
                 return told
@@ -141,7 +101,7 @@ class Shared:
                 break
             time.sleep(wait * self._chance.uniform(0.5, 1.0))
             wait = min(2 * wait, _MOST_WAIT)
-        self.left = len(self._waiting)
+        self.left = self._wanted()
         return None
 
     def close(self) -> None:
@@ -164,6 +124,12 @@ class Shared:
     def at_a_time(self) -> int:
         """As in `bench.runs.ledger.Ledger`: every worker of this machine does one job."""
         return max(1, sum(told.get("hardware") == self._offer.told["hardware"] for told in self._queue.living()))
+
+    def _wanted(self) -> int:
+        """How many jobs there are that this worker waits for."""
+        if self._offer.prepares:
+            return sum(job.prepares for job in self._waiting.values())
+        return len(self._waiting)
 
     def _look(self) -> None:
         """Look what has ended elsewhere."""
@@ -240,7 +206,7 @@ class Shared:
 
     def _taken_off(self, file: str) -> None:
         job = self._waiting.pop(file)
-        self._able.get(_rank(job), set()).discard(file)
+        self._able.get(self._offer.rank(job), set()).discard(file)
 
     def _worked(self, held: _Held) -> Outcome:
         """What the job comes to that we hold."""
@@ -252,6 +218,9 @@ class Shared:
             finished = self._inner.next()
             assert finished is not None, "what was submitted comes back"
             outcome = finished[1]
+            if outcome.code == "died":
+                # Who ends this worker and all that it started may have ended the job first: then the signal comes now.
+                time.sleep(_GRACE_SECONDS)
         told: dict[str, JsonValue] = {
             "title": held.job.name, "status": outcome.status, "seconds": outcome.seconds, "code": outcome.code,
             "host": self._offer.told["host"],

@@ -24,7 +24,8 @@ from bench.results import maker
 from bench.results.queue import Queue
 from bench.runs.answers import Evaluation
 from bench.runs.backend import Job, Outcome
-from bench.runs.shared import Offer, Shared
+from bench.runs.offer import Offer
+from bench.runs.shared import Shared
 
 PLAN = "simulated"
 Done = list[tuple[float, str]]  # when a worker did what

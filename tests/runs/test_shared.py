@@ -17,7 +17,8 @@ from bench.results.heartbeat import file_time
 from bench.results.queue import Queue, job_file
 from bench.runs.answers import Evaluation, Fitted
 from bench.runs.backend import Job, Outcome
-from bench.runs.shared import MOST_TURNS, Offer, Shared, TimeUpError
+from bench.runs.offer import Offer, TimeUpError
+from bench.runs.shared import MOST_TURNS, Shared
 
 
 class Fake:

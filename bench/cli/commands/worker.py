@@ -19,7 +19,8 @@ def main(options: argparse.Namespace) -> int:
     terms = Terms(
         devices=frozenset(devices), alone=options.alone, minutes=options.limit_minutes,
         idle_minutes=options.idle_minutes, seconds=options.lost_after, cores=options.cores,
-        memory=None if options.memory is None else int(options.memory * 2**30),
+        memory=None if options.memory is None else int(options.memory * 2**30), only=options.only,
+        prepares=options.prepare,
     )  # fmt: skip
     where = place(options)
     signer = SigningKey.read(options.sign) if options.sign else None

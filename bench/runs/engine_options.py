@@ -1,0 +1,98 @@
+"""What is said to an engine that starts workers: partition, time, memory and the like, for all workers or for some."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.plugins.spec import UsageError, did_you_mean
+
+KINDS = ("cpu", "cuda", "alone", "prepare")
+"""Of workers: `alone.partition=timings` speaks of those that hold a machine alone."""
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([MGT]?)(?:i?B)?", re.IGNORECASE)
+_GIB = {"M": 1 / 1024, "": 1.0, "G": 1.0, "T": 1024.0}
+_TIME = re.compile(r"(?:(?P<days>[0-9]+)-)?(?P<parts>[0-9]+(?::[0-9]+){0,2})")
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Options by name; a name may begin with a kind of worker and a dot.
+
+    Args:
+        values: As they were written.
+    """
+
+    values: Mapping[str, str]
+
+    @classmethod
+    def read(cls, flags: Sequence[str], told: Mapping[str, object]) -> EngineOptions:
+        """Those of a configuration, over which the flags win, each NAME=VALUE. Raises UsageError for other texts."""
+        found = {}
+        for name, value in told.items():
+            if not isinstance(value, str | int | float) or isinstance(value, bool):
+                raise UsageError(f"engine option {name}: expected a text or a number, got {value!r:.80}")
+            found[name] = str(value)
+        for each in flags:
+            name, equals, value = each.partition("=")
+            if not (name and equals and value):
+                raise UsageError(f"--engine: expected NAME=VALUE such as partition=gpu, got {each!r}")
+            found[name] = value
+        return cls(found)
+
+    def check(self, known: Collection[str], free: str | None = None) -> None:
+        """Raise UsageError for a name that the engine does not know; whatever begins with `free` is its own."""
+        for name in self.values:
+            kind, dot, rest = name.partition(".")
+            plain = rest if dot and kind in KINDS else name
+            if plain not in known and not (free is not None and plain.startswith(free)):
+                raise UsageError(f"engine option {name!r} is unknown; {did_you_mean(plain, known)}")
+
+    def text(self, name: str, kinds: Sequence[str]) -> str | None:
+        """An option for workers of some kinds: what is said of the last of the kinds wins, and of all the least."""
+        found = self.values.get(name)
+        for kind in kinds:
+            found = self.values.get(f"{kind}.{name}", found)
+        return found
+
+    def count(self, name: str, kinds: Sequence[str]) -> int | None:
+        """A whole number of at least 1."""
+        value = self.text(name, kinds)
+        if value is not None and (not value.isdigit() or int(value) == 0):
+            raise UsageError(f"engine option {name}: expected a whole number of at least 1, got {value!r}")
+        return None if value is None else int(value)
+
+    def gib(self, name: str, kinds: Sequence[str]) -> float | None:
+        """GiB, written as 16, 16G, 16GB or 512M."""
+        value = self.text(name, kinds)
+        if value is None:
+            return None
+        found = _SIZE.fullmatch(value)
+        if found is None or not float(found[1]) > 0:
+            raise UsageError(f"engine option {name}: expected a size such as 16G or 512M, got {value!r}")
+        return float(found[1]) * _GIB[found[2].upper()]
+
+    def minutes(self, name: str, kinds: Sequence[str]) -> int | None:
+        """Minutes, written as SLURM takes a time: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S."""
+        value = self.text(name, kinds)
+        if value is None:
+            return None
+        found = _TIME.fullmatch(value)
+        if found is None:
+            raise UsageError(f"engine option {name}: expected minutes, H:M:S or D-H:M:S, got {value!r}")
+        parts = [int(part) for part in found["parts"].split(":")]
+        if found["days"] is None:
+            hours, minutes, seconds = [0, *parts, 0] if len(parts) == 1 else [0, *parts] if len(parts) == 2 else parts
+        else:
+            hours, minutes, seconds = [*parts, 0, 0][:3]
+        whole = math.ceil(int(found["days"] or 0) * 1440 + hours * 60 + minutes + seconds / 60)
+        if not whole:
+            raise UsageError(f"engine option {name}: expected at least a minute, got {value!r}")
+        return whole
+
+    def own(self, free: str, kinds: Sequence[str]) -> dict[str, str]:
+        """What begins with `free`, without it, for workers of some kinds."""
+        names = {name.rpartition(free)[2] for name in self.values if free in name}
+        found = {name: self.text(f"{free}{name}", kinds) for name in sorted(names)}
+        return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,119 @@
+"""The executor `ray`: workers as tasks of a Ray cluster.
+
+A task holds the processors, accelerator and memory that its jobs need for as long as its worker lives, and gives back
+an exit code: jobs are claimed from the results folder, and what they make lies there, so nothing of a run is in Ray's
+object store. A task whose node or process is lost is started again by Ray; its job passes on by its lease.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from bench.plugins.spec import UsageError
+from bench.runs.executor import Started, Wanted, WorkerCounts
+from bench.runs.tied import tied
+from bench.workbench.machine import cores
+
+if TYPE_CHECKING:
+    from ray import ObjectRef
+
+OPTIONS = ("address", "cpus", "gpus", "mem", "retries", "workers")
+RETRIES = 20
+_STORE_BYTES = 100 * 2**20
+_END_SECONDS = 60.0
+_OVERHEAD_GIB = 1.0  # of a worker beside its job
+_MOST_TASKS = 100
+
+
+def live(command: Sequence[str]) -> int:
+    """A worker's life within a task; its exit code. Raises RuntimeError where it ends in error."""
+    child = subprocess.Popen(tied(command), stdin=subprocess.DEVNULL)
+    try:
+        code = child.wait()
+    finally:  # Ray cancels a task by an exception
+        child.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(_END_SECONDS)
+    if code:
+        raise RuntimeError(f"bench worker ended with {code}: what it printed says why")
+    return code
+
+
+class RayCluster:
+    """Starts workers as tasks of Ray (a `bench.runs.executor.Executor`)."""
+
+    def __init__(self, started: Started) -> None:
+        try:
+            import ray
+        except ImportError as error:
+            raise UsageError("--executor ray needs Ray: pip install 'veil-bench[ray]'") from error
+        options = started.options
+        options.check(OPTIONS)
+        if started.detached:
+            raise UsageError(
+                "--detach: Ray ends tasks with the process that asked for them; hand that one to Ray, too: "
+                "ray job submit -- bench run --executor ray ..."
+            )
+        self._started, self._ray = started, ray
+        self._tasks: list[ObjectRef[int]] = []
+        self._later: list[Wanted] = []
+        if not ray.is_initialized():
+            address = options.text("address", ())
+            # Beside a cluster that is there already, no sizes may be given.
+            here = {"num_cpus": cores(), "object_store_memory": _STORE_BYTES} if address is None else {}
+            try:
+                ray.init(address, include_dashboard=False, log_to_driver=False, logging_level="WARNING", **here)
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                raise UsageError(f"Ray cannot be reached: {error}") from error
+
+    def start(self, wanted: Sequence[Wanted]) -> None:
+        """As in `Executor`; timings come when the other workers have ended, for they want a node to themselves."""
+        self._later = [each for each in wanted if each.needs.alone]
+        for each in wanted:
+            if not each.needs.alone:
+                self._submit(each)
+
+    def counts(self) -> WorkerCounts:
+        """As in `Executor`; Ray does not tell tasks that wait from those that run."""
+        living = self._living()
+        if not living and self._later:
+            for each in self._later:
+                self._submit(each)
+            self._later, living = [], self._living()
+        return WorkerCounts(len(self._later), len(living), len(self._tasks) - len(living))
+
+    def stop(self) -> None:
+        """As in `Executor`."""
+        self._later, living = [], self._living()
+        for task in living:
+            self._ray.cancel(task)
+        if living:
+            self._ray.wait(living, num_returns=len(living), timeout=_END_SECONDS)
+        self._ray.shutdown()
+
+    def _living(self) -> list[ObjectRef[int]]:
+        if not self._tasks:
+            return []
+        return cast("list[ObjectRef[int]]", self._ray.wait(self._tasks, num_returns=len(self._tasks), timeout=0)[1])
+
+    def _submit(self, wanted: Wanted) -> None:
+        needs, options = wanted.needs, self._started.options
+        kinds = [needs.device, *(["alone"] if needs.alone else [])]
+        most = options.count("workers", kinds) or self._started.most or _MOST_TASKS
+        cpus, asked = options.count("cpus", kinds) or 1, options.gib("mem", kinds)
+        gib = asked or (0.0 if needs.memory is None else needs.memory / 2**30 + _OVERHEAD_GIB)
+        command = self._started.command(
+            needs.device, alone=needs.alone, only=needs, cores=None if needs.alone else cpus,
+            memory=None if asked is None else max(asked - _OVERHEAD_GIB, asked / 2),
+        )  # fmt: skip
+        task = self._ray.remote(live).options(
+            name=f"bench {needs.name}",
+            num_cpus=cpus,
+            num_gpus=(options.count("gpus", kinds) or 1) if needs.device == "cuda" else 0,
+            memory=int(gib * 2**30),
+            max_retries=options.count("retries", kinds) or RETRIES,
+        )
+        self._tasks += [task.remote(command) for _ in range(1 if needs.alone else min(wanted.jobs, most))]
