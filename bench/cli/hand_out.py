@@ -23,6 +23,8 @@ from bench.workbench.place import Place
 
 _LOOK_SECONDS = 2.0
 _SAY_SECONDS = 60.0
+_FRUITLESS = 2
+"""So often workers may come and go, and do nothing, before no more are started: their logs say why."""
 _LINGER_SECONDS = 60.0
 """So long workers may tidy up when all jobs have ended; what still waits for a machine then is taken back."""
 
@@ -59,12 +61,12 @@ def hand_out(options: argparse.Namespace, specs: Sequence[RunSpec], where: Place
         print(f"look at them with:  bench status --watch --results {folder}")
         return 0
     try:
-        while left:
+        tries = _FRUITLESS
+        while left and tries:
             workers.start(left)
             _wait(workers, plans, where)
             before, left = left, wanted(plans, where)
-            if _sum(left) == _sum(before):
-                break  # workers came and went, and did nothing: their logs say why
+            tries = _FRUITLESS if _sum(left) < _sum(before) else tries - 1
     finally:
         workers.stop()
     return _conclude(where)

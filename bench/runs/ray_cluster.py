@@ -7,14 +7,13 @@ object store. A task whose node or process is lost is started again by Ray; its 
 
 from __future__ import annotations
 
-import contextlib
-import subprocess
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from bench.plugins.spec import UsageError
 from bench.runs.executor import Started, Wanted, WorkerCounts
-from bench.runs.tied import tied
+from bench.runs.ray_task import live
 from bench.workbench.machine import cores
 
 if TYPE_CHECKING:
@@ -26,20 +25,6 @@ _STORE_BYTES = 100 * 2**20
 _END_SECONDS = 60.0
 _OVERHEAD_GIB = 1.0  # of a worker beside its job
 _MOST_TASKS = 100
-
-
-def live(command: Sequence[str]) -> int:
-    """A worker's life within a task; its exit code. Raises RuntimeError where it ends in error."""
-    child = subprocess.Popen(tied(command), stdin=subprocess.DEVNULL)
-    try:
-        code = child.wait()
-    finally:  # Ray cancels a task by an exception
-        child.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(_END_SECONDS)
-    if code:
-        raise RuntimeError(f"bench worker ended with {code}: what it printed says why")
-    return code
 
 
 class RayCluster:
@@ -62,10 +47,13 @@ class RayCluster:
         self._later: list[Wanted] = []
         if not ray.is_initialized():
             address = options.text("address", ())
-            # Beside a cluster that is there already, no sizes may be given.
-            here = {"num_cpus": cores(), "object_store_memory": _STORE_BYTES} if address is None else {}
+            here = {"num_cpus": cores(), "object_store_memory": _STORE_BYTES, "_system_config": {"worker_niceness": 0}}
+            elsewhere = address is not None or bool(os.environ.get("RAY_ADDRESS"))  # no sizes may be given to that
             try:
-                ray.init(address, include_dashboard=False, log_to_driver=False, logging_level="WARNING", **here)
+                ray.init(
+                    address, include_dashboard=False, log_to_driver=False, logging_level="WARNING",
+                    **({} if elsewhere else here),
+                )  # fmt: skip
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise UsageError(f"Ray cannot be reached: {error}") from error
 
@@ -116,4 +104,7 @@ class RayCluster:
             memory=int(gib * 2**30),
             max_retries=options.count("retries", kinds) or RETRIES,
         )
-        self._tasks += [task.remote(command) for _ in range(1 if needs.alone else min(wanted.jobs, most))]
+        self._started.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for _ in range(1 if needs.alone else min(wanted.jobs, most)):
+            log = self._started.logs / f"ray-{len(self._tasks)}.log"
+            self._tasks.append(task.remote(command, log))

@@ -8,22 +8,18 @@ fits methods), whose workers end when all is prepared, and timings come last: no
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bench.plugins.spec import UsageError
 from bench.runs.executor import Started, Wanted, WorkerCounts
 from bench.runs.needs import Needs
-from bench.runs.tied import tied
+from bench.runs.slurm_task import Task
 
 if TYPE_CHECKING:
     from submitit import Job
-    from submitit.helpers import DelayedSubmission
 
 NAMED = ("account", "comment", "constraint", "exclude", "gres", "nodelist", "partition", "qos")
 """Options that go to `sbatch` under their own names."""
@@ -38,41 +34,6 @@ _USUAL_MINUTES, _ROUNDS = 60, 2  # a worker does several jobs, one after the oth
 _SIGNAL_SECONDS, _MARGIN_SECONDS, _ANSWER_SECONDS = 90, 60, 60.0
 _END_SECONDS = 60.0
 _OVERHEAD_GIB = 1.0  # of a worker beside its job
-
-
-@dataclass
-class Task:
-    """A worker as a task of an array (a `submitit.helpers.Checkpointable`): queued again where its time is over.
-
-    Args:
-        command: Of the worker.
-        seconds: After so long it has ended because its time was over.
-    """
-
-    command: tuple[str, ...]
-    seconds: float
-    _child: subprocess.Popen[bytes] | None = field(default=None, repr=False)
-
-    def __call__(self) -> int:
-        """Do the worker's life. Raises RuntimeError where it ends in error: its log says why."""
-        began = time.monotonic()
-        self._child = subprocess.Popen(tied(self.command), stdin=subprocess.DEVNULL)
-        code = self._child.wait()
-        if code == 0 and time.monotonic() - began >= self.seconds:
-            signal.raise_signal(signal.SIGUSR2)  # which submitit takes for the end of the time, and queues it again
-        if code:
-            raise RuntimeError(f"bench worker ended with {code}")
-        return code
-
-    def checkpoint(self) -> DelayedSubmission:
-        """Have the worker give its job back; what is queued again starts another one."""
-        from submitit.helpers import DelayedSubmission
-
-        if self._child is not None:
-            self._child.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._child.wait(_END_SECONDS)
-        return DelayedSubmission(Task(self.command, self.seconds))
 
 
 class Slurm:

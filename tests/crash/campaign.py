@@ -3,6 +3,10 @@
 python tests/crash/campaign.py [--rounds 3] [--seed 0] [--only TERM,INT] [--isolation none] [--all-metrics] prints a
 table in Markdown, says below it what was wrong in which round, and exits with 1 if anything was. Which disturbance,
 victim and moment a round has follows from the seed; a moment is counted in files that the run has made.
+
+--engines processes,slurm,ray [--kills 50] has runs done by workers that an engine starts, while workers, nodes and
+planners are killed, as many as are asked for, over as many runs as it takes. `slurm` takes the cluster of this machine,
+`ray` starts one of several nodes.
 """
 
 from __future__ import annotations
@@ -13,11 +17,15 @@ import random
 import shutil
 import sys
 import tempfile
+import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from disturbances import DISTURBANCES, can_mount, unmount
+from engines import ENGINES, disturbed, have
 from trial import Harm, Trial, harm
 
 ASKED = ("--method", "identity", "--method", "dp-simple", "--attack", "nearest-neighbour")
@@ -61,11 +69,41 @@ def table(found: Mapping[str, Sequence[Harm]]) -> str:
     return "\n".join(lines)
 
 
+def engine_rounds(
+    name: str, kills: int, seed: int, pace: float, folder: Path, reference: Trial
+) -> tuple[Counter[str], list[Harm]]:
+    """Runs by an engine until so many things were killed: what was killed how often, and what each run came to."""
+    cluster, killed, harms = ENGINES[name](), Counter[str](), list[Harm]()
+    try:
+        while killed.total() < kills:
+            trial = Trial(folder / f"{name}-{len(harms)}", reference.asked, reference.isolation)
+            chance, seen = random.Random(f"{name} {seed} {len(harms)}"), dict[str, bytes]()
+
+            def disturb(trial: Trial, chance: random.Random = chance, seen: dict[str, bytes] = seen) -> None:
+                killed.update(disturbed(trial, cluster, chance, kills - killed.total(), pace, seen))
+
+            one = harm(trial, disturb, reference)
+            after = trial.records()
+            twice = tuple(sorted(each for each, text in seen.items() if after.get(each) != text))
+            one = replace(one, lost=(*one.lost, *twice))
+            harms.append(one)
+            told = ", ".join(f"{count} {what}" for what, count in sorted(killed.items()))
+            said = f"{one or 'as undisturbed'} ({one.undone} were to do); so far killed: {told}"
+            print(f"{name}, run {len(harms)}: {said}", file=sys.stderr, flush=True)
+            if not one:
+                shutil.rmtree(trial.folder)
+    finally:
+        cluster.close()
+    return killed, harms
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="of each disturbance")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default=",".join(DISTURBANCES), help="disturbances, with commas between them")
+    parser.add_argument("--engines", default="", help="in place of disturbances: processes, slurm, ray, with commas")
+    parser.add_argument("--kills", type=int, default=50, help="on each engine")
     parser.add_argument("--isolation", choices=("none", "processes", "sandbox"), default="none")
     parser.add_argument("--all-metrics", action="store_true", help="utility and throughput too, which take longer")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="a new folder, for the rounds that go wrong")
@@ -74,10 +112,19 @@ def main() -> int:
     if options.keep:
         options.keep.mkdir(parents=True)
     with contextlib.nullcontext(options.keep) if options.keep else tempfile.TemporaryDirectory(prefix="crash-") as made:
+        began = time.monotonic()
         reference = undisturbed(
             Path(made, "reference"), ASKED if options.all_metrics else ASKED + FEW, options.isolation
         )
-        for number in range(options.rounds):
+        pace = (time.monotonic() - began) / 2
+        for name in filter(None, options.engines.split(",")):
+            if not have(name):
+                print(f"{name}: left out, for it does not run here", file=sys.stderr)
+                continue
+            killed, harms = engine_rounds(name, options.kills, options.seed, pace, Path(made), reference)
+            told = ", ".join(f"{count} {what}" for what, count in sorted(killed.items()))
+            found[f"{name}: {told}"] = harms
+        for number in range(0 if options.engines else options.rounds):
             for name in options.only.split(","):
                 if name in MOUNTED and not can_mount():
                     print(f"{name}: left out, for no file system can be mounted here", file=sys.stderr)

@@ -25,6 +25,7 @@ GRACE_SECONDS = 60.0  # in which processes must notice that the run is gone
 MOST_SECONDS = 600.0
 SOCKETS = "tmp/pymp-"  # of Python's multiprocessing: a folder with a dead socket, which kill -9 leaves behind
 PLANNED = "results/artefacts/queue"  # a plan, and what became of its jobs
+PRINTED = "results/artefacts/logs/workers"  # what workers print, whom an engine started
 SECRET = bytes(range(0, 256, 8))
 APART = ("created", "digest", "git", "hardware", "isolation", "seconds", "versions")  # of the same figures
 TIMED = "throughput.json"  # its figures are times, and other in every run
@@ -115,6 +116,10 @@ class Trial:
         cells = self.results / "cells"
         return {path.relative_to(cells).as_posix(): path.read_bytes() for path in sorted(cells.glob("*/*/*.json"))}
 
+    def complete(self) -> dict[str, bytes]:
+        """Those that hold figures."""
+        return {name: text for name, text in self.records().items() if _complete(text)}
+
     def artefacts(self) -> dict[str, bytes]:
         """The bytes of every stored artefact's tensors, by its place."""
         store = self.results / "artefacts"
@@ -170,7 +175,7 @@ def harm(trial: Trial, disturb: Callable[[Trial], None], undisturbed: Trial) -> 
     """Disturb a run, run again to the end, and compare."""
     disturb(trial)
     processes = trial.left()
-    before = {name: text for name, text in trial.records().items() if _complete(text)}
+    before = trial.complete()
     trial.whole()
     return compared(trial, undisturbed, finished=before, processes=processes + trial.left())
 
@@ -202,7 +207,7 @@ def compared(trial: Trial, undisturbed: Trial, *, finished: Mapping[str, bytes],
 
 def _stays(name: str) -> bool:
     """Whether a file may be there that an undisturbed run did not make."""
-    return name.startswith((SOCKETS, f"{PLANNED}/plans")) or name in {
+    return name.startswith((SOCKETS, f"{PLANNED}/plans", PRINTED)) or name in {
         PLANNED, *(f"{PLANNED}/{part}" for part in ("leases", "workers"))
     }  # fmt: skip
 

@@ -1,0 +1,237 @@
+"""Campaigns on executors: while a run has its workers started by an engine, one thing after the other is killed.
+
+What is killed at random: a worker or a process below it, what the engine runs it by, a node with all that it does, the
+planner. Killed planners are started again, killed nodes come back. Each engine says what its nodes are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+import psutil
+from trial import MOST_SECONDS, Trial
+
+NODES = 3
+
+
+class Cluster(Protocol):
+    """Nodes that workers run on, and how a run is told of them."""
+
+    words: tuple[str, ...]
+
+    def nodes(self) -> list[str]:
+        """Names of the living nodes."""
+
+    def kill(self, node: str) -> None:
+        """End a node with all that it does, as where its power fails; another one takes its place."""
+
+    def quiet(self) -> None:
+        """Take back what waits, once a run is over."""
+
+    def close(self) -> None:
+        """End all of it."""
+
+
+def kill_tree(process: psutil.Process) -> None:
+    """kill -9 of a process and of all below it, as where a machine is lost: nobody can clean up for another."""
+    found = [process]
+    with contextlib.suppress(psutil.Error):
+        found += process.children(recursive=True)
+    for each in found:  # stopped first: nobody sees another die
+        with contextlib.suppress(psutil.Error):
+            each.suspend()
+    for each in found:
+        with contextlib.suppress(psutil.Error):
+            each.kill()
+
+
+class Processes:
+    """This machine alone, without nodes."""
+
+    words: tuple[str, ...] = ("--executor", "processes")
+
+    def nodes(self) -> list[str]:
+        return []
+
+    def kill(self, node: str) -> None:
+        raise AssertionError("there are none")
+
+    def quiet(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class SlurmNodes:
+    """A SLURM that runs here: `slurmd -N NAME` for every node that `sinfo` names."""
+
+    words: tuple[str, ...] = ("--executor", "slurm", "--engine", "time=30", "--engine", "signal=30")
+
+    def __init__(self) -> None:
+        self._known = sorted(subprocess.check_output(["sinfo", "-hN", "-o", "%N"], text=True).split())
+
+    def nodes(self) -> list[str]:
+        return self._known
+
+    def kill(self, node: str) -> None:
+        for process in psutil.process_iter(["cmdline", "name"]):
+            words = process.info["cmdline"] or []
+            if process.info["name"] == "slurmd" and words[-1:] == [node]:
+                process.kill()
+        for process in psutil.process_iter(["name"]):
+            if process.info["name"] == "slurmstepd":
+                with contextlib.suppress(psutil.Error):
+                    if any(_on(each, node) for each in process.children()):
+                        kill_tree(process)
+        subprocess.run(["slurmd", "-N", node], check=True)
+
+    def quiet(self) -> None:
+        subprocess.run(["scancel", "--name=veil-bench"], check=False)
+        end = time.monotonic() + MOST_SECONDS
+        while subprocess.check_output(["squeue", "-h", "--name=veil-bench"]) and time.monotonic() < end:
+            time.sleep(1)
+
+    def close(self) -> None:
+        self.quiet()
+
+
+def _on(process: psutil.Process, node: str) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return process.environ().get("SLURMD_NODENAME") == node
+    return False
+
+
+class RayNodes:
+    """A Ray cluster of several nodes on this machine; the planner is a driver of its own."""
+
+    def __init__(self) -> None:
+        os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
+        from ray.cluster_utils import Cluster as RayCluster
+
+        self._cluster = RayCluster(
+            initialize_head=True,
+            head_node_args={"num_cpus": 0, "object_store_memory": 80 * 2**20, "include_dashboard": False},
+        )
+        self._nodes = [self._node() for _ in range(NODES)]
+        self.words: tuple[str, ...] = ("--executor", "ray", "--engine", f"address={self._cluster.address}")
+
+    def _node(self) -> object:
+        return self._cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
+
+    def nodes(self) -> list[str]:
+        return [str(number) for number in range(len(self._nodes))]
+
+    def kill(self, node: str) -> None:
+        lost = self._nodes.pop(int(node))
+        for info in lost.all_processes.get("raylet", []):  # type: ignore[attr-defined]
+            kill_tree(psutil.Process(info.process.pid))
+        self._cluster.remove_node(lost, allow_graceful=False)
+        self._nodes.append(self._node())
+
+    def quiet(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._cluster.shutdown()
+
+
+ENGINES: Mapping[str, type[Cluster]] = {"processes": Processes, "slurm": SlurmNodes, "ray": RayNodes}
+
+
+def disturbed(
+    trial: Trial, cluster: Cluster, chance: random.Random, kills: int, pace: float, seen: dict[str, bytes]
+) -> Counter[str]:
+    """Have a run done by a cluster on which so many things are killed; what was killed how often.
+
+    Args:
+        trial: The run.
+        cluster: Where its workers run.
+        chance: Of victims and moments.
+        kills: At most; fewer where the run is through before.
+        pace: So many seconds lie between two of them at most: too often, and nothing is ever done.
+        seen: Takes the records that were complete at some moment: they are to stay as they were.
+    """
+    killed: Counter[str] = Counter()
+    planners = [trial.start(*cluster.words)]
+    end = time.monotonic() + 2 * MOST_SECONDS
+    while time.monotonic() < end and any(planner.poll() is None for planner in planners):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            planners[-1].wait(chance.uniform(0, pace))
+        seen.update({name: text for name, text in trial.complete().items() if name not in seen})
+        if killed.total() < kills:
+            what = _kill(trial, cluster, planners, chance)
+            killed[what] += what != ""
+        elif all(planner.poll() is not None for planner in planners):
+            break
+    for planner in planners:
+        if planner.poll() is None:
+            planner.kill()
+            planner.wait()
+    cluster.quiet()
+    return +killed
+
+
+def _kill(trial: Trial, cluster: Cluster, planners: list[subprocess.Popen[bytes]], chance: random.Random) -> str:
+    """Kill something; in a word, what. Empty where nothing was there to kill."""
+    workers = list(_workers(trial))
+    draw = chance.random()
+    if draw < 0.12:
+        planners[-1].kill()
+        planners[-1].wait()
+        planners.append(trial.start(*cluster.words))
+        return "planner"
+    if draw < 0.2:  # two planners at once
+        planners.insert(0, trial.start(*cluster.words))
+        return ""
+    if draw < 0.4 and cluster.nodes() and workers:
+        cluster.kill(chance.choice(cluster.nodes()))
+        return "node"
+    if not workers:
+        return ""
+    victim = chance.choice(workers)
+    with contextlib.suppress(psutil.Error):
+        below = victim.children(recursive=True)
+        if below and draw < 0.6:
+            chance.choice(below).send_signal(signal.SIGKILL)
+            return "process of a job"
+        if draw < 0.75:
+            kill_tree(victim)
+            return "worker, with its jobs"
+        if draw < 0.85:
+            victim.send_signal(signal.SIGTERM)
+            return "worker, by TERM"
+        victim.kill()
+        return "worker"
+    return ""
+
+
+def _workers(trial: Trial) -> Iterator[psutil.Process]:
+    for process in trial.processes():
+        with contextlib.suppress(psutil.Error):
+            words = process.cmdline()
+            if words[1:4] == ["-m", "bench", "worker"] and str(trial.results) in words:
+                yield process
+
+
+def have(name: str) -> bool:
+    """Whether an engine is here."""
+    if name == "slurm":
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            return subprocess.run(["sinfo"], capture_output=True, check=False, timeout=30).returncode == 0
+        return False
+    if name == "ray":
+        with contextlib.suppress(ImportError):
+            import ray
+
+            return bool(ray.__version__)
+        return False
+    return True
