@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from campaign import undisturbed
 from disturbances import can_mount, full_disk, kill_main, told, unmount
-from trial import Harm, Trial, compared, harm
+from trial import MOST_SECONDS, Harm, Trial, compared, harm, until
 
 ASKED = ("--method", "dp-simple", "--attack", "none", "--metric", "max-dispersion", "--limit", "60")
 
@@ -46,6 +46,24 @@ def test_a_run_on_a_disk_that_was_full_ends_as_if_nothing_had_been(reference: Tr
         assert harm(trial, lambda trial: full_disk(trial, random.Random(0)), reference) == Harm()
     finally:
         unmount(trial)
+
+
+def test_workers_of_which_one_is_killed_end_as_the_run_that_nobody_disturbed(reference: Trial, short: Path) -> None:
+    trial = replace(reference, folder=short)
+
+    def disturb(trial: Trial) -> None:
+        assert trial.plan().wait(MOST_SECONDS) == 0
+        first, second = trial.work(), trial.work()
+        for _ in until(trial, first, 60):
+            pass
+        first.kill()
+        first.wait()
+        assert second.wait(MOST_SECONDS) == 0
+        assert trial.work().wait(MOST_SECONDS) == 0  # nothing is left, or what the first was at
+
+    found = harm(trial, disturb, reference)
+    assert found == Harm()
+    assert found.undone == 0  # the run that followed had nothing to do
 
 
 def test_the_comparison_sees_every_kind_of_harm(reference: Trial, tmp_path: Path) -> None:
