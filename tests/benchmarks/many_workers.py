@@ -1,9 +1,10 @@
 """Many workers on one results folder: a simulation of claims, with jobs that take no time.
 
-python tests/benchmarks/many_workers.py [--jobs 10000] [--workers 200] [--processes 4] [--folder DIR] prints a table in
-Markdown: claims a second, seconds from a worker's start to its first job, jobs that were done twice, and the most files
-that lay in the folder at a time. Every worker holds the whole plan and claims as `bench worker` does; only what a job
-does is left out, so that the folder alone sets the pace. On a network file system, name a folder there.
+python tests/benchmarks/many_workers.py [--jobs 10000] [--workers 10,50,200] [--processes 4] [--folder DIR] prints a
+table in Markdown: claims a second, overall and by quarters of the jobs, seconds from a worker's start to its first
+job, jobs that were done twice, and the files that are left. Every worker holds the whole plan and claims as `bench
+worker` does; only what a job does is left out, so that the folder alone sets the pace. On a network file system, name
+a folder there.
 """
 
 from __future__ import annotations
@@ -84,38 +85,44 @@ def files(folder: Path) -> int:
     return sum(path.is_file() for path in folder.rglob("*"))
 
 
+def simulated(jobs: int, workers: int, processes: int, folder: Path) -> str:
+    """A line of the table."""
+    pipe: Pipe[object] = multiprocessing.Queue()
+    shares = [(workers + number) // processes for number in range(processes)]
+    started = [multiprocessing.Process(target=some_workers, args=(folder, jobs, share, pipe)) for share in shares]
+    for process in started:
+        process.start()
+    lives = [life for _ in started for life in pipe.get()]  # type: ignore[attr-defined]
+    for process in started:
+        process.join()
+    when = sorted(at for _, done in lives for at, _ in done)
+    keys = [key for _, done in lives for _, key in done]
+    first = sorted(done[0][0] - began for began, done in lives if done)
+    seconds = when[-1] - min(began for began, _ in lives)
+    halves = [when[part * len(when) // 4] for part in (1, 2, 3)]
+    rates = [len(when) / 4 / (end - begin) for begin, end in zip([when[0], *halves], [*halves, when[-1]], strict=True)]
+    return (
+        f"| {workers} | {jobs} | {len(keys) / seconds:.0f} | {', '.join(f'{rate:.0f}' for rate in rates)} | "
+        f"{median(first):.2f} s, {first[-1]:.2f} s | {len(keys) - len(set(keys))} | {jobs - len(set(keys))} | "
+        f"{files(folder)} |"
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=10_000)
-    parser.add_argument("--workers", type=int, default=200)
+    parser.add_argument("--workers", default="200", help="how many, or several numbers with commas: a line each")
     parser.add_argument("--processes", type=int, default=4, help="that the workers are threads of")
     parser.add_argument("--folder", type=Path, help="where to make the simulated queue (default: a temporary folder)")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.folder) as made:
-        folder = Path(made)
-        pipe: Pipe[object] = multiprocessing.Queue()
-        shares = [options.workers // options.processes] * options.processes
-        started = [
-            multiprocessing.Process(target=some_workers, args=(folder, options.jobs, share, pipe)) for share in shares
-        ]
-        for process in started:
-            process.start()
-        lives = [life for _ in started for life in pipe.get()]  # type: ignore[attr-defined]
-        for process in started:
-            process.join()
-        when = sorted(at for _, done in lives for at, _ in done)
-        keys = [key for _, done in lives for _, key in done]
-        first = sorted(done[0][0] - began for began, done in lives if done)
-        seconds = when[-1] - min(began for began, _ in lives)
-        print(
-            "| workers | jobs | claims a second | first job after (median, worst) | done twice | never done | files |"
-        )
-        print("|---:|---:|---:|---:|---:|---:|---:|")
-        began = f"{median(first):.2f} s, {first[-1]:.2f} s"
-        print(
-            f"| {sum(shares)} | {options.jobs} | {len(keys) / seconds:.0f} | {began} | "
-            f"{len(keys) - len(set(keys))} | {options.jobs - len(set(keys))} | {files(folder)} |"
-        )
+    print(
+        "| workers | jobs | claims a second | by quarters of the jobs | first job after (median, worst) | done twice | "
+        "never done | files |"
+    )
+    print("|---:|---:|---:|---:|---:|---:|---:|---:|", flush=True)
+    for workers in map(int, options.workers.split(",")):
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            print(simulated(options.jobs, workers, options.processes, Path(folder)), flush=True)
     return 0
 
 

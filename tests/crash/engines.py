@@ -189,7 +189,7 @@ def _kill(trial: Trial, cluster: Cluster, planners: list[subprocess.Popen[bytes]
         planners[-1].wait()
         planners.append(trial.start(*cluster.words))
         return "planner"
-    if draw < 0.2:  # two planners at once
+    if draw < 0.2 and sum(planner.poll() is None for planner in planners) == 1:  # two planners at once
         planners.insert(0, trial.start(*cluster.words))
         return ""
     if draw < 0.4 and cluster.nodes() and workers:

@@ -1,0 +1,92 @@
+"""Workers on Ray: a node that is lost costs nothing but time, and a worker that ends in error is no worker for ever."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.plugins.spec import UsageError
+from bench.runs.engine_options import EngineOptions
+from bench.runs.executor import Started, Wanted
+from bench.runs.needs import Needs
+
+pytest.importorskip("ray")
+from bench.runs.ray_cluster import RayCluster
+
+MOST_SECONDS = 240.0
+WORKER = """
+import os, signal, sys, time
+from pathlib import Path
+here = Path({folder!r})
+alone = "--alone" in sys.argv
+lives = len(list(here.glob("life-*")))
+(here / f"life-{{lives}}").touch()
+if alone:
+    (here / "alone").touch()
+    sys.exit(2)
+signal.signal(signal.SIGTERM, lambda *rest: ((here / "gave-back").touch(), os._exit(143)))
+while lives == 0:
+    time.sleep(0.05)
+"""
+
+
+class Fake(Started):
+    """Starts something lighter than a worker."""
+
+    def command(self, device: str, **more: Any) -> list[str]:
+        words = super().command(device, **more)
+        return [sys.executable, "-c", WORKER.format(folder=str(self.results)), *words]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    for name, value in (("RAY_worker_niceness", "0"), ("RAY_AUTH_MODE", "disabled")):
+        monkeypatch.setenv(name, value)
+    from ray.cluster_utils import Cluster
+
+    sizes = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **sizes})
+    yield made
+    with contextlib.suppress(Exception):
+        made.shutdown()
+
+
+def test_the_worker_of_a_lost_node_is_started_on_another_and_timings_come_last(tmp_path: Path, cluster: Any) -> None:
+    first = cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
+    engine = RayCluster(
+        Fake(tmp_path, (), tmp_path / "logs", None, False, EngineOptions({"address": cluster.address, "workers": "1"}))
+    )
+    engine.start([Wanted(Needs("cpu", False, 1, None), 3, 1), Wanted(Needs("cpu", True, 1, None), 1, 0)])
+    wait_for(tmp_path / "life-0")
+    assert engine.counts().living == 2
+    assert not (tmp_path / "alone").exists()
+    cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
+    cluster.remove_node(first, allow_graceful=False)
+    wait_for(tmp_path / "gave-back")
+    wait_for(tmp_path / "life-1")
+    end = time.monotonic() + MOST_SECONDS
+    while engine.counts().living and time.monotonic() < end:
+        time.sleep(0.1)
+    assert engine.counts().ended == 2  # the one that failed, too: nobody tries it for ever
+    assert (tmp_path / "alone").exists()
+    engine.stop()
+
+
+def test_what_ray_cannot_do_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="ray job submit"):
+        RayCluster(Started(tmp_path, (), tmp_path, None, True, EngineOptions({})))
+    with pytest.raises(UsageError, match="did you mean 'address'"):
+        RayCluster(Started(tmp_path, (), tmp_path, None, False, EngineOptions({"adress": "x"})))
+
+
+def wait_for(path: Path) -> None:
+    end = time.monotonic() + MOST_SECONDS
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert path.exists()
