@@ -40,7 +40,9 @@ def write_once(path: Path, content: bytes, *, mode: int = 0o644, sweep: bool = T
     """As `write_atomically`, but a file that is there stays as it is; whether there was none."""
     try:
         return _put(path, content, mode, os.link, still=lambda: True, sweep=sweep, durable=True)
-    except FileExistsError:
+    except OSError:  # some file systems have no word of their own for a name that is taken
+        if not path.exists():
+            raise
         return False
 
 

@@ -8,6 +8,8 @@ object store. A task whose node or process is lost is started again by Ray; its 
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -49,6 +51,7 @@ class RayCluster:
             address = options.text("address", ())
             here = {"num_cpus": cores(), "object_store_memory": _STORE_BYTES, "_system_config": {"worker_niceness": 0}}
             elsewhere = address is not None or bool(os.environ.get("RAY_ADDRESS"))  # no sizes may be given to that
+            stop = signal.getsignal(signal.SIGTERM)
             try:
                 ray.init(
                     address, include_dashboard=False, log_to_driver=False, logging_level="WARNING",
@@ -56,6 +59,8 @@ class RayCluster:
                 )  # fmt: skip
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise UsageError(f"Ray cannot be reached: {error}") from error
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, stop)  # a command is stopped as all others are; Ray has taken the signal
 
     def start(self, wanted: Sequence[Wanted]) -> None:
         """As in `Executor`; timings come when the other workers have ended, for they want a node to themselves."""

@@ -4,9 +4,9 @@ python tests/crash/campaign.py [--rounds 3] [--seed 0] [--only TERM,INT] [--isol
 table in Markdown, says below it what was wrong in which round, and exits with 1 if anything was. Which disturbance,
 victim and moment a round has follows from the seed; a moment is counted in files that the run has made.
 
---engines processes,slurm,ray [--kills 50] has runs done by workers that an engine starts, while workers, nodes and
-planners are killed, as many as are asked for, over as many runs as it takes. `slurm` takes the cluster of this machine,
-`ray` starts one of several nodes.
+--engines processes,slurm,ray [--kills 50] [--minutes N] has runs done by workers that an engine starts, while
+workers, nodes and planners are killed, as many as are asked for, over as many runs as it takes. `slurm` takes the
+cluster of this machine, `ray` starts one of several nodes.
 """
 
 from __future__ import annotations
@@ -26,11 +26,15 @@ from pathlib import Path
 
 from disturbances import DISTURBANCES, can_mount, unmount
 from engines import ENGINES, disturbed, have
+from mounts import can_mount_sshfs
 from trial import Harm, Trial, harm
 
 ASKED = ("--method", "identity", "--method", "dp-simple", "--attack", "nearest-neighbour")
 FEW = ("--metric", "guesswork", "--metric", "max-dispersion")
-MOUNTED = ("full disk", "full shared disk")
+MOUNTED = {
+    "full disk": can_mount, "full shared disk": can_mount, "slow mount": can_mount_sshfs,
+    "partitioned mount": can_mount_sshfs,
+}  # fmt: skip
 COLUMNS = (
     "rounds",
     "cut short",
@@ -70,12 +74,13 @@ def table(found: Mapping[str, Sequence[Harm]]) -> str:
 
 
 def engine_rounds(
-    name: str, kills: int, seed: int, pace: float, folder: Path, reference: Trial
+    name: str, kills: int, minutes: float, seed: int, pace: float, folder: Path, reference: Trial
 ) -> tuple[Counter[str], list[Harm]]:
     """Runs by an engine until so many things were killed: what was killed how often, and what each run came to."""
     cluster, killed, harms = ENGINES[name](), Counter[str](), list[Harm]()
     try:
-        while killed.total() < kills:
+        end = time.monotonic() + minutes * 60
+        while killed.total() < kills and time.monotonic() < end:
             trial = Trial(folder / f"{name}-{len(harms)}", reference.asked, reference.isolation)
             chance, seen = random.Random(f"{name} {seed} {len(harms)}"), dict[str, bytes]()
 
@@ -104,6 +109,7 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(DISTURBANCES), help="disturbances, with commas between them")
     parser.add_argument("--engines", default="", help="in place of disturbances: processes, slurm, ray, with commas")
     parser.add_argument("--kills", type=int, default=50, help="on each engine")
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin no run after so long on an engine")
     parser.add_argument("--isolation", choices=("none", "processes", "sandbox"), default="none")
     parser.add_argument("--all-metrics", action="store_true", help="utility and throughput too, which take longer")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="a new folder, for the rounds that go wrong")
@@ -121,12 +127,14 @@ def main() -> int:
             if not have(name):
                 print(f"{name}: left out, for it does not run here", file=sys.stderr)
                 continue
-            killed, harms = engine_rounds(name, options.kills, options.seed, pace, Path(made), reference)
+            killed, harms = engine_rounds(
+                name, options.kills, options.minutes, options.seed, pace, Path(made), reference
+            )
             told = ", ".join(f"{count} {what}" for what, count in sorted(killed.items()))
             found[f"{name}: {told}"] = harms
         for number in range(0 if options.engines else options.rounds):
             for name in options.only.split(","):
-                if name in MOUNTED and not can_mount():
+                if name in MOUNTED and not MOUNTED[name]():
                     print(f"{name}: left out, for no file system can be mounted here", file=sys.stderr)
                     continue
                 seed = options.seed + number

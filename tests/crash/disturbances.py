@@ -10,10 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psutil
+from mounts import sshfs
 from trial import MOST_SECONDS, Trial, until
 
 HERE = Path(__file__).parent
@@ -245,6 +247,44 @@ def full_shared_disk(trial: Trial, chance: random.Random) -> None:
     _finish(trial)
 
 
+def slow_mount(trial: Trial, chance: random.Random) -> None:
+    """Workers that see the folder through mounts of their own, on which everything takes long; one is killed."""
+    trial.plan().wait(MOST_SECONDS)
+    with _mounted(trial, chance.uniform(0.001, 0.01)) as (places, _):
+        workers = [trial.work(results=place) for place in places]
+        _moment(trial, workers[0], chance)
+        workers[0].kill()
+        workers[1].wait(MOST_SECONDS)
+    _finish(trial)
+
+
+def partitioned_mount(trial: Trial, chance: random.Random) -> None:
+    """A worker's mount falls silent for longer than its lease: it hangs, others take its job, and it comes back."""
+    trial.plan().wait(MOST_SECONDS)
+    with _mounted(trial, 0.0) as (places, relays):
+        workers = [trial.work(results=place) for place in places]
+        _moment(trial, workers[0], chance)
+        relays[0].suspend()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            workers[1].wait(chance.uniform(6, 20))
+        relays[0].resume()
+        for worker in workers:
+            worker.wait(MOST_SECONDS)
+    _finish(trial)
+
+
+@contextmanager
+def _mounted(trial: Trial, seconds: float) -> Iterator[tuple[list[Path], list[psutil.Process]]]:
+    """Two mounts of the results, and the relays that they go through; all that works there has ended at the end."""
+    with ExitStack() as mounts:
+        places = [trial.folder / f"mount-{number}" for number in range(2)]
+        relays = [mounts.enter_context(sshfs(trial.results, place, seconds=seconds)) for place in places]
+        try:
+            yield places, relays
+        finally:
+            trial.left()
+
+
 DISTURBANCES: Mapping[str, Disturbance] = {
     "kill -9 of the run": kill_main,
     "kill -9 of the fork server": kill_server,
@@ -261,4 +301,6 @@ DISTURBANCES: Mapping[str, Disturbance] = {
     "stopped workers": stopped_workers,
     "full shared disk": full_shared_disk,
     "folder cut off": moved_folder,
+    "slow mount": slow_mount,
+    "partitioned mount": partitioned_mount,
 }

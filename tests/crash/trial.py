@@ -70,16 +70,23 @@ class Trial:
         """Start to plan the run for workers."""
         return self.start("--executor", "none")
 
-    def work(self, *more: str) -> subprocess.Popen[bytes]:
-        """Start a worker, which computes with as many threads as each of two jobs of the run."""
-        return self._begin(["worker", "--device", "cpu", "--cores", "1", "--lost-after", "5", *more])
+    def work(self, *more: str, results: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start a worker, which computes with as many threads as each of two jobs of the run.
+
+        Args:
+            more: Further arguments.
+            results: Where it sees the results; None for where the run does.
+        """
+        words = ["worker", "--device", "cpu", "--cores", "1", "--lost-after", "5", *more]
+        return self._begin(words, results=results)
 
     def _begin(
-        self, words: Sequence[str], *, before: Callable[[], None] | None = None, path: str = ""
-    ) -> subprocess.Popen[bytes]:
+        self, words: Sequence[str], *, before: Callable[[], None] | None = None, path: str = "",
+        results: Path | None = None,
+    ) -> subprocess.Popen[bytes]:  # fmt: skip
         for name in ("results", "cache", "tmp"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "bench", *words, "--results", str(self.results)]
+        command = [sys.executable, "-m", "bench", *words, "--results", str(results or self.results)]
         environment = {
             **os.environ, MARK: str(self.folder), "BENCH_ISOLATION": self.isolation, "TMPDIR": str(self.folder / "tmp"),
             "XDG_CACHE_HOME": str(self.folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1",
