@@ -146,6 +146,12 @@ class Queue:
                     if is_left(path, name):
                         path.unlink(missing_ok=True)
 
+    def forget_leases(self, plan: str) -> None:
+        """Remove leases on jobs of a plan that have ended, whose holders were lost before they could do it."""
+        for job, found in self.holders(self.ended(plan)).items():
+            if found.lost:
+                Lease(self.leases, job, found.turn).settle()
+
     def time(self) -> float:
         """What the file system says that the time is; where nothing can be written, the latest sign of life."""
         try:

@@ -95,6 +95,8 @@ def plan_run(spec: RunSpec, place: Place, *, memory: int | None) -> PlannedRun:
         elif wanted and ended is not None and (job.startswith(EVALUATE) or ended.state != "done" or not ended.told):
             queue.reopen(name, job_file(job))
     queue.keep({**told, "jobs": jobs}, name)
+    queue.forget_leases(name)
+    queue.forget_workers()
     return found
 
 

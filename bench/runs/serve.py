@@ -107,6 +107,8 @@ def _go_on(
         if not _waits(terms, time.monotonic() - idle, others=served.left > 0 and _at_work(queue)):
             break
         _sleep(ends)
+    for name in queue.plans():
+        queue.forget_leases(name)
     if not queue.plans():
         raise UsageError(f"{place.results.root} has no planned run: bench run --executor none writes one")
 

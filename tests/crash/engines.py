@@ -177,6 +177,8 @@ def disturbed(
             planner.kill()
             planner.wait()
     cluster.quiet()
+    trial.start(*cluster.words).wait(2 * MOST_SECONDS)  # what is left, if anything
+    cluster.quiet()
     return +killed
 
 

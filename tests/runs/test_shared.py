@@ -189,3 +189,14 @@ def test_with_little_time_left_a_worker_starts_nothing_that_takes_longer(tmp_pat
     fresh = Worker(tmp_path, Counter(), ends=(now + 30, 30.0))
     fresh.shared.submit(job("a"))
     assert len(fresh.drain()) == 1  # else nobody with so little time would ever do it
+
+
+def test_a_lease_on_a_job_that_has_ended_goes_once_its_holder_is_lost(tmp_path: Path) -> None:
+    queue = Queue(tmp_path)
+    lost, held, open_ = (claimed(tmp_path, f"evaluate {name}") for name in "abc")
+    for each in "ab":
+        queue.end("plan", job_file(f"evaluate {each}"), "done", {})
+    for each in (lost, open_):
+        each.give_back()
+    queue.forget_leases("plan")
+    assert {path.name for path in queue.leases.iterdir()} == {held.path.name, open_.path.name}
