@@ -33,8 +33,6 @@ def hand_out(options: argparse.Namespace, specs: Sequence[RunSpec], where: Place
     """Plan, and start workers if that was asked for; 1 where a job failed or is left."""
     if options.sign:
         raise UsageError("records are signed by whoever makes them: give --sign to `bench worker`")
-    if options.detach and options.executor not in EXECUTORS:
-        raise UsageError(f"--detach: --executor {options.executor} starts nothing that could go on by itself")
     engine = engine_options(options)
     if options.secret is not None:
         where.results.keep_secret(given(options.secret))

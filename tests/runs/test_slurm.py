@@ -170,23 +170,26 @@ def test_a_task_tells_how_its_worker_ended(tmp_path: Path) -> None:
     assert "bench worker ended with 2" in str(ended(bad).exception())
 
 
-def test_a_task_whose_time_is_over_or_that_is_preempted_is_queued_again(tmp_path: Path) -> None:
-    """The first life ends because its time is over, the second is preempted, the third finds nothing to do."""
+def test_a_task_whose_time_is_over_is_queued_again_and_not_for_ever(tmp_path: Path) -> None:
+    command = script(tmp_path, "(here / f'life-{len(list(here.glob(\"life-*\")))}').touch()")
+    engine = submitit.AutoExecutor(tmp_path / "logs", cluster="local", local_max_num_timeout=1)
+    engine.update_parameters(timeout_min=5)
+    assert "timed-out too many times" in str(ended(engine.submit(Task(command, 0.0))).exception())
+    assert len(list(tmp_path.glob("life-*"))) == 2
+
+
+def test_a_task_that_is_preempted_has_its_worker_give_back_its_job_and_is_queued_again(tmp_path: Path) -> None:
     command = script(tmp_path, """
-life = len(list(here.glob("life-*")))
-(here / f"life-{life}").touch()
-if life == 0:
-    time.sleep(1)
-elif life == 1:
-    import signal
+import signal
+if not (here / "began").exists():
+    (here / "began").touch()
     signal.signal(signal.SIGTERM, lambda *rest: ((here / "gave-back").touch(), os._exit(143)))
     os.kill(os.getppid(), signal.SIGUSR2)  # as SLURM does before it takes the machine
     time.sleep(600)
 """)  # fmt: skip
-    engine = submitit.AutoExecutor(tmp_path / "logs", cluster="local", slurm_max_num_timeout=10)
+    engine = submitit.AutoExecutor(tmp_path / "logs", cluster="local")
     engine.update_parameters(timeout_min=5)
-    assert ended(engine.submit(Task(command, 0.9))).result() == 0
-    assert len(list(tmp_path.glob("life-*"))) == 3
+    assert ended(engine.submit(Task(command, 600.0))).result() == 0
     assert (tmp_path / "gave-back").exists()
 
 

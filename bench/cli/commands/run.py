@@ -15,11 +15,13 @@ from bench.cli.options import place, run_specs, site
 from bench.cli.stop import code
 from bench.cli.terminal import to_stdout
 from bench.pairs.sweep import engine
+from bench.plugins.spec import UsageError
 from bench.results.reason import ABSENT
 from bench.results.records import Record
 from bench.results.run_secret import given
 from bench.results.signing_key import SigningKey
 from bench.runs.display import Display
+from bench.runs.executor import EXECUTORS
 from bench.runs.plan import Condition, data_key, standing, to_run, work
 from bench.runs.present import present
 from bench.runs.run import run
@@ -53,6 +55,8 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
         print(f"left out {name}. {reason}", file=sys.stderr)
     if options.dry_run:
         return _dry_run(specs, where)
+    if options.executor not in EXECUTORS and (options.engine or options.detach):
+        raise UsageError(f"--engine and --detach speak of executors that start workers: {', '.join(EXECUTORS)}")
     if options.executor != "local":
         return hand_out(options, specs, where)
     signer = SigningKey.read(options.sign) if options.sign else None
