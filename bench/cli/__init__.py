@@ -177,11 +177,11 @@ def _status(parser: argparse.ArgumentParser) -> None:
 
 def _data(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="data_verb", required=True, metavar="list | info | prepare | verify")
-    verbs.add_parser("list", help="list the data sets")
+    sources(verbs.add_parser("list", help="list the data sets, and say whose files are here"))
     for name, text in (
         ("info", "what a data set is, where it comes from, and whether it is here"),
         ("prepare", "decode and resize it once"),
-        ("verify", "check its files, or the prepared copy against its fingerprint"),
+        ("verify", "check layout, published counts and checksums, files, duplicates, people in parts, fingerprint"),
     ):
         verb = verbs.add_parser(name, help=text)
         verb.add_argument("name")

@@ -23,7 +23,8 @@ def rows(group: Group) -> list[list[str]]:
     for name, entry in sorted(registry.entries(group).items()):
         error = registry.inspect(entry).error
         about = "" if error else _about(registry.load(group, name))
-        found.append([name, about, entry.origin, error or "ready"])
+        ready = "ready" if group != "datasets" else "see `bench data list`"  # whether files are here changes
+        found.append([name, about, entry.origin, error or ready])
     return found
 
 

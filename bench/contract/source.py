@@ -135,6 +135,14 @@ class Source(ABC):
         """
         return ""
 
+    def here(self, roots: Sequence[Path]) -> str:
+        """What of it is on this machine, in few words; "" where nothing is. Default: "ready" where `stamp` finds it."""
+        try:
+            self.stamp(roots)
+        except DataError:
+            return ""
+        return "ready"
+
     def download(self, root: Path) -> None:
         """Fetch the files into `root`; only ever called on explicit request. Default: says how to get them by hand."""
         raise DataError(f"{self.name} cannot be downloaded by this program. {self.obtain}")

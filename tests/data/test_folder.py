@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made.dicom_files import dicom
 from PIL import Image
 
 from bench.contract.source import DataError
@@ -254,3 +255,53 @@ def test_columns_of_words_are_groups_and_no_findings(listed: Path) -> None:
     scan = Folder(str(listed)).scan([], 8)
     assert scan.findings == ("Edema", "Mass")
     assert dict(scan.attributes) == {"sex": ["F", "M", "F", ""], "scanner": ["a", "b", "a", "b"]}
+
+
+def rewrite(listed: Path, header: str, *rows: str) -> Folder:
+    (listed / "labels.csv").write_text("\n".join((header, *rows)) + "\n")
+    return Folder(str(listed))
+
+
+def test_a_column_of_classes_gives_exclusive_classes_people_and_parts(listed: Path) -> None:
+    source = rewrite(
+        listed, "path,subject,class,split", "i/0.png,1,path,train", "i/1.png,01,Mass ,valid", "i/2.png,1.0,mass,TEST",
+        "i/3.png,nan,none given,",
+    )  # fmt: skip
+    prepared = prepare(source, roots=[], cache=listed / "c")
+    assert prepared.exclusive
+    assert prepared.findings == ("Mass", "none given", "path")
+    assert prepared.labels.argmax(axis=1).tolist() == [2, 0, 0, 1]
+    assert prepared.subjects is not None
+    assert prepared.subjects.tolist() == [0, 0, 0, 1]
+    assert prepared.parts is not None
+    assert prepared.parts.tolist() == [0, 1, 2, -1]
+
+
+def test_one_hot_columns_are_classes_where_that_is_said_and_true(listed: Path) -> None:
+    rows = ("i/0.png,1,0", "i/1.png,0,1", "i/2.png,1,0")
+    assert not rewrite(listed, "path,a,b", *rows).scan([], 8).exclusive
+    assert Folder(str(listed), exclusive=True).scan([], 8).exclusive
+    for wrong in ("1,1", "0,0", "1,"):
+        rewrite(listed, "path,a,b", *rows, f"i/3.png,{wrong}")
+        with pytest.raises(DataError, match="line 5: expected exactly one of the classes to be 1"):
+            Folder(str(listed), exclusive=True).scan([], 8)
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "reason"),
+    [
+        ("path,class,Edema", "i/0.png,a,1", "there can be no other labels; found Edema"),
+        ("path,class", "i/0.png,n/a", "line 2: class is blank"),
+        ("path,class,split", "i/0.png,a,training", "line 2: split is 'training', expected train, val, test or blank"),
+    ],
+)
+def test_classes_and_parts_that_say_nothing_are_errors(listed: Path, header: str, row: str, reason: str) -> None:
+    with pytest.raises(DataError, match=reason):
+        rewrite(listed, header, row).scan([], 8)
+
+
+def test_dicom_files_of_a_class_folder_are_read(tmp_path: Path) -> None:
+    for number, name in enumerate(("a", "b")):
+        dicom(tmp_path / "own" / name / "x.dcm", np.full((8, 8), 2048 * number, np.uint16))
+    prepared = prepare(Folder(str(tmp_path / "own")), roots=[], cache=tmp_path / "c")
+    assert [int(row.max()) for row in prepared.samples] == [0, 128]

@@ -274,7 +274,7 @@ def test_a_file_beside_a_plugin_in_a_file_is_followed(tmp_path: Path, monkeypatc
     assert found[0] != found[1]
 
 
-CONTRACT = "3ef8fd941d8e640e"
+CONTRACT = "217416f2b14200ad"
 
 
 def test_what_the_contract_computes_changes_with_the_protocol() -> None:

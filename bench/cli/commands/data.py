@@ -5,18 +5,22 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import cast
 
 from rich.progress import Progress
+from rich.table import Table
 
-from bench.cli.commands import list as listing
+from bench.cli.about import summary
 from bench.cli.options import place
 from bench.cli.terminal import to_stdout
 from bench.contract.source import DataError, Source
 from bench.data.groups import read_groups
 from bench.data.people import people
 from bench.data.prepare import Prepared, prepare, verify
+from bench.data.verification import checks
 from bench.plugins import registry
 from bench.plugins.spec import parameters, parse
 
@@ -24,10 +28,28 @@ from bench.plugins.spec import parameters, parse
 def main(options: argparse.Namespace) -> int:
     """Dispatch to the verb."""
     if options.data_verb == "list":
-        options.group = "datasets"
-        return listing.main(options)
+        return _list(options)
     source = cast(Source, registry.build("datasets", parse(options.name), "quick"))
     return {"info": _info, "prepare": _prepare, "verify": _verify}[options.data_verb](source, options)
+
+
+def _list(options: argparse.Namespace) -> int:
+    """Every data set, and whether its files are here."""
+    roots = place(options).roots
+    table = Table("name", "what it is", "files", title="data sets", title_justify="left")
+    for name, entry in sorted(registry.entries("datasets").items()):
+        error = registry.inspect(entry).error
+        table.add_row(name, "" if error else summary(registry.load("datasets", name)), error or _here(name, roots))
+    to_stdout().print(table)
+    print("Say where files are with --data-root; `bench data info NAME` tells what was expected, and where to get it.")
+    return 0
+
+
+def _here(name: str, roots: Sequence[Path]) -> str:
+    cls = registry.load("datasets", name)
+    if any(field.default is MISSING and field.init for field in fields(cls)):
+        return f"{name}:..., where you say"
+    return cast(Source, registry.build("datasets", parse(name), "quick")).here(roots) or "not here"
 
 
 def _info(source: Source, options: argparse.Namespace) -> int:
@@ -47,7 +69,7 @@ def _info(source: Source, options: argparse.Namespace) -> int:
     print(f"  here: yes, {len(scan.labels)} rows, {count} people, findings {', '.join(scan.findings)}")
     if (told := read_groups(scan.attributes)) is not None:
         print("  groups: " + "; ".join(f"{name} ({', '.join(groups)})" for name, groups in told.named().items()))
-    for note in (*scan.notes, *who.notes):
+    for note in (*scan.told, *who.notes):
         print(f"  note: {note}")
     return 0
 
@@ -68,9 +90,14 @@ def _prepare(source: Source, options: argparse.Namespace) -> int:
 
 
 def _verify(source: Source, options: argparse.Namespace) -> int:
+    scan = source.scan(place(options).roots, options.size or source.default_size)
     found = _prepared(source, options)
     verify(found)
-    print(f"{found.name}: {len(found)} rows match the fingerprint {found.fingerprint}")
+    print(found.name)
+    for check in checks(scan, found):
+        print(f"  {check.state:8}{check.said}")
+    for note in scan.notes:
+        print(f"  note    {note}")
     return 0
 
 

@@ -1,9 +1,11 @@
 """Images in a folder of one's own: `folder:PATH`, with class sub-folders (PATH/CLASS/**/*.png) or with a CSV.
 
-The CSV is PATH/labels.csv or PATH itself. Columns: `path` (relative to the CSV's folder), optionally `subject`, and one
-column a finding with 1, 0, or blank or -1 for unknown. The columns `sex`, `age`, `view` and `site`, and those called
-`attribute:NAME`, hold words: groups for which figures are given apart. Class sub-folders give exclusive classes and
-know no people. Messages name lines and counts, not files, because such data may be confidential.
+The CSV is PATH/labels.csv or PATH itself. Columns: `path` (relative to the CSV's folder), optionally `subject` and
+`split` (train, val, test, or blank), and either `class`, a word each for exclusive classes, or one column a finding
+with 1, 0, or blank or -1 for unknown; `[exclusive=true]` says that each row has exactly one of them, and that is
+checked. The columns `sex`, `age`, `view` and `site`, and those called `attribute:NAME`, hold words: groups for which
+figures are given apart. Class sub-folders give exclusive classes and know no people. Messages name lines and counts,
+not files, because such data may be confidential.
 """
 
 from __future__ import annotations
@@ -16,17 +18,21 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 
 from bench.contract.source import DataError, Scan, Source
 from bench.data.csv_table import read_table
 from bench.data.people import UNKNOWN
 from bench.data.roots import stamp_files, stamp_folder
+from bench.data.spelling import NOTHING, spelling
 from bench.data.tree import Tree, walk
 from bench.validation import within
 
 _ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm", ".dcm", ".dicom"})
 _MARKS = {"1": 1.0, "1.0": 1.0, "0": 0.0, "0.0": 0.0, "-1": np.nan, "-1.0": np.nan, "": np.nan}
 
+_KNOWN = ("path", "subject", "class", "split")
+_PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test", "": ""}
 _ATTRIBUTES = ("sex", "age", "view", "site")
 _PREFIX = "attribute:"
 
@@ -40,12 +46,14 @@ class Folder(Source):
         channels: 1 grey or 3 colour.
         bits: How many bits of a grey value count (8 to 16) where files have more than eight and do not say; None where
             they do.
+        exclusive: Whether the label columns of the CSV are classes, of which each row has exactly one.
         share: Whether pixels may leave this machine, as in figures on pages.
     """
 
     path: str
     channels: int = 1
     bits: int | None = None
+    exclusive: bool = False
     share: bool = False
 
     name: ClassVar[str] = "folder"
@@ -57,8 +65,8 @@ class Folder(Source):
     licence: ClassVar[str] = "the user's"
     obtain: ClassVar[str] = (
         "Give folder:PATH a folder with one sub-folder of images per class, or a CSV (PATH/labels.csv or PATH itself) "
-        "with the columns path, optionally subject, and one per finding with 1, 0, blank or -1; sex, age, view, site "
-        "and attribute:NAME may hold groups of rows."
+        "with the columns path, optionally subject and split (train, val, test), and either class (a word) or one per "
+        "finding with 1, 0, blank or -1; sex, age, view, site and attribute:NAME may hold groups of rows."
     )
     default_size: ClassVar[int | None] = 64
     confidential: ClassVar[frozenset[str]] = frozenset({"path"})
@@ -84,6 +92,7 @@ class Folder(Source):
             paths=found.paths,
             notes=found.notes,
             attributes=found.attributes,
+            parts=found.parts,
             channels=self.channels,
             bits=self.bits,
             folder=place if table is None else table.parent,
@@ -142,18 +151,29 @@ class Folder(Source):
         )
 
     def _listed(self, table: Path) -> Scan:
-        rows = read_table(table, ("path",), optional=("subject",), rest=True, obtain=self.obtain)
+        rows = read_table(table, ("path",), optional=_KNOWN[1:], rest=True, obtain=self.obtain)
         told = {column: _attribute(column) for column in rows.columns}
-        findings = tuple(column for column in rows.columns if column not in ("path", "subject") and not told[column])
-        if not findings or not len(rows):
+        findings = tuple(column for column in rows.columns if column not in _KNOWN and not told[column])
+        classes = "class" in rows.columns
+        if classes and findings:
+            raise DataError(
+                f"{table}: the column class holds exclusive classes, so there can be no other labels; found "
+                f"{', '.join(findings)}. Remove them, call them attribute:NAME, or leave class out"
+            )
+        if not (findings or classes) or not len(rows):
             raise DataError(
                 f"{table}: expected rows and at least one column of labels beside path and subject, found "
                 f"{len(rows)} rows and the columns {', '.join(rows.columns)}. {self.obtain}"
             )
-        bad: list[tuple[int, str]] = []
-        for column in findings:
-            odd = rows.index[~rows[column].str.strip().isin(list(_MARKS))]
-            bad += [(int(line), f"{column} is {rows[column][line]!r}, expected 1, 0, blank or -1") for line in odd]
+        marks, bad = _one_hot(rows) if classes else _marks(rows, findings)
+        if self.exclusive and not classes and not bad:
+            odd = rows.index[((marks == 1).sum(axis=1) != 1) | marks.isna().any(axis=1)]
+            bad += [(int(line), "expected exactly one of the classes to be 1 and the others 0") for line in odd]
+        parts = None
+        if "split" in rows.columns:
+            parts = rows["split"].str.strip().str.lower().map(_PARTS)
+            odd = rows.index[parts.isna()]
+            bad += [(int(x), f"split is {rows['split'][x]!r}, expected train, val, test or blank") for x in odd]
         paths = [table.parent / name for name in rows["path"]]
         seen: set[str] = set()
         for line, path in zip(map(int, rows.index), paths, strict=True):
@@ -169,17 +189,36 @@ class Folder(Source):
                 f"{table}: {len(bad)} bad rows{' (the first 20)' if len(bad) > 20 else ''}:{lines}\n"
                 f"Mend or remove them."
             )
-        marks = rows[list(findings)].apply(lambda column: column.str.strip().map(_MARKS))
         known = "subject" in rows.columns
         return Scan(
             labels=marks.to_numpy(dtype=np.float32),
             subjects=list(rows["subject"]) if known else None,
-            findings=findings,
-            exclusive=False,
+            findings=tuple(marks.columns),
+            exclusive=self.exclusive or classes,
             paths=paths,
             notes=() if known else (UNKNOWN,),
             attributes={name: list(rows[column]) for column, name in told.items() if name},
+            parts=None if parts is None else list(parts),
         )
+
+
+def _marks(rows: pd.DataFrame, findings: Sequence[str]) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
+    """The labels, and lines with something else than 1, 0, blank or -1."""
+    bad: list[tuple[int, str]] = []
+    for column in findings:
+        odd = rows.index[~rows[column].str.strip().isin(list(_MARKS))]
+        bad += [(int(line), f"{column} is {rows[column][line]!r}, expected 1, 0, blank or -1") for line in odd]
+    return rows[list(findings)].apply(lambda column: column.str.strip().map(_MARKS)), bad
+
+
+def _one_hot(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
+    """A column of 1 and 0 a class, and lines without one; spellings that differ in form alone are one class."""
+    words = rows["class"].map(spelling)
+    shown = {word: " ".join(rows["class"][words == word].iloc[0].split()) for word in sorted(set(words) - NOTHING)}
+    marks = {shown[word]: (words == word).astype(float) for word in shown}
+    return pd.DataFrame(marks, index=rows.index), [
+        (int(line), "class is blank, expected a word") for line in rows.index[words.isin(NOTHING)]
+    ]
 
 
 def _attribute(column: str) -> str:

@@ -50,6 +50,8 @@ _ORIGINS = {
     "skinl_derm": "derm7pt",
     "skinl_photo": "derm7pt",
 }
+_NAME = re.compile(r"[a-z0-9_]+")
+_FOLDERS = ("MedIMeta", "MIMeta")
 _STORED = "images.hdf5"
 _EXCLUSIVE = ("MULTICLASS_CLASSIFICATION", "ORDINAL_REGRESSION")
 _SHAPES = {"BINARY_CLASSIFICATION": 1, "MULTILABEL_CLASSIFICATION": 2, **dict.fromkeys(_EXCLUSIVE, 1)}
@@ -81,7 +83,7 @@ class MedIMeta(Source):
     default_size: ClassVar[int | None] = 64
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[a-z0-9_]+", self.part):
+        if not _NAME.fullmatch(self.part):
             raise ValueError(f"part must be the name of a set such as skinl_derm or organs_axial, got {self.part!r}")
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
@@ -121,6 +123,13 @@ class MedIMeta(Source):
             origin=_ORIGINS.get(self.part, f"medimeta-{self.part}"),
         )
 
+    def here(self, roots: Sequence[Path]) -> str:
+        """The sets whose folders are here, whatever the parameter names."""
+        places = [root / folder for root in roots for folder in ("", self.name, *_FOLDERS)]
+        names = {path.parent.name for place in places for path in place.glob("*/info.yaml")}
+        found = [name for name in sorted(names) if _NAME.fullmatch(name) and Source.here(type(self)(name), roots)]
+        return f"ready: {', '.join(found)}" if found else ""
+
     def stamp(self, roots: Sequence[Path]) -> str:
         """Sizes and times of the tables and labels; numbers, names, sizes and times of the images."""
         top = self._top(roots)
@@ -131,8 +140,7 @@ class MedIMeta(Source):
 
     def _top(self, roots: Sequence[Path]) -> Path:
         marker = f"{self.part}/info.yaml"
-        folders = ("MedIMeta", "MIMeta")
-        top = locate(roots, name=self.name, folders=folders, markers=(marker,), obtain=self.obtain) / self.part
+        top = locate(roots, name=self.name, folders=_FOLDERS, markers=(marker,), obtain=self.obtain) / self.part
         missing = [part for part in ("annotations.csv", "task_labels") if not (top / part).exists()]
         if not (top / "images").is_dir() and not (top / _STORED).is_file():
             missing.append(f"images (or {_STORED})")

@@ -102,6 +102,13 @@ class MedMNIST(Source):
         path = self._path(roots)
         return stamp_files([path, _list_beside(path)])
 
+    def here(self, roots: Sequence[Path]) -> str:
+        """The sets and sizes whose files are here, whatever the parameter names."""
+        known = [name for name in _catalogue() if not name.endswith("3d")]
+        named = [type(self)(f"{flag}@{side}") for flag in sorted(known) for side in _SIZES]
+        found = [each.flag for each in named if Source.here(each, roots)]
+        return f"ready: {', '.join(found)}" if found else ""
+
     def download(self, root: Path) -> None:
         """Fetch through the medmnist package into `root`/medmnist."""
         import medmnist  # only where it is asked for

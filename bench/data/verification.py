@@ -1,0 +1,96 @@
+"""What can be said of a data set as it lies here: layout, counts, checksums, duplicates, people in several parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from bench.contract.source import PARTS, Scan
+from bench.data.near_identical import near_identical
+from bench.data.people import codes
+from bench.data.prepared import Prepared
+
+SEARCHED = 20_000
+"""Images among which nearly identical ones are looked for; among more it would take minutes."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at.
+
+    Args:
+        state: "ok"; "differs" from the set as published; "note" for what the set itself is like; "unknown" where
+            nothing is there to compare with.
+        said: What was found.
+    """
+
+    state: Literal["ok", "differs", "note", "unknown"]
+    said: str
+
+
+def checks(scan: Scan, prepared: Prepared) -> Iterator[Check]:
+    """What there is to say of a set that was found, decoded and compared with its fingerprint.
+
+    Args:
+        scan: As found.
+        prepared: The same, prepared.
+    """
+    yield Check("ok", f"layout: {len(scan.labels)} rows, {len(scan.findings)} findings or classes")
+    for each in scan.official:
+        yield Check("ok" if each.agrees else "differs", f"published: {each}")
+    if not scan.official:
+        yield Check("unknown", "published: nothing is known of counts or checksums")
+    yield Check("note" if prepared.skipped else "ok", f"files: {prepared.skipped} of {len(scan.labels)} are corrupt")
+    yield from _duplicates(prepared)
+    yield from _sides(prepared)
+    yield Check("ok", f"prepared rows match the fingerprint {prepared.fingerprint}")
+
+
+def _duplicates(prepared: Prepared) -> Iterator[Check]:
+    contents = codes([row.tobytes() for row in prepared.digests])
+    yield _groups(prepared, contents, "identical")
+    if prepared.samples.ndim != 4:
+        return
+    if len(prepared) > SEARCHED:
+        yield Check("unknown", f"nearly identical images are looked for among {SEARCHED} at most")
+        return
+    near = near_identical(prepared.samples)
+    yield _groups(prepared, np.where(near < 0, np.arange(len(near)) + len(near), near), "nearly identical")
+
+
+def _groups(prepared: Prepared, numbers: np.ndarray, how: str) -> Check:
+    """How many rows share a number with another, and how many such groups differ in labels or people."""
+    member, sizes = np.unique(numbers, return_inverse=True, return_counts=True)[1:]
+    groups = [np.flatnonzero(member == number) for number in np.flatnonzero(sizes > 1)]
+    if not groups:
+        return Check("ok", f"duplicates: no two rows are {how}")
+    marks = np.nan_to_num(prepared.labels, nan=-1)
+    torn = sum(len(np.unique(marks[rows], axis=0)) > 1 for rows in groups)
+    strangers = 0 if prepared.subjects is None else sum(len(np.unique(prepared.subjects[rows])) > 1 for rows in groups)
+    people = "" if prepared.subjects is None else f", {strangers} groups show different people"
+    return Check(
+        "note",
+        f"duplicates: {sum(map(len, groups))} rows are {how} to others, in {len(groups)} groups; {torn} groups have "
+        f"different labels{people}",
+    )
+
+
+def _sides(prepared: Prepared) -> Iterator[Check]:
+    if prepared.parts is None:
+        yield Check("unknown", "official parts: the set has none, or they are not known here")
+        return
+    counts = ", ".join(f"{name} {int((prepared.parts == number).sum())}" for number, name in enumerate(PARTS))
+    yield Check("ok", f"official parts: {counts}")
+    kinds = {"identical images": codes([row.tobytes() for row in prepared.digests])}
+    if prepared.subjects is not None:
+        kinds = {"people": prepared.subjects, **kinds}
+    else:
+        yield Check("unknown", "official parts: nobody knows the people")
+    for what, numbers in kinds.items():
+        known = prepared.parts >= 0
+        pairs = np.unique(np.stack([numbers[known], prepared.parts[known]]), axis=1)
+        both = int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
+        yield Check("note" if both else "ok", f"official parts: {both} {what} stand in several")
