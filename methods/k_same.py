@@ -42,6 +42,7 @@ from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, St
 from bench.validation import at_least, one_of
 
 Variant = Literal["within-class", "paper"]
+SmallClasses = Literal["error", "suppress", "merge"]
 
 
 @dataclass(frozen=True)
@@ -51,28 +52,33 @@ class KSame(Method):
     Args:
         k: Rows a cluster: 2, 5, 10 and 15 in the paper.
         variant: Clusters within classes, nothing dropped; or, as published, across classes without the last n % k rows.
+        small_classes: Within classes, what becomes of classes of fewer than k rows: "error"; "suppress" releases none
+            of their rows; "merge" makes one class of the smallest ones, as many as it takes to have k rows, and
+            withholds its labels.
     """
 
     name: ClassVar[str] = "k-same"
     source: ClassVar[str] = "Newton et al. 2005 (k-Same), as in Di Salvo et al. 2024 (CVAE) and their code"
     claims: ClassVar[str] = "k-anonymity (within-class); no differential privacy"
     needs_labels: ClassVar[bool] = True
-    unlearned: ClassVar[frozenset[str]] = frozenset({"k", "variant"})
+    unlearned: ClassVar[frozenset[str]] = frozenset({"k", "variant", "small_classes"})
 
     k: int = 5
     variant: Variant = "within-class"
+    small_classes: SmallClasses = "error"
 
     def __post_init__(self) -> None:
         at_least(2, k=self.k)
         one_of(get_args(Variant), variant=self.variant)
+        one_of(get_args(SmallClasses), small_classes=self.small_classes)
 
     def fit(self, public: Dataset, seed: int) -> KSameScheme:
         """Nothing to learn."""
-        return KSameScheme(self.k, self.variant)
+        return KSameScheme(self.k, self.variant, self.small_classes)
 
     def load(self, state: State) -> KSameScheme:
         """The scheme, which has no state."""
-        return KSameScheme(self.k, self.variant)
+        return KSameScheme(self.k, self.variant, self.small_classes)
 
 
 @dataclass(frozen=True)
@@ -81,14 +87,15 @@ class KSameScheme(Scheme):
 
     k: int
     variant: Variant
+    small_classes: SmallClasses = "error"
 
     def sample_key(self, secret: Secret) -> KSameKey:
         """The key, whatever the seed."""
-        return KSameKey(self.k, self.variant)
+        return KSameKey(self.k, self.variant, self.small_classes)
 
     def load_key(self, state: State) -> KSameKey:
         """The key, which has no state."""
-        return KSameKey(self.k, self.variant)
+        return KSameKey(self.k, self.variant, self.small_classes)
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,7 @@ class KSameKey(Key):
 
     k: int
     variant: Variant
+    small_classes: SmallClasses = "error"
 
     def release(self, private: Dataset) -> Release:
         """Every row as its cluster's mean, with its own label.
@@ -122,22 +130,52 @@ class KSameKey(Key):
         number = number.to(private.samples.device)
         sizes = torch.bincount(number, minlength=len(classes)).tolist()
         small = [c for c, size in enumerate(sizes) if size < k]
-        if small:
+        labels = private.labels
+        if small and self.small_classes == "suppress":
+            return self._without(private, torch.isin(number, torch.tensor(small, device=number.device)))
+        if small and self.small_classes == "merge":
+            merged = _smallest(sizes, k)
+            within = torch.isin(number, torch.tensor(merged, device=number.device))
+            number = torch.where(within, merged[0], number)
+            labels = None if labels is None else torch.where(within[:, None].to(labels.device), torch.nan, labels)
+        elif small:
             raise NotApplicable(
                 f"k-same makes clusters of at least k = {k} rows of one class, and {len(small)} of the {len(classes)} "
                 f"classes have fewer: {_named(private, classes[small[0]])} has {sizes[small[0]]}; choose a "
-                "smaller k, variant=paper (clusters across classes), or drop or merge such classes"
+                "smaller k, variant=paper (clusters across classes), or small_classes=suppress or merge"
             )
         cluster, first = torch.empty_like(number), 0
-        for c in range(len(classes)):
+        for c in number.unique().tolist():
             rows = (number == c).nonzero()[:, 0]
             cluster[rows] = first + same_size_clusters(private.samples[rows], k)
             first = int(cluster[rows].amax()) + 1
-        return paired(_means(private.samples, cluster), private.labels)
+        return paired(_means(private.samples, cluster), labels)
+
+    def _without(self, private: Dataset, small: Tensor) -> Release:
+        """The release of the rows that are not `small` (n,) bool."""
+        kept = (~small).nonzero()[:, 0]
+        if not len(kept):
+            raise NotApplicable(
+                f"k-same makes clusters of at least k = {self.k} rows of one class, and no class has them"
+            )
+        made = self.release(private.take(kept))
+        links = torch.stack((kept, torch.arange(len(kept), device=kept.device)), dim=1)
+        return Release(made.samples, made.labels, links.cpu())
 
     def state(self) -> State:
         """Empty."""
         return {}
+
+
+def _smallest(sizes: list[int], k: int) -> list[int]:
+    """The smallest classes: all of fewer than k rows, and as many more as it takes to have k rows together."""
+    order = sorted(range(len(sizes)), key=lambda c: (sizes[c], c))
+    taken: list[int] = []
+    for c in order:
+        if sizes[c] >= k and sum(sizes[d] for d in taken) >= k:
+            break
+        taken.append(c)
+    return taken
 
 
 def _means(samples: Tensor, cluster: Tensor) -> Tensor:

@@ -160,3 +160,42 @@ def test_fewer_rows_than_k_and_rows_that_are_not_finite_are_refused():
 def test_senseless_choices_are_refused(choices, message):
     with pytest.raises(ValueError, match=message):
         KSame(**choices)
+
+
+def unequal(sizes: tuple[int, ...]) -> Dataset:
+    """Rows of exclusive classes of those sizes."""
+    labels = torch.eye(len(sizes))[[c for c, size in enumerate(sizes) for _ in range(size)]]
+    samples = torch.rand(len(labels), 4, generator=torch.Generator().manual_seed(3))
+    return Dataset("made", samples, labels, None, tuple("abcdefg"[: len(sizes)]), True, True)
+
+
+def test_rows_of_classes_smaller_than_k_stay_at_home_where_they_are_suppressed():
+    private = unequal((20, 9, 13))
+    release = released(private, k=10, small_classes="suppress")
+    assert release.labels.sum(dim=0).tolist() == [20, 0, 13]
+    assert release.links[:, 0].tolist() == [*range(20), *range(29, 42)]
+    assert torch.equal(release.labels, private.labels[release.links[:, 0]])
+    alone = released(private.take(release.links[:, 0]), k=10)
+    assert torch.equal(release.samples, alone.samples)
+
+
+@pytest.mark.parametrize(("sizes", "labelled"), [((20, 9, 13), [20, 0, 0]), ((20, 6, 7, 12), [20, 0, 0, 12])])
+def test_merged_classes_have_k_rows_together_and_no_labels(sizes: tuple[int, ...], labelled: list[int]):
+    release = released(unequal(sizes), k=10, small_classes="merge")
+    assert release.labels.nan_to_num().sum(dim=0).tolist() == labelled
+    assert torch.equal(release.links, diagonal(sum(sizes)))
+    assert clusters(release)[1].amin() >= 10
+    unknown = release.labels.isnan().any(dim=1)
+    assert clusters(type(release)(release.samples[unknown], None, None))[1].amin() >= 10
+
+
+def test_what_becomes_of_small_classes_changes_nothing_where_there_are_none():
+    private = unequal((20, 13))
+    plain = released(private, k=10)
+    for choice in ("suppress", "merge"):
+        assert torch.equal(released(private, k=10, small_classes=choice).samples, plain.samples)
+
+
+def test_where_every_class_is_small_there_is_nothing_to_release():
+    with pytest.raises(NotApplicable, match="no class has them"):
+        released(unequal((9, 9)), k=10, small_classes="suppress")
