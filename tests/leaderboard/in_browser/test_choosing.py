@@ -1,0 +1,38 @@
+"""A row whose figure an attack gave that does not count, or surpassed, does not qualify without a word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made.board_records import auc, guesswork, record
+from made.whole_rows import HOLDING, controls, kept, keyed, whole
+
+from leaderboard.site import build
+
+
+def answer(chromium: Any, site: Path, asked: str) -> dict[str, str]:
+    """Why each method qualifies or does not."""
+    page = chromium.new_page()
+    page.set_default_timeout(60_000)  # a load of ten
+    page.goto(f"{(site / 'choose.html').as_uri()}?{asked}")
+    page.wait_for_selector("#answer table")
+    told = {row.locator("th").inner_text().split()[0]: row.locator("td.why").inner_text()
+            for row in page.locator("#answer tbody tr").all()}  # fmt: skip
+    page.close()
+    return told
+
+
+@pytest.mark.parametrize(
+    ("certified", "said"),
+    [
+        (True, "an attack that is not certified puts reid auc at 0.97"),
+        (False, "no attack that counts gave its figure for reid auc: it supports no claim"),
+    ],
+)
+def test_what_does_not_count_is_said(chromium: Any, tmp_path: Path, certified: bool, said: str) -> None:
+    strong = record("a", "relational", {"reid-auc": auc(0.97), "guesswork": guesswork(1.2)})
+    results = kept(tmp_path / "r", *whole("a", 0.6), keyed(strong), *(controls(HOLDING) if certified else ()))
+    site = build(results, tmp_path / "site").parent
+    assert said in answer(chromium, site, "figure=reid-auc&risk=0.7")["a"]
