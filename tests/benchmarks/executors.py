@@ -3,13 +3,14 @@
 python tests/benchmarks/executors.py [--executors local,processes,slurm,ray] [--workers 1,2,4,8] [--methods 4] prints
 a table in Markdown: seconds on the wall and of the processor, and the overhead a job against `local` with one job at
 a time. `slurm` is the SLURM of this machine, `slurm-local` the tasks of submitit without one; `ray` starts a cluster
-here. Where other work keeps the machine busy, only seconds of the processor can be compared; what the daemons of
-SLURM and Ray start is not in them.
+here. Where other work keeps the machine busy, only seconds of the processor can be compared; what SLURM's daemons
+start is not in them.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import resource
 import subprocess
@@ -17,6 +18,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from bench.runs.process_tree import adopt_orphans
 
 WORDS = {
     "local": (),
@@ -44,10 +47,19 @@ def timed(executor: str, workers: int, methods: int) -> tuple[float, float]:
         command += ["--jobs", str(workers), *WORDS[executor]]
         began, before = time.perf_counter(), _spent()
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        seconds = time.perf_counter() - began
+        _reap()
         records = len(list(Path(made).glob("results/cells/*/*/*.json")))
         if done.returncode or records != methods:
             raise RuntimeError(f"{executor}: ended with {done.returncode} and {records} records: {done.stderr[-2000:]}")
-        return time.perf_counter() - began, _spent() - before
+        return seconds, _spent() - before
+
+
+def _reap() -> None:
+    """Take leave of all that the run left, whose time is known only then."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
 
 
 def _spent() -> float:
@@ -61,6 +73,7 @@ def main() -> int:
     parser.add_argument("--workers", default="1,2,4,8")
     parser.add_argument("--methods", type=int, default=4, choices=range(1, len(METHODS) + 1))
     options = parser.parse_args()
+    adopt_orphans()
     count = jobs(options.methods)
     print("| executor | workers | jobs | seconds | of the processor | overhead a job: seconds | of the processor |")
     print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
