@@ -57,7 +57,7 @@ class RayCluster:
                     address, include_dashboard=False, log_to_driver=False, logging_level="WARNING",
                     **({} if elsewhere else here),
                 )  # fmt: skip
-            except (ConnectionError, RuntimeError, ValueError) as error:
+            except Exception as error:  # Ray raises the bare class where a node does not start in time
                 raise UsageError(f"Ray cannot be reached: {error}") from error
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, stop)  # a command is stopped as all others are; Ray has taken the signal

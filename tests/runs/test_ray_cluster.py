@@ -43,6 +43,14 @@ class Fake(Started):
         return [sys.executable, "-c", WORKER.format(folder=str(self.results)), *words]
 
 
+def begun(start: Any, **sizes: Any) -> Any:
+    """What Ray starts; skipped aloud where it gives up, as it does after 30 s that cannot be set."""
+    try:
+        return start(**sizes)
+    except Exception as error:  # the bare class
+        pytest.skip(f"Ray does not start here: {error}")
+
+
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name, value in (("RAY_worker_niceness", "0"), ("RAY_AUTH_MODE", "disabled")):
@@ -50,14 +58,14 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     sizes = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **sizes})
+    made = begun(Cluster, initialize_head=True, head_node_args={"num_cpus": 0, **sizes})
     yield made
     with contextlib.suppress(Exception):
         made.shutdown()
 
 
 def test_the_worker_of_a_lost_node_is_started_on_another_and_timings_come_last(tmp_path: Path, cluster: Any) -> None:
-    first = cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
+    first = begun(cluster.add_node, num_cpus=1, object_store_memory=80 * 2**20)
     engine = RayCluster(
         Fake(tmp_path, (), tmp_path / "logs", None, False, EngineOptions({"address": cluster.address, "workers": "1"}))
     )
@@ -65,7 +73,7 @@ def test_the_worker_of_a_lost_node_is_started_on_another_and_timings_come_last(t
     wait_for(tmp_path / "life-0")
     assert engine.counts().living == 2
     assert not (tmp_path / "alone").exists()
-    cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
+    begun(cluster.add_node, num_cpus=1, object_store_memory=80 * 2**20)
     cluster.remove_node(first, allow_graceful=False)
     wait_for(tmp_path / "life-1")
     end = time.monotonic() + MOST_SECONDS
