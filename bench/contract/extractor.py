@@ -51,6 +51,14 @@ class Extractor(Plugin):
     cached: ClassVar[bool] = True
     packages: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def side(self) -> int | None:
+        """The side in pixels that it reads, which images are prepared at; None: it reads them at any.
+
+        An extractor that names one learns nothing: its `fit` is given a single public image.
+        """
+        return None
+
     def stamp(self) -> str:
         """What the vectors depend on beyond parameters and public images: a hash of the weights. Default: nothing.
 

@@ -74,22 +74,28 @@ class Prepared:
     def __len__(self) -> int:
         return len(self.samples)
 
-    def dataset(self, rows: np.ndarray) -> Dataset:
-        """The given rows (int64 indices) in memory: images as float32 in [0, 1], tables as they are."""
-        order = np.argsort(rows, kind="stable")
-        taken = np.empty((len(rows), *self.samples.shape[1:]), dtype=np.float32)
-        taken[order] = self.samples[rows[order]]
-        if self.samples.dtype == np.uint8:
-            taken /= 255
+    def dataset(self, rows: np.ndarray, *, seen: bool = True) -> Dataset:
+        """The given rows (int64 indices) in memory: images as float32 in [0, 1], tables as they are.
+
+        Where they are not to be `seen`, zeros that take no memory stand for them.
+        """
         return Dataset(
             name=self.name,
-            samples=torch.from_numpy(taken),
+            samples=self._taken(rows) if seen else torch.zeros(1).expand(len(rows), *self.samples.shape[1:]),
             labels=torch.from_numpy(self.labels[rows]),
             subjects=None if self.subjects is None else torch.from_numpy(self.subjects[rows]),
             findings=self.findings,
             exclusive=self.exclusive,
             shareable=self.shareable,
         )
+
+    def _taken(self, rows: np.ndarray) -> torch.Tensor:
+        order = np.argsort(rows, kind="stable")
+        taken = np.empty((len(rows), *self.samples.shape[1:]), dtype=np.float32)
+        taken[order] = self.samples[rows[order]]
+        if self.samples.dtype == np.uint8:
+            taken /= 255
+        return torch.from_numpy(taken)
 
 
 def connect(subjects: np.ndarray | None, digests: np.ndarray) -> np.ndarray:

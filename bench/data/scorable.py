@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bench.data.splits import Splits, balance
+from bench.data.balance import balance
+from bench.data.splits import Splits
 from bench.seeds import derive
 from bench.types import Dataset
 

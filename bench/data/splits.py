@@ -53,7 +53,7 @@ class Splits:
 
 def split(
     prepared: Prepared, public: Prepared | None, *, seed: int, limit: int | None, public_limit: int | None,
-    official: bool = False,
+    official: bool = False, seen: bool = True,
 ) -> Splits:  # fmt: skip
     """Cut 60/20/20 into private, control and test by groups (same person or identical image), and set the public part.
 
@@ -66,6 +66,7 @@ def split(
         limit: Most private rows; control and test keep at most a third of it each. None keeps all.
         public_limit: Most public rows. None keeps all.
         official: Keep the official test rows together, and cut the others alone.
+        seen: Load the rows; where they will be read by an extractor block by block, zeros stand for them.
 
     Raises:
         DataError: If the two share their origin or differ in shape, a part would be empty, or the set has no official
@@ -94,7 +95,8 @@ def split(
         groups = (public if part == "public" and public is not None else prepared).groups
         rows[part] = draw(groups, rows[part], cap, derive(seed, "split", "draw", part))
     _check_filled(prepared, rows, caps, removed)
-    parts = {part: (public or prepared if part == "public" else prepared).dataset(rows[part]) for part in caps}
+    of = {part: public or prepared if part == "public" else prepared for part in caps}
+    parts = {part: of[part].dataset(rows[part], seen=seen) for part in caps}
     told = prepared.attributes
     return Splits(
         **parts, rows={part: rows[part] for part in caps}, public_removed=removed, natural=None,
@@ -172,46 +174,6 @@ def draw(groups: np.ndarray, rows: np.ndarray, limit: int | None, seed: int) -> 
             if not left:
                 break
     return rows[taken[member]]
-
-
-def balance(labels: Tensor, seed: int, *, exclusive: bool) -> Tensor:
-    """Labels (n, k) with as many positives as negatives in each column: a random surplus becomes NaN.
-
-    The task filter of the Syfer paper (section 5) for training rows, which keeps one random negative per positive; here
-    also the other way round where positives are more. Exclusive classes come back as they are.
-
-    >>> balance(torch.tensor([[1.0], [0.0], [0.0], [float("nan")]]), 0, exclusive=False).isnan().sum().item()
-    2
-    """
-    if exclusive:
-        return labels
-    balanced = labels.clone()
-    for column in range(labels.shape[1]):
-        sides = [torch.nonzero(labels[:, column] == value)[:, 0] for value in (0, 1)]
-        fewer, more = sorted(sides, key=len)
-        order = torch.randperm(len(more), generator=generator(derive(seed, "balance", column)))
-        balanced[more[order[len(fewer) :].to(labels.device)], column] = float("nan")
-    return balanced
-
-
-def balanced_rows(labels: Tensor, seed: int) -> Tensor:
-    """Rows (int64, ascending) with known labels, drawn so that every class is equally frequent.
-
-    Args:
-        labels: (n, 1): 1, 0 or NaN; or one-hot (n, k) of exclusive classes.
-        seed: Decides which rows of the larger classes stay.
-
-    >>> balanced_rows(torch.tensor([[1.0], [0.0], [0.0], [float("nan")]]), 0).shape
-    torch.Size([2])
-    """
-    known = (~labels.isnan()).all(dim=1).nonzero()[:, 0]
-    classes = labels[known, 0].long() if labels.shape[1] == 1 else labels[known].argmax(dim=1)
-    members = [known[classes == number] for number in range(max(2, labels.shape[1]))]
-    size = min(len(part) for part in members)
-    random = generator(seed)
-    chosen = [part[torch.randperm(len(part), generator=random)[:size].to(part.device)] for part in members]
-    rows: Tensor = torch.cat(chosen).sort().values
-    return rows
 
 
 def _shuffled(count: int, seed: int) -> list[int]:

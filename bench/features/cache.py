@@ -36,13 +36,14 @@ class VectorCache:
     folder: Path
     n: int
 
-    def vectors(self, rows: np.ndarray, images: Tensor, read: Read) -> Tensor:
+    def vectors(self, rows: np.ndarray, images: Callable[[np.ndarray], Tensor], read: Read, *, block: int) -> Tensor:
         """The vectors (m, d) float32 of some rows, on the CPU.
 
         Args:
             rows: (m,) int64, their numbers in the prepared data set.
-            images: (m, c, h, w), in the same order.
+            images: Gives those (b, c, h, w) of such numbers.
             read: Gives what is missing.
+            block: So many images are held at a time.
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         cache_tag.tag(self.folder.parent)
@@ -51,7 +52,8 @@ class VectorCache:
             missing = np.arange(len(rows)) if stored is None else np.flatnonzero(~stored[1][rows])
             if len(missing):
                 done = 0
-                for batch in read(images[torch.from_numpy(missing)]):
+                blocks = (missing[first : first + block] for first in range(0, len(missing), block))
+                for batch in (part for places in blocks for part in read(images(rows[places]))):
                     vectors, filled = stored = stored or self._create(batch.shape[1])
                     at = rows[missing[done : done + len(batch)]]
                     vectors[at] = batch.cpu().numpy()

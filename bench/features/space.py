@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,6 +30,7 @@ from bench.results.records import FeatureRecord
 from bench.results.store import Artefact, Store
 from bench.types import Dataset, NotApplicable, State
 
+HELD = 2**28  # bytes of images that are held at a time: some extractors read 518 pixels a side
 SCHEMA = 1  # of what is kept of a fitted extractor
 
 
@@ -156,7 +158,10 @@ def read_splits(
         if space.extractor.cached:
             key = content_key({**space.inputs, "data": prepared.fingerprint})
             stored = VectorCache(cache / "features" / "vectors" / f"{slug(space.extractor.name)}-{key}", len(prepared))
-            vectors = stored.vectors(splits.rows[name], part.samples, space.read)
+            block = max(1, HELD // (4 * math.prod(prepared.samples.shape[1:])))
+            vectors = stored.vectors(
+                splits.rows[name], lambda rows, of=prepared: of.dataset(rows).samples, space.read, block=block
+            )  # type: ignore[misc]
         else:
             vectors = torch.cat(list(space.read(part.samples))).cpu()
         parts[name] = replace(part, name=f"{part.name} as {space.shown}", samples=vectors)

@@ -3,7 +3,8 @@
 Source: Wightman 2019, PyTorch Image Models; Oquab et al. 2023 (DINOv2), as in Di Salvo et al. 2024.
 
 Differences from the usual evaluation of such models:
-- The whole image is resized to the model's side, where timm resizes to a little more and cuts the centre out.
+- The whole image is resized to the model's side, where timm resizes to a little more and cuts the centre out. With
+  `--features`, image files are prepared at that side; what is smaller (images of a fixed size, releases) is enlarged.
 - Images stay float32 between resizing and normalising, neither rounded to 8 bits nor cut to [0, 1] (released ones may
   leave it). Interpolation other than bilinear and bicubic is replaced by bicubic; all of it is antialiased.
 - A grey image becomes three equal channels.
@@ -63,6 +64,14 @@ class Timm(Extractor):
             near = difflib.get_close_matches(self.model, known, n=3)
             hint = f"did you mean {' or '.join(near)}? " if near else ""
             raise ValueError(f"timm has no model {self.model!r}; {hint}timm.list_pretrained() names all {len(known)}")
+
+    @property
+    def side(self) -> int | None:
+        """`size`, or the side that the model was trained at."""
+        import timm
+
+        config = timm.models.get_pretrained_cfg(self.model)
+        return self.size or (None if config is None else int(config.input_size[1]))
 
     def stamp(self) -> str:
         """SHA-256 of the weights."""

@@ -110,6 +110,16 @@ class Choice:
         """What reads the images, before a method sees them or after."""
         return self.features or self.scored_in
 
+    def side(self, source: Source) -> int | None:
+        """The side in pixels that images of a source are prepared at; None stands for the source's own.
+
+        What was asked for; else the side that the extractor reads, where methods get vectors and the source's images
+        can be prepared at any.
+        """
+        if self.size is not None or self.features is None or source.default_size is None:
+            return self.size
+        return self.features.plugin.side
+
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
         """The choice that `values` describes; what is missing or None is at its default.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import torch
@@ -49,10 +50,11 @@ def open_data(
     seed = derive(choice.seed, "data")
     limit = min((cap for cap in (preset.private, choice.limit) if cap is not None), default=None)
     splits = split(
-        private, public, seed=seed, limit=limit, public_limit=preset.public, official=choice.splits == "official"
-    )
+        private, public, seed=seed, limit=limit, public_limit=preset.public, official=choice.splits == "official",
+        seen=choice.features is None or choice.features.plugin.side is None,
+    )  # fmt: skip
     splits, dropped = scorable(splits, seed, balanced=choice.balanced)
-    notes = [*private.notes, *splits.notes, *dropped]
+    notes = [*private.notes, *splits.notes, *dropped, *_sides(choice, private)]
     if splits.public_removed:
         notes.append(f"{splits.public_removed} public rows were left out because the private set holds the same image")
     parts = {"public": splits.public, "private": splits.private, "control": splits.control, "test": splits.test}
@@ -78,6 +80,18 @@ def open_data(
     return _seen(choice, place, device, splits, record, private, public or private)
 
 
+def _sides(choice: Choice, private: Prepared) -> Iterator[str]:
+    """Notes on the side that images have and the one that the extractor reads."""
+    reader = choice.extractor
+    side = None if reader is None else reader.plugin.side
+    if reader is None or side is None or private.size is None:
+        return
+    if private.size < side:
+        yield f"images have {private.size} pixels a side and are enlarged to the {side} that {reader.plugin.name} reads"
+    elif choice.features is not None and choice.size is None and private.size == side:
+        yield f"images were prepared at {side} pixels a side, which {reader.plugin.name} reads"
+
+
 def _seen(
     choice: Choice, place: Place, device: torch.device, splits: Splits, record: DatasetRecord, private: Prepared,
     public: Prepared,
@@ -89,8 +103,10 @@ def _seen(
             f"{record.name} is a table: its rows are vectors already, so leave out --features and --scored-in"
         )
     rows: dict[str, JsonValue] = {"data": public.fingerprint, "rows": digest([torch.from_numpy(splits.rows["public"])])}
+    learns = choice.extractor.plugin.side is None
+    shown = splits.public if learns else public.dataset(splits.rows["public"][:1])
     space = open_space(
-        choice.extractor, splits.public.to(device), rows=rows, seed=derive(choice.seed, "features"),
+        choice.extractor, shown.to(device), rows=rows, seed=derive(choice.seed, "features"),
         cache=place.cache,
     )  # fmt: skip
     if choice.features is None:
@@ -104,7 +120,7 @@ def _seen(
 def _prepared(source: Source, choice: Choice, place: Place, workers: int) -> Prepared:
     stage(f"prepare {source.name}")
     return prepare(
-        source, roots=place.roots, cache=place.cache, size=choice.size, workers=workers,
+        source, roots=place.roots, cache=place.cache, size=choice.side(source), workers=workers,
         skip_corrupt=choice.skip_corrupt, max_pixels=choice.max_pixels,
         report=partial(report, f"prepare {source.name}"),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from torch import Tensor
 from bench.arithmetic import exact
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
-from bench.data.splits import balance, balanced_rows
+from bench.data.balance import balance, balanced_rows
 from bench.features.space import Space
 from bench.isolation import RemoteMethod, tenant, timed_release
 from bench.plugins.chosen import to_fit

@@ -8,8 +8,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bench.contract.source import DataError
+from bench.data.balance import balance
 from bench.data.prepared import Prepared, connect, digest_rows, part_codes
-from bench.data.splits import SHARES, Splits, balance, cut, draw, split
+from bench.data.splits import SHARES, Splits, cut, draw, split
 
 
 def pixels(contents: list[int]) -> np.ndarray:

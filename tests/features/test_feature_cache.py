@@ -19,6 +19,10 @@ ROWS = np.array([8, 1, 5, 3])
 PICTURES = torch.arange(10.0).view(10, 1, 1, 1).expand(10, 1, 2, 2)
 
 
+def shown(rows: np.ndarray) -> Tensor:
+    return PICTURES[torch.from_numpy(rows)]
+
+
 class Reader:
     """Gives twice each image, two at a time, counts what it read, and stops before the image of the given number."""
 
@@ -35,12 +39,12 @@ class Reader:
 
 def test_only_wanted_rows_are_read_and_only_once(tmp_path: Path) -> None:
     cache, first, second = VectorCache(tmp_path / "v", 10), Reader(), Reader()
-    found = cache.vectors(ROWS, PICTURES[ROWS], first)
+    found = cache.vectors(ROWS, shown, first, block=3)
     assert torch.equal(found, 2 * PICTURES[ROWS].flatten(1))
     assert first.seen == [8, 1, 5, 3]
     more = np.array([0, 1, 2, 3])
     assert torch.equal(
-        VectorCache(tmp_path / "v", 10).vectors(more, PICTURES[more], second), 2 * PICTURES[:4].flatten(1)
+        VectorCache(tmp_path / "v", 10).vectors(more, shown, second, block=3), 2 * PICTURES[:4].flatten(1)
     )
     assert second.seen == [0, 2]
     assert (tmp_path / "v").stat().st_mode & 0o077 == 0
@@ -49,20 +53,20 @@ def test_only_wanted_rows_are_read_and_only_once(tmp_path: Path) -> None:
 def test_a_kill_loses_no_batch_that_was_done(tmp_path: Path) -> None:
     cache, again = VectorCache(tmp_path / "v", 10), Reader()
     with pytest.raises(KeyboardInterrupt):
-        cache.vectors(ROWS, PICTURES[ROWS], Reader(stop=5.0))
-    assert torch.equal(cache.vectors(ROWS, PICTURES[ROWS], again), 2 * PICTURES[ROWS].flatten(1))
+        cache.vectors(ROWS, shown, Reader(stop=5.0), block=3)
+    assert torch.equal(cache.vectors(ROWS, shown, again, block=3), 2 * PICTURES[ROWS].flatten(1))
     assert again.seen == [5, 3]
 
 
 def test_damaged_vectors_are_made_again(tmp_path: Path) -> None:
     cache = VectorCache(tmp_path / "v", 10)
-    cache.vectors(ROWS, PICTURES[ROWS], Reader())
+    cache.vectors(ROWS, shown, Reader(), block=3)
     for name, content in (("vectors.npy", b""), ("vectors.npy", b"\x93NUMPY nonsense"), ("done.npy", b"PK")):
         (tmp_path / "v" / name).write_bytes(content)
         with pytest.warns(DamagedVectorsWarning, match="made again"):
-            assert torch.equal(cache.vectors(ROWS, PICTURES[ROWS], Reader()), 2 * PICTURES[ROWS].flatten(1))
+            assert torch.equal(cache.vectors(ROWS, shown, Reader(), block=3), 2 * PICTURES[ROWS].flatten(1))
     with pytest.warns(DamagedVectorsWarning, match="expected"):
-        VectorCache(tmp_path / "v", 11).vectors(ROWS, PICTURES[ROWS], Reader())
+        VectorCache(tmp_path / "v", 11).vectors(ROWS, shown, Reader(), block=3)
 
 
 def test_a_row_has_the_same_bits_in_any_company() -> None:
@@ -81,3 +85,16 @@ def test_vectors_that_are_not_finite_name_the_extractor_and_the_rows() -> None:
     fitted: Embedding = Pixels().fit(images(6), 0)
     with pytest.raises(DataError, match="pixels must give finite vectors: 2 of the 6 rows"):
         list(batches(fitted, samples, who="pixels", device=torch.device("cpu")))
+
+
+def test_no_more_images_are_held_than_a_block(tmp_path: Path) -> None:
+    held: list[int] = []
+
+    def counted(rows: np.ndarray) -> Tensor:
+        held.append(len(rows))
+        return shown(rows)
+
+    rows = np.arange(10)
+    found = VectorCache(tmp_path / "v", 10).vectors(rows, counted, Reader(), block=4)
+    assert held == [4, 4, 2]
+    assert torch.equal(found, 2 * PICTURES.flatten(1))

@@ -5,21 +5,26 @@ from __future__ import annotations
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
 import timm
 import torch
 from made.cells import opened, place
+from PIL import Image
 from safetensors.torch import save_file
 
 from bench.cli import main, parser
 from bench.cli.options import run_spec
 from bench.contract.source import DataError
+from bench.data.prepare import prepare
+from bench.data.splits import split
 from bench.features.eigenspace import Eigenspace
 from bench.nets.seeded import seeded
 from bench.plugins.spec import PluginSpec, UsageError
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.runs.plan import cells, read_plan, write_plan
+from bench.seeds import derive
 from bench.types import NotApplicable
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.inputs import fit_inputs, record_inputs
@@ -78,7 +83,7 @@ def test_a_run_on_vectors_names_their_space_and_never_the_file_of_weights(tmp_pa
 
 
 def test_methods_see_vectors_and_nothing_else_changes(tmp_path: Path) -> None:
-    raw, seen = opened(tmp_path), opened(tmp_path, features="pixels")
+    raw, seen = opened(tmp_path, balance=False), opened(tmp_path, features="pixels")
     for part in ("public", "private", "control", "test"):
         before, after = getattr(raw, part), getattr(seen, part)
         assert torch.equal(after.samples, before.samples.flatten(1))
@@ -197,3 +202,27 @@ def test_wrong_options_stop_before_any_work(tmp_path: Path, capsys, given: list[
     assert main([*arguments, "--attacks", "none", *given]) == 2
     assert text in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_files_are_prepared_at_the_side_that_the_extractor_reads(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    for number in range(60):
+        path = tmp_path / "own" / ("cat" if number % 2 else "dog") / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(random.integers(0, 256, (48, 48), dtype=np.uint8)).save(path)
+    more = {"dataset": f"folder:{tmp_path / 'own'}", "features": f"{MODEL}[size=48,weights={made_weights(tmp_path)}]"}
+    bench = opened(tmp_path, **more)
+    assert "images were prepared at 48 pixels a side, which timm reads" in bench.record.notes
+    reader = bench.cell.choice.features.plugin
+    folder = prepare(bench.cell.choice.dataset.plugin, roots=[], cache=place(tmp_path).cache, size=48)
+    rows = split(folder, None, seed=derive(0, "data"), limit=160, public_limit=160).rows["private"]
+    vectors = reader.load({}).embed(folder.dataset(rows).samples)
+    assert torch.allclose(bench.private.samples, vectors, atol=1e-5)
+    small = opened(tmp_path, size=24, **more)
+    assert "images have 24 pixels a side and are enlarged to the 48 that timm reads" in small.record.notes
+    assert not torch.allclose(small.private.samples, vectors, atol=1e-3)
+
+
+def test_images_of_a_fixed_size_are_enlarged_and_that_is_said(tmp_path: Path) -> None:
+    bench = opened(tmp_path, features=f"{MODEL}[size=32,weights={made_weights(tmp_path)}]")
+    assert "images have 8 pixels a side and are enlarged to the 32 that timm reads" in bench.record.notes

@@ -118,7 +118,8 @@ def _release(bench: Workbench, where: Place) -> Publication:
     read = bench.cell.choice.features
     if read is not None:
         # The same extractor, without its view of the private rows; the cache has it.
-        choice = replace(bench.cell.choice, features=None, scored_in=read)
+        side = bench.cell.choice.side(bench.cell.choice.dataset.plugin)
+        choice = replace(bench.cell.choice, features=None, scored_in=read, size=side)
         _, images, space = open_data(choice, where, bench.device)
         assert space is not None
         assert images.scored_in is not None
