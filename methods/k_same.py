@@ -145,7 +145,7 @@ class KSameKey(Key):
                 "smaller k, variant=paper (clusters across classes), or small_classes=suppress or merge"
             )
         cluster, first = torch.empty_like(number), 0
-        for c in number.unique().tolist():
+        for c in torch.unique(number).tolist():
             rows = (number == c).nonzero()[:, 0]
             cluster[rows] = first + same_size_clusters(private.samples[rows], k)
             first = int(cluster[rows].amax()) + 1

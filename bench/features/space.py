@@ -6,11 +6,12 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
 
+import numpy as np
 import torch
 from pydantic import JsonValue
 from torch import Tensor
@@ -155,24 +156,27 @@ def read_splits(
     parts: dict[str, Dataset] = {}
     for name, prepared in sources.items():
         part: Dataset = getattr(splits, name)
+        rows, block = splits.rows[name], max(1, HELD // (4 * math.prod(prepared.samples.shape[1:])))
         if space.extractor.cached:
             key = content_key({**space.inputs, "data": prepared.fingerprint})
             stored = VectorCache(cache / "features" / "vectors" / f"{slug(space.extractor.name)}-{key}", len(prepared))
-            block = max(1, HELD // (4 * math.prod(prepared.samples.shape[1:])))
-            vectors = stored.vectors(
-                splits.rows[name], lambda rows, of=prepared: of.dataset(rows).samples, space.read, block=block
-            )  # type: ignore[misc]
+            vectors = stored.vectors(rows, partial(_images, prepared), space.read, block=block)
         else:
-            vectors = torch.cat(list(space.read(part.samples))).cpu()
+            pieces = (_images(prepared, rows[first : first + block]) for first in range(0, len(rows), block))
+            vectors = torch.cat([batch.cpu() for piece in pieces for batch in space.read(piece)])
         parts[name] = replace(part, name=f"{part.name} as {space.shown}", samples=vectors)
-    rows = parts["private"].samples
-    constant = int((rows.amax(dim=0) == rows.amin(dim=0)).sum())
+    seen_rows = parts["private"].samples
+    constant = int((seen_rows.amax(dim=0) == seen_rows.amin(dim=0)).sum())
     record = space.record([part.samples for part in parts.values()])
     record.notes["dimensions constant among private rows"] = constant
     seen = replace(
         splits, public=parts["public"], private=parts["private"], control=parts["control"], test=parts["test"]
     )
     return seen, record
+
+
+def _images(prepared: Prepared, rows: np.ndarray) -> Tensor:
+    return prepared.dataset(rows).samples
 
 
 def digest(tensors: list[Tensor]) -> str:
