@@ -25,6 +25,7 @@ GRACE_SECONDS = 60.0  # in which processes must notice that the run is gone
 MOST_SECONDS = 600.0
 SOCKETS = "tmp/pymp-"  # of Python's multiprocessing: a folder with a dead socket, which kill -9 leaves behind
 PLANNED = "results/artefacts/queue"  # a plan, and what became of its jobs
+HIDDEN = ".fuse_hidden"  # what FUSE keeps of a file that was removed while it was open, where its mount is cut off
 PRINTED = "results/artefacts/logs/workers"  # what workers print, whom an engine started
 SECRET = bytes(range(0, 256, 8))
 APART = ("created", "digest", "git", "hardware", "isolation", "seconds", "versions")  # of the same figures
@@ -214,7 +215,7 @@ def compared(trial: Trial, undisturbed: Trial, *, finished: Mapping[str, bytes],
 
 def _stays(name: str) -> bool:
     """Whether a file may be there that an undisturbed run did not make."""
-    return name.startswith((SOCKETS, f"{PLANNED}/plans", PRINTED)) or name in {
+    return HIDDEN in name or name.startswith((SOCKETS, f"{PLANNED}/plans", PRINTED)) or name in {
         PLANNED, *(f"{PLANNED}/{part}" for part in ("leases", "workers"))
     }  # fmt: skip
 
