@@ -29,7 +29,7 @@ from bench.nets.seeded import seeded
 from bench.nets.towers import Encoder, Tower, Towers
 from bench.pairs.cosine import CosineScores
 from bench.randomness import Secret
-from bench.seeds import derive, generator
+from bench.seeds import derive, drawn, generator
 from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View
 from bench.validation import at_least, one_of, positive
 
@@ -92,7 +92,7 @@ class Contrastive(Attack):
         batch = min(self.batch, n)
         if batch < 2:
             raise NotApplicable(f"the contrastive attack compares rows: needs at least 2 candidates, got {n}")
-        return fit_towers(self, view, seed, lambda order: torch.randperm(n, generator=order)[:batch])
+        return fit_towers(self, view, seed, lambda order: drawn(n, order, batch))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,21 +154,24 @@ def fit_towers(attack: Contrastive, view: View, seed: int, draw: Draw) -> Contra
         attack: Its parameters.
         view: Candidates. Labels (n, k) that the attack reads are free of NaN; others are there for methods to release.
         seed: Of everything random.
-        draw: Gives the rows of a batch (int64), by a generator on the CPU.
+        draw: Gives the rows of a batch (int64), by a generator on the device of the candidates.
     """
     candidates, device = view.candidates, view.candidates.samples.device
     labels = candidates.labels if attack.uses_labels else None
-    order = generator(derive(seed, "batches"))
+    order = generator(derive(seed, "batches"), device)
 
     def example(name: str, number: int) -> Example:
-        drawn = draw(order).to(device)
-        rows = candidates.take(drawn)
+        chosen = draw(order)
+        rows = candidates.take(chosen)
         release = view.scheme.sample_key(Secret.of_seed(seed, name, number)).release(rows)
         if release.links is None or not len(release.links):
             raise NotApplicable("the contrastive attack learns from links: no raw row stands in a row of this release")
         if labels is None:
             return Example(rows.samples, release.samples, release.links)
-        read = labels[drawn], known_labels(release.labels, "the release")
+        if number == 0:  # under the keys of later steps alike, and every look makes the host wait for the device
+            known_labels(release.labels, "the release")
+        assert release.labels is not None
+        read = labels[chosen], release.labels.float()
         return Example(rows.samples, release.samples, release.links, *read)
 
     with seeded(derive(seed, "towers"), device):

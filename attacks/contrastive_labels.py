@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from attacks.contrastive import Contrastive, ContrastiveAttacker, Draw, fit_towers, known_labels
+from bench.seeds import drawn
 from bench.types import NotApplicable, View
 
 
@@ -57,12 +58,12 @@ def balanced_draw(labels: Tensor, batch: int) -> Draw:
     kinds, classes = torch.unique(labels, dim=0, return_inverse=True)
     if len(kinds) < 2:
         raise NotApplicable(f"labels tell nothing: expected at least 2 classes among the candidates, got {len(kinds)}")
-    members = [(classes == number).nonzero()[:, 0].cpu() for number in range(len(kinds))]
+    members = [(classes == number).nonzero()[:, 0] for number in range(len(kinds))]
     each = max(1, min(batch // len(kinds), *map(len, members)))
 
     def draw(order: torch.Generator) -> Tensor:
-        picked = [rows[torch.randperm(len(rows), generator=order)[:each]] for rows in members]
+        picked = [rows[drawn(len(rows), order, each)] for rows in members]
         together = torch.cat(picked)
-        return together[torch.randperm(len(together), generator=order)]
+        return together[drawn(len(together), order)]
 
     return draw

@@ -17,6 +17,14 @@ def derive(seed: int, *names: str | int) -> int:
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 1
 
 
+def drawn(n: int, random: torch.Generator, size: int | None = None) -> torch.Tensor:
+    """`size` of the numbers below `n` in random order, each at most once; all of them without a size.
+
+    int64, on the device of the generator: a GPU that draws for itself waits for nobody.
+    """
+    return torch.randperm(n, generator=random, device=random.device)[:size]
+
+
 def generator(seed: int, device: torch.device | str = "cpu") -> torch.Generator:
     """A generator on `device` that starts at `seed`."""
     return torch.Generator(device=device).manual_seed(seed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -27,13 +29,14 @@ def bears_shifts(samples: Tensor) -> bool:
 def shifted(images: Tensor, random: torch.Generator) -> Tensor:
     """Each image (b, c, h, w) at a random shift of its own, every other one mirrored; edges are repeated."""
     b, c, h, w = images.shape
+    numbers = partial(torch.arange, device=images.device)
     indices = []
     for length in (h, w):
         reach = length // FARTHEST
-        shift = torch.randint(-reach, reach + 1, (b, 1), generator=random)
-        indices.append((torch.arange(length) + shift).clamp(0, length - 1))
+        shift = torch.randint(-reach, reach + 1, (b, 1), generator=random, device=random.device)
+        indices.append((numbers(length) + shift).clamp(0, length - 1))
     down, across = indices
-    mirrored = torch.rand(b, 1, generator=random) < 0.5
+    mirrored = torch.rand(b, 1, generator=random, device=random.device) < 0.5
     across = torch.where(mirrored, across.flip(1), across)
-    place = torch.arange(b)[:, None, None, None], torch.arange(c)[None, :, None, None]
+    place = numbers(b)[:, None, None, None], numbers(c)[None, :, None, None]
     return images[(*place, down[:, None, :, None], across[:, None, None, :])]

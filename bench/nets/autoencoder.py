@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from bench.nets.classifier import Precision
 from bench.progress import report
-from bench.seeds import derive, generator
+from bench.seeds import derive, drawn, generator
 from bench.validation import at_least, positive
 
 LONGEST_GRADIENT = 1.0
@@ -118,14 +118,15 @@ def train_autoencoder(network: Autoencoder, images: Tensor, course: Reconstructi
     Raises:
         FloatingPointError: The loss is no longer finite.
     """
-    device, rise, order = images.device, max(1, course.steps // 10), generator(derive(seed, "rows"))
+    device, rise = images.device, max(1, course.steps // 10)
+    order = generator(derive(seed, "rows"), device)
     optimiser = torch.optim.Adam(network.parameters(), lr=course.learning_rate)
     network.start_at(images)
     network.train().to(memory_format=torch.channels_last)
     for step in range(course.steps):
         fall = 0.5 * (1 + math.cos(math.pi * max(0, step - rise) / max(1, course.steps - rise)))
         optimiser.param_groups[0]["lr"] = course.learning_rate * min((step + 1) / rise, fall)
-        rows = torch.randperm(len(images), generator=order)[: course.batch].to(device)
+        rows = drawn(len(images), order, course.batch)
         batch = images[rows].contiguous(memory_format=torch.channels_last)
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=course.precision == "bfloat16"):
             back = network(batch)

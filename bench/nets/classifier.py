@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
 
 from bench.rows.label_classes import labelled
-from bench.seeds import generator
+from bench.seeds import drawn, generator
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -116,7 +116,7 @@ def train(
     if not len(rows):
         raise ValueError("a classifier needs labels: every label of every row is NaN")
     samples, labels = _laid_out(samples[rows]), labels[rows]
-    loss_of, order = label_loss(exclusive), generator(seed)
+    loss_of, order = label_loss(exclusive), generator(seed, samples.device)
     decayed = [weight for weight in network.parameters() if weight.ndim > 1]
     others = [weight for weight in network.parameters() if weight.ndim <= 1]
     optimiser = torch.optim.AdamW(
@@ -127,7 +127,7 @@ def train(
     rise = max(1, total // 10)
     while done < total:
         network.train()
-        shuffled = torch.randperm(len(rows), generator=order).to(samples.device)
+        shuffled = drawn(len(rows), order)
         for batch in shuffled.tensor_split(course.batches(len(rows)))[: total - done]:
             share = min((done + 1) / rise, 0.5 * (1 + math.cos(math.pi * max(0, done - rise) / max(1, total - rise))))
             for group in optimiser.param_groups:

@@ -20,7 +20,7 @@ from bench.nets.patches import cut, fitting_patch, fold, patch_grid
 from bench.nets.sau import SAU
 from bench.nets.seeded import seeded
 from bench.progress import report
-from bench.seeds import derive, generator
+from bench.seeds import derive, drawn, generator
 from bench.validation import at_least
 
 Shape = tuple[int, int, int]
@@ -109,9 +109,9 @@ def train_decoder(
     decoder.start_at(raw)
     network = nn.Sequential(Standardise(released), decoder).to(device)
     optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate)
-    order = generator(derive(seed, "rows"))
+    order = generator(derive(seed, "rows"), device)
     for step in range(steps):
-        rows = torch.randperm(len(raw), generator=order)[:batch].to(device)
+        rows = drawn(len(raw), order, batch)
         optimiser.param_groups[0]["lr"] = learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps))
         optimiser.zero_grad(set_to_none=True)
         loss = (network(released[rows]) - raw[rows]).square().mean()

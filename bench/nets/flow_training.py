@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from bench.nets.flow import Flow, log_densities
 from bench.nets.seeded import seeded
 from bench.progress import report
-from bench.seeds import derive, generator
+from bench.seeds import derive, drawn, generator
 from bench.validation import at_least, positive, within
 
 ADAM_EPSILON = 1e-6
@@ -114,11 +114,11 @@ def train_flow(
         FlowDiverged: The loss or a gradient is no longer finite, or the loss has exploded.
     """
     device, d = samples.device, samples[0].numel()
-    order, random = generator(derive(seed, "rows")), generator(derive(seed, "noise"), device)
+    order, random = generator(derive(seed, "rows"), device), generator(derive(seed, "noise"), device)
     optimiser = torch.optim.Adam(
         flow.parameters(), lr=course.learning_rate, eps=ADAM_EPSILON, weight_decay=course.weight_decay
     )
-    lowest, every = math.inf, max(1, course.steps // 50)
+    watch, every = _Watch(device), max(1, course.steps // 50)
     with seeded(derive(seed, "flow"), device):
         flow.train()
         flow.initialise(*_batch(samples, condition, course, INITIAL_ROWS, order, random))
@@ -129,22 +129,46 @@ def train_flow(
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             length = nn.utils.clip_grad_norm_(flow.parameters(), course.clip_norm)
-            value = float(loss.detach())
-            lowest = min(lowest, value)
-            if not (math.isfinite(value) and bool(length.isfinite()) and value < lowest + EXPLOSION):
-                raise _diverged(step, value, lowest, float(length))
+            watch.see(step, loss.detach(), length)
             optimiser.step()
             if (step + 1) % every == 0 or step + 1 == course.steps:
-                report(f"flow, loss {value:.3f} nats a dimension, step", step + 1, course.steps)
+                report(f"flow, loss {watch.loss():.3f} nats a dimension, step", step + 1, course.steps)
     flow.eval()
     return _judge(flow, held_out, course.steps, seed)
+
+
+class _Watch:
+    """Sees every step where it is computed, and makes the host wait for it only when it is asked.
+
+    Args:
+        device: Of the training.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        nothing = torch.full((), math.inf, device=device)
+        self._lowest, self._last = nothing, nothing
+        self._first = torch.full((4,), -1.0, dtype=torch.float64, device=device)  # of diverging: see `_diverged`
+
+    def see(self, step: int, loss: Tensor, length: Tensor) -> None:
+        """Take in the loss of a step and the length of its gradient."""
+        self._last, self._lowest = loss, torch.fmin(self._lowest, loss)
+        wrong = ~(loss.isfinite() & length.isfinite() & (loss < self._lowest + EXPLOSION))
+        seen = torch.stack((torch.full_like(loss, step), loss, self._lowest, length)).double()
+        self._first = torch.where(wrong & (self._first[0] < 0), seen, self._first)
+
+    def loss(self) -> float:
+        """Of the last step; raises FlowDiverged for the first that diverged."""
+        step, *figures, last = torch.cat((self._first, self._last[None].double())).tolist()
+        if step >= 0:
+            raise _diverged(int(step), *figures)
+        return float(last)
 
 
 def _batch(
     samples: Tensor, condition: Tensor | None, course: FlowCourse, rows: int, order: torch.Generator,
     random: torch.Generator,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    chosen = torch.randperm(len(samples), generator=order)[:rows].to(samples.device)
+    chosen = drawn(len(samples), order, rows)
     batch = _noisy(samples[chosen], course.noise, random)
     if condition is None:
         return batch, None

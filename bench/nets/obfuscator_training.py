@@ -29,7 +29,7 @@ from bench.nets.random_layers import Draw
 from bench.nets.seeded import seeded
 from bench.nets.towers import Tower, Towers
 from bench.progress import report
-from bench.seeds import derive, generator
+from bench.seeds import derive, drawn, generator
 
 WARM_UP = 100
 LAST_RATE = 0.05
@@ -102,11 +102,11 @@ def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponent
         torch.optim.Adam(network.parameters(), lr=opponents.learning_rate) for network in (obfuscator, estimators)
     ]
     decoder_key = obfuscator.draw(_normal(derive(seed, "decoder-key"), device))
-    order, links = generator(derive(seed, "rows")), torch.arange(batch, device=device)[:, None].expand(-1, 2)
+    order, links = generator(derive(seed, "rows"), device), torch.arange(batch, device=device)[:, None].expand(-1, 2)
     unit = images.var(dim=0, correction=0).mean().clamp_min(SMALLEST_VARIANCE)
     sums, check = torch.zeros(2, device=device), max(1, opponents.steps // 50)
     for step in range(opponents.steps):
-        raw = images[torch.randperm(len(images), generator=order)[:batch].to(device)]
+        raw = images[drawn(len(images), order, batch)]
         key = obfuscator.draw(_normal(derive(seed, "key", step), device))
         hiding = step % 2 == 0
         estimators.requires_grad_(not hiding)

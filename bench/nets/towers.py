@@ -137,8 +137,9 @@ def matching_loss(logits: Tensor, linked: Tensor) -> Tensor:
         logits: (n, m) float32.
         linked: (n, m) bool, at least one True.
     """
-    matched = logits.masked_fill(~linked, -math.inf).logsumexp(dim=1)
-    return (logits.logsumexp(dim=1) - matched)[linked.any(dim=1)].mean()
+    judged = linked.any(dim=1, keepdim=True)
+    matched = logits.masked_fill(~linked & judged, -math.inf).logsumexp(dim=1)  # a row without a link loses nothing
+    return (logits.logsumexp(dim=1) - matched).sum() / judged.sum()
 
 
 def instance_encoder(encoder: Encoder, shape: tuple[int, ...], *, width: int, depth: int) -> nn.Module:

@@ -1,6 +1,6 @@
 """A CUDA device that is simulated on the host: values are computed by the CPU, the device of each storage is tracked.
 
-What a first run on a GPU would stumble over raises here (`DeviceMismatch`): tensors of two devices in one operation, a
+What a first run on a GPU would stumble over raises here (`DeviceError`): tensors of two devices in one operation, a
 generator of the wrong device, a device tensor given to NumPy. What would make it crawl is counted by the line of this
 project that asked for it: times at which the host waits for the device, and copies between the two.
 
@@ -30,18 +30,17 @@ ROOT = Path(__file__).parents[2]
 
 _COPIES = {"_to_copy", "copy_", "copy", "set_", "set_data", "lift_fresh", "lift_fresh_copy"}
 _INDEXING = {"index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_"}
-_ALL_ON_ONE = {"cat", "stack", "index_select", "gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "mm", "bmm",
-               "addmm", "baddbmm", "convolution", "embedding", "where_"}  # fmt: skip
+_ALL_ON_ONE = {"cat", "stack", "index_select", "gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "mm",
+               "bmm", "addmm", "baddbmm", "convolution", "embedding", "where_"}  # fmt: skip
 """Operations that take no CPU tensor beside those of the device, not even a scalar one."""
 _WAITS = {"_local_scalar_dense", "nonzero", "nonzero_numpy", "masked_select", "_unique2", "unique_dim",
           "unique_consecutive", "unique_dim_consecutive", "bincount", "equal", "is_nonzero", "_linalg_eigh",
           "_linalg_svd", "linalg_cholesky_ex", "linalg_lu_factor_ex", "_linalg_solve_ex", "linalg_eigh",
           "_linalg_check_errors", "linalg_qr", "histc", "_linalg_det", "linalg_lstsq"}  # fmt: skip
 """Operations that cannot go on before the device has answered: their result's size or success is asked for."""
-_READS = {"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__len__"}
 
 
-class DeviceMismatch(RuntimeError):
+class DeviceError(RuntimeError):
     """What CUDA would refuse."""
 
 
@@ -105,6 +104,13 @@ class SimulatedCuda(contextlib.AbstractContextManager["SimulatedCuda"]):
         """All waits and copies to the host."""
         return self.waits.total() + self.downloads.total()
 
+    def _grouped(self, lists: list[list[Tensor]], with_indices: bool = False) -> dict[object, object]:
+        groups = torch._C._group_tensors_by_device_and_dtype(lists, with_indices)
+        return {
+            (CUDA if self.holds(tensors[0][0]) else device, dtype): (tensors, indices)
+            for (device, dtype), (tensors, indices) in groups.items()
+        }
+
     def _patches(self) -> Iterator[tuple[object, str, object]]:
         nothing: Callable[..., None] = lambda *_, **__: None  # noqa: E731
         cuda = torch.cuda
@@ -117,6 +123,8 @@ class SimulatedCuda(contextlib.AbstractContextManager["SimulatedCuda"]):
             "get_rng_state": lambda *_: torch.zeros(16, dtype=torch.uint8), "set_rng_state": nothing,
         }.items():  # fmt: skip
             yield cuda, name, value
+        for module in (torch.nn.utils.clip_grad, torch.utils._foreach_utils):  # these group tensors in C++
+            yield module, "_group_tensors_by_device_and_dtype", self._grouped
         yield torch, "Generator", _Generator
         yield torch, "autocast", _Autocast
         yield torch.amp, "autocast", _Autocast
@@ -168,8 +176,8 @@ class _Calls(TorchFunctionMode):
             return 0 if there else -1
         if first is None or name not in {"to", "cpu", "cuda"}:
             if there and name in {"numpy", "__array__"}:
-                raise DeviceMismatch(f"a device tensor given to NumPy, in {asked_by()}")
-            if there and name in _READS - {"__len__"}:
+                raise DeviceError(f"a device tensor given to NumPy, in {asked_by()}")
+            if there and name == "tolist":
                 self._cuda.waits[name, asked_by()] += 1
             if func is Tensor.__deepcopy__ or (name == "new_tensor" and "device" not in options):
                 made = func(*args, **options)
@@ -187,7 +195,7 @@ class _Calls(TorchFunctionMode):
         there = torch.device(device).type == "cuda"  # type: ignore[arg-type]
         given = next((each for each in tree_leaves((args, options)) if isinstance(each, torch._C.Generator)), None)
         if given is not None and _side(given) != ("cuda" if there else "cpu"):
-            raise DeviceMismatch(f"a generator on {_side(given)} for a tensor on {device}, in {asked_by()}")
+            raise DeviceError(f"a generator on {_side(given)} for a tensor on {device}, in {asked_by()}")
         _wanted.append(there)
         try:
             made = func(*args, **options)
@@ -270,7 +278,7 @@ class _Operations(TorchDispatchMode):
             sides = ", ".join(
                 f"{'cuda' if on else 'cpu'} {list(each.shape)}" for each, on in zip(given, there, strict=True)
             )
-            raise DeviceMismatch(f"{name} of tensors on two devices ({sides}), in {asked_by(3)}")
+            raise DeviceError(f"{name} of tensors on two devices ({sides}), in {asked_by(3)}")
 
     @staticmethod
     def _check_generator(name: str, args: Sequence[object], options: Mapping[str, object], there: bool) -> None:
@@ -278,7 +286,7 @@ class _Operations(TorchDispatchMode):
         if isinstance(found, torch._C.Generator):
             wanted = "cuda" if there or (_wanted and _wanted[-1]) else "cpu"
             if _side(found) != wanted:
-                raise DeviceMismatch(f"{name}: a generator on {_side(found)} for {wanted}, in {asked_by(3)}")
+                raise DeviceError(f"{name}: a generator on {_side(found)} for {wanted}, in {asked_by(3)}")
 
     def _count(self, name: str, args: Sequence[object]) -> None:
         if name in _WAITS:
@@ -313,6 +321,3 @@ def asked_by(depth: int = 1) -> str:
 
 def _place(tensor: Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
-
-
-__all__ = ["CUDA", "DeviceMismatch", "SimulatedCuda", "nn"]

@@ -43,7 +43,7 @@ def conformed(device: torch.device) -> Iterator[Conformed]:
     for group in TOUCHED:
         for name in sorted(registry.own(group)):
             start = time.perf_counter()
-            if why := _needs_more(group, name):
+            if why := needs_more(group, name):
                 yield Conformed(group, name, 0, (), 0.0, why)
                 continue
             found = conform(group, name, device)
@@ -53,7 +53,7 @@ def conformed(device: torch.device) -> Iterator[Conformed]:
             yield Conformed(group, name, passed, failed, time.perf_counter() - start)
 
 
-def _needs_more(group: Group, name: str) -> str:
+def needs_more(group: Group, name: str) -> str:
     """Why a plug-in cannot be built from its name alone (weights, a folder); empty where it can."""
     if group == "evaluators":  # some are built around an attack, which their own checks choose
         return ""

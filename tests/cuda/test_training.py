@@ -1,0 +1,117 @@
+"""No step of a training makes the host wait for the device, or copies anything between them: only reports do.
+
+Every training reports equally often, however many steps it takes: twice the steps may not cost one wait more.
+"""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from made.simulated_cuda import SimulatedCuda
+from torch import nn
+
+from attacks.contrastive import Contrastive
+from attacks.contrastive_labels import ContrastiveLabels
+from bench.bob.shifts import shifted
+from bench.conformance.outcome import sample_data
+from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, train_autoencoder
+from bench.nets.classifier import Course, train
+from bench.nets.decoder import train_decoder
+from bench.nets.flow import Flow
+from bench.nets.flow_training import FlowCourse, train_flow
+from bench.nets.obfuscator import Obfuscator
+from bench.nets.obfuscator_training import Opponents, train_obfuscator
+from bench.types import View
+from methods.dauntless import Dauntless
+
+OPPONENTS = Opponents(
+    steps=1, batch=8, lambda_reid=2.0, lambda_rec=20.0, learning_rate=1e-3, width=16, depth=1, relations=True,
+    precision="bfloat16", compiled=False,
+)  # fmt: skip
+
+
+class Affine(Flow):
+    """Every element shifted."""
+
+    def __init__(self, d):
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(d))
+
+    def encode(self, samples, condition=None):
+        return samples.flatten(1) - self.shift, self.shift.sum().expand(len(samples))
+
+    def decode(self, latent, condition=None):
+        return latent + self.shift
+
+
+def images(n=32, side=16):
+    return torch.rand(n, 1, side, side, generator=torch.Generator().manual_seed(0)).to("cuda")
+
+
+def flow(steps):
+    rows = torch.rand(64, 6).to("cuda")
+    train_flow(
+        Affine(6).to("cuda"), rows, rows[:, :2], FlowCourse(steps, 8, 1e-3), held_out=(rows, rows[:, :2]), seed=0
+    )
+
+
+def autoencoder(steps):
+    train_autoencoder(
+        Autoencoder((1, 16, 16), 8).to("cuda"), images(), ReconstructionCourse(steps, 8, 1e-3, "bfloat16"), 0
+    )
+
+
+def obfuscator(steps):
+    network = Obfuscator((1, 16, 16), patch_size=8, width=16, blocks=1, depth=1).to("cuda")
+    network.standardise_by(images())
+    train_obfuscator(network, images(), replace(OPPONENTS, steps=steps), 0)
+
+
+def decoder(steps):
+    train_decoder(images(), images(), steps=steps, seed=0, batch=8, width=16)
+
+
+def classifier(steps):
+    """As many epochs whatever the steps: reports come by epoch."""
+    network, labels = nn.Sequential(nn.Flatten(), nn.Linear(256, 2)).to("cuda"), torch.ones(64, 2).to("cuda")
+    course = Course(2, None, 128 // steps, 1e-3, 0.05, "bfloat16")
+    for _ in train(network, images(64), labels, course, exclusive=False, seed=0, vary=shifted):
+        pass
+
+
+def fitted(attack):
+    data = sample_data(rows=32).to("cuda")
+    attack.fit(View(data, Dauntless(16).fit(data, 0), replace(data, subjects=None), data), 0)
+
+
+def contrastive(steps):
+    fitted(Contrastive(steps=steps, batch=8, width=16, depth=1))
+
+
+def contrastive_labels(steps):
+    fitted(ContrastiveLabels(steps=steps, batch=8, width=16, depth=1))
+
+
+@pytest.mark.parametrize(
+    ("training", "steps", "keys"),
+    [
+        (flow, 50, False),
+        (autoencoder, 20, False),
+        (decoder, 10, False),
+        (classifier, 16, False),
+        pytest.param(obfuscator, 50, False, marks=pytest.mark.slow),
+        pytest.param(contrastive, 12, True, marks=pytest.mark.slow),
+        pytest.param(contrastive_labels, 12, True, marks=pytest.mark.slow),
+    ],
+)
+def test_twice_the_steps_wait_no_more_often(training, steps, keys):
+    """Where every step has a key of its own, that is drawn on the host, and its tensors are copied to the device."""
+    spent = []
+    for number in (steps, 2 * steps):
+        with SimulatedCuda() as cuda:
+            training(number)
+        spent.append(cuda)
+    once, twice = spent
+    assert twice.waits == once.waits
+    assert twice.downloads == once.downloads
+    assert keys or twice.uploads == once.uploads
