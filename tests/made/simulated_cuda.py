@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 import torch
 import torch._dynamo  # (it looks at torch.cuda when it is imported, which must not be while that is patched)
-from torch import Tensor, nn
+from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
