@@ -191,7 +191,13 @@ class _Calls(TorchFunctionMode):
         """What a call makes; where it names a device, on that."""
         device = options.pop("device", None)
         if device is None:
-            return func(*args, **options)
+            _wanted.append(
+                any(isinstance(each, Tensor) and self._cuda.holds(each) for each in tree_leaves((args, options)))
+            )
+            try:
+                return func(*args, **options)
+            finally:
+                _wanted.pop()
         there = torch.device(device).type == "cuda"  # type: ignore[arg-type]
         given = next((each for each in tree_leaves((args, options)) if isinstance(each, torch._C.Generator)), None)
         if given is not None and _side(given) != ("cuda" if there else "cpu"):
@@ -256,7 +262,10 @@ class _Operations(TorchDispatchMode):
         if name == "copy_" and len(set(there[:2])) == 2:
             (self._cuda.uploads if there[0] else self._cuda.downloads)[asked_by()] += 1
         result = func(*args, **options)
-        on_device = there[0] if given and (name in _COPIES or name in _INDEXING) else any(there)
+        if given:
+            on_device = there[0] if name in _COPIES or name in _INDEXING else any(there)
+        else:  # made from nothing, within a call
+            on_device = bool(_wanted) and _wanted[-1]
         with torch._C.DisableTorchFunction():
             known = {_place(each) for each in given}
             for each in tree_leaves(result):
