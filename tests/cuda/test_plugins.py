@@ -7,7 +7,12 @@ from bench.cli.gpu.conformance import TOUCHED, needs_more
 from bench.conformance import conform
 from bench.plugins import registry
 
-QUICK = {("attacks", "nearest-neighbour"), ("attacks", "likelihood"), ("features", "pixels"), ("evaluators", "reidentification")}
+QUICK = {
+    ("attacks", "nearest-neighbour"),
+    ("attacks", "likelihood"),
+    ("features", "pixels"),
+    ("evaluators", "reidentification"),
+}
 APART = {("evaluators", "honesty"): "it asks another process, which has no simulated device"}
 ALL = [(group, name) for group in TOUCHED for name in sorted(registry.own(group))]
 

@@ -86,10 +86,10 @@ class SimulatedCuda(contextlib.AbstractContextManager["SimulatedCuda"]):
             if not there:
                 self._there.pop(place, None)
                 return tensor
-            self._there[place] = StorageWeakRef(tensor.untyped_storage())
+            self._there[place] = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
         self._marked += 1
         if self._marked % 10_000 == 0:  # an address that was freed may come back on the host
-            self._there = {key: ref for key, ref in self._there.items() if not ref.expired()}
+            self._there = {key: ref for key, ref in self._there.items() if not ref.expired()}  # type: ignore[no-untyped-call]
         return tensor
 
     def moved(self, tensor: Tensor, there: bool) -> Tensor:
@@ -104,10 +104,10 @@ class SimulatedCuda(contextlib.AbstractContextManager["SimulatedCuda"]):
         """All waits and copies to the host."""
         return self.waits.total() + self.downloads.total()
 
-    def _grouped(self, lists: list[list[Tensor]], with_indices: bool = False) -> dict[object, object]:
+    def _grouped(self, lists: list[list[Tensor | None]], with_indices: bool = False) -> dict[object, object]:
         groups = torch._C._group_tensors_by_device_and_dtype(lists, with_indices)
         return {
-            (CUDA if self.holds(tensors[0][0]) else device, dtype): (tensors, indices)
+            (CUDA if tensors[0][0] is not None and self.holds(tensors[0][0]) else device, dtype): (tensors, indices)
             for (device, dtype), (tensors, indices) in groups.items()
         }
 
@@ -143,7 +143,7 @@ class _Generator(torch._C.Generator):
         pass
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> torch.device:  # type: ignore[override]
         return CUDA if _side(self) == "cuda" else CPU
 
 
@@ -166,7 +166,7 @@ class _Calls(TorchFunctionMode):
         options, name = dict(kwargs or {}), getattr(func, "__name__", "")
         first = args[0] if args and isinstance(args[0], Tensor) else None
         there = first is not None and self._cuda.holds(first)
-        if func == Tensor.device.__get__:  # type: ignore[attr-defined]
+        if func == Tensor.device.__get__:
             return CUDA if there else CPU
         if func == Tensor.is_cuda.__get__:  # type: ignore[attr-defined]
             return there
@@ -198,7 +198,7 @@ class _Calls(TorchFunctionMode):
                 return func(*args, **options)
             finally:
                 _wanted.pop()
-        there = torch.device(device).type == "cuda"  # type: ignore[arg-type]
+        there = torch.device(str(device)).type == "cuda"
         given = next((each for each in tree_leaves((args, options)) if isinstance(each, torch._C.Generator)), None)
         if given is not None and _side(given) != ("cuda" if there else "cpu"):
             raise DeviceError(f"a generator on {_side(given)} for a tensor on {device}, in {asked_by()}")
@@ -235,19 +235,19 @@ class _Calls(TorchFunctionMode):
         found = tensor
         if left or options:
             found = Tensor.to(tensor, *left, **options)  # type: ignore[call-overload]
-        if wanted is None or (torch.device(wanted).type == "cuda") == there:  # type: ignore[arg-type]
+        if wanted is None or (torch.device(str(wanted)).type == "cuda") == there:
             return found
         return self._cuda.moved(found, not there)
 
 
-class _Operations(TorchDispatchMode):
+class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Operations of torch, as kernels see them."""
 
     def __init__(self, simulated: SimulatedCuda) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._cuda = simulated
 
-    def __torch_dispatch__(  # type: ignore[override]
+    def __torch_dispatch__(
         self, func: torch._ops.OpOverload, types: Sequence[type], args: Sequence[object] = (),
         kwargs: Mapping[str, object] | None = None,
     ) -> object:  # fmt: skip
