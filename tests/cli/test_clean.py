@@ -94,7 +94,7 @@ def test_prepared_data_and_vectors_go_with_the_cache_alone(results: Results, cac
     Store(cache / "features").ensure("extractors", INPUTS, lambda: Artefact({"a": torch.zeros(3)}, {}))
     images = torch.zeros(2, 1, 2, 2)
     VectorCache(cache / "features" / "vectors" / "pixels-0", 2).vectors(
-        torch.arange(2).numpy(), images, lambda rows: iter([rows.flatten(1)])
+        torch.arange(2).numpy(), lambda rows: images[rows], lambda part: iter([part.flatten(1)]), block=2
     )
     (cache / "mine").mkdir()
     (cache / "mine" / "photo.png").write_bytes(b"png")

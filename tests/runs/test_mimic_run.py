@@ -231,7 +231,7 @@ def test_data_commands_describe_prepare_and_verify_it(
     said = capsys.readouterr()
     rows = int(said.out.split("here: yes, ")[1].split(" rows")[0])
     assert 20 <= rows <= 24
-    assert f"mimic: {rows} rows match the fingerprint" in said.out
+    assert "prepared rows match the fingerprint" in said.out
     assert "shareable: no" in said.out
     assert "24 of 48 images left out: not AP/PA" in said.out
     assert not [who for who in (*tree.patients, *tree.studies, *tree.dicoms) if who in said.out + said.err]
