@@ -6,6 +6,7 @@ import ast
 import builtins
 import keyword
 import sys
+import sysconfig
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
@@ -62,8 +63,11 @@ def _words(kind: Kind, name: str) -> dict[str, str]:
 def _installed(module: str) -> bool:
     """Whether some package that is installed answers to the name; what lies in this folder is its author's own."""
     found = find_spec(module)
-    here = Path.cwd().resolve()
-    return found is not None and not (found.origin and Path(found.origin).resolve().is_relative_to(here))
+    if found is None or found.origin is None:
+        return found is not None
+    origin, here = Path(found.origin).resolve(), Path.cwd().resolve()
+    environment = Path(sysconfig.get_path("purelib")).resolve()  # often in a folder of this one
+    return origin.is_relative_to(environment) or not origin.is_relative_to(here)
 
 
 def _plugin(template: str, words: dict[str, str]) -> str:

@@ -27,6 +27,7 @@ from torch.utils._pytree import tree_leaves
 
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
 ROOT = Path(__file__).parents[2]
+ROOMS = ("bench", "methods", "attacks", "metrics", "tests")  # an environment may lie beside them
 
 _COPIES = {"_to_copy", "copy_", "copy", "set_", "set_data", "lift_fresh", "lift_fresh_copy"}
 _INDEXING = {"index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_"}
@@ -321,9 +322,9 @@ def asked_by(depth: int = 1) -> str:
     frame: FrameType | None = sys._getframe(1)
     lines: list[str] = []
     while frame is not None and len(lines) < depth:
-        name = frame.f_code.co_filename
-        if name.startswith(str(ROOT)) and name != __file__:
-            lines.append(f"{Path(name).relative_to(ROOT)}:{frame.f_lineno}")
+        file = Path(frame.f_code.co_filename)
+        if file != Path(__file__) and file.is_relative_to(ROOT) and file.relative_to(ROOT).parts[0] in ROOMS:
+            lines.append(f"{file.relative_to(ROOT)}:{frame.f_lineno}")
         frame = frame.f_back
     return " < ".join(lines) or "elsewhere"
 
