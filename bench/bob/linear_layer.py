@@ -24,7 +24,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from bench.nets.classifier import Standardise, label_loss, outputs
 from bench.progress import report
 from bench.rows.label_classes import labelled
-from bench.seeds import generator
+from bench.seeds import drawn, generator
 
 EPOCHS = 100
 STEPS = 1500
@@ -91,7 +91,7 @@ def train_probe(
     for weight in layer.parameters():
         nn.init.zeros_(weight)
     network = nn.Sequential(Standardise(stored[0]), layer)
-    rows, order = labelled(stored[1]), generator(seed)
+    rows, order = labelled(stored[1]), generator(seed, stored[1].device)
     optimiser = torch.optim.Adam(layer.parameters(), lr=LEARNING_RATE)
     plateau = ReduceLROnPlateau(optimiser, patience=PATIENCE, min_lr=LEAST_RATE)
     loss_of, epochs = label_loss(exclusive), max(EPOCHS, STEPS // math.ceil(len(rows) / BATCH))
@@ -100,7 +100,7 @@ def train_probe(
     for epoch in range(1, epochs + 1):
         network.train()
         if fresh is None:
-            shuffled = rows[torch.randperm(len(rows), generator=order).to(rows.device)]
+            shuffled = rows[drawn(len(rows), order)]
             vectors, labels = stored[0][shuffled], stored[1][shuffled]
         else:
             vectors, labels = fresh(epoch)

@@ -8,11 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.plugins.spec import UsageError, did_you_mean
+from bench.runs.needs import Needs
 
 KINDS = ("cpu", "cuda", "alone", "prepare")
 """Of workers: `alone.partition=timings` speaks of those that hold a machine alone."""
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([MGT]?)(?:i?B)?", re.IGNORECASE)
 _GIB = {"M": 1 / 1024, "": 1.0, "G": 1.0, "T": 1024.0}
+_OVERHEAD_GIB = 1.0  # of a worker beside its job
 _TIME = re.compile(r"(?:(?P<days>[0-9]+)-)?(?P<parts>[0-9]+(?::[0-9]+){0,2})")
 
 
@@ -72,6 +74,13 @@ class EngineOptions:
         if found is None or not float(found[1]) > 0:
             raise UsageError(f"engine option {name}: expected a size such as 16G or 512M, got {value!r}")
         return float(found[1]) * _GIB[found[2].upper()]
+
+    def memory(self, needs: Needs, kinds: Sequence[str]) -> tuple[float | None, float | None]:
+        """GiB to ask of the engine for a worker, and those that a job of it may hold; None where nobody says."""
+        asked = self.gib("mem", kinds)
+        if asked is not None:
+            return asked, max(asked - _OVERHEAD_GIB, asked / 2)
+        return (None if needs.memory is None else needs.memory / 2**30 + _OVERHEAD_GIB), None
 
     def minutes(self, name: str, kinds: Sequence[str]) -> int | None:
         """Minutes, written as SLURM takes a time: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the command line is laid out from this module, before anyth
     from bench.runs.engine_options import EngineOptions
     from bench.runs.needs import Needs
 
+_MOST_WORKERS = 100
 Executing = Literal["local", "none", "processes", "slurm", "ray"]
 EXECUTORS: Mapping[str, str] = {
     "processes": "bench.runs.processes:Processes",
@@ -78,6 +79,10 @@ class Started:
     most: int | None
     detached: bool
     options: EngineOptions
+
+    def workers(self, kinds: Sequence[str]) -> int:
+        """At most so many of some kinds are started at once, by an engine that queues them."""
+        return self.options.count("workers", kinds) or self.most or _MOST_WORKERS
 
     def command(
         self, device: str, *, alone: bool = False, only: Needs | None = None, prepare: bool = False,

@@ -42,6 +42,11 @@ class Needs:
         memory = "" if self.memory is None else f"-{self.memory / 2**30:.10g}g"
         return f"{self.device}{'-alone' if self.alone else ''}-{self.minutes}m{memory}"
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of worker that do such jobs, the more special last, as options of engines name them."""
+        return (self.device, "alone") if self.alone else (self.device,)
+
     @classmethod
     def named(cls, name: str) -> Needs:
         """The class of that name.

@@ -25,8 +25,6 @@ OPTIONS = ("address", "cpus", "gpus", "mem", "retries", "workers")
 RETRIES = 20
 _STORE_BYTES = 100 * 2**20
 _END_SECONDS = 60.0
-_OVERHEAD_GIB = 1.0  # of a worker beside its job
-_MOST_TASKS = 100
 
 
 class RayCluster:
@@ -94,22 +92,21 @@ class RayCluster:
 
     def _submit(self, wanted: Wanted) -> None:
         needs, options = wanted.needs, self._started.options
-        kinds = [needs.device, *(["alone"] if needs.alone else [])]
-        most = options.count("workers", kinds) or self._started.most or _MOST_TASKS
-        cpus, asked = options.count("cpus", kinds) or 1, options.gib("mem", kinds)
-        gib = asked or (0.0 if needs.memory is None else needs.memory / 2**30 + _OVERHEAD_GIB)
+        kinds = needs.kinds
+        cpus = options.count("cpus", kinds) or 1
+        whole, each = options.memory(needs, kinds)
         command = self._started.command(
             needs.device, alone=needs.alone, only=needs, cores=None if needs.alone else cpus,
-            memory=None if asked is None else max(asked - _OVERHEAD_GIB, asked / 2),
+            memory=each,
         )  # fmt: skip
         task = self._ray.remote(live).options(
             name=f"bench {needs.name}",
             num_cpus=cpus,
             num_gpus=(options.count("gpus", kinds) or 1) if needs.device == "cuda" else 0,
-            memory=int(gib * 2**30),
+            memory=int((whole or 0.0) * 2**30),
             max_retries=options.count("retries", kinds) or RETRIES,
         )
         self._started.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for _ in range(1 if needs.alone else min(wanted.jobs, most)):
+        for _ in range(1 if needs.alone else min(wanted.jobs, self._started.workers(kinds))):
             log = self._started.logs / f"ray-{len(self._tasks)}.log"
             self._tasks.append(task.remote(command, log))

@@ -28,12 +28,10 @@ OWN = "sbatch."
 """Before whatever else `sbatch` takes."""
 LOCAL = "local"
 """The cluster of submitit that is this machine without SLURM: to try an installation."""
-MOST_TASKS = 100
 MOST_TIMEOUTS = 1000
 _USUAL_MINUTES, _ROUNDS = 60, 2  # a worker does several jobs, one after the other
 _SIGNAL_SECONDS, _MARGIN_SECONDS, _ANSWER_SECONDS = 90, 60, 60.0
 _END_SECONDS = 60.0
-_OVERHEAD_GIB = 1.0  # of a worker beside its job
 
 
 class Slurm:
@@ -85,18 +83,19 @@ class Slurm:
         self, needs: Needs, jobs: int, *, prepare: bool = False, after: Sequence[Job[int]] = ()
     ) -> list[Job[int]]:
         """An array of workers for so many jobs of a class; empty for no jobs."""
-        kinds = [needs.device, *(["alone"] if needs.alone else []), *(["prepare"] if prepare else [])]
+        kinds = (*needs.kinds, *(["prepare"] if prepare else []))
         options, most = self._started.options, self._started.most
-        count = min(jobs, options.count("workers", kinds) or most or MOST_TASKS)
+        count = min(jobs, self._started.workers(kinds))
         if not count:
             return []
         minutes = options.minutes("time", kinds) or max(_USUAL_MINUTES, _ROUNDS * needs.minutes)
         warning = options.count("signal", kinds) or _SIGNAL_SECONDS
-        cpus, asked = options.count("cpus", kinds) or (None if needs.alone else 1), options.gib("mem", kinds)
+        cpus = options.count("cpus", kinds) or (None if needs.alone else 1)
+        whole, each = options.memory(needs, kinds)
         seconds = max(minutes * 60 - warning - _MARGIN_SECONDS, minutes * 30)
         command = self._started.command(
             needs.device, alone=needs.alone, only=needs, prepare=prepare, cores=None if needs.alone else cpus,
-            minutes=seconds / 60, memory=None if asked is None else max(asked - _OVERHEAD_GIB, asked / 2),
+            minutes=seconds / 60, memory=each,
         )  # fmt: skip
         named = {name: options.text(name, kinds) for name in NAMED}
         if needs.device == "cuda" and named["gres"] is None:
@@ -104,7 +103,7 @@ class Slurm:
         setup = options.text("setup", kinds)
         given: dict[str, object] = {
             "name": "veil-bench", "timeout_min": minutes, "cpus_per_task": cpus,
-            "mem_gb": asked or (None if needs.memory is None else needs.memory / 2**30 + _OVERHEAD_GIB),
+            "mem_gb": whole,
             "slurm_signal_delay_s": warning, "slurm_array_parallelism": most or count,
             "slurm_exclusive": needs.alone or None, "slurm_setup": None if setup is None else [setup],
             "slurm_dependency": f"afterany:{':'.join(_arrays(after))}" if after else None,

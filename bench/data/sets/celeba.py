@@ -17,6 +17,7 @@ import numpy as np
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
 from bench.data.present import of_row, present
 from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.tasks import tasks_of
 from bench.data.text_list import lines
 
 _IMAGES = "img_align_celeba"
@@ -49,12 +50,11 @@ class CelebA(Source):
     default_size: ClassVar[int | None] = 128
 
     def __post_init__(self) -> None:
-        if not self.tasks or len(set(self._findings)) != len(self._findings):
-            raise ValueError(f"tasks must be different attributes joined by '+', got {self.tasks!r}")
+        tasks_of(self.tasks, "attributes")
 
     @property
     def _findings(self) -> tuple[str, ...]:
-        return tuple(self.tasks.split("+"))
+        return tasks_of(self.tasks, "attributes")
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""

@@ -17,15 +17,16 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
+from bench.data.access import STAY
 from bench.data.csv_table import read_table
 from bench.data.marks import read_marks
 from bench.data.present import attributes_of, of_row, present
 from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.tasks import VIEWS, tasks_of
 from bench.validation import one_of
 
 _TABLES = {"train.csv": "train", "valid.csv": "val", "test.csv": "test"}
 _ROWS = {"train.csv": (223_414,), "valid.csv": (234,), "test.csv": (500, 668)}
-_VIEWS = {"frontal": ("AP", "PA"), "AP": ("AP",), "PA": ("PA",)}
 _PATIENT = re.compile(r"(?:.*/)?(?:train|valid|test)/(patient[0-9]+)/study[0-9]+/[^/]+")
 
 
@@ -51,26 +52,24 @@ class CheXpert(Source):
     obtain: ClassVar[str] = (
         "CheXpert needs a registration: accept the research use agreement at "
         "https://stanfordaimi.azurewebsites.net/datasets/8cbd9ed4-2eb9-4565-affc-111cf4f7ebe2, fetch the archive there "
-        "and unpack it, keeping its folder. The data stay on your machine; this program never downloads them and puts "
-        "nothing else in their place (for a run without access: --dataset synth-mimic)."
+        f"and unpack it, keeping its folder. {STAY}"
     )
     default_size: ClassVar[int | None] = 64
 
     def __post_init__(self) -> None:
-        if not self.tasks or len(set(self._findings)) != len(self._findings):
-            raise ValueError(f"tasks must be different findings joined by '+', got {self.tasks!r}")
-        one_of(_VIEWS, views=self.views)
+        tasks_of(self.tasks)
+        one_of(VIEWS, views=self.views)
 
     @property
     def _findings(self) -> tuple[str, ...]:
-        return tuple(self.tasks.split("+"))
+        return tasks_of(self.tasks)
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top = self._top(roots)
         tables = {name: self._table(top / name) for name in _TABLES if (top / name).exists()}
         whole = pd.concat([table.assign(part=_TABLES[name]) for name, table in tables.items()], ignore_index=True)
-        kept = whole[whole["AP/PA"].isin(_VIEWS[self.views])]
+        kept = whole[whole["AP/PA"].isin(VIEWS[self.views])]
         known = kept[kept[list(self._findings)].notna().any(axis=1)]
         paths = [_place(top, name) for name in known["Path"]]
         here = present(paths, name=self.name, where=f"{top}/train/patient*/study*", obtain=self.obtain)
@@ -84,7 +83,7 @@ class CheXpert(Source):
             folder=top,
             version=top.name,
             notes=(
-                f"{len(whole) - len(kept)} of {len(whole)} images left out: not {'/'.join(_VIEWS[self.views])}",
+                f"{len(whole) - len(kept)} of {len(whole)} images left out: not {'/'.join(VIEWS[self.views])}",
                 f"{len(kept) - len(known)} left out: none of the tasks is labelled 0 or 1",
                 "uncertain (-1) and blank labels are unknown",
                 *here.notes,

@@ -16,8 +16,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.roots import locate, stamp_folder
+from bench.contract.source import Official, Scan, Source
+from bench.data.class_folders import ClassFolders
+from bench.data.roots import locate
 
 _FORMS = (
     re.compile(r"(person\d+_(?:bacteria|virus))_\d+(?:_\d+)?"),
@@ -57,48 +58,30 @@ class KermanyCXR(Source):
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top = self._top(roots)
-        paths: list[Path] = []
-        labels: list[int] = []
-        people: list[str] = []
-        parts: list[str] = []
-        left = 0
-        for folder in _folders(top):
-            there = [path for path in folder.iterdir() if not path.name.startswith(".")]
-            found = sorted(path for path in there if path.suffix == ".jpeg")
-            left += len(there) - len(found)
-            if not found:
-                raise DataError(f"{self.name}: expected *.jpeg files in {folder}, found none. {self.obtain}")
-            named = [subject(path.stem) for path in found]
-            odd = [path.name for path, person in zip(found, named, strict=True) if person is None]
-            if odd:
-                raise DataError(
-                    f"{self.name}: expected official names such as person309_virus_632.jpeg or IM-0001-0001.jpeg in "
-                    f"{folder}, found {', '.join(odd[:5])} ({len(odd)} such files). Remove them, or use them as "
-                    f"folder:PATH. {self.obtain}"
-                )
-            paths += found
-            labels += [_CLASSES.index(folder.name)] * len(found)
-            parts += [folder.parent.name] * len(found)
-            people += [person for person in named if person is not None]
+        found = self._folders.listed(top)
         return Scan(
-            labels=np.array(labels, dtype=np.float32)[:, None],
-            subjects=people,
+            labels=np.array(found.classes, dtype=np.float32)[:, None],
+            subjects=found.people,
             findings=("Pneumonia",),
             exclusive=False,
-            paths=paths,
+            paths=found.paths,
             folder=top,
-            version="Mendeley v3" if people[0].startswith("NORMAL-") else "Mendeley v2 / Kaggle",
-            notes=(
-                "people of normal images are study numbers from file names, unverified",
-                *([f"{left} files of another ending than .jpeg are left out"] if left else []),
-            ),
-            parts=parts,
-            official=(Official("rows", len(paths), _ROWS),),
+            version="Mendeley v3" if found.people[0].startswith("NORMAL-") else "Mendeley v2 / Kaggle",
+            notes=("people of normal images are study numbers from file names, unverified", *found.notes),
+            parts=found.parts,
+            official=(Official("rows", len(found.paths), _ROWS),),
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:
         """Numbers, names, sizes and times of the files in each class folder."""
-        return "\n".join(stamp_folder(folder, sizes=True) for folder in _folders(self._top(roots)))
+        return self._folders.stamp(self._top(roots))
+
+    @property
+    def _folders(self) -> ClassFolders:
+        return ClassFolders(
+            self.name, _CLASSES, "person309_virus_632.jpeg or IM-0001-0001.jpeg", lambda kind, stem: subject(stem),
+            self.obtain,
+        )  # fmt: skip
 
     def _top(self, roots: Sequence[Path]) -> Path:
         folders = (
@@ -112,17 +95,5 @@ class KermanyCXR(Source):
             "ChestXRay2017/chest_xray",
         )
         top = locate(roots, name=self.name, folders=folders, markers=("train/NORMAL",), obtain=self.obtain)
-        missing = [
-            f"{part}/{kind}" for part in ("train", "test") for kind in _CLASSES if not (top / part / kind).is_dir()
-        ]
-        if missing:
-            raise DataError(
-                f"{self.name}: expected the folders train and test, each with NORMAL and PNEUMONIA, in {top}; "
-                f"{', '.join(missing)} not found. {self.obtain}"
-            )
+        self._folders.check(top)
         return top
-
-
-def _folders(top: Path) -> list[Path]:
-    folders = [top / part / kind for part in ("train", "val", "test") for kind in _CLASSES]
-    return [folder for folder in folders if folder.is_dir()]

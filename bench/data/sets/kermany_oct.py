@@ -15,8 +15,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.contract.source import PARTS, DataError, Official, Scan, Source
-from bench.data.roots import locate, stamp_folder
+from bench.contract.source import Official, Scan, Source
+from bench.data.class_folders import ClassFolders
+from bench.data.roots import locate
 
 _CLASSES = {
     "CNV": "choroidal neovascularisation",
@@ -48,60 +49,35 @@ class KermanyOCT(Source):
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top = self._top(roots)
-        paths: list[Path] = []
-        people: list[str] = []
-        classes: list[int] = []
-        parts: list[str] = []
-        left = 0
-        for folder in _folders(top):
-            there = [path for path in folder.iterdir() if not path.name.startswith(".")]
-            found = sorted(path for path in there if path.suffix == ".jpeg")
-            left += len(there) - len(found)
-            named = [_FORM.fullmatch(path.stem) for path in found]
-            odd = [
-                path.name for path, match in zip(found, named, strict=True) if match is None or match[1] != folder.name
-            ]
-            if odd or not found:
-                raise DataError(
-                    f"{self.name}: expected official names such as {folder.name}-1016042-1.jpeg in {folder}, found "
-                    f"{', '.join(odd[:5]) or 'no .jpeg file'} ({len(odd)} such files). Remove them, or use them as "
-                    f"folder:PATH. {self.obtain}"
-                )
-            paths += found
-            people += [match[2] for match in named if match is not None]
-            classes += [list(_CLASSES).index(folder.name)] * len(found)
-            parts += [folder.parent.name] * len(found)
+        found = self._folders.listed(top)
         return Scan(
-            labels=np.eye(len(_CLASSES), dtype=np.float32)[classes],
-            subjects=people,
+            labels=np.eye(len(_CLASSES), dtype=np.float32)[found.classes],
+            subjects=found.people,
             findings=tuple(_CLASSES.values()),
             exclusive=True,
-            paths=paths,
+            paths=found.paths,
             folder=top,
-            notes=(f"{left} files of another ending than .jpeg are left out",) if left else (),
-            parts=parts,
-            official=(Official("rows", len(paths), _ROWS),),
+            notes=found.notes,
+            parts=found.parts,
+            official=(Official("rows", len(found.paths), _ROWS),),
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:
         """Numbers, names, sizes and times of the files in each class folder."""
-        return "\n".join(stamp_folder(folder, sizes=True) for folder in _folders(self._top(roots)))
+        return self._folders.stamp(self._top(roots))
+
+    @property
+    def _folders(self) -> ClassFolders:
+        return ClassFolders(self.name, tuple(_CLASSES), "{0}-1016042-1.jpeg", _person, self.obtain)
 
     def _top(self, roots: Sequence[Path]) -> Path:
         names = ("OCT2017", "OCT", "OCT2017/OCT2017", "CellData/OCT", "ZhangLabData/CellData/OCT")
         folders = [*names, *(f"{above}/{name}" for above in ("kermany", "kermany2018") for name in names)]
         top = locate(roots, name=self.name, folders=folders, markers=("train/CNV",), obtain=self.obtain)
-        missing = [
-            f"{part}/{kind}" for part in ("train", "test") for kind in _CLASSES if not (top / part / kind).is_dir()
-        ]
-        if missing:
-            raise DataError(
-                f"{self.name}: expected the folders train and test, each with {', '.join(_CLASSES)}, in {top}; "
-                f"{', '.join(missing)} not found. {self.obtain}"
-            )
+        self._folders.check(top)
         return top
 
 
-def _folders(top: Path) -> list[Path]:
-    folders = [top / part / kind for part in PARTS for kind in _CLASSES]
-    return [folder for folder in folders if folder.is_dir()]
+def _person(kind: str, stem: str) -> str | None:
+    match = _FORM.fullmatch(stem)
+    return match[2] if match is not None and match[1] == kind else None

@@ -17,9 +17,11 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
+from bench.data.access import physionet
 from bench.data.csv_table import read_table
 from bench.data.marks import read_marks
 from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.tasks import VIEWS, tasks_of
 from bench.validation import one_of
 
 _VERSIONS = ("2.1.0", "2.0.0")
@@ -28,7 +30,6 @@ _ROWS, _PEOPLE = 377_110, 65_379
 _TABLES = ("chexpert", "metadata", "split")
 _PATIENTS = ("patients.csv.gz", "patients.csv")
 """MIMIC-IV's table of the same patients, which holds their sex and age; used where it lies beside the others."""
-_VIEWS = {"frontal": ("AP", "PA"), "AP": ("AP",), "PA": ("PA",)}
 
 
 @dataclass(frozen=True)
@@ -50,22 +51,16 @@ class MIMIC(Source):
     origin: ClassVar[str] = "mimic-cxr"
     shareable: ClassVar[bool] = False
     licence: ClassVar[str] = "PhysioNet Credentialed Health Data License 1.5.0; not redistributable"
-    obtain: ClassVar[str] = (
-        "MIMIC-CXR-JPG needs credentialed access: register at https://physionet.org, complete the CITI course 'Data or "
-        "Specimens Only Research', sign the data use agreement at https://physionet.org/content/mimic-cxr-jpg/, then "
-        "fetch it there with your own account. The data stay on your machine; this program never downloads them and "
-        "puts nothing else in their place (for a run without access: --dataset synth-mimic)."
-    )
+    obtain: ClassVar[str] = physionet("MIMIC-CXR-JPG", "https://physionet.org/content/mimic-cxr-jpg/")
     default_size: ClassVar[int | None] = 64
 
     def __post_init__(self) -> None:
-        if not self.tasks or len(set(self._findings)) != len(self._findings):
-            raise ValueError(f"tasks must be different findings joined by '+', got {self.tasks!r}")
-        one_of(_VIEWS, views=self.views)
+        tasks_of(self.tasks)
+        one_of(VIEWS, views=self.views)
 
     @property
     def _findings(self) -> tuple[str, ...]:
-        return tuple(self.tasks.split("+"))
+        return tasks_of(self.tasks)
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
@@ -79,7 +74,7 @@ class MIMIC(Source):
         self._check(tables, chexpert, metadata, split)
         for task in self._findings:
             chexpert[task] = read_marks(tables["chexpert"], chexpert[task])
-        frontal = metadata[metadata["ViewPosition"].isin(_VIEWS[self.views])]
+        frontal = metadata[metadata["ViewPosition"].isin(VIEWS[self.views])]
         rows = frontal.merge(chexpert[["study_id", *self._findings]], on="study_id", how="left")
         part = split["split"].str.replace("validate", "val").where(split["split"].isin(_PARTS), "")
         rows["part"] = rows["dicom_id"].map(dict(zip(split["dicom_id"], part, strict=True))).fillna("")
@@ -92,11 +87,11 @@ class MIMIC(Source):
         if not here.any():
             raise DataError(
                 f"{self.name}: expected images at files/pXX/pXXXXXXXX/sXXXXXXXX/*.jpg in {top}, found none of the "
-                f"{len(known)} {'/'.join(_VIEWS[self.views])} views that {tables['metadata'].name} lists with a label "
+                f"{len(known)} {'/'.join(VIEWS[self.views])} views that {tables['metadata'].name} lists with a label "
                 f"for {', '.join(self._findings)}. {self._wrong_kind(top)}{self.obtain}"
             )
         notes = [
-            f"{len(metadata) - len(frontal)} of {len(metadata)} images left out: not {'/'.join(_VIEWS[self.views])}",
+            f"{len(metadata) - len(frontal)} of {len(metadata)} images left out: not {'/'.join(VIEWS[self.views])}",
             f"{len(rows) - len(known)} left out: none of the tasks is labelled 0 or 1",
             "uncertain (-1) and blank labels are unknown",
         ]

@@ -19,9 +19,11 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
+from bench.data.access import STAY
 from bench.data.csv_table import read_table
 from bench.data.present import attributes_of, of_row, present
 from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.tasks import tasks_of
 from bench.validation import one_of, within
 
 _TABLES = tuple(f"PADCHEST_chest_x_ray_images_labels_160K_01.02.19.csv{end}" for end in ("", ".gz"))
@@ -54,21 +56,19 @@ class PadChest(Source):
     licence: ClassVar[str] = "PadChest Dataset Research Use Agreement; not redistributable"
     obtain: ClassVar[str] = (
         "PadChest needs a registration: accept the use agreement at https://bimcv.cipf.es/bimcv-projects/padchest/, "
-        f"fetch {_TABLES[1]} and the archives there, and unpack these into folders 0, 1, ... beside the table. The "
-        "data stay on your machine; this program never downloads them and puts nothing else in their place (for a run "
-        "without access: --dataset synth-mimic)."
+        f"fetch {_TABLES[1]} and the archives there, and unpack these into folders 0, 1, ... beside the table. "
+        f"{STAY}"
     )
     default_size: ClassVar[int | None] = 64
 
     def __post_init__(self) -> None:
-        if not self.tasks or len(set(self._findings)) != len(self._findings):
-            raise ValueError(f"tasks must be different labels joined by '+', got {self.tasks!r}")
+        tasks_of(self.tasks, "labels")
         one_of(_VIEWS, views=self.views)
         within(8, 16, bits=self.bits)
 
     @property
     def _findings(self) -> tuple[str, ...]:
-        return tuple(self.tasks.split("+"))
+        return tasks_of(self.tasks, "labels")
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""

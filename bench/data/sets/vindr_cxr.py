@@ -16,11 +16,13 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
+from bench.data.access import physionet
 from bench.data.csv_table import read_table
 from bench.data.marks import read_marks
 from bench.data.people import UNKNOWN
 from bench.data.present import of_row, present
 from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.tasks import tasks_of
 
 _TABLES = {"train": "annotations/image_labels_train.csv", "test": "annotations/image_labels_test.csv"}
 _ROWS = {"train": 15_000, "test": 3_000}
@@ -43,21 +45,15 @@ class VinDrCXR(Source):
     origin: ClassVar[str] = "vindr-cxr"
     shareable: ClassVar[bool] = False
     licence: ClassVar[str] = "PhysioNet Credentialed Health Data License 1.5.0; not redistributable"
-    obtain: ClassVar[str] = (
-        "VinDr-CXR needs credentialed access: register at https://physionet.org, complete the CITI course 'Data or "
-        "Specimens Only Research', sign the data use agreement at https://physionet.org/content/vindr-cxr/1.0.0/, then "
-        "fetch it there with your own account. The data stay on your machine; this program never downloads them and "
-        "puts nothing else in their place (for a run without access: --dataset synth-mimic)."
-    )
+    obtain: ClassVar[str] = physionet("VinDr-CXR", "https://physionet.org/content/vindr-cxr/1.0.0/")
     default_size: ClassVar[int | None] = 64
 
     def __post_init__(self) -> None:
-        if not self.tasks or len(set(self._findings)) != len(self._findings):
-            raise ValueError(f"tasks must be different findings joined by '+', got {self.tasks!r}")
+        tasks_of(self.tasks)
 
     @property
     def _findings(self) -> tuple[str, ...]:
-        return tuple(self.tasks.split("+"))
+        return tasks_of(self.tasks)
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
