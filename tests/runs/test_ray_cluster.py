@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -58,10 +59,12 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     sizes = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
+    handler = signal.getsignal(signal.SIGTERM)
     made = begun(Cluster, initialize_head=True, head_node_args={"num_cpus": 0, **sizes})
     yield made
     with contextlib.suppress(Exception):
         made.shutdown()
+    signal.signal(signal.SIGTERM, handler)  # Ray's stays otherwise and would end the process of all later tests
 
 
 def test_the_worker_of_a_lost_node_is_started_on_another_and_timings_come_last(tmp_path: Path, cluster: Any) -> None:
