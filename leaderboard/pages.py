@@ -15,6 +15,7 @@ from leaderboard.views.datasets import datasets
 from leaderboard.views.front import front
 from leaderboard.views.further import further
 from leaderboard.views.methods import methods
+from leaderboard.views.reproduction import reproduction
 from leaderboard.views.tools import tools
 
 STATIC = (
@@ -26,7 +27,7 @@ STATIC = (
 def render(taken: Intake) -> dict[str, Page]:
     """Every file of the site by its relative name, not yet drawn."""
     edition = Edition.of(taken)
-    views = (front, further, tools, datasets, methods, attacks, cells, _static, _downloads)
+    views = (front, further, tools, datasets, methods, attacks, cells, reproduction, _static, _downloads)
     return {page.name: page for view in views for page in view(edition)}
 
 

@@ -192,7 +192,7 @@ def _data(parser: argparse.ArgumentParser) -> None:
 
 
 def _leaderboard(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="leaderboard_verb", required=True, metavar="build | serve | publish")
+    verbs = parser.add_subparsers(dest="leaderboard_verb", required=True, metavar="build | serve | publish | ledger")
     for name, text in (("build", "write the pages"), ("serve", "write the pages and show them on this machine")):
         verb = verbs.add_parser(name, help=text)
         verb.add_argument("--results", type=Path, metavar="DIR", help="records (default: those the project publishes)")
@@ -205,6 +205,8 @@ def _leaderboard(parser: argparse.ArgumentParser) -> None:
     results_folder(verb)
     trusted(verb)
     verb.add_argument("--to", type=Path, metavar="DIR", help="the published records (default: the project's own)")
+    verb = verbs.add_parser("ledger", help="what was reproduced of the papers, and whether its figures are still so")
+    verb.add_argument("--renew", action="store_true", help="write the figures anew; verdicts are for people to judge")
 
 
 def _submit(parser: argparse.ArgumentParser) -> None:

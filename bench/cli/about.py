@@ -47,8 +47,22 @@ def _described(group: Group, plugin: str, preset: str) -> Iterator[str]:
     yield "  parameters:" if dataclasses.fields(cls) else "  parameters: none"
     for field in dataclasses.fields(cls):
         yield f"    {field.name}: {field.type} = {_default(field, sized, preset)}"
+    if group == "methods":
+        yield from _expected(plugin)
     module = inspect.getdoc(inspect.getmodule(cls)) or ""
     yield "\n" + "\n".join(f"  {line}".rstrip() for line in module.splitlines())
+
+
+def _expected(method: str) -> Iterator[str]:
+    """What quality to expect of a method: the ledger's figures of it, each with what it was measured with."""
+    from leaderboard.reproduction import shipped, stated
+
+    found = shipped().of(method)
+    if found:
+        yield "  expected, of the papers' claims (`bench leaderboard ledger`):"
+    for paper, table, row in found:
+        yield f"    {paper.cited}, {table.place}, {row.what}: the paper says {row.says}: {row.verdict}"
+        yield from (f"      here {stated(one)}" for one in row.ours)
 
 
 def groups_of(name: str) -> list[Group]:

@@ -1,4 +1,4 @@
-"""`bench leaderboard build | serve | publish`: the pages from the records, and the records that the project shows."""
+"""`bench leaderboard build | serve | publish | ledger`: pages, published records, and what these settle."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from pathlib import Path
 
 from bench.cli.options import place
 from bench.plugins.spec import UsageError
+from bench.results.atomic_file import write_atomically
 from bench.results.results import Results
 from bench.results.verdict import Verdict
 from bench.wire.text import plain
 from leaderboard.published import PUBLISHED, problems, publish
+from leaderboard.quotation import misquoted, renewed
+from leaderboard.reach import shipped
+from leaderboard.reproduction import FILE, VERDICTS, read
 from leaderboard.server import serve
 from leaderboard.site import build
 from leaderboard.submitted import submitted
@@ -26,6 +30,8 @@ def main(options: argparse.Namespace) -> int:
     """Write the pages, say where they are and what was refused (then 1); `serve` shows them on this machine only."""
     if options.leaderboard_verb == "publish":
         return _publish(options)
+    if options.leaderboard_verb == "ledger":
+        return _ledger(renew=options.renew)
     refused: Sequence[tuple[str, str]]
     if options.results is None:
         index, refused = _build_published(options)
@@ -75,3 +81,26 @@ def _publish(options: argparse.Namespace) -> int:
         print(plain(f"refused: {name}: {reason}"), file=sys.stderr)
     print(f"{len(done.rows)} rows published, {sum(done.rows.values())} records; {len(done.refused)} reasons to refuse")
     return 1 if done.refused else 0
+
+
+def _ledger(*, renew: bool) -> int:
+    """Print the ledger's verdicts; 1 if a figure is not what its source says and was not renewed."""
+    if not PUBLISHED.is_dir():
+        raise UsageError("the published records are not part of an installed package: say this in a checkout")
+    path, root = PUBLISHED.parent / FILE, PUBLISHED.parent.parent
+    ledger = read(path)
+    for paper, table, row in ledger.rows():
+        print(f"{row.verdict:<10}  {paper.id}  {table.place}: {row.what}")
+    print(", ".join(f"{sum(paper.count(verdict) for paper in ledger.papers)} {verdict}" for verdict in VERDICTS))
+    wrong = list(misquoted(ledger, PUBLISHED, shipped(), root))
+    for one in wrong:
+        print(plain(f"{one.place}: {one.why}"), file=sys.stderr)
+    if not wrong or not renew:
+        return 1 if wrong else 0
+    try:
+        text = renewed(path.read_text(encoding="utf-8"), PUBLISHED, shipped(), root)
+    except LookupError as error:
+        raise UsageError(f"{path.name}: a figure has no source, and is for you to take out: {error.args[0]}") from error
+    write_atomically(path, text.encode())
+    print(f"{len(wrong)} figures renewed in {path.name}: look whether the verdicts beside them still hold")
+    return 0

@@ -1,0 +1,179 @@
+"""What the ledger quotes, held against its sources: published records, the shipped reach of attacks, and tests."""
+
+from __future__ import annotations
+
+import ast
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from bench.data.yaml_text import parse_yaml
+from bench.plugins.option import words
+from bench.results.records import Record, RecordError, loads
+from bench.workbench.choice import Choice
+from leaderboard.board import parameters_text
+from leaderboard.reach import Step
+from leaderboard.reproduction import NOTE, Measured, Reproduction
+
+DIGITS = 6
+WIDTH = 118
+
+
+@dataclass(frozen=True)
+class Misquoted:
+    """A figure that is not what its source says.
+
+    Args:
+        place: Paper, table and row.
+        quoted: What the ledger says.
+        said: What the source says; None where there is no such source, and `why` says so.
+        why: In words.
+    """
+
+    place: str
+    quoted: Measured
+    said: Measured | None
+    why: str
+
+
+def misquoted(ledger: Reproduction, published: Path, steps: Sequence[Step], root: Path) -> Iterator[Misquoted]:
+    """Every figure of the ledger that differs from its source, or has none.
+
+    Args:
+        ledger: The ledger.
+        published: The folder of published records.
+        steps: The steps of the ladder that figures may name.
+        root: The project's folder, below which tests lie.
+    """
+    for paper, table, row in ledger.rows():
+        place = f"{paper.id}, {table.place}, {row.what}"
+        for quoted in row.ours:
+            try:
+                said = measured(quoted, published, steps, root)
+            except LookupError as error:
+                yield Misquoted(place, quoted, None, f"{quoted.source}: {error.args[0]}")
+                continue
+            if said != quoted:
+                names = [name for name in Measured.model_fields if getattr(said, name) != getattr(quoted, name)]
+                told = "; ".join(f"{n}: {getattr(quoted, n)} quoted, {getattr(said, n)} said" for n in names)
+                yield Misquoted(place, quoted, said, f"{quoted.source}: {told}")
+
+
+def measured(quoted: Measured, published: Path, steps: Sequence[Step], root: Path) -> Measured:
+    """The figure as its source says it now.
+
+    Raises:
+        LookupError: There is no such source, or it holds no such figure; the text says which.
+    """
+    if quoted.test is not None:
+        _check_test(quoted.test, quoted.score, root)
+        return quoted.model_copy(update={"command": f"pytest {quoted.test}"})
+    if quoted.record is not None:
+        return quoted.model_copy(update=_of_record(_record(quoted.record, published), quoted.score))
+    return quoted.model_copy(update=_of_step(str(quoted.reach), quoted.score, steps))
+
+
+def _record(name: str, published: Path) -> Record:
+    path = published / "cells" / f"{name}.json"
+    if not path.resolve().is_relative_to(published.resolve()):
+        raise LookupError("it lies outside the published records")
+    try:
+        return loads(path.read_text(encoding="utf-8"), name)
+    except OSError as error:
+        raise LookupError("no such record is published") from error
+    except RecordError as error:
+        raise LookupError(str(error)) from error
+
+
+def _of_record(record: Record, score: str) -> Mapping[str, object]:
+    told = ["--method", record.method.written, *words(Choice, record.choice), "--device", record.device]
+    if record.attack is not None:
+        told += ["--attack", record.attack.written]
+    budget = [f"{(record.dataset.rows if record.dataset else {}).get('private', 0)} rows", f"{record.keys} keys"]
+    steps = record.method.parameters.get("steps")
+    budget += [f"preset {record.preset}", *([] if steps is None else [f"trained for at most {steps} steps"])]
+    if score.startswith(NOTE):
+        note = record.scheme.get(score.removeprefix(NOTE))
+        if not isinstance(note, (int, float)) or isinstance(note, bool):
+            raise LookupError(f"the fitted method gives no number {score.removeprefix(NOTE)!r}")
+        value, low, high = float(note), None, None
+    else:
+        if score not in record.scores:
+            raise LookupError(f"it holds no {score}; it holds {', '.join(record.scores) or 'none'}")
+        found = record.scores[score]
+        value, low, high = found.value, found.low, found.high
+        told += ["--metric", record.metrics[score].written]
+    return {
+        "value": rounded(value), "low": rounded(low), "high": rounded(high), "budget": ", ".join(budget),
+        "command": shlex.join(["bench", "run", *told]),
+    }  # fmt: skip
+
+
+def _of_step(name: str, score: str, steps: Sequence[Step]) -> Mapping[str, object]:
+    fitting = [step for step in steps if reach_name(step) == name]
+    if len(fitting) != 1:
+        raise LookupError(f"expected one step of that name, found {len(fitting)}")
+    step = fitting[0]
+    if score not in step.scores:
+        raise LookupError(f"it holds no {score}; it holds {', '.join(step.scores) or 'none'}")
+    found = step.scores[score]
+    return {
+        "value": rounded(found.value), "low": rounded(found.low), "high": rounded(found.high),
+        "budget": f"{step.images} rows, {step.keys} keys, preset {step.preset}",
+        "command": shlex.join(["bench", "run", "--suite", "ladder", "--attack", step.attack.written]),
+    }  # fmt: skip
+
+
+def reach_name(step: Step) -> str:
+    """A step of the ladder in one line: method with its parameters, and attack."""
+    return f"{step.method.name}[{parameters_text(step.method.parameters)}] / {step.attack.name} on {step.dataset}"
+
+
+def _check_test(name: str, states: str, root: Path) -> None:
+    """Raise LookupError where there is no such test, or where it does not state the figure in these words."""
+    path, _, test = name.partition("::")
+    try:
+        text = (root / path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise LookupError("there is no such file") from error
+    bodies = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == test]
+    if not bodies:
+        raise LookupError("there is no such test")
+    first = min([bodies[0].lineno, *(mark.lineno for mark in bodies[0].decorator_list)])
+    body = text.splitlines()[first - 1 : bodies[0].end_lineno]
+    if not any(states in line for line in body):
+        raise LookupError(f"it does not state {states!r}")
+
+
+def renewed(text: str, published: Path, steps: Sequence[Step], root: Path) -> str:
+    """The ledger's text with every figure as its source says it now; what people wrote stays.
+
+    Raises:
+        LookupError: A figure has no source.
+    """
+    told = cast("dict[str, Any]", parse_yaml(text))
+    for paper in told["papers"]:
+        for table in paper["tables"]:
+            for row in table.get("rows", ()):
+                quoted = [Measured.model_validate(one) for one in row.get("ours", ())]
+                said = [measured(one, published, steps, root) for one in quoted]
+                if said:
+                    row["ours"] = [one.model_dump(exclude_none=True) for one in said]
+    head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
+    return head + yaml.dump(told, Dumper=_Indented, sort_keys=False, width=WIDTH, allow_unicode=True)
+
+
+class _Indented(yaml.SafeDumper):
+    """Lists stand further in than what holds them."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def rounded(value: float | None) -> float | None:
+    """Six digits: more would be noise to a reader."""
+    return None if value is None else float(f"{value:.{DIGITS}g}")

@@ -1,0 +1,216 @@
+"""Which tables and figures of the four papers were reproduced: the ledger in `reproduction.yaml`, read and checked.
+
+Every row says what the paper says, what was measured here (figures, each with the record that it is quoted from), and
+what follows: reproduced, refuted or open. `leaderboard.quotation` holds the quoted figures against their sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from bench.data.yaml_text import YamlError, parse_yaml, read_yaml
+
+FILE = "reproduction.yaml"
+NOTE = "scheme: "
+Verdict = Literal["reproduced", "refuted", "open"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+Text = Annotated[str, Field(min_length=1, max_length=900, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,60}$")]
+
+
+class ReproductionError(ValueError):
+    """A ledger that cannot be read; the text says where it lies, what was expected and what came."""
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Measured(_Entry):
+    """A figure of ours, quoted from its source.
+
+    Args:
+        what: What it is a figure of, beside the method that the row speaks of.
+        record: A published record, as DATA SET/CELL/EVALUATOR; None where the figure comes from elsewhere.
+        reach: A step of the ladder, as METHOD / ATTACK; None likewise.
+        test: A test that holds the figure, as FILE::TEST; None likewise.
+        score: A metric of the record or step, or of a record "scheme: NOTE", what the fitted method says of itself;
+            of a test the words in which it states the figure.
+        value: Rounded to six digits, as are `low` and `high`, the 95 % interval; None of a test.
+        budget: What it was measured with.
+        command: What measures it again.
+    """
+
+    what: Text
+    record: Text | None = None
+    reach: Text | None = None
+    test: Text | None = None
+    score: Text
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    budget: Text
+    command: Text
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        given = [name for name in ("record", "reach", "test") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"expected one of record, reach and test, got {', '.join(given) or 'none'}")
+        if (self.value is None) != (self.test is not None):
+            raise ValueError("expected a value, but for a test, whose words are quoted")
+        return self
+
+    @property
+    def source(self) -> str:
+        """Where it is quoted from."""
+        return self.record or self.reach or self.test or ""
+
+
+class Row(_Entry):
+    """One row of a table, or one statement of a figure.
+
+    Args:
+        what: What the paper measured.
+        says: What the paper says came out.
+        verdict: What follows from `ours`.
+        why: The reason of the verdict.
+        ours: What was measured here.
+        methods: The plug-ins whose quality it tells: `bench info` shows it for them.
+        command: What would settle an open row.
+    """
+
+    what: Text
+    says: Text
+    verdict: Verdict
+    why: Text
+    ours: tuple[Measured, ...] = ()
+    methods: tuple[Name, ...] = ()
+    command: Text | None = None
+
+    @model_validator(mode="after")
+    def _settled(self) -> Self:
+        if self.verdict == "open" and self.command is None:
+            raise ValueError("an open row needs the command that would settle it")
+        if self.verdict != "open" and not self.ours:
+            raise ValueError(f"a row that is {self.verdict} needs a figure of ours")
+        return self
+
+
+class Table(_Entry):
+    """A table or figure of a paper.
+
+    Args:
+        place: Its name in the paper.
+        shows: What it shows.
+        rows: Its rows; none where it holds no result.
+    """
+
+    place: Text
+    shows: Text
+    rows: tuple[Row, ...] = ()
+
+
+class Paper(_Entry):
+    """A paper: how it is cited, and its tables and figures in order."""
+
+    id: Name
+    title: Text
+    cited: Text
+    tables: tuple[Table, ...] = Field(min_length=1)
+
+    def count(self, verdict: Verdict) -> int:
+        """How many of its rows are so."""
+        return sum(row.verdict == verdict for table in self.tables for row in table.rows)
+
+
+class Reproduction(_Entry):
+    """The ledger."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    papers: tuple[Paper, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        for paper in self.papers:
+            places = [table.place for table in paper.tables]
+            if twice := sorted({place for place in places if places.count(place) > 1}):
+                raise ValueError(f"{paper.id}: {', '.join(twice)} stands there twice")
+        return self
+
+    def rows(self) -> Iterator[tuple[Paper, Table, Row]]:
+        """Every row with where it stands."""
+        for paper in self.papers:
+            for table in paper.tables:
+                for row in table.rows:
+                    yield paper, table, row
+
+    def of(self, method: str) -> list[tuple[Paper, Table, Row]]:
+        """The rows that tell what quality to expect of a method."""
+        return [found for found in self.rows() if method in found[2].methods]
+
+
+def stated(one: Measured) -> str:
+    """A figure of ours in a line of text."""
+    if one.value is None:
+        return f"{one.what}: {one.score} ({one.budget})"
+    ends = [f"{end:.3g}" for end in (one.low, one.high) if end is not None]
+    between = " to ".join(ends) if len(ends) == 2 else f"at least {ends[0]}" if one.low is not None else "no interval"
+    return f"{one.what}: {one.value:.3g} ({between}) {one.score.removeprefix(NOTE)} ({one.budget})"
+
+
+def read(path: Path) -> Reproduction:
+    """The ledger in a file.
+
+    Raises:
+        ReproductionError: It is no ledger; the text names the place.
+        OSError: It cannot be read.
+    """
+    try:
+        return _checked(read_yaml(path), str(path.name))
+    except YamlError as error:
+        raise ReproductionError(f"{path.name}: {error}") from error
+
+
+@cache
+def shipped() -> Reproduction:
+    """The ledger that came with this version."""
+    text = (resources.files("leaderboard") / FILE).read_text(encoding="utf-8")
+    return _checked(parse_yaml(text), FILE)
+
+
+def _checked(told: object, where: str) -> Reproduction:
+    if not isinstance(told, dict):
+        raise ReproductionError(f"{where}: expected `schema` and `papers`, got {type(told).__name__}")
+    try:
+        return Reproduction.model_validate(told)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = _named(told, first["loc"])
+        got = "" if isinstance(first["input"], (dict, list)) else f", got {first['input']!r:.60}"
+        raise ReproductionError(f"{where}: {place}: {first['msg']}{got}") from error
+
+
+def _named(told: object, place: tuple[int | str, ...]) -> str:
+    """A place in the ledger by the names that stand there, in place of numbers.
+
+    >>> _named({"papers": [{"id": "syfer", "tables": [{"place": "Table 1"}]}]}, ("papers", 0, "tables", 0, "rows"))
+    'syfer, Table 1, rows'
+    """
+    words: list[str] = []
+    for part in place:
+        try:
+            told = told[part]  # type: ignore[index]
+        except (LookupError, TypeError):
+            told = None
+        if isinstance(part, str):
+            words.append(part)
+        elif isinstance(told, dict):
+            words[-1:] = [str(next((told[name] for name in ("id", "place", "what") if name in told), part))]
+    return ", ".join(words) or "the file"
