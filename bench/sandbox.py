@@ -40,7 +40,7 @@ def confined(command: Sequence[str], *, folder: Path | None, files: Sequence[Pat
 
     Args:
         command: A program and its arguments.
-        folder: Holds `in`, which the process may read, and `out`, which it may write; None for neither.
+        folder: Holds `in`, which the process may read, `out` and `kept`, which it may write; None for none of them.
         files: What else it may read: the plug-in's own files and folders.
         device: "cpu" or "cuda", which brings the accelerator's device files.
     """
@@ -62,7 +62,9 @@ def confined(command: Sequence[str], *, folder: Path | None, files: Sequence[Pat
                 line += ["--dev-bind", str(found), str(found)]
         line += ["--ro-bind-try", "/sys", "/sys"]
     if folder is not None:
-        line += ["--ro-bind", str(folder / "in"), f"{ROOM}/in", "--bind", str(folder / "out"), f"{ROOM}/out"]
+        line += ["--ro-bind", str(folder / "in"), f"{ROOM}/in"]
+        for name in ("out", "kept"):
+            line += ["--bind", str(folder / name), f"{ROOM}/{name}"]
     return [*line, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp", "--", *command]
 
 

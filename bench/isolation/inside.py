@@ -25,6 +25,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from bench.arithmetic import exact
+from bench.checkpoint import kept_in
 from bench.contract.seal import ContractError, check
 from bench.isolation.language import MESSAGE_BYTES, TEXT_CHARACTERS, Handle, Learned, Value, pack, unpack
 from bench.plugins.chosen import choose, to_fit
@@ -131,6 +132,9 @@ class Inside:
         if what == "block":
             top, bottom, left, right = cast("list[int]", values)
             values = [slice(top, bottom), slice(left, right)]
+        if isinstance(target, Method) and what == "fit":
+            with kept_in(self._folder / "kept", earlier=self._folder / "in"):
+                return target.fit(cast(Dataset, values[0]), cast(int, values[1]))
         result = found(*values) if callable(found) else found
         if isinstance(target, Key) and what == "release":
             return self._checked(result, cast(Dataset, values[0]))

@@ -9,7 +9,9 @@ from typing import Literal, cast
 
 from torch import Tensor
 
+from bench.checkpoint import kept_where
 from bench.contract.seal import ContractError
+from bench.isolation.kept_training import KeptTraining
 from bench.isolation.language import Handle, Learned, Value, handle_of, notes, tensor, tensors
 from bench.isolation.remote_mechanism import RemoteMechanism
 from bench.isolation.room import Room
@@ -72,7 +74,8 @@ class RemoteMethod(Method):
 
     def fit(self, public: Dataset, seed: int) -> RemoteScheme:
         """Fit in a process that sees public rows alone, and ends: releases are asked of one that has not fitted."""
-        handle = handle_of(self.room().ask(None, "fit", public, seed), "Scheme")
+        training = None if (place := kept_where()) is None else KeptTraining(place)
+        handle = handle_of(self.room().ask(None, "fit", public, seed, training=training), "Scheme")
         state = tensors(self.room().ask(handle, "state"))
         self.close()
         return RemoteScheme(self, state)

@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from torch import Tensor
 
 from bench.contract.seal import ContractError
+from bench.isolation.kept_training import KeptTraining
 from bench.isolation.language import MESSAGE_BYTES, TEXT_CHARACTERS, Handle, Value, pack, unpack
 from bench.isolation.room_folder import new_folder, remove
 from bench.isolation.tenant import Tenant
@@ -78,7 +79,7 @@ class Room:
 
     def ask(
         self, whom: Handle | None, what: str, *values: Value,
-        generator: Callable[[Mapping[str, Tensor]], Generator] | None = None,
+        generator: Callable[[Mapping[str, Tensor]], Generator] | None = None, training: KeptTraining | None = None,
     ) -> Value:  # fmt: skip
         """What an object of the other process gives when it is called.
 
@@ -87,6 +88,7 @@ class Room:
             what: Its function or property.
             values: Arguments.
             generator: Makes a release's generator of its state, where one may come.
+            training: What was kept of a training that begins now, and where more of it is kept.
 
         Raises:
             NotApplicable, ContractError, ValueError, MemoryError: As the plug-in raised them.
@@ -109,8 +111,10 @@ class Room:
             pack_tensors(beside, file)
         whom_number = None if whom is None else whom.number
         try:
+            if training is not None:
+                training.hand_over(self._folder / "in")
             send(self._write, {"number": number, "whom": whom_number, "what": what, "with": packed}, MESSAGE_BYTES)
-            answer = self._wait(number)
+            answer = self._wait(number, training)
             if "error" in answer:
                 _raise(answer["error"])
             return self._understood(answer.get("ok"), number, generator)
@@ -136,11 +140,13 @@ class Room:
         remove(self._folder)
         os.close(self._lock)
 
-    def _wait(self, number: int) -> dict[str, JsonValue]:
+    def _wait(self, number: int, training: KeptTraining | None) -> dict[str, JsonValue]:
         """The answer with that number; what is said of progress on the way is passed on."""
         while True:
             select.select([self._read], [], [], LOOK_SECONDS)
             self._look_out(number)
+            if training is not None:
+                training.take(self._folder / "kept")
             for message in self._reader.messages():
                 if "progress" in message:
                     _pass_on(message["progress"])

@@ -1,4 +1,7 @@
-"""The folder in which a room and the judge hand things over, and the lock that says that somebody uses it."""
+"""The folder in which a room and the judge hand things over, and the lock that says that somebody uses it.
+
+The judge writes `in`; the room writes its answers into `out`, and into `kept` how far a training has come.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from pathlib import Path
 
 
 def new_folder(parent: Path) -> tuple[Path, int]:
-    """A new folder with `in` and `out`, and the lock that says that somebody uses it; those nobody uses go."""
+    """A new folder with `in`, `out` and `kept`, and the lock that says that somebody uses it; those nobody uses go."""
     parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _nobody_else_makes(parent):
         _remove_unused(parent)
         folder = Path(tempfile.mkdtemp(prefix="room-", dir=parent))
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-    for name in ("in", "out"):
+    for name in ("in", "out", "kept"):
         (folder / name).mkdir(mode=0o700)
     return folder, lock
 
@@ -60,5 +63,5 @@ def _remove_unused(parent: Path) -> None:
 
 def remove(folder: Path) -> None:
     """Remove a folder, what was handed over first, the lock last; a plug-in may have filled it however it liked."""
-    for name in ("in", "out", ""):
+    for name in ("in", "out", "kept", ""):
         subprocess.run(["rm", "-rf", "--", str(folder / name)], check=False, capture_output=True)

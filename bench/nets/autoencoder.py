@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from bench.checkpoint import steps
 from bench.nets.classifier import Precision
 from bench.progress import report
 from bench.seeds import derive, drawn, generator
@@ -123,7 +124,7 @@ def train_autoencoder(network: Autoencoder, images: Tensor, course: Reconstructi
     optimiser = torch.optim.Adam(network.parameters(), lr=course.learning_rate)
     network.start_at(images)
     network.train().to(memory_format=torch.channels_last)
-    for step in range(course.steps):
+    for step in steps(course.steps, network, optimiser, order):
         fall = 0.5 * (1 + math.cos(math.pi * max(0, step - rise) / max(1, course.steps - rise)))
         optimiser.param_groups[0]["lr"] = course.learning_rate * min((step + 1) / rise, fall)
         rows = drawn(len(images), order, course.batch)

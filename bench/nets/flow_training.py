@@ -9,12 +9,14 @@ Differences: gradients are clipped, and a run that diverges ends with an error.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from bench.checkpoint import steps
 from bench.nets.flow import Flow, log_densities
 from bench.nets.seeded import seeded
 from bench.progress import report
@@ -122,7 +124,7 @@ def train_flow(
     with seeded(derive(seed, "flow"), device):
         flow.train()
         flow.initialise(*_batch(samples, condition, course, INITIAL_ROWS, order, random))
-        for step in range(course.steps):
+        for step in steps(course.steps, flow, optimiser, order, random, watch):
             latent, log_det = flow.encode(*_batch(samples, condition, course, course.batch, order, random))
             loss = (0.5 * latent.square().sum(dim=1) - log_det).mean() / d
             optimiser.param_groups[0]["lr"] = course.rate(step)
@@ -155,6 +157,14 @@ class _Watch:
         wrong = ~(loss.isfinite() & length.isfinite() & (loss < self._lowest + EXPLOSION))
         seen = torch.stack((torch.full_like(loss, step), loss, self._lowest, length)).double()
         self._first = torch.where(wrong & (self._first[0] < 0), seen, self._first)
+
+    def state_dict(self) -> Mapping[str, Tensor]:
+        """What it has seen."""
+        return {"lowest": self._lowest, "last": self._last, "first": self._first}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Take what another has seen."""
+        self._lowest, self._last, self._first = (state[name].to(self._first.device) for name in self.state_dict())
 
     def loss(self) -> float:
         """Of the last step; raises FlowDiverged for the first that diverged."""

@@ -22,6 +22,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from bench.checkpoint import steps
 from bench.nets.classifier import Precision
 from bench.nets.decoder import Decoder
 from bench.nets.obfuscator import Obfuscator
@@ -104,8 +105,9 @@ def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponent
     decoder_key = obfuscator.draw(_normal(derive(seed, "decoder-key"), device))
     order, links = generator(derive(seed, "rows"), device), torch.arange(batch, device=device)[:, None].expand(-1, 2)
     unit = images.var(dim=0, correction=0).mean().clamp_min(SMALLEST_VARIANCE)
-    sums, check = torch.zeros(2, device=device), max(1, opponents.steps // 50)
-    for step in range(opponents.steps):
+    check = max(1, opponents.steps // 50)
+    sums, means = torch.zeros(2, device=device), torch.zeros(2, device=device)
+    for step in steps(opponents.steps, obfuscator, estimators, *movers, order, sums, means):
         raw = images[drawn(len(images), order, batch)]
         key = obfuscator.draw(_normal(derive(seed, "key", step), device))
         hiding = step % 2 == 0
@@ -118,9 +120,10 @@ def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponent
         _step(mover, networks, loss, opponents.learning_rate * _share(step, opponents.steps))
         sums += torch.stack((reid.detach(), rec.detach()))
         if (step + 1) % check == 0 or step + 1 == opponents.steps:
-            losses = _judge(sums / ((step % check) + 1), batch, step + 1, opponents.steps)
-            sums = torch.zeros_like(sums)
-    return losses
+            means.copy_(sums / ((step % check) + 1))
+            _judge(Losses(*means.tolist()), batch, step + 1, opponents.steps)
+            sums.zero_()
+    return Losses(*means.tolist())
 
 
 def _normal(seed: int, device: torch.device) -> Draw:
@@ -172,12 +175,10 @@ def _step(mover: torch.optim.Adam, networks: Sequence[nn.Module], loss: Tensor, 
     mover.step()
 
 
-def _judge(means: Tensor, batch: int, step: int, steps: int) -> Losses:
-    losses = Losses(*means.tolist())
+def _judge(losses: Losses, batch: int, step: int, total: int) -> None:
     if not (math.isfinite(losses.reid) and math.isfinite(losses.rec)):
         raise FloatingPointError(
             f"training diverged by step {step}: losses must be finite, got {losses}; lower learning_rate or lambda_reid"
         )
     chance = math.log(batch)
-    report(f"obfuscator, L_reid {losses.reid:.2f} of {chance:.2f} at chance, L_rec {losses.rec:.3f}, step", step, steps)
-    return losses
+    report(f"obfuscator, L_reid {losses.reid:.2f} of {chance:.2f} at chance, L_rec {losses.rec:.3f}, step", step, total)

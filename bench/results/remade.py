@@ -11,7 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bench.results import cache_tag
-from bench.results.store import BEATS, DATA, MANIFEST, UNFINISHED, is_unfinished_and_left
+from bench.results.store import BEATS, DATA, MANIFEST, TRAINING, UNFINISHED, is_unfinished_and_left
 
 ARTEFACT = re.compile(r"[0-9a-f]{32}")
 
@@ -48,6 +48,10 @@ def of_store(root: Path) -> Iterator[Remade]:
     for kind in _folders(root):
         if cache_tag.tagged(kind):
             for path in _folders(kind):
+                if path.suffix == TRAINING and ARTEFACT.fullmatch(path.stem):
+                    if found := only(path, {each.name for each in path.glob("training-*")}):
+                        yield Remade(path, found.size, path.with_suffix(".lock"))
+                    continue
                 if not (ARTEFACT.fullmatch(path.name) or is_unfinished_and_left(path)):
                     continue
                 if found := only(path, {MANIFEST, DATA, BEATS}):

@@ -35,6 +35,7 @@ from bench.results.turn import turn
 __all__ = ["Artefact", "CorruptArtefactWarning", "Inputs", "Store"]
 
 KIND = "artefact"
+TRAINING = ".training"
 MANIFEST, DATA, BEATS = "manifest.json", "data.safetensors", "beats"
 UNFINISHED = re.compile(r"\.new-(?P<key>[0-9a-f]{32})-(?P<maker>.+)")
 _TRIES = 3
@@ -74,7 +75,12 @@ class Store:
                 with _building(folder) as building:
                     found = make()
                     found = _write(building, folder, found, inputs)
+                shutil.rmtree(_training(folder), ignore_errors=True)
         return found
+
+    def training(self, kind: str, inputs: Inputs) -> Path:
+        """The folder that keeps how far whoever makes an artefact has come in training, until it is made."""
+        return _training(self.root / kind / content_key(inputs))
 
     def has(self, kind: str, inputs: Inputs) -> bool:
         """Whether the artefact is there (whether it is intact shows when it is read)."""
@@ -83,6 +89,7 @@ class Store:
     def drop(self, kind: str, inputs: Inputs) -> None:
         """Remove an artefact that is no longer needed, and what a process left that was killed while it made it."""
         folder = self.root / kind / content_key(inputs)
+        shutil.rmtree(_training(folder), ignore_errors=True)
         if folder.exists() or next(_unfinished(folder), None):
             with turn(folder.with_suffix(".lock"), lambda: _is_being_made(folder)):
                 _remove(folder)
@@ -161,6 +168,10 @@ def _remove_corrupt(folder: Path) -> None:
         with contextlib.suppress(OSError):  # there is a third one by now
             gone.rename(folder)
     shutil.rmtree(gone, ignore_errors=True)
+
+
+def _training(folder: Path) -> Path:
+    return folder.with_suffix(TRAINING)
 
 
 def _temporary(folder: Path) -> Path:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from bench.arithmetic import exact
+from bench.checkpoint import kept_in
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
 from bench.data.balance import balance, balanced_rows
@@ -133,13 +134,16 @@ class Workbench:
         """The method fitted on the public data, from the store or fresh."""
         stage("fit")
 
+        inputs = fit_inputs(self.cell, self.record, apart=self.apart)
+
         def fit() -> Artefact:
             start = time.perf_counter()
             method = self.method if self.apart else to_fit(self.method)
-            fitted = self.untouched(method.name, lambda: method.fit(self.public, self.seed("fit")))
+            with kept_in(self.store.training("schemes", inputs)):
+                fitted = self.untouched(method.name, lambda: method.fit(self.public, self.seed("fit")))
             return Artefact(fitted.state(), {"seconds": time.perf_counter() - start})
 
-        artefact = self.store.ensure("schemes", fit_inputs(self.cell, self.record, apart=self.apart), fit)
+        artefact = self.store.ensure("schemes", inputs, fit)
         return self.method.load({name: tensor.to(self.device) for name, tensor in artefact.tensors.items()})
 
     def findings_apart(self) -> list[Self]:

@@ -1,0 +1,187 @@
+"""Training that survives a restart: its whole state, kept every few minutes where the harness says.
+
+A loop over `steps(...)` in place of `range(...)` begins where an earlier process was cut off, and comes to the same
+bits as if it had never been. Only what is fitted on public rows is kept: the harness opens no place for a release.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import secrets
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, cast, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from bench.progress import report
+from bench.wire.tensors import TensorsError, pack_tensors, unpack_tensors
+
+SECONDS = 300.0
+"""Between two times that a training is kept: what a restart costs at most."""
+MOST_BYTES = 1 << 34
+FILE = re.compile(r"training-[0-9]{1,4}\.safetensors")
+"""What is kept of a training lies in; other names are of files that are being written."""
+STEP, MOVED = "step", "moved."
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """What says its state as tensors by name, and takes it back."""
+
+    def state_dict(self) -> Mapping[str, Tensor]:
+        """Its state."""
+
+    def load_state_dict(self, state: Mapping[str, Tensor], /) -> object:
+        """Take that state."""
+
+
+Part = nn.Module | torch.optim.Optimizer | torch.Generator | Tensor | Stateful
+"""What a training changes. Tensors must be changed in place."""
+
+
+class CheckpointWarning(UserWarning):
+    """What was kept of a training does not fit it, and the training begins anew."""
+
+
+@dataclass
+class _Place:
+    folder: Path
+    earlier: Path
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+
+_PLACE: ContextVar[_Place | None] = ContextVar("_PLACE", default=None)
+
+
+@contextmanager
+def kept_in(folder: Path, earlier: Path | None = None) -> Iterator[None]:
+    """Within the block, trainings are kept in `folder`, which is made when the first of them has run for long.
+
+    What an earlier process kept lies there, too, or in `earlier`. Trainings are known by their number: they must follow
+    each other in the same order whenever the block is entered with that folder.
+    """
+    token = _PLACE.set(_Place(folder, earlier or folder))
+    try:
+        yield
+    finally:
+        _PLACE.reset(token)
+
+
+def kept_where() -> Path | None:
+    """The folder in which trainings are kept just now."""
+    place = _PLACE.get()
+    return None if place is None else place.folder
+
+
+def steps(total: int, *parts: Part, every: float | None = None) -> Iterator[int]:
+    """The steps 0 to `total` - 1 of a training; after a restart, those that are left.
+
+    Args:
+        total: Steps of the whole training.
+        parts: All that a step changes, in the same order each time: networks, optimisers (their rates apart, which each
+            step has to set), generators, tensors that are changed in place. torch's own random numbers are kept, too.
+        every: Seconds between two times that the state is kept; `SECONDS` without.
+
+    Outside of `kept_in` it is `range(total)`.
+    """
+    place = _PLACE.get()
+    if place is None:
+        yield from range(total)
+        return
+    name = f"training-{next(place.numbers)}.safetensors"
+    file, begin, pause = (
+        place.folder / name,
+        _resumed(place.earlier / name, total, parts),
+        SECONDS if every is None else every,
+    )
+    last, kept = time.monotonic(), begin > 0
+    for step in range(begin, total):
+        yield step
+        end = step + 1 == total
+        if time.monotonic() - last >= pause or (end and kept):
+            _keep(file, step + 1, parts)
+            last, kept = time.monotonic(), True
+
+
+def _resumed(file: Path, total: int, parts: tuple[Part, ...]) -> int:
+    """Bring the parts to the state that was kept, if one was; the step that comes next."""
+    try:
+        state = unpack_tensors(file, MOST_BYTES)
+    except FileNotFoundError:
+        return 0
+    except TensorsError as error:
+        return _anew(file, str(error))
+    expected = _state(parts)
+    more = state.keys() - expected.keys() - {STEP}
+    if not expected.keys() < state.keys() or STEP not in state or not all(f".{MOVED}" in name for name in more):
+        return _anew(file, "it has other parts")  # more than expected only of an optimiser that has moved
+    wrong = [name for name, tensor in expected.items() if state[name].shape != tensor.shape]
+    done = int(state[STEP].sum())
+    if wrong or not 0 < done <= total:
+        return _anew(file, f"{wrong[0]} has another shape" if wrong else f"it stands at step {done} of {total}")
+    for number, part in enumerate(parts):
+        prefix = f"{number}."
+        _load(part, {name.removeprefix(prefix): each for name, each in state.items() if name.startswith(prefix)})
+    torch.set_rng_state(state["cpu"])
+    if "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"])
+    report("training goes on, step", done, total)
+    return done
+
+
+def _anew(file: Path, why: str) -> int:
+    warnings.warn(f"{file.name} does not fit the training ({why}), which begins anew", CheckpointWarning, stacklevel=4)
+    return 0
+
+
+def _keep(file: Path, done: int, parts: tuple[Part, ...]) -> None:
+    """Write the state whole or not at all."""
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    new = file.with_name(f"{file.name}.new-{os.getpid()}-{secrets.token_hex(4)}")
+    pack_tensors({**_state(parts), STEP: torch.tensor(done)}, new)
+    new.replace(file)
+
+
+def _state(parts: tuple[Part, ...]) -> dict[str, Tensor]:
+    found = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        found["cuda"] = torch.cuda.get_rng_state()
+    for number, part in enumerate(parts):
+        found |= {f"{number}.{name}": tensor for name, tensor in _said(part).items()}
+    return found
+
+
+def _said(part: Part) -> Mapping[str, Tensor]:
+    if isinstance(part, Tensor):
+        return {"tensor": part}
+    if isinstance(part, torch.Generator):
+        return {"generator": part.get_state()}
+    if isinstance(part, torch.optim.Optimizer):
+        moved = part.state_dict()["state"]
+        return {f"{MOVED}{row}.{name}": torch.as_tensor(each) for row, of in moved.items() for name, each in of.items()}
+    return part.state_dict()
+
+
+def _load(part: Part, state: Mapping[str, Tensor]) -> None:
+    if isinstance(part, Tensor):
+        with torch.no_grad():
+            part.copy_(state["tensor"])
+    elif isinstance(part, torch.Generator):
+        part.set_state(state["generator"])
+    elif isinstance(part, torch.optim.Optimizer):
+        moved: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in state.items():
+            _, row, what = name.split(".", 2)
+            moved.setdefault(int(row), {})[what] = tensor
+        part.load_state_dict({"state": moved, "param_groups": part.state_dict()["param_groups"]})
+    else:
+        cast(Stateful, part).load_state_dict(state)
