@@ -89,11 +89,11 @@ class Store:
     def drop(self, kind: str, inputs: Inputs) -> None:
         """Remove an artefact that is no longer needed, and what a process left that was killed while it made it."""
         folder = self.root / kind / content_key(inputs)
-        shutil.rmtree(_training(folder), ignore_errors=True)
         if folder.exists() or next(_unfinished(folder), None):
             with turn(folder.with_suffix(".lock"), lambda: _is_being_made(folder)):
                 _remove(folder)
                 _sweep(folder)
+        shutil.rmtree(_training(folder), ignore_errors=True)
 
 
 @contextmanager
