@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bench.bob.bob import train_bob
 from bench.bob.mean_auc import mean_auc
+from bench.conformance import outcome
 from bench.conformance.outcome import Skip
 from bench.conformance.simple_models import Lead, best_simple_model, lead
 from bench.contract.preset import PRESETS
@@ -60,10 +61,12 @@ def shown(kind: Literal["images", "table"], rows: int, seed: int) -> Dataset:
     random = generator(derive(seed, "strength of Bob", kind))
     labels = torch.stack((torch.arange(rows) % 2, torch.arange(rows) // 2 % 2), dim=1).float()
     if kind == "images":
-        samples = 0.5 + 0.1 * torch.randn(rows, 1, 64, 64, generator=random)
+        side = outcome.SIDE
+        middle = slice(side * 3 // 8, side * 5 // 8)
+        samples = 0.5 + 0.1 * torch.randn(rows, 1, side, side, generator=random)
         faint = STRENGTH * torch.rand(rows, generator=random)[:, None, None]
-        samples[:, 0, :, :32] += faint * labels[:, :1, None]
-        samples[:, 0, 24:40, 24:40] += 2 * faint * labels[:, 1:, None]
+        samples[:, 0, :, : side // 2] += faint * labels[:, :1, None]
+        samples[:, 0, middle, middle] += 2 * faint * labels[:, 1:, None]
         samples = samples.clamp(0, 1)
     else:
         samples = torch.randn(rows, 8, generator=random)

@@ -12,6 +12,8 @@ from bench.seeds import derive, generator
 from bench.types import Dataset
 
 PRESET = "smoke"
+SIDE = 64
+"""Pixels of the side of the images that plug-ins are tried on, a multiple of 8."""
 ROWS = 48
 
 
@@ -45,9 +47,9 @@ class Noted(Exception):  # noqa: N818  (an outcome, not an error)
 
 
 def sample_data(kind: Literal["images", "table"] = "images", rows: int = ROWS, seed: int = 0) -> Dataset:
-    """Small random rows with two findings and three rows a person: 64 x 64 grey images, or tables with 8 columns."""
+    """Small random rows, two findings, three rows a person: SIDE x SIDE grey images, or tables with 8 columns."""
     random = generator(derive(seed, "conformance", kind))
-    shape = (rows, 1, 64, 64) if kind == "images" else (rows, 8)
+    shape = (rows, 1, SIDE, SIDE) if kind == "images" else (rows, 8)
     labels = torch.stack((torch.arange(rows) % 2, torch.arange(rows) // 2 % 2), dim=1).to(torch.float32)
     return Dataset(
         name=f"random {kind}",

@@ -9,7 +9,7 @@ import timm
 import torch
 from safetensors.torch import save_file
 
-from bench.conformance import conform
+from bench.conformance import conform, outcome
 from bench.plugins import registry
 from bench.plugins.groups import GROUPS, Group
 
@@ -76,6 +76,12 @@ class Bad(Method):
     def load(self, state):
         return BadScheme(self.how)
 '''
+
+
+@pytest.fixture(autouse=True)
+def small_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the pixels that `bench check` tries plug-ins on, which tests/cli does."""
+    monkeypatch.setattr(outcome, "SIDE", 32)
 
 
 @pytest.mark.parametrize(("group", "name"), ALL)
