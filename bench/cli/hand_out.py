@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shlex
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from bench.cli.queue_table import counts, tallies
 from bench.cli.suite import engine_options
@@ -19,12 +21,14 @@ from bench.runs.executor import EXECUTORS, Executor, Started, Wanted, executor
 from bench.runs.needs import Needs
 from bench.runs.planned_run import PlannedRun, plan_run
 from bench.runs.run_spec import RunSpec
+from bench.wire.text import line
 from bench.workbench.place import Place
 
 _LOOK_SECONDS = 2.0
 _SAY_SECONDS = 60.0
 _FRUITLESS = 2
 """So often workers may come and go, and do nothing, before no more are started: their logs say why."""
+_PRINTED, _ERROR, _MOST_LOGS = (".err", ".log"), "bench: ", 100
 _LINGER_SECONDS = 60.0
 """So long workers may tidy up when all jobs have ended; what still waits for a machine then is taken back."""
 
@@ -67,6 +71,8 @@ def hand_out(options: argparse.Namespace, specs: Sequence[RunSpec], where: Place
             tries = _FRUITLESS if _sum(left) < _sum(before) else tries - 1
     finally:
         workers.stop()
+    if left:
+        print(_why_left(logs), file=sys.stderr)
     return _conclude(where)
 
 
@@ -88,10 +94,15 @@ def _sum(left: Sequence[Wanted]) -> int:
 
 def _wait(workers: Executor, plans: Sequence[PlannedRun], where: Place) -> None:
     """Wait until all workers have ended, or have nothing to do any more."""
-    said, idle = 0.0, None
+    said, idle, left, away = 0.0, None, 1, False
     while (found := workers.counts()).living:
         now = time.monotonic()
-        left = _sum(wanted(plans, where))
+        try:
+            left, away = _sum(wanted(plans, where)), False
+        except OSError as error:  # what is out of reach for us may not be for workers: they are left alone
+            if not away:
+                print(f"the folder is out of reach: {error}; looking on", file=sys.stderr, flush=True)
+            away = True
         if left:
             idle = None
         elif idle is None:
@@ -103,6 +114,19 @@ def _wait(workers: Executor, plans: Sequence[PlannedRun], where: Place) -> None:
             waiting = f", {found.waiting} wait" if found.waiting else ""
             print(f"{left} jobs left; {found.running} workers{waiting}", file=sys.stderr, flush=True)
         time.sleep(_LOOK_SECONDS)
+
+
+def _why_left(logs: Path) -> str:
+    """That workers came and went, with what the last of them said that ended in error."""
+    said = ""
+    with contextlib.suppress(OSError):
+        printed = [path for path in logs.rglob("*") if path.suffix in _PRINTED]
+        for path in sorted(printed, key=lambda path: path.stat().st_mtime, reverse=True)[:_MOST_LOGS]:
+            errors = [each for each in path.read_text(errors="replace").splitlines() if each.startswith(_ERROR)]
+            if errors:
+                said = f"; the last error ({path}): {line(errors[-1].removeprefix(_ERROR))}"
+                break
+    return f"bench: jobs are left, and workers did no more of them: what they print says why{said}"
 
 
 def _conclude(where: Place) -> int:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from rich.table import Table
 
+from bench.plugins.spec import UsageError
 from bench.results.queue import Queue, job_file
 from bench.runs.planned_run import read_run
 from bench.wire.text import plain
@@ -40,7 +41,7 @@ class PlanCounts:
 
 
 def counts(queue: Queue, known: dict[str, State] | None = None) -> list[PlanCounts]:
-    """Every plan of a folder. Raises ValueError for a plan that cannot be read.
+    """Every plan of a folder. Raises UsageError for a plan that cannot be read.
 
     `known` keeps what was read, so that the next look reads what has ended since.
     """
@@ -48,7 +49,10 @@ def counts(queue: Queue, known: dict[str, State] | None = None) -> list[PlanCoun
     holders = queue.holders()
     found = []
     for name in queue.plans():
-        planned, ended = read_run(queue, name), queue.ended(name)
+        try:
+            planned, ended = read_run(queue, name), queue.ended(name)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
         states: Counter[State] = Counter()
         running = []
         failed = set[str]()

@@ -27,8 +27,8 @@ from bench.results.heartbeat import BEAT_SECONDS, file_time, touched
 Told = Mapping[str, JsonValue]
 MAKER, SECONDS = "maker", "seconds"
 DEFAULT_SECONDS = 120.0
-_GIVEN_BACK = 24 * 3600.0
-"""The time of a lease that was given back: a day after the epoch, for some file systems take its start for now."""
+_GIVEN_BACK, _TOLD_TO_STOP = 24 * 3600.0, 2 * 24 * 3600.0
+"""Times of leases that were given back: days after the epoch, for some file systems take its start for now."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Lease:
     folder: Path
     name: str
     turn: int
+    lost: int = 0
+    """Of the turns before, those whose holders were lost or gave up, and were not told to stop."""
 
     @property
     def path(self) -> Path:
@@ -52,10 +54,11 @@ class Lease:
         """Touch it while a block runs, often enough for a holder that may be silent for so many seconds."""
         return touched(self.path, min(BEAT_SECONDS, seconds / 6))
 
-    def give_back(self) -> None:
-        """Anybody may have the next turn at once; that there was this one is not forgotten."""
+    def give_back(self, *, told_to_stop: bool = False) -> None:
+        """Anybody may have the next turn at once; that there was this one, and why it ended, is not forgotten."""
+        when = _TOLD_TO_STOP if told_to_stop else _GIVEN_BACK
         with contextlib.suppress(FileNotFoundError):
-            os.utime(self.path, (_GIVEN_BACK, _GIVEN_BACK))
+            os.utime(self.path, (when, when))
 
     def settle(self) -> None:
         """The work is done, and what it came to can be seen by all: no turn is left."""
@@ -94,18 +97,32 @@ def claim(folder: Path, name: str, told: Told, *, seconds: float) -> Lease | Non
     before = turns(folder).get(name, [])
     if before and not holder(folder, name, before, file_time(folder)).lost:
         return None
-    found = Lease(folder, name, max(before, default=0) + 1)
+    found = Lease(
+        folder, name, max(before, default=0) + 1, sum(not _told_to_stop(folder, name, each) for each in before)
+    )
     content = json.dumps({**told, MAKER: maker.own_name(), SECONDS: seconds}).encode()
     try:
         handle = os.open(found.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         return None
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    if found.is_held():
-        return found
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        if found.is_held():
+            return found
+    except (
+        BaseException
+    ):  # a full disk, say: a turn without words would keep others away, and count as one that was lost
+        found.path.unlink(missing_ok=True)
+        raise
     found.path.unlink(missing_ok=True)  # turns were made and forgotten since we looked
     return None
+
+
+def _told_to_stop(folder: Path, name: str, turn: int) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return (folder / f"{name}.{turn}").stat().st_mtime == _TOLD_TO_STOP
+    return False
 
 
 def turns(folder: Path) -> dict[str, list[int]]:
@@ -133,7 +150,7 @@ def holder(folder: Path, name: str, known: list[int], now: float) -> Holder:
         touched, told = path.stat().st_mtime, _told(path)
     except FileNotFoundError:  # settled since it was listed: who claims it now will see that
         return Holder(turn, {}, 0.0, lost=False, given_back=False)
-    silent, given_back = now - touched, touched == _GIVEN_BACK
+    silent, given_back = now - touched, touched in (_GIVEN_BACK, _TOLD_TO_STOP)
     patience = told.get(SECONDS)
     most = float(patience) if isinstance(patience, int | float) else DEFAULT_SECONDS
     gone = maker.is_gone(str(told.get(MAKER)))

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 Code = Literal[
     "not-applicable", "contract", "data", "usage", "shadowed", "out-of-memory", "timed-out", "died", "protocol",
-    "metric", "error",
+    "metric", "disk", "error",
 ]  # fmt: skip
 SAID: Mapping[Code, str] = {
     "not-applicable": "makes no sense here",
@@ -25,6 +25,7 @@ SAID: Mapping[Code, str] = {
     "died": "the worker process died",
     "protocol": "the worker process sent what is no answer",
     "metric": "a metric failed",
+    "disk": "a disk was full, or out of reach",
     "error": "an exception was raised",
 }
 ABSENT: frozenset[Code] = frozenset({"data", "usage"})

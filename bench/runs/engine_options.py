@@ -76,11 +76,20 @@ class EngineOptions:
         return float(found[1]) * _GIB[found[2].upper()]
 
     def memory(self, needs: Needs, kinds: Sequence[str]) -> tuple[float | None, float | None]:
-        """GiB to ask of the engine for a worker, and those that a job of it may hold; None where nobody says."""
+        """GiB to ask of the engine for a worker, and those that a job of it may hold; None where nobody says.
+
+        Raises UsageError where the worker is to have less than a job of it may hold.
+        """
         asked = self.gib("mem", kinds)
-        if asked is not None:
-            return asked, max(asked - _OVERHEAD_GIB, asked / 2)
-        return (None if needs.memory is None else needs.memory / 2**30 + _OVERHEAD_GIB), None
+        least = None if needs.memory is None else needs.memory / 2**30 + _OVERHEAD_GIB
+        if asked is None:
+            return least, None
+        if least is not None and asked < least:
+            raise UsageError(
+                f"engine option mem: expected at least {least:.1f} GiB, for a job may hold what --memory says and its "
+                f"worker needs {_OVERHEAD_GIB:.0f} GiB beside it; got {self.text('mem', kinds)!r}"
+            )
+        return asked, max(asked - _OVERHEAD_GIB, asked / 2)
 
     def minutes(self, name: str, kinds: Sequence[str]) -> int | None:
         """Minutes, written as SLURM takes a time: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S."""

@@ -39,7 +39,7 @@ class Needs:
     @property
     def name(self) -> str:
         """The class in a word, which `named` reads: `cuda-alone-60m-16g`."""
-        memory = "" if self.memory is None else f"-{self.memory / 2**30:.10g}g"
+        memory = "" if self.memory is None else f"-{str(self.memory / 2**30).removesuffix('.0')}g"  # to the byte
         return f"{self.device}{'-alone' if self.alone else ''}-{self.minutes}m{memory}"
 
     @property

@@ -11,10 +11,16 @@ from pydantic import JsonValue
 from bench.runs.backend import Job
 
 _HALF = 0.5
+Ends = tuple[float, float]
+"""When a worker stops, on the monotonic clock, and how many seconds it has in all."""
 
 
 class TimeUpError(Exception):
     """The worker has no time left; its job is anybody's."""
+
+
+class DiskFailureError(OSError):
+    """A disk of the worker's machine is full or out of reach; its job is anybody's."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,7 @@ class Offer:
         alone: Whether it holds its machine alone.
         told: What others may read of it: at least its `host` and `hardware`.
         seconds: For how long it may be silent before another takes its job.
-        ends: When it stops, on the monotonic clock, and how many seconds it has in all; None for no limit.
+        ends: When it stops; None for no limit.
         patient: Whether it waits for what others are at.
         only: The names of the jobs that it does; None for all.
         prepares: It is there for jobs that others wait for: it does those first, and ends when none is left.
@@ -36,7 +42,7 @@ class Offer:
     alone: bool
     told: Mapping[str, JsonValue]
     seconds: float
-    ends: tuple[float, float] | None
+    ends: Ends | None
     patient: Callable[[float], bool]
     only: frozenset[str] | None = None
     prepares: bool = False
@@ -58,3 +64,10 @@ class Offer:
         if self.prepares:
             return 0 if job.prepares else 1
         return 0 if job.alone else 2 if job.prepares else 1
+
+
+def pause(ends: Ends | None, seconds: float) -> None:
+    """Wait a while. Raises TimeUpError where it is time to stop."""
+    if ends is not None and time.monotonic() >= ends[0]:
+        raise TimeUpError
+    time.sleep(seconds)

@@ -147,6 +147,14 @@ def run_spec(planned: PlannedRun, *, memory: int) -> RunSpec:
     )  # fmt: skip
 
 
+def jobs_of(planned: PlannedRun) -> set[str]:
+    """The jobs that this version makes of what was asked for: others than the plan's where another version planned.
+
+    Raises UsageError where something that the plan names is not here.
+    """
+    return {each.job for each in _jobs(run_spec(planned, memory=1), planned.memory)}
+
+
 DATA, FIT, EVALUATE = "data ", "fit ", "evaluate "
 
 

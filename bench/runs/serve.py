@@ -2,70 +2,48 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from contextlib import closing
+from dataclasses import dataclass, field
 
 from bench.isolation import find_isolation, remove_unused
 from bench.plugins.spec import UsageError
-from bench.results import lease, maker
-from bench.results.lease import Lease
-from bench.results.queue import ALONE, Queue, job_file
+from bench.results.queue import Queue, job_file
 from bench.results.signing_key import SigningKey
 from bench.runs.backend import Backend
 from bench.runs.display import Display
-from bench.runs.needs import Needs
-from bench.runs.offer import Offer, TimeUpError
-from bench.runs.planned_run import PlannedRun, read_run, run_spec
+from bench.runs.offer import Ends, Offer, TimeUpError, pause
+from bench.runs.planned_run import PlannedRun, jobs_of, read_run, run_spec
+from bench.runs.registration import registered
 from bench.runs.run import execute
 from bench.runs.shared import Shared
+from bench.runs.terms import Terms
 from bench.runs.workers import Workers
-from bench.workbench.machine import usable_memory
+from bench.workbench.machine import memory, usable_memory
 from bench.workbench.place import Place
 
 _LOOK_SECONDS = 2.0
 _ROUND_SECONDS = 3.0  # with more than one plan: so long a worker waits in one before it looks at the next
 
 
-@dataclass(frozen=True)
-class Terms:
-    """What a worker was started with.
-
-    Args:
-        devices: Kinds of device whose jobs it does.
-        alone: It is to hold its machine alone, and may do timings.
-        minutes: After so long it stops; None for no limit.
-        idle_minutes: So long it waits where nothing is to do; None: while others are at jobs, and no longer.
-        seconds: For how long it may be silent before another takes its job.
-        cores: With so many threads a job computes; None for as many as there are cores.
-        memory: Bytes that a job may hold where its plan does not say; None for most of the machine's.
-        only: The resource class whose jobs it does; None for all.
-        prepares: It ends when no job is left that others wait for.
-    """
-
-    devices: frozenset[str]
-    alone: bool
-    minutes: float | None
-    idle_minutes: float | None
-    seconds: float
-    cores: int | None
-    memory: int | None
-    only: Needs | None = None
-    prepares: bool = False
-
-
 @dataclass
 class Served:
-    """What a worker came to."""
+    """What a worker came to.
+
+    Args:
+        done: Jobs that it did.
+        left: Those that it may not do.
+        time_up: Whether it ended because its time was over.
+        stopped: What told it to stop.
+        suits: Plans that it has looked at, and whether it does jobs of them; of others it has said why not.
+    """
 
     done: int = 0
     left: int = 0
     time_up: bool = False
     stopped: KeyboardInterrupt | None = None
+    suits: dict[str, bool] = field(default_factory=dict)
 
 
 def serve(terms: Terms, place: Place, display: Display, signer: SigningKey | None = None) -> Served:
@@ -73,6 +51,7 @@ def serve(terms: Terms, place: Place, display: Display, signer: SigningKey | Non
 
     Raises:
         UsageError: There is no plan, the machine is held by another worker, or a plan names what is not here.
+        DiskFailureError: A disk of this machine is full or out of reach.
     """
     queue, served = place.results.queue, Served()
     began = time.monotonic()
@@ -87,12 +66,12 @@ def serve(terms: Terms, place: Place, display: Display, signer: SigningKey | Non
 
 def _go_on(
     queue: Queue, terms: Terms, place: Place, display: Display, signer: SigningKey | None, served: Served,
-    told: Mapping[str, str | bool], ends: tuple[float, float] | None,
+    told: Mapping[str, str | bool], ends: Ends | None,
 ) -> None:  # fmt: skip
     """Go from plan to plan."""
     idle = time.monotonic()
     while True:
-        unfinished, before = list(_unfinished(queue)), served.done
+        unfinished, before = list(_unfinished(queue, terms, display, served)), served.done
         served.left = 0
         for planned in unfinished:
             patient = _patience(terms, alone=len(unfinished) == 1)
@@ -106,102 +85,67 @@ def _go_on(
             idle = time.monotonic()
         if not _waits(terms, time.monotonic() - idle, others=served.left > 0 and _at_work(queue)):
             break
-        _sleep(ends)
+        pause(ends, _LOOK_SECONDS)
     for name in queue.plans():
         queue.forget_leases(name)
-    if not queue.plans():
+    if not (plans := queue.plans()):
         raise UsageError(f"{place.results.root} has no planned run: bench run --executor none writes one")
+    if not any(served.suits.get(name, True) for name in plans):
+        raise UsageError("this worker can do nothing of the plans here: why not stands above")
 
 
 def _serve(
     planned: PlannedRun, offer: Offer, terms: Terms, place: Place, display: Display, signer: SigningKey | None,
     served: Served,
 ) -> None:  # fmt: skip
-    memory = planned.memory or terms.memory or int(usable_memory())
-    spec = run_spec(planned, memory=memory)
+    most = planned.memory or terms.memory or int(usable_memory())
+    spec = run_spec(planned, memory=most)
     find_isolation(spec.isolation)  # what was asked for must be had here, too
     roots = place.roots or planned.data_roots
     here = Place(place.results, place.cache, roots)
 
     def inner(look: Callable[[], None]) -> Backend:
-        return Workers(jobs=1, memory=memory, notify=display.progress, look=look, threads=terms.cores)
+        return Workers(jobs=1, memory=most, notify=display.progress, look=look, threads=terms.cores)
 
     shared = Shared(place.results.queue, planned.name, offer, inner, place.results.data)
     try:
         with closing(shared):
             served.stopped = execute(spec, here, display, shared, signer, shared).stopped
+            shared.told_to_stop = served.stopped is not None
     finally:
         served.done += shared.done
         served.left += shared.left
         remove_unused(place.results.rooms)
 
 
-@contextmanager
-def registered(queue: Queue, terms: Terms, ends: tuple[float, float] | None) -> Iterator[dict[str, str | bool]]:
-    """Be a worker that others see, and hold the machine alone if that is wanted; gives what others may read.
-
-    Raises:
-        UsageError: Another worker holds the machine alone.
-    """
-    told: dict[str, str | bool] = {
-        "host": socket.gethostname(), "hardware": maker.hardware(), "alone": terms.alone,
-        "devices": " ".join(sorted(terms.devices)), "since": datetime.now(UTC).isoformat(timespec="seconds"),
-    }  # fmt: skip
-    machine = f"{ALONE}{maker.hardware()}"
-    queue.forget_workers()
-    with ExitStack() as held:
-        _hold(held, queue, maker.own_name(), told, terms.seconds)
-        while terms.alone and not _held_alone(held, queue, machine, told, terms.seconds):
-            _sleep(ends)
-        if not terms.alone and (other := _holder(queue, machine)) is not None:
-            raise UsageError(
-                f"a worker on {other['host']} holds this machine alone, for timings, since {other['since']}: start "
-                "this one when it has ended, or on another machine"
-            )
-        yield told
-
-
-def _held_alone(
-    held: ExitStack, queue: Queue, machine: str, told: dict[str, str | bool], seconds: float
-) -> Lease | None:
-    """The lease of the machine, unless another has it, or workers run there that want no machine for themselves."""
-    if _others(queue, told):
-        return None
-    with ExitStack() as tried:
-        found = _hold(tried, queue, machine, told, seconds)
-        if found is not None and not _others(queue, told):  # who came in between sees the lease, or is seen here
-            held.push(tried.pop_all())
-            return found
-    return None
-
-
-def _others(queue: Queue, told: dict[str, str | bool]) -> bool:
-    return any(each.get("hardware") == told["hardware"] and not each.get("alone") for each in queue.living())
-
-
-def _holder(queue: Queue, machine: str) -> lease.Told | None:
-    """Who holds a machine alone, if anybody does."""
-    turns = lease.turns(queue.workers).get(machine)
-    if turns is None:
-        return None
-    found = lease.holder(queue.workers, machine, turns, queue.time())
-    return None if found.lost or not found.told else found.told
-
-
-def _hold(held: ExitStack, queue: Queue, name: str, told: dict[str, str | bool], seconds: float) -> Lease | None:
-    found = lease.claim(queue.workers, name, told, seconds=seconds)
-    if found is not None:
-        held.callback(found.settle)
-        held.enter_context(found.kept(seconds))
-    return found
-
-
-def _unfinished(queue: Queue) -> Iterator[PlannedRun]:
+def _unfinished(queue: Queue, terms: Terms, display: Display, served: Served) -> Iterator[PlannedRun]:
+    """Plans of which something is left that can be done here; of others it is said why not, and once."""
     for name in queue.plans():
-        with contextlib.suppress(FileNotFoundError):  # forgotten just now
+        if not served.suits.get(name, True):
+            continue
+        try:
             planned = read_run(queue, name)
-            if {job_file(each.job) for each in planned.jobs} - queue.ended(name):
-                yield planned
+            if not {job_file(each.job) for each in planned.jobs} - queue.ended(name):
+                continue
+            reason = None if name in served.suits else _refused(planned, terms)
+        except FileNotFoundError:  # forgotten just now
+            continue
+        except ValueError as error:  # altered, or of another version
+            reason = str(error)
+        served.suits[name] = reason is None
+        if reason is None:
+            yield planned
+        else:
+            display.message(f"plan {name} is left to other workers: {reason}")
+
+
+def _refused(planned: PlannedRun, terms: Terms) -> str | None:
+    """Why nothing of a plan can be done by this worker; None where nothing stands against it."""
+    if planned.memory is not None and planned.memory > (here := terms.memory or memory()):
+        return f"its jobs may hold {planned.memory / 2**30:.1f} GiB each (--memory), and here are {here / 2**30:.1f}"
+    if jobs_of(planned) != {each.job for each in planned.jobs}:
+        return "this version of Veil Bench makes other jobs of it; plan the run again with this one, or update it"
+    return None
 
 
 def _only(terms: Terms, planned: PlannedRun) -> frozenset[str] | None:
@@ -228,9 +172,3 @@ def _waits(terms: Terms, idle: float, *, others: bool) -> bool:
 
 def _at_work(queue: Queue) -> bool:
     return any(not found.lost for found in queue.holders().values())
-
-
-def _sleep(ends: tuple[float, float] | None) -> None:
-    if ends is not None and time.monotonic() >= ends[0]:
-        raise TimeUpError
-    time.sleep(_LOOK_SECONDS)

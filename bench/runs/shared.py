@@ -23,14 +23,15 @@ from bench.results.reason import ABSENT
 from bench.results.records import DatasetRecord
 from bench.runs.answers import Fitted, Opened
 from bench.runs.backend import Backend, Job, Outcome
-from bench.runs.offer import Offer, TimeUpError
+from bench.runs.offer import DiskFailureError, Offer, TimeUpError
 from bench.runs.planned_run import DATA, FIT
 from bench.runs.restricted import restricted_fit
 
-MOST_TURNS = 8
-"""A job that so many workers in a row were lost at is not given to another: it may be what ends them."""
+MOST_TURNS, MOST_TRIES = 8, 100
+"""A job that so many workers in a row were lost at is not given to another: it may be what ends them. Those that were
+told to stop, as where others may take their machine, count only among all tries."""
 _FIRST_WAIT, _MOST_WAIT = 0.2, 5.0
-_MOST_TRIES = 8
+_MOST_CLAIMS = 8
 _GRACE_SECONDS = 1.0
 
 
@@ -69,6 +70,7 @@ class Shared:
         self._chance = random.SystemRandom()
         self.done = 0
         self.left = 0
+        self.told_to_stop = False
 
     def submit(self, job: Job) -> None:
         """Queue a job."""
@@ -84,6 +86,7 @@ class Shared:
 
         Raises:
             TimeUpError: The worker's time is over.
+            DiskFailureError: No job can be done on this machine.
         """
         self._settle()
         idle, wait = time.monotonic(), _FIRST_WAIT
@@ -110,7 +113,7 @@ class Shared:
         if self._held is not None:
             held, self._held = self._held, None
             held.beats.close()
-            held.lease.give_back()
+            held.lease.give_back(told_to_stop=self.told_to_stop)
 
     def settled(self, job: str) -> bool:
         """As in `bench.runs.ledger.Ledger`."""
@@ -201,7 +204,7 @@ class Shared:
             if not free:  # only then is it worth a look who of the others is lost
                 free = {file for file, found in self._queue.holders(able & taken).items() if found.lost}
             if free:
-                return self._chance.sample([*free], min(len(free), _MOST_TRIES))
+                return self._chance.sample([*free], min(len(free), _MOST_CLAIMS))
         return []
 
     def _taken_off(self, file: str) -> None:
@@ -210,8 +213,8 @@ class Shared:
 
     def _worked(self, held: _Held) -> Outcome:
         """What the job comes to that we hold."""
-        if held.lease.turn > MOST_TURNS:
-            reason = f"{MOST_TURNS} workers in a row ended or were lost while they did it"
+        if held.lease.lost >= MOST_TURNS or held.lease.turn > MOST_TRIES:
+            reason = f"{held.lease.turn - 1} workers in a row ended or were lost while they did it"
             outcome = Outcome("failed", None, "died", reason, "start", 0.0)
         else:
             self._inner.submit(held.job)
@@ -221,6 +224,12 @@ class Shared:
             if outcome.code == "died":
                 # Who ends this worker and all that it started may have ended the job first: then the signal comes now.
                 time.sleep(_GRACE_SECONDS)
+            elif outcome.code == "disk":  # here every job would fail, and fast: this worker would soon have failed all
+                raise DiskFailureError(
+                    f"{held.job.name} is given back, for a disk of this machine is full or out of reach "
+                    f"({outcome.reason}): make room where the results, the cache and temporary files lie, and start "
+                    "the worker again"
+                )
         told: dict[str, JsonValue] = {
             "title": held.job.name, "status": outcome.status, "seconds": outcome.seconds, "code": outcome.code,
             "host": self._offer.told["host"],

@@ -11,6 +11,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench.plugins.spec import UsageError
@@ -59,10 +60,12 @@ class Slurm:
                     self._array(each.needs, each.measuring, after=self._array(each.needs, each.preparing, prepare=True))
         except (self._submitit.core.utils.FailedJobError, RuntimeError, OSError, ValueError) as error:
             self._cancel(self._tasks[before:])
+            del self._tasks[before:]
             raise UsageError(f"SLURM refuses: {error}") from error
+        self._last = replace(self._last, waiting=self._last.waiting + len(self._tasks) - before)  # till SLURM says more
 
     def counts(self) -> WorkerCounts:
-        """As in `Executor`; where SLURM does not answer, as it was when it did."""
+        """As in `Executor`; where SLURM does not answer, as it was when it did, and what was asked for since waits."""
         if self._cluster == LOCAL:
             living = sum(not task.done() for task in self._tasks)
             return WorkerCounts(running=living, ended=len(self._tasks) - living)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from bench.results.disk_failure import is_disk_failure
 from bench.runs.backend import Job
 from bench.runs.process_tree import adopt_orphans, below, end_below
 from bench.runs.worker import work
@@ -88,14 +89,7 @@ class _Log:
     """What a worker prints, in a file for its owner alone; after `LOG_BYTES` it says so and takes no more."""
 
     def __init__(self, path: Path) -> None:
-        before = os.umask(0o077)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._file = os.open(path, flags, 0o600)
-        finally:
-            os.umask(before)
-        os.fchmod(self._file, 0o600)
+        self._file = _opened(path)
         if os.fstat(self._file).st_size >= LOG_BYTES:  # of earlier runs
             os.ftruncate(self._file, 0)
         self._left = LOG_BYTES - os.fstat(self._file).st_size
@@ -117,3 +111,20 @@ class _Log:
 
     def close(self) -> None:
         os.close(self._file)
+
+
+def _opened(path: Path) -> int:
+    """A log to write to; nowhere on a disk that takes none: the job itself says whether it can do without."""
+    before = os.umask(0o077)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        found = os.open(path, flags, 0o600)
+        os.fchmod(found, 0o600)
+        return found
+    except OSError as error:
+        if not is_disk_failure(error):
+            raise
+        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    finally:
+        os.umask(before)

@@ -22,6 +22,7 @@ from bench.contract.source import DataError
 from bench.isolation import DiedError, OutsideError
 from bench.plugins.spec import UsageError
 from bench.progress import LOGGER, Forwarder
+from bench.results.disk_failure import is_disk_failure
 from bench.results.reason import Code, Phase, phase_of
 from bench.runs.answers import MESSAGE_CAP, MOST_STEPS, Answer, Progress, allowed
 from bench.runs.backend import Job
@@ -115,6 +116,8 @@ def _answer(job: Job) -> Answer:
     except BaseException as error:
         _print(error)
         code = next((code for kind, code in _CODES if isinstance(error, kind)), _OTHER)
+        if code == _OTHER and not isinstance(error, OutsideError) and is_disk_failure(error):
+            code = "disk"
         reason = None if job.restricted and not isinstance(error, job.heard) else _text(error, code)
         return Answer(status="not-applicable" if code == "not-applicable" else "failed", code=code, reason=reason)
 
@@ -136,7 +139,7 @@ def _text(error: BaseException, code: Code) -> str:
     """What an exception says; ours say it in full."""
     if code == "out-of-memory":
         return f"out of memory: {said(error)}"
-    return named(error) if code == "error" and not isinstance(error, OutsideError) else said(error)
+    return named(error) if code in ("error", "disk") and not isinstance(error, OutsideError) else said(error)
 
 
 def _print(error: BaseException) -> None:

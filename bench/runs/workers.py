@@ -209,6 +209,8 @@ def _outcome(running: _Running, answer: Answer, seconds: float) -> Outcome:
 def _died(running: _Running, seconds: float) -> Outcome:
     code = running.process.exitcode
     cause = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+    if code == -signal.SIGBUS:  # of a file in memory whose page the disk cannot take, or give
+        return _without(running, "disk", f"the worker process died: {cause} (a full disk?)", seconds)
     hint = " (out of memory?)" if code == -signal.SIGKILL else ""
     return _without(running, "died", f"the worker process died: {cause}{hint}", seconds)
 

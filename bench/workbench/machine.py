@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -51,7 +52,27 @@ def hardware(device: torch.device) -> dict[str, JsonValue]:
 
 def usable_memory() -> float:
     """Bytes that jobs of this machine may hold together unless the user says otherwise."""
-    return 0.8 * psutil.virtual_memory().total
+    return 0.8 * memory()
+
+
+def memory(groups: Path = Path("/proc/self/cgroup"), mounted: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes that this process may hold: of the machine, or of the control group that an engine has put it into.
+
+    Args:
+        groups: Where Linux says in which groups this process is.
+        mounted: Where it shows groups.
+    """
+    found = int(psutil.virtual_memory().total)
+    with suppress(OSError):
+        for each in groups.read_text().splitlines():
+            _, kinds, name = each.split(":", 2)
+            if kinds in ("", "memory"):
+                root, file = (mounted, "memory.max") if not kinds else (mounted / kinds, "memory.limit_in_bytes")
+                group = root / name.lstrip("/")
+                for folder in (group, *group.parents):
+                    with suppress(OSError, ValueError):  # no such file, or "max"
+                        found = min(found, int((folder / file).read_text()))
+    return found
 
 
 def cores() -> int:

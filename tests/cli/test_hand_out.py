@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -61,10 +62,34 @@ def test_workers_are_started_again_while_something_comes_of_it(fake: type[Fake],
     assert "3 jobs for cpu-" in capsys.readouterr().out.replace("planned: ", "")
 
 
-def test_workers_that_never_do_anything_are_given_up(fake: type[Fake], tmp_path: Path) -> None:
+def test_workers_that_never_do_anything_are_given_up(fake: type[Fake], tmp_path: Path, capsys: Any) -> None:
+    logs = tmp_path / "artefacts/logs/workers/7_0"
+    logs.mkdir(parents=True)
+    (logs / "7_0_log.err").write_text("bench: No space left on device\nRuntimeError: bench worker ended with 2\n")
+    (logs / "7_0_submitted.pkl").write_bytes(b"bench: none of it")
     fake.script[:] = [1, 0, 0, 9]
     assert main([*ASKED, "--results", str(tmp_path), "--executor", "slurm"]) == 1
     assert (fake.script, fake.stopped) == ([9], 1)
+    assert "7_0_log.err): No space left on device" in capsys.readouterr().err
+
+
+def test_workers_go_on_where_the_folder_is_out_of_reach_for_who_waits_for_them(
+    fake: type[Fake], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    living, stale = iter([True, True, True]), iter([True, True])
+    monkeypatch.setattr("bench.cli.hand_out._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(fake, "counts", lambda self: WorkerCounts(running=int(next(living, False))))
+    true = Queue.ended
+
+    def ended(queue: Queue, plan: str) -> set[str]:
+        if fake.started and fake.script == [] and next(stale, False):
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return true(queue, plan)
+
+    monkeypatch.setattr(Queue, "ended", ended)
+    fake.script[:] = [3]
+    assert main([*ASKED, "--results", str(tmp_path), "--executor", "slurm"]) == 0
+    assert (fake.stopped, capsys.readouterr().err.count("out of reach")) == (1, 1)
 
 
 def test_what_is_detached_is_left_to_itself_and_a_configuration_speaks_to_the_engine(

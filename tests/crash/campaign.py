@@ -77,28 +77,25 @@ def engine_rounds(
     name: str, kills: int, minutes: float, seed: int, pace: float, folder: Path, reference: Trial
 ) -> tuple[Counter[str], list[Harm]]:
     """Runs by an engine until so many things were killed: what was killed how often, and what each run came to."""
-    cluster, killed, harms = ENGINES[name](), Counter[str](), list[Harm]()
-    try:
-        end = time.monotonic() + minutes * 60
-        while killed.total() < kills and time.monotonic() < end:
-            trial = Trial(folder / f"{name}-{len(harms)}", reference.asked, reference.isolation)
-            chance, seen = random.Random(f"{name} {seed} {len(harms)}"), dict[str, bytes]()
+    killed, harms = Counter[str](), list[Harm]()
+    end = time.monotonic() + minutes * 60
+    while killed.total() < kills and time.monotonic() < end:
+        trial = Trial(folder / f"{name}-{len(harms)}", reference.asked, reference.isolation)
+        chance, seen = random.Random(f"{name} {seed} {len(harms)}"), dict[str, bytes]()
 
-            def disturb(trial: Trial, chance: random.Random = chance, seen: dict[str, bytes] = seen) -> None:
-                killed.update(disturbed(trial, cluster, chance, kills - killed.total(), pace, seen))
+        def disturb(trial: Trial, chance: random.Random = chance, seen: dict[str, bytes] = seen) -> None:
+            killed.update(disturbed(trial, ENGINES[name], chance, kills - killed.total(), pace, seen))
 
-            one = harm(trial, disturb, reference)
-            after = trial.records()
-            twice = tuple(sorted(each for each, text in seen.items() if after.get(each) != text))
-            one = replace(one, lost=(*one.lost, *twice))
-            harms.append(one)
-            told = ", ".join(f"{count} {what}" for what, count in sorted(killed.items()))
-            said = f"{one or 'as undisturbed'} ({one.undone} were to do); so far killed: {told}"
-            print(f"{name}, run {len(harms)}: {said}", file=sys.stderr, flush=True)
-            if not one:
-                shutil.rmtree(trial.folder)
-    finally:
-        cluster.close()
+        one = harm(trial, disturb, reference)
+        after = trial.records()
+        twice = tuple(sorted(each for each, text in seen.items() if after.get(each) != text))
+        one = replace(one, lost=(*one.lost, *twice))
+        harms.append(one)
+        told = ", ".join(f"{count} {what}" for what, count in sorted(killed.items()))
+        said = f"{one or 'as undisturbed'} ({one.undone} were to do); so far killed: {told}"
+        print(f"{name}, run {len(harms)}: {said}", file=sys.stderr, flush=True)
+        if not one:
+            shutil.rmtree(trial.folder)
     return killed, harms
 
 

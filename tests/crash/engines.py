@@ -23,9 +23,11 @@ NODES = 3
 
 
 class Cluster(Protocol):
-    """Nodes that workers run on, and how a run is told of them."""
+    """Nodes that workers of a trial run on, and how its run is told of them."""
 
     words: tuple[str, ...]
+
+    def __init__(self, trial: Trial) -> None: ...
 
     def nodes(self) -> list[str]:
         """Names of the living nodes."""
@@ -58,6 +60,9 @@ class Processes:
 
     words: tuple[str, ...] = ("--executor", "processes")
 
+    def __init__(self, trial: Trial) -> None:
+        pass
+
     def nodes(self) -> list[str]:
         return []
 
@@ -76,7 +81,7 @@ class SlurmNodes:
 
     words: tuple[str, ...] = ("--executor", "slurm", "--engine", "time=30", "--engine", "signal=30")
 
-    def __init__(self) -> None:
+    def __init__(self, trial: Trial) -> None:
         self._known = sorted(subprocess.check_output(["sinfo", "-hN", "-o", "%N"], text=True).split())
 
     def nodes(self) -> list[str]:
@@ -111,10 +116,19 @@ def _on(process: psutil.Process, node: str) -> bool:
 
 
 class RayNodes:
-    """A Ray cluster of several nodes on this machine; the planner is a driver of its own."""
+    """A Ray cluster of several nodes on this machine; the planner is a driver of its own.
 
-    def __init__(self) -> None:
-        os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
+    Workers get their variables from the node that they run on, and not from the planner.
+    """
+
+    def __init__(self, trial: Trial) -> None:
+        trial.make()
+        os.environ |= {
+            **trial.variables(),
+            "RAY_worker_niceness": "0",
+            "RAY_TMPDIR": "/tmp",
+            "RAY_AUTH_MODE": "disabled",
+        }
         from ray.cluster_utils import Cluster as RayCluster
 
         self._cluster = RayCluster(
@@ -148,18 +162,32 @@ ENGINES: Mapping[str, type[Cluster]] = {"processes": Processes, "slurm": SlurmNo
 
 
 def disturbed(
-    trial: Trial, cluster: Cluster, chance: random.Random, kills: int, pace: float, seen: dict[str, bytes]
+    trial: Trial, engine: type[Cluster], chance: random.Random, kills: int, pace: float, seen: dict[str, bytes]
 ) -> Counter[str]:
     """Have a run done by a cluster on which so many things are killed; what was killed how often.
 
     Args:
         trial: The run.
-        cluster: Where its workers run.
+        engine: Where its workers run.
         chance: Of victims and moments.
         kills: At most; fewer where the run is through before.
         pace: So many seconds lie between two of them at most: too often, and nothing is ever done.
         seen: Takes the records that were complete at some moment: they are to stay as they were.
     """
+    cluster = engine(trial)
+    try:
+        killed = _killed(trial, cluster, chance, kills, pace, seen)
+        cluster.quiet()
+        trial.start(*cluster.words).wait(2 * MOST_SECONDS)  # what is left, if anything
+    finally:
+        cluster.close()
+    return +killed
+
+
+def _killed(
+    trial: Trial, cluster: Cluster, chance: random.Random, kills: int, pace: float, seen: dict[str, bytes]
+) -> Counter[str]:
+    """Kill while planners are there; those that are left at the end, too."""
     killed: Counter[str] = Counter()
     planners = [trial.start(*cluster.words)]
     end = time.monotonic() + 2 * MOST_SECONDS
@@ -176,10 +204,7 @@ def disturbed(
         if planner.poll() is None:
             planner.kill()
             planner.wait()
-    cluster.quiet()
-    trial.start(*cluster.words).wait(2 * MOST_SECONDS)  # what is left, if anything
-    cluster.quiet()
-    return +killed
+    return killed
 
 
 def _kill(trial: Trial, cluster: Cluster, planners: list[subprocess.Popen[bytes]], chance: random.Random) -> str:

@@ -67,6 +67,18 @@ class Trial:
         words = ["run", *self.asked, "--dataset", "digits", "--preset", "smoke", "--device", "cpu", "--jobs", "2"]
         return self._begin([*words, "--no-site", "--secret", str(secret), *more], before=before, path=path)
 
+    def make(self) -> None:
+        """Make the folders."""
+        for name in ("results", "cache", "tmp"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+
+    def variables(self) -> dict[str, str]:
+        """What processes of the trial find in their environment."""
+        return {
+            MARK: str(self.folder), "BENCH_ISOLATION": self.isolation, "TMPDIR": str(self.folder / "tmp"),
+            "XDG_CACHE_HOME": str(self.folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1",
+        }  # fmt: skip
+
     def plan(self) -> subprocess.Popen[bytes]:
         """Start to plan the run for workers."""
         return self.start("--executor", "none")
@@ -85,14 +97,10 @@ class Trial:
         self, words: Sequence[str], *, before: Callable[[], None] | None = None, path: str = "",
         results: Path | None = None,
     ) -> subprocess.Popen[bytes]:  # fmt: skip
-        for name in ("results", "cache", "tmp"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        self.make()
         command = [sys.executable, "-m", "bench", *words, "--results", str(results or self.results)]
-        environment = {
-            **os.environ, MARK: str(self.folder), "BENCH_ISOLATION": self.isolation, "TMPDIR": str(self.folder / "tmp"),
-            "XDG_CACHE_HOME": str(self.folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONPATH": os.pathsep.join(filter(None, [path, os.environ.get("PYTHONPATH", "")])),
-        }  # fmt: skip
+        found = os.pathsep.join(filter(None, [path, os.environ.get("PYTHONPATH", "")]))
+        environment = {**os.environ, **self.variables(), "PYTHONPATH": found}
 
         def prepare() -> None:
             for each in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):  # a shell may have had them ignored

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -70,6 +72,37 @@ def test_what_was_given_back_is_free_at_once_and_its_turn_is_counted(tmp_path: P
     second = claim(tmp_path, "job", {}, seconds=60)
     assert second is not None
     assert second.turn == 2
+
+
+def test_turns_of_holders_that_were_told_to_stop_are_not_counted_as_lost(tmp_path: Path) -> None:
+    for turn, told in enumerate([True, False, True, False], start=1):
+        found = claim(tmp_path, "job", {}, seconds=60)
+        assert found is not None
+        assert found.turn == turn
+        found.give_back(told_to_stop=told)
+    found = claim(tmp_path, "job", {}, seconds=60)
+    assert found is not None
+    assert found.lost == 2
+
+
+def test_a_full_disk_leaves_no_turn_that_would_keep_others_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("bench.results.lease.os.fdopen", lambda handle, mode: FullFile(handle))
+        for _ in range(20):
+            with pytest.raises(OSError, match="No space left"):
+                claim(tmp_path, "job", {}, seconds=60)
+    found = claim(tmp_path, "job", {}, seconds=60)
+    assert found is not None
+    assert (found.turn, found.lost) == (1, 0)
+
+
+class FullFile(io.FileIO):
+    """A file on a disk that is full."""
+
+    def write(self, content: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_the_job_of_a_process_that_has_ended_is_free_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

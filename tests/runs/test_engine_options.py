@@ -58,7 +58,7 @@ def test_what_sbatch_takes_beyond_the_options_is_passed_on() -> None:
     assert options.own("sbatch.", ["cpu"]) == {"licenses": "a"}
 
 
-@pytest.mark.parametrize("memory", [None, 2**30, 16 * 2**30, 3 * 2**29])
+@pytest.mark.parametrize("memory", [None, 2**30, 16 * 2**30, 3 * 2**29, 4018510988, 51861730099])
 def test_a_resource_class_is_a_word_and_back(memory: int | None) -> None:
     needs = Needs("cuda", True, 60, memory)
     assert Needs.named(needs.name) == needs
@@ -82,3 +82,11 @@ def test_a_worker_takes_jobs_that_need_no_more_than_it_has() -> None:
     assert alone.covers(Needs("cpu", True, 60, None), prepares=False)
     assert not alone.covers(Needs("cpu", False, 60, None), prepares=False)  # others do it
     assert alone.covers(Needs("cpu", False, 60, None), prepares=True)  # or it might wait for it in vain
+
+
+def test_what_the_engine_is_asked_for_must_hold_what_jobs_may_hold() -> None:
+    needs = Needs("cpu", False, 60, 16 * 2**30)
+    assert EngineOptions({"mem": "20G"}).memory(needs, ["cpu"]) == (20.0, 19.0)
+    assert EngineOptions({}).memory(needs, ["cpu"]) == (17.0, None)
+    with pytest.raises(UsageError, match=r"mem: .* 17\.0 GiB, .* got '16G'"):
+        EngineOptions({"mem": "16G"}).memory(needs, ["cpu"])

@@ -21,7 +21,8 @@ from bench.runs.display import Display
 from bench.runs.planned_run import plan_run, read_run, run_spec
 from bench.runs.run import execute
 from bench.runs.run_spec import RunSpec
-from bench.runs.serve import Served, Terms, serve
+from bench.runs.serve import Served, serve
+from bench.runs.terms import Terms
 from bench.workbench.place import Place
 
 APART = ("created", "seconds", "hardware", "digest", "git", "versions")
@@ -41,7 +42,8 @@ class InlineWorkers(Inline):
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.runs.serve.Workers", InlineWorkers)
-    monkeypatch.setattr("bench.runs.serve._LOOK_SECONDS", 0.01)
+    for module in ("serve", "registration"):
+        monkeypatch.setattr(f"bench.runs.{module}._LOOK_SECONDS", 0.01)
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +149,34 @@ def test_a_plan_that_was_altered_is_refused(tmp_path: Path, cache: Path) -> None
     path.write_text(path.read_text().replace("max-dispersion", "min-dispersion"))
     with pytest.raises(ValueError, match="plan the run again"):
         read_run(where.results.queue, planned.name)
+    with pytest.raises(UsageError, match="nothing of the plans here"):
+        work(where)
+    with pytest.raises(UsageError, match="plan the run again"):
+        counts(where.results.queue)
+
+
+def test_a_worker_takes_no_jobs_that_may_hold_more_than_it_has(tmp_path: Path, cache: Path) -> None:
+    where, said = place_of(tmp_path, cache), io.StringIO()
+    plan_run(wanted("max-dispersion"), where, memory=2**34)
+    with pytest.raises(UsageError, match="nothing of the plans here"):
+        serve(TERMS, where, Display(Console(file=said, width=500)))
+    assert "may hold 16.0 GiB each (--memory), and here are 8.0" in said.getvalue()
+    assert counts(where.results.queue)[0].states == {"waiting": 3}
+    plan_run(wanted("guesswork"), where, memory=2**33)  # beside it, one that it may do
+    assert work(where).done == 3
+
+
+def test_a_worker_leaves_a_plan_alone_that_it_reads_otherwise(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where, said = place_of(tmp_path, cache), io.StringIO()
+    plan_run(wanted("max-dispersion"), where, memory=None)
+    with monkeypatch.context() as patch:  # as where a later version gives a cell another folder
+        patch.setattr("bench.runs.planned_run.fit_job", lambda cell: f"fit other-{cell.folder}")
+        with pytest.raises(UsageError, match="nothing of the plans here"):
+            serve(TERMS, where, Display(Console(file=said, width=500)))
+    assert "makes other jobs of it" in said.getvalue()
+    assert work(where).done == 3
 
 
 def test_the_state_of_a_lost_job_is_lost(tmp_path: Path, cache: Path) -> None:

@@ -17,8 +17,8 @@ from bench.results.heartbeat import file_time
 from bench.results.queue import Queue, job_file
 from bench.runs.answers import Evaluation, Fitted
 from bench.runs.backend import Job, Outcome
-from bench.runs.offer import Offer, TimeUpError
-from bench.runs.shared import MOST_TURNS, Shared
+from bench.runs.offer import DiskFailureError, Offer, TimeUpError
+from bench.runs.shared import MOST_TRIES, MOST_TURNS, Shared
 
 
 class Fake:
@@ -118,6 +118,35 @@ def test_a_job_at_which_many_workers_were_lost_is_given_up(tmp_path: Path) -> No
     ((_, outcome),) = worker.drain()
     assert (outcome.status, outcome.code, done) == ("failed", "died", {})
     assert "workers in a row" in str(outcome.reason)
+
+
+def test_workers_that_were_told_to_stop_say_nothing_against_a_job(tmp_path: Path) -> None:
+    for _ in range(5 * MOST_TURNS):
+        claimed(tmp_path, "evaluate a").give_back(told_to_stop=True)
+    worker = Worker(tmp_path, Counter())
+    worker.shared.submit(job("a"))
+    assert [outcome.status for _, outcome in worker.drain()] == ["ok"]
+    for _ in range(MOST_TRIES):
+        claimed(tmp_path, "evaluate b").give_back(told_to_stop=True)
+    worker = Worker(tmp_path, Counter())
+    worker.shared.submit(job("b"))
+    assert [outcome.code for _, outcome in worker.drain()] == ["died"]  # nor is it tried without an end
+
+
+def test_a_worker_whose_disk_is_full_gives_its_job_back_and_takes_no_other(tmp_path: Path) -> None:
+    done: Counter[str] = Counter()
+    full = Outcome("failed", None, "disk", "OSError: No space left on device", "fit", 1.0)
+    worker = Worker(tmp_path, done, full)
+    for name in "abc":
+        worker.shared.submit(job(name))
+    with pytest.raises(DiskFailureError, match=r"is given back, .*No space left.* make room"):
+        worker.drain()
+    assert done.total() == 1
+    assert Queue(tmp_path).ended("plan") == set()
+    other = Worker(tmp_path, done)
+    for name in "abc":
+        other.shared.submit(job(name))
+    assert {outcome.status for _, outcome in other.drain()} == {"ok"}
 
 
 def test_a_failure_of_a_worker_that_was_taken_for_lost_is_nobodys(tmp_path: Path) -> None:

@@ -131,6 +131,19 @@ def test_how_workers_stand_is_asked_of_the_queue(cluster: Path) -> None:
     assert (cluster / "cancelled").read_text().split() == ["101", "102"]
 
 
+def test_what_was_just_asked_for_waits_while_slurm_does_not_answer(cluster: Path) -> None:
+    (cluster / "bin" / "squeue").write_text("#!/bin/sh\necho 'Unable to contact slurm controller' >&2\nexit 1\n")
+    engine = Slurm(started(cluster))
+    engine.start([Wanted(CPU, 4, 1)])
+    assert engine.counts() == WorkerCounts(5, 0, 0)  # or all would be taken for lost, and asked for once more
+    engine.start([Wanted(CPU, 2, 0)])
+    assert engine.counts() == WorkerCounts(7, 0, 0)
+    (cluster / "refuses").touch()
+    with pytest.raises(UsageError, match="invalid account"):
+        engine.start([Wanted(CPU, 3, 0)])
+    assert engine.counts() == WorkerCounts(7, 0, 0)
+
+
 def test_what_slurm_refuses_is_said_and_what_it_took_before_is_taken_back(cluster: Path) -> None:
     (cluster / "refuses-the-third").touch()
     with pytest.raises(UsageError, match="too many"):

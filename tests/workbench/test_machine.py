@@ -79,3 +79,22 @@ def test_a_commit_is_short_and_says_whether_the_tree_was_changed(monkeypatch: py
     done = subprocess.CompletedProcess([], 0, stdout="0123456789ab-dirty\n")
     monkeypatch.setattr(machine.subprocess, "run", lambda *_, **__: done)
     assert git_state.__wrapped__() == "0123456789ab-dirty"
+
+
+@pytest.mark.parametrize(
+    ("groups", "file", "text", "limit"),
+    [
+        ("0::/slurm/job_7/step_0\n", "slurm/job_7/memory.max", "3000\n", 3000),
+        ("0::/slurm/job_7/step_0\n", "slurm/job_7/memory.max", "max\n", None),
+        ("5:cpu:/x\n4:memory:/slurm/job_7\n", "memory/slurm/job_7/memory.limit_in_bytes", "5000\n", 5000),
+        ("0::/\n", "memory.max", "7000\n", 7000),
+    ],
+)
+def test_memory_is_what_an_engine_leaves_to_its_control_group(
+    groups: str, file: str, text: str, limit: int | None, tmp_path: Path
+) -> None:
+    (tmp_path / "cgroup").write_text(groups)
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(text)
+    whole = machine.memory(tmp_path / "none", tmp_path)
+    assert machine.memory(tmp_path / "cgroup", tmp_path) == (whole if limit is None else limit)

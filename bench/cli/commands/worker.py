@@ -9,7 +9,8 @@ from bench.cli.options import place
 from bench.cli.stop import code
 from bench.results.signing_key import SigningKey
 from bench.runs.display import Display
-from bench.runs.serve import Served, Terms, serve
+from bench.runs.serve import Served, serve
+from bench.runs.terms import Terms
 from bench.workbench.machine import choose_device
 
 
