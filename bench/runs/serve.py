@@ -88,6 +88,7 @@ def _go_on(
         pause(ends, _LOOK_SECONDS)
     for name in queue.plans():
         queue.forget_leases(name)
+    queue.forget_workers()
     if not (plans := queue.plans()):
         raise UsageError(f"{place.results.root} has no planned run: bench run --executor none writes one")
     if not any(served.suits.get(name, True) for name in plans):

@@ -32,7 +32,7 @@ from trial import Harm, Trial, harm
 ASKED = ("--method", "identity", "--method", "dp-simple", "--attack", "nearest-neighbour")
 FEW = ("--metric", "guesswork", "--metric", "max-dispersion")
 MOUNTED = {
-    "full disk": can_mount, "full shared disk": can_mount, "slow mount": can_mount_sshfs,
+    **{name: can_mount for name in DISTURBANCES if name.startswith("full ")}, "slow mount": can_mount_sshfs,
     "partitioned mount": can_mount_sshfs,
 }  # fmt: skip
 COLUMNS = (

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 from mounts import sshfs
-from trial import MOST_SECONDS, Trial, until
+from trial import FOLDERS, MOST_SECONDS, Trial, until
 
 HERE = Path(__file__).parent
 MOST_FILES = 90  # a few more than a run shows: some moments come when all is done
@@ -100,11 +100,31 @@ def two_runs(trial: Trial, chance: random.Random) -> None:
 
 def full_disk(trial: Trial, chance: random.Random) -> None:
     """Results on a file system that is soon full; there is room again for the next run."""
-    trial.results.mkdir(parents=True)
-    kilobytes = chance.randrange(16, 400)
-    _mount(trial.results, "-t", "tmpfs", "-o", f"size={kilobytes}k,mode=0755", "tmpfs")
-    trial.start().wait(MOST_SECONDS)
-    _mount(trial.results, "-o", "remount,size=256m")
+    with small_disk(trial, "results", chance.randrange(16, 400)):
+        trial.start().wait(MOST_SECONDS)
+
+
+@contextmanager
+def small_disk(trial: Trial, name: str, kilobytes: int | None = None) -> Iterator[None]:
+    """A folder of the trial on a file system that takes so much more; afterwards there is room again.
+
+    Args:
+        trial: With results, cache and tmp, the first time all empty.
+        name: Of one of these.
+        kilobytes: A page is the least; None for not even another empty file.
+    """
+    trial.make()
+    where = trial.folder / name
+    if not where.is_mount():
+        _mount(where, "-t", "tmpfs", "-o", "size=256m,mode=0755", "tmpfs")
+    room = os.statvfs(where)
+    held = (room.f_blocks - room.f_bfree) * room.f_frsize // 1024
+    limit = f"nr_inodes={room.f_files - room.f_ffree}" if kilobytes is None else f"size={max(held + kilobytes, 4)}k"
+    _mount(where, "-o", f"remount,{limit}")
+    try:
+        yield
+    finally:
+        _mount(where, "-o", "remount,size=256m,nr_inodes=100k")
 
 
 def _mount(where: Path, *how: str) -> None:
@@ -112,9 +132,10 @@ def _mount(where: Path, *how: str) -> None:
 
 
 def unmount(trial: Trial) -> None:
-    """Take the file system of `full_disk` away, if there is one."""
-    if trial.results.is_mount():
-        subprocess.run(["umount", str(trial.results)], check=True)
+    """Take the file systems of `small_disk` away, if there are any."""
+    for name in FOLDERS:
+        if (trial.folder / name).is_mount():
+            subprocess.run(["umount", str(trial.folder / name)], check=True)
 
 
 def can_mount() -> bool:
@@ -234,17 +255,18 @@ def _bring_back(trial: Trial, away: Path) -> None:
     away.rename(trial.results)
 
 
-def full_shared_disk(trial: Trial, chance: random.Random) -> None:
-    """Workers on a shared disk that is soon full; there is room again for others."""
-    trial.results.mkdir(parents=True)
-    _mount(trial.results, "-t", "tmpfs", "-o", "size=256m,mode=0755", "tmpfs")
-    trial.plan().wait(MOST_SECONDS)
-    _mount(trial.results, "-o", f"remount,size={chance.randrange(48, 400)}k")
-    workers = [trial.work() for _ in range(2)]
-    for worker in workers:
-        worker.wait(MOST_SECONDS)
-    _mount(trial.results, "-o", "remount,size=256m")
-    _finish(trial)
+def full_for_workers(name: str, *kilobytes: int | None) -> Disturbance:
+    """Workers on a disk that is soon full, of results, cache or temporary files; there is room again for others."""
+
+    def disturb(trial: Trial, chance: random.Random) -> None:
+        with small_disk(trial, name, 200_000):
+            trial.plan().wait(MOST_SECONDS)
+        with small_disk(trial, name, chance.choice(kilobytes)):
+            for worker in [trial.work() for _ in range(2)]:
+                worker.wait(MOST_SECONDS)
+        _finish(trial)
+
+    return disturb
 
 
 def slow_mount(trial: Trial, chance: random.Random) -> None:
@@ -299,7 +321,9 @@ DISTURBANCES: Mapping[str, Disturbance] = {
     "kill -9 of workers": lost_workers,
     "kill -9 of planners": lost_planners,
     "stopped workers": stopped_workers,
-    "full shared disk": full_shared_disk,
+    "full shared disk": full_for_workers("results", None, 0, 4, 8, 16, 32, 64, 128, 256),
+    "full cache disk": full_for_workers("cache", None, 0, 4, 64, 128),
+    "full temporary disk": full_for_workers("tmp", None, 0),
     "folder cut off": moved_folder,
     "slow mount": slow_mount,
     "partitioned mount": partitioned_mount,

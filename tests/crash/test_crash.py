@@ -1,4 +1,7 @@
-"""A few rounds of the crash campaign at the smallest sizes; `campaign.py` has more of them, and more disturbances."""
+"""A few rounds of the crash campaign at the smallest sizes; `campaign.py` has more of them, and more disturbances.
+
+What nobody disturbs is done in this process, which has everything imported: a process more is seconds more.
+"""
 
 from __future__ import annotations
 
@@ -9,61 +12,117 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
-from campaign import undisturbed
-from disturbances import can_mount, full_disk, kill_main, told, unmount
-from trial import MOST_SECONDS, Harm, Trial, compared, harm, until
+from disturbances import can_mount, kill_main, small_disk, told, unmount
+from trial import MOST_SECONDS, WORKER, Harm, Trial, compared, until
+
+from bench.cli import main
 
 ASKED = ("--method", "dp-simple", "--attack", "none", "--metric", "max-dispersion", "--limit", "60")
+NO_SPACE = "No space left on device"
+
+
+def run(trial: Trial, *more: str) -> int:
+    """`bench run` of a trial, in this process."""
+    return _here(trial, [*trial.words(), *more])
+
+
+def work(trial: Trial) -> int:
+    """`bench worker` of a trial, in this process."""
+    return _here(trial, ["worker", *WORKER])
+
+
+def _here(trial: Trial, words: list[str]) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in trial.variables().items():
+            patch.setenv(name, value)
+        return main([*words, "--results", str(trial.results)])
 
 
 @pytest.fixture
-def short() -> Iterator[Path]:
+def short() -> Iterator[Trial]:
     """A folder with a short name: the socket of a fork server lies below it, and its path holds 107 letters."""
     with tempfile.TemporaryDirectory(prefix="crash-") as folder:
-        yield Path(folder)
+        trial = Trial(Path(folder), ASKED)
+        try:
+            yield trial
+        finally:
+            unmount(trial)
 
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Trial:
-    return undisturbed(tmp_path_factory.mktemp("undisturbed"), ASKED, "none")
+    trial = Trial(tmp_path_factory.mktemp("undisturbed"), ASKED)
+    trial.make()
+    assert run(trial, "--keep-releases") == 0
+    return trial
 
 
-def test_a_run_that_was_killed_and_hung_up_ends_as_if_nothing_had_been(reference: Trial, short: Path) -> None:
-    def disturb(trial: Trial) -> None:
-        kill_main(trial, random.Random(0))
-        assert not trial.left()
-        told(signal=signal.SIGHUP, group=True)(trial, random.Random(1))
+def said(trial: Trial) -> str:
+    return (trial.folder / "said").read_text()
 
-    assert harm(replace(reference, folder=short), disturb, reference) == Harm()
+
+def test_a_run_that_was_killed_hung_up_and_out_of_space_ends_as_if_nothing_had_been(
+    reference: Trial, short: Trial
+) -> None:
+    kill_main(short, random.Random(0))
+    assert not short.left()
+    told(signal=signal.SIGHUP, group=True)(short, random.Random(1))
+    left = short.left()
+    before = short.complete()
+    assert run(short) == 0
+    assert compared(short, reference, finished=before, processes=left) == Harm()
 
 
 @pytest.mark.skipif(not can_mount(), reason="needs a small file system, which only root can mount, on Linux")
-def test_a_run_on_a_disk_that_was_full_ends_as_if_nothing_had_been(reference: Trial, short: Path) -> None:
-    trial = replace(reference, folder=short)
-    try:
-        assert harm(trial, lambda trial: full_disk(trial, random.Random(0)), reference) == Harm()
-    finally:
-        unmount(trial)
+def test_a_run_on_a_disk_that_was_full_ends_as_if_nothing_had_been(reference: Trial, short: Trial) -> None:
+    with small_disk(short, "results", 48):
+        assert short.start().wait(MOST_SECONDS) != 0
+    left = short.left()
+    assert NO_SPACE in said(short)
+    before = short.complete()
+    assert run(short) == 0
+    assert compared(short, reference, finished=before, processes=left) == Harm()
 
 
-def test_workers_of_which_one_is_killed_end_as_the_run_that_nobody_disturbed(reference: Trial, short: Path) -> None:
-    trial = replace(reference, folder=short)
+@pytest.mark.skipif(not can_mount(), reason="needs a small file system, which only root can mount, on Linux")
+@pytest.mark.parametrize(
+    ("name", "kilobytes"),
+    [("results", 4), *(pytest.param(name, 0, marks=pytest.mark.slow) for name in ("cache", "tmp"))],
+)
+def test_a_worker_on_a_full_disk_says_so_once_and_fails_no_job(
+    name: str, kilobytes: int, reference: Trial, short: Trial
+) -> None:
+    with small_disk(short, name, 200_000):
+        assert run(short, "--executor", "none") == 0
+    with small_disk(short, name, kilobytes):
+        assert short.work().wait(MOST_SECONDS) == 2
+    assert said(short).count(NO_SPACE) == 1
+    assert short.records() == {}
+    left = short.left()
+    assert work(short) == 0
+    assert compared(short, reference, finished={}, processes=left) == Harm()
 
-    def disturb(trial: Trial) -> None:
-        assert trial.plan().wait(MOST_SECONDS) == 0
-        first, second = trial.work(), trial.work()
-        for _ in until(trial, first, 60):
+
+def test_workers_of_which_one_is_killed_end_as_the_run_that_nobody_disturbed(reference: Trial, short: Trial) -> None:
+    short.make()
+    assert run(short, "--executor", "none") == 0
+    first = short.work()
+
+    def kill() -> None:
+        for _ in until(short, first, 60):
             pass
         first.kill()
         first.wait()
-        assert second.wait(MOST_SECONDS) == 0
-        assert trial.work().wait(MOST_SECONDS) == 0  # nothing is left, or what the first was at
 
-    found = harm(trial, disturb, reference)
-    assert found == Harm()
-    assert found.undone == 0  # the run that followed had nothing to do
+    killer = Thread(target=kill)
+    killer.start()
+    assert work(short) == 0  # beside the first, and then without it: nothing is left, not even what that was at
+    killer.join()
+    assert work(short) == 0
+    assert compared(short, reference, finished={}, processes=short.left()) == Harm()
 
 
 def test_the_comparison_sees_every_kind_of_harm(reference: Trial, tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from bench.results.maker import machine
 from bench.results.results import Results
 
 MARK = "CRASH_MARK"
+WORKER = ("--device", "cpu", "--cores", "1", "--lost-after", "5")  # as many threads as each of two jobs of the run
+FOLDERS = ("results", "cache", "tmp")
 GRACE_SECONDS = 60.0  # in which processes must notice that the run is gone
 MOST_SECONDS = 600.0
 SOCKETS = "tmp/pymp-"  # of Python's multiprocessing: a folder with a dead socket, which kill -9 leaves behind
@@ -59,17 +61,21 @@ class Trial:
             before: Called in the new process.
             path: A folder that Python looks for modules in first.
         """
+        return self._begin([*self.words(), *more], before=before, path=path)
+
+    def words(self) -> list[str]:
+        """Of the run, but for the results folder."""
         secret = self.folder / "secret"
         if not secret.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             secret.touch(mode=0o600)
             secret.write_bytes(SECRET)
         words = ["run", *self.asked, "--dataset", "digits", "--preset", "smoke", "--device", "cpu", "--jobs", "2"]
-        return self._begin([*words, "--no-site", "--secret", str(secret), *more], before=before, path=path)
+        return [*words, "--no-site", "--secret", str(secret)]
 
     def make(self) -> None:
         """Make the folders."""
-        for name in ("results", "cache", "tmp"):
+        for name in FOLDERS:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 
     def variables(self) -> dict[str, str]:
@@ -84,14 +90,13 @@ class Trial:
         return self.start("--executor", "none")
 
     def work(self, *more: str, results: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start a worker, which computes with as many threads as each of two jobs of the run.
+        """Start a worker.
 
         Args:
             more: Further arguments.
             results: Where it sees the results; None for where the run does.
         """
-        words = ["worker", "--device", "cpu", "--cores", "1", "--lost-after", "5", *more]
-        return self._begin(words, results=results)
+        return self._begin(["worker", *WORKER, *more], results=results)
 
     def _begin(
         self, words: Sequence[str], *, before: Callable[[], None] | None = None, path: str = "",
@@ -122,7 +127,7 @@ class Trial:
     def files(self) -> set[str]:
         """All files and folders of results, cache and temporary files, relative."""
         found = set()
-        for name in ("results", "cache", "tmp"):
+        for name in FOLDERS:
             for folder, folders, names in os.walk(self.folder / name):
                 found |= {Path(folder, each).relative_to(self.folder).as_posix() for each in (*folders, *names)}
         return found
@@ -247,4 +252,4 @@ def until(trial: Trial, run: subprocess.Popen[bytes], count: int) -> Iterator[No
         with contextlib.suppress(OSError):  # a folder went while it was read
             seen |= trial.files()
         yield
-        time.sleep(0.002)
+        time.sleep(0.005)
