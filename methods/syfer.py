@@ -142,6 +142,8 @@ class Syfer(KeyedEncoder):
         batch: Public images a step.
         lambda_reid, lambda_rec: Weights of hiding and of staying decodable.
         learning_rate: Peak rate of Adam.
+        lambda_match: Weight of hiding what `relational` matches rows by (`bench.nets.obfuscator_training.agreement`): a
+            defence of ours; the paper has none.
         opponent_width, opponent_depth: Of the attacker trained against; the decoder has the same width.
         opponent_relations: Tell that attacker how each row stands to the others of its batch; the paper's is not told.
         cuda_bfloat16: On CUDA, train in bfloat16 autocast.
@@ -161,6 +163,7 @@ class Syfer(KeyedEncoder):
     batch: int = 64
     lambda_reid: float = 2.0
     lambda_rec: float = 20.0
+    lambda_match: float = 0.0
     learning_rate: float = 1e-3
     opponent_width: int = 128
     opponent_depth: int = 3
@@ -174,7 +177,7 @@ class Syfer(KeyedEncoder):
         at_least(1, opponent_depth=self.opponent_depth)
         if self.opponent_width < 4 or self.opponent_width % 4:
             raise ValueError(f"opponent_width must be a multiple of 4 (heads), got {self.opponent_width}")
-        at_least(0, lambda_reid=self.lambda_reid, lambda_rec=self.lambda_rec)
+        at_least(0, lambda_reid=self.lambda_reid, lambda_rec=self.lambda_rec, lambda_match=self.lambda_match)
         positive(learning_rate=self.learning_rate)
 
     def _caveat(self) -> str:
@@ -195,6 +198,7 @@ class Syfer(KeyedEncoder):
             batch=self.batch,
             lambda_reid=self.lambda_reid,
             lambda_rec=self.lambda_rec,
+            lambda_match=self.lambda_match,
             learning_rate=self.learning_rate,
             width=self.opponent_width,
             depth=self.opponent_depth,

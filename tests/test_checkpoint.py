@@ -50,7 +50,7 @@ def obfuscator() -> nn.Module:
     with seeded(1):
         network = Obfuscator((1, 8, 8), patch_size=4, width=16, blocks=1, depth=1)
     network.standardise_by(IMAGES)
-    course = Opponents(STEPS, 4, 2.0, 20.0, 1e-3, 8, 1, False, "float32", False)
+    course = Opponents(STEPS, 4, 2.0, 20.0, 0.0, 1e-3, 8, 1, False, "float32", False)
     train_obfuscator(network, IMAGES, course, 2)
     return network
 

@@ -8,6 +8,7 @@ Differences from the paper:
 - L_rec is in units of the public images' variance about their mean image: 1 is what the mean image reaches.
 - L_reid is that of `bench.nets.towers`: a learned scale, and softmax over raw and over encoded rows.
 - With `relations` the attacker is told how each row stands to the others of its set (`bench.nets.relations`).
+- With `lambda_match` the obfuscator also minimises what relational matching lives on (`agreement`).
 - The learning rate rises over the first steps and falls along a cosine to a twentieth; gradients are clipped to
   length one.
 """
@@ -26,6 +27,7 @@ from bench.checkpoint import steps
 from bench.nets.classifier import Precision
 from bench.nets.decoder import Decoder
 from bench.nets.obfuscator import Obfuscator
+from bench.nets.patches import cut
 from bench.nets.random_layers import Draw
 from bench.nets.seeded import seeded
 from bench.nets.towers import Tower, Towers
@@ -49,6 +51,7 @@ class Opponents:
         steps: Training steps, half of them the obfuscator's.
         batch: Images a step, at least 2.
         lambda_reid, lambda_rec: Weights of the attacker's and of the decoder's loss.
+        lambda_match: Weight of `agreement` between encodings under two keys; the paper's is 0.
         learning_rate: Peak rate of Adam, for all networks.
         width, depth: Of the attacker's towers; the decoder has the same width.
         relations: Whether the towers are told how a row stands to the others of its batch.
@@ -60,6 +63,7 @@ class Opponents:
     batch: int
     lambda_reid: float
     lambda_rec: float
+    lambda_match: float
     learning_rate: float
     width: int
     depth: int
@@ -116,6 +120,8 @@ def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponent
             fresh, fixed = encode(raw, key), encode(raw, decoder_key)
         reid, rec = towers.loss(raw, fresh, links), (inverse(fixed) - raw).square().mean() / unit
         loss = opponents.lambda_rec * rec - opponents.lambda_reid * reid if hiding else reid + rec
+        if hiding and opponents.lambda_match:
+            loss = loss + opponents.lambda_match * agreement(*(cut(rows, obfuscator.side) for rows in (fresh, fixed)))
         mover, networks = (movers[0], (obfuscator,)) if hiding else (movers[1], (towers, decoder))
         _step(mover, networks, loss, opponents.learning_rate * _share(step, opponents.steps))
         sums += torch.stack((reid.detach(), rec.detach()))
@@ -124,6 +130,27 @@ def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponent
             _judge(Losses(*means.tolist()), batch, step + 1, opponents.steps)
             sums.zero_()
     return Losses(*means.tolist())
+
+
+def agreement(first: Tensor, second: Tensor) -> Tensor:
+    """How well relations between rows survive a change of key: 1 where they stay as they are, near 0 where none does.
+
+    The mean over locations, and over whole rows, of the squared correlation between the Gram matrices of two encodings
+    of the same rows, without the diagonals: what `relational` matches by.
+
+    Args:
+        first, second: (n, t, d) float32 tokens of the same n rows, n at least 3.
+    """
+    apart = 1 - torch.eye(len(first), device=first.device)  # a boolean index would make a GPU wait
+    sides = []
+    for tokens in (first, second):
+        centred = (tokens - tokens.mean(dim=0)).transpose(0, 1)
+        gram = centred @ centred.transpose(1, 2)
+        rows = torch.cat((gram, gram.sum(dim=0, keepdim=True))) * apart
+        rows = (rows - rows.sum(dim=(1, 2), keepdim=True) / apart.sum()) * apart
+        sides.append(rows / rows.norm(dim=(1, 2), keepdim=True).clamp_min(SMALLEST_VARIANCE))
+    agreeing: Tensor = (sides[0] * sides[1]).sum(dim=(1, 2)).square().mean()
+    return agreeing
 
 
 def _normal(seed: int, device: torch.device) -> Draw:

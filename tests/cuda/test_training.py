@@ -25,8 +25,8 @@ from bench.types import View
 from methods.dauntless import Dauntless
 
 OPPONENTS = Opponents(
-    steps=1, batch=8, lambda_reid=2.0, lambda_rec=20.0, learning_rate=1e-3, width=16, depth=1, relations=True,
-    precision="bfloat16", compiled=False,
+    steps=1, batch=8, lambda_reid=2.0, lambda_rec=20.0, lambda_match=1.0, learning_rate=1e-3, width=16, depth=1,
+    relations=True, precision="bfloat16", compiled=False,
 )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -7,13 +8,14 @@ from torch import nn
 
 from bench.nets import obfuscator_training
 from bench.nets.obfuscator import Obfuscator
-from bench.nets.obfuscator_training import Opponents, train_obfuscator
+from bench.nets.obfuscator_training import Opponents, agreement, train_obfuscator
+from bench.nets.patches import cut
 from bench.nets.seeded import seeded
 from bench.seeds import generator
 
 OPPONENTS = Opponents(
-    steps=60, batch=16, lambda_reid=0.0, lambda_rec=1.0, learning_rate=5e-3, width=16, depth=1, relations=False,
-    precision="float32", compiled=False,
+    steps=60, batch=16, lambda_reid=0.0, lambda_rec=1.0, lambda_match=0.0, learning_rate=5e-3, width=16, depth=1,
+    relations=False, precision="float32", compiled=False,
 )  # fmt: skip
 
 
@@ -37,6 +39,32 @@ def test_the_obfuscator_helps_the_decoder():
     helped = trained(OPPONENTS)[1].rec
     hindered = trained(replace(OPPONENTS, lambda_rec=-1.0))[1].rec
     assert helped < 0.7 * hindered
+
+
+def test_agreement_is_of_relations_alone():
+    rows, others = (torch.randn(40, 3, 8, generator=generator(seed)) for seed in (1, 2))
+    turn = torch.linalg.qr(torch.randn(8, 8, generator=generator(3)))[0]
+    assert agreement(rows, rows).item() == pytest.approx(1, abs=1e-5)
+    assert agreement(rows, 5 * rows @ turn + 1).item() == pytest.approx(1, abs=1e-5)
+    # the mean squared correlation of independent Gram matrices is about 1 over their 780 pairs
+    assert agreement(rows, others).item() < 0.01
+    one = torch.cat((rows[:, :1], others[:, 1:]), dim=1)
+    assert 0.2 < agreement(rows, one).item() < 0.5  # one location of three, and its share of whole rows
+
+
+def test_relations_are_hidden_where_that_is_asked_for():
+    """As above; how far they can be hidden at all is another matter."""
+
+    def left(weight):
+        network, _ = trained(replace(OPPONENTS, lambda_match=weight, lambda_rec=0.0))
+        encoded = []
+        for seed in (7, 8):
+            key = network.draw(partial(torch.randn, generator=generator(seed)))
+            encoded.append(cut(network(images(), key), network.side))
+        with torch.no_grad():
+            return agreement(*encoded).item()
+
+    assert left(20.0) < 0.7 * left(-20.0)
 
 
 class Reader(nn.Module):
