@@ -27,7 +27,17 @@ def is_gone(name: str) -> bool:
     Of a process on another machine, or of a text that is no such name, nothing is sure.
     """
     found = re.fullmatch(NAME, name)
-    return found is not None and found["machine"] == machine() and not psutil.pid_exists(int(found["process"]))
+    return found is not None and found["machine"] == machine() and not _lives(int(found["process"]))
+
+
+def _lives(process: int) -> bool:
+    """Whether a process of this machine works on; one that has ended may be kept by a parent that does not ask."""
+    try:
+        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:
+        return True
 
 
 @cache

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from bench.plugins import registry
 from bench.plugins.groups import GROUPS
-from docs.generator import adding, command_line, configuration, plugin_pages, records, repository, rooms, sizes
+from docs.generator import adding, command_line, configuration, cost, plugin_pages, records, repository, rooms, sizes
 from docs.generator.markdown import Prose, join
 from docs.generator.page import Page
 
@@ -29,6 +29,7 @@ def pages() -> list[Page]:
         configuration.configuration_page(targets),
         sizes.presets_page(targets),
         sizes.suites_page(targets),
+        cost.cost_page(targets),
         *records.record_pages(targets),
         *(written[path] for path in sorted(written) if "/" not in path),
         *rooms.room_pages(known, targets, architecture.text),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from statistics import median
 from typing import cast
 
 import pytest
@@ -20,6 +22,7 @@ from docs.generator import navigation, pages
 from docs.generator.configuration import run_keys
 from docs.generator.links import anchors, broken, orphans, targets
 from docs.generator.plugin_pages import about
+from leaderboard.published import PUBLISHED
 
 ROOT = Path(__file__).parents[2]
 
@@ -101,6 +104,17 @@ def test_presets_and_every_field_of_a_record_are_shown(site: Mapping[str, str]) 
     assert [name for name in schema["properties"] if f"| `{name}` |" not in site["records.md"]] == []
     parts = [name for name, part in schema["$defs"].items() if "properties" in cast("dict[str, object]", part)]
     assert [name for name in parts if name.lower() not in anchors(site["records.md"])] == []
+
+
+def test_the_page_of_costs_is_computed_from_the_published_records(site: Mapping[str, str]) -> None:
+    published = [json.loads(path.read_bytes()) for path in PUBLISHED.glob("cells/*/*/*.json")]
+    told = [(each["dataset"]["rows"]["private"], each["seconds"]["wall"]) for each in published
+            if each["kind"] == "linear-probe" and each["status"] == "ok"]  # fmt: skip
+    assert len({rows for rows, _ in told}) == 1, "of several sizes: then hours grow as fitted"
+    (rows, _), seconds = told[0], median(wall for _, wall in told)
+    hours = (f"{len(told) * seconds * size / rows / 3600:.1f}" for size in (10_000, 50_000, 100_000))
+    cells = ("`linear-probe`", "cpu", len(told), f"{rows:,}", f"{seconds:.1f}", "1 (one size only)", *hours)
+    assert f"| {' | '.join(map(str, cells))} |" in site["cost.md"]
 
 
 def test_every_field_of_a_record_is_explained(site: Mapping[str, str]) -> None:

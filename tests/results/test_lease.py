@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import io
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -132,3 +134,14 @@ def test_who_looked_before_others_had_turns_does_not_go_in_between(
 def test_names_tell_processes_of_one_machine_apart() -> None:
     assert maker.own_name() != maker.own_name()
     assert not maker.is_gone(maker.own_name())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process waits there to be taken leave of")
+def test_a_process_that_has_ended_is_gone_before_its_parent_takes_leave_of_it() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    name = maker.own_name().replace(f"-{os.getpid()}-", f"-{child.pid}-")
+    assert not maker.is_gone(name)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert maker.is_gone(name)
+    child.communicate()
