@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar
 
+import torch
 from pydantic import JsonValue
 from torch import Tensor
 
@@ -15,10 +16,15 @@ from bench.contract.seal import check
 from bench.evidence import TimingEvidence
 from bench.progress import stage
 from bench.randomness import Secret
-from bench.types import Evaluator, Measurement
+from bench.types import Evaluator, Measurement, NotApplicable, Scheme
+from bench.workbench.card import Ran, watched
 from bench.workbench.timing import WARM_UPS, repeat
 from bench.workbench.workbench import Workbench
 from bench.workbench.yardstick import resnet18_rate
+
+SWEPT = (1, 32, 256, 2048)
+"""Rows of the releases that are timed on CUDA beside those of the private rows."""
+SWEEPS = 3
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,8 @@ class Throughput(Evaluator[Workbench]):
 
     What binding noise to the content of these rows costs is timed apart (`binding_seconds` in the details): methods
     that do so pay it within a release. Beside it stands what a ResNet-18 forward does on the same rows and device.
+    On CUDA, releases of other numbers of rows are timed too, and the way of the rows to the device and back, and power
+    and clock are read meanwhile.
     """
 
     name: ClassVar[str] = "throughput"
@@ -45,10 +53,11 @@ class Throughput(Evaluator[Workbench]):
         timed = [bench.timed_release(key) for key in keys]
         unused, fetched = iter(timed), iter(timed)
         stage("time releases")
-        timing = repeat(
-            lambda: next(unused)[0](), device=bench.device, repeats=repeats, process=bench.process,
-            after=lambda made: check(next(fetched)[1](made), bench.private),  # what was timed is a release, and whole
-        )  # fmt: skip
+        with watched(bench.device) as ran:
+            timing = repeat(
+                lambda: next(unused)[0](), device=bench.device, repeats=repeats, process=bench.process,
+                after=lambda made: check(next(fetched)[1](made), bench.private),  # what was timed is a release, whole
+            )  # fmt: skip
         # Noise that no two releases share is bound to their content: what hashing costs, for a reader to take off.
         secret, rows = bench.secret("binding"), bench.private.samples
         binding = repeat(lambda: _bind(secret, rows), device=bench.device, repeats=repeats)
@@ -59,6 +68,8 @@ class Throughput(Evaluator[Workbench]):
         }
         if (yardstick := resnet18_rate(rows, bench.device)) is not None:
             details["resnet18_images_per_second"] = round(yardstick, 1)
+        if bench.device.type == "cuda":
+            details |= _on_card(bench, scheme) | _running(ran, len(bench.private) / median(timing.seconds))
         if not (bench.apart and bench.device.type == "cuda"):  # nobody sees what another process holds there
             details["peak_mib"] = round(timing.peak_bytes / 2**20, 1)
         evidence = TimingEvidence(len(bench.private), timing.seconds)
@@ -68,6 +79,46 @@ class Throughput(Evaluator[Workbench]):
     def samples(cls) -> Iterator[TimingEvidence]:
         """Three repeats."""
         yield TimingEvidence(100, (0.5, 0.4, 0.6))
+
+
+def _on_card(bench: Workbench, scheme: Scheme) -> dict[str, JsonValue]:
+    """Images a second by the number of rows in a release, and seconds of the way to the device and back."""
+    rates: dict[str, JsonValue] = {}
+    for count in SWEPT:
+        stage(f"time releases of {count} rows")
+        places = torch.arange(count, device=bench.device) % len(bench.private)
+        rows = bench.private.take(places)
+        timed = [
+            bench.timed_release(scheme.sample_key(bench.secret("sweep", count, number)), rows)
+            for number in range(SWEEPS + WARM_UPS)
+        ]
+        unused, fetched = iter(timed), iter(timed)
+        try:
+            timing = repeat(
+                lambda: next(unused)[0](), device=bench.device, repeats=SWEEPS, process=bench.process,  # noqa: B023
+                after=lambda made: next(fetched)[1](made),  # noqa: B023
+            )  # fmt: skip
+        except NotApplicable:  # a method that needs more rows than these, or other ones
+            continue
+        rates[str(count)] = round(count / median(timing.seconds), 1)
+    there, here = bench.private.samples, bench.private.samples.cpu()
+    to_device = repeat(lambda: here.to(bench.device), device=bench.device, repeats=SWEEPS)
+    back = repeat(there.cpu, device=bench.device, repeats=SWEEPS)
+    return {
+        "images_per_second_by_rows": rates,
+        "host_to_device_seconds": median(to_device.seconds),
+        "device_to_host_seconds": median(back.seconds),
+    }
+
+
+def _running(ran: Ran, rate: float) -> dict[str, JsonValue]:
+    """Power and clock; the energy of an image follows from the rate."""
+    if ran.watts is None or ran.megahertz is None:
+        return {"power": "unknown: nvidia-smi says nothing"}
+    return {
+        "mean_power_w": round(ran.watts, 1), "mean_clock_mhz": round(ran.megahertz), "power_readings": ran.seen,
+        "joules_per_image": ran.watts / rate,
+    }  # fmt: skip
 
 
 def _bind(secret: Secret, rows: Tensor) -> None:

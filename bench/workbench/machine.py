@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 from bench.arithmetic import exact
 from bench.plugins.spec import UsageError
+from bench.workbench.card import settings
 
 MOST_JOBS = 4
 PACKAGES = ("veil-bench", "torch", "timm", "numpy", "scikit-learn")
@@ -45,7 +46,7 @@ def hardware(device: torch.device) -> dict[str, JsonValue]:
             "accelerator": torch.cuda.get_device_name(device),
             "accelerator_memory_gib": round(torch.cuda.get_device_properties(device).total_memory / 2**30, 1),
             "cuda": torch.version.cuda,
-            **_driver(),
+            **settings(device),
         }
     return found
 
@@ -106,18 +107,6 @@ def git_state() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() or None
-
-
-@cache
-def _driver() -> dict[str, JsonValue]:
-    """Driver, limit of power and highest clock of the first card, by NVIDIA's own tool; empty where that is missing."""
-    asked = {"driver": "driver_version", "power_limit_w": "power.limit", "highest_clock_mhz": "clocks.max.sm"}
-    command = ["nvidia-smi", "--id=0", f"--query-gpu={','.join(asked.values())}", "--format=csv,noheader,nounits"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
-    except (OSError, subprocess.SubprocessError):
-        return {}
-    return dict(zip(asked, (each.strip() for each in done.stdout.strip().split(",")), strict=False))
 
 
 @cache

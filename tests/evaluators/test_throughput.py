@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from made.cells import opened
+from made.simulated_cuda import CUDA, SimulatedCuda
 from torch import Tensor
 
-from bench.evaluators.throughput import Throughput
+from bench.evaluators.throughput import SWEPT, Throughput
 from bench.evidence import TimingEvidence
 from bench.randomness import Secret
 
@@ -31,3 +33,15 @@ def test_binding_to_content_is_timed_apart_on_the_private_rows(tmp_path: Path, m
     evidence = measured.evidence[""]
     assert isinstance(evidence, TimingEvidence)
     assert len(evidence.seconds) == bench.preset.repeats
+
+
+def test_on_a_device_more_numbers_of_rows_and_the_way_there_are_timed(tmp_path: Path) -> None:
+    with SimulatedCuda():
+        bench = opened(tmp_path)
+        parts = {name: getattr(bench, name).to(CUDA) for name in ("public", "private", "control", "test")}
+        moved = replace(bench, cell=replace(bench.cell, device="cuda"), **parts)
+        details = Throughput().measure(moved).details
+    rates = details["images_per_second_by_rows"]
+    assert isinstance(rates, dict)
+    assert list(rates) == [str(count) for count in SWEPT]
+    assert {"host_to_device_seconds", "device_to_host_seconds", "power"} <= details.keys()
