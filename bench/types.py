@@ -17,6 +17,8 @@ from bench.contract.plugin import NotApplicable, Parameter, Plugin, State
 from bench.contract.release import Generator, Release, paired
 from bench.contract.replicates import Replicates
 from bench.contract.source import DataError, Scan, Source
+from bench.memory.kept import by_blocks, by_even_blocks
+from bench.memory.rows import Rows
 
 __all__ = [
     "CAVEAT",
@@ -45,12 +47,15 @@ __all__ = [
     "Release",
     "Replicates",
     "Role",
+    "Rows",
     "Scan",
     "Scheme",
     "Score",
     "Source",
     "State",
     "View",
+    "by_blocks",
+    "by_even_blocks",
     "column_of",
     "evidence_type",
     "paired",

@@ -13,11 +13,12 @@ from typing import ClassVar
 from torch import Tensor
 
 from bench.randomness import Secret
-from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, by_blocks, paired
 from bench.validation import positive_and_finite
 
 SIDE = 64
 REACH = 4.0
+ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,8 @@ class BlurKey(Key):
         sigma = self.sigma * max(h, w) / SIDE
         # A mirrored edge holds no more than the image less one pixel.
         reach = [min(math.ceil(REACH * sigma), side - 1) for side in (w, h)]
-        blurred: Tensor = gaussian_blur(samples, [2 * pixels + 1 for pixels in reach], [sigma, sigma])
-        return blurred
+        sizes = [2 * pixels + 1 for pixels in reach]
+        return by_blocks(samples, lambda rows: gaussian_blur(rows, sizes, [sigma, sigma]), ROWS)
 
     def state(self) -> State:
         """Nothing secret."""

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from bench.nets.patches import cut, fold, patch_grid, patch_sizes
 from bench.randomness import Secret
-from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, by_blocks, paired
 from bench.validation import at_least
 
 
@@ -101,8 +101,12 @@ class DauntlessKey(Key):
         shape, patch_size = self.scheme.shape, self.scheme.patch_size
         if tuple(samples.shape[1:]) != shape:
             raise ValueError(f"this key encodes images of shape {shape}, got {tuple(samples.shape[1:])}")
-        patches = cut(samples, patch_size).transpose(0, 1)
-        return fold((patches @ self.weights).transpose(0, 1), shape, patch_size)
+
+        def encode(part: Tensor) -> Tensor:
+            patches = cut(part, patch_size).transpose(0, 1)
+            return fold((patches @ self.weights).transpose(0, 1), shape, patch_size)
+
+        return by_blocks(samples, encode)
 
     def state(self) -> State:
         """The matrices."""

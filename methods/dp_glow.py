@@ -41,7 +41,7 @@ import torch
 from torch import Tensor
 
 from bench.nets.classifier import fast_precision
-from bench.nets.flow import decoded, encoded
+from bench.nets.flow import decoded, encoded, rows_at_once
 from bench.nets.flow_training import FlowCourse, train_flow
 from bench.nets.glow import Glow, most_levels, usual_levels
 from bench.nets.seeded import seeded
@@ -49,7 +49,7 @@ from bench.owner.noise_stream import NoiseKey
 from bench.randomness import Secret, Stream
 from bench.rows.hold_out import hold_out
 from bench.seeds import derive
-from bench.types import Dataset, Mechanism, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
+from bench.types import Dataset, Mechanism, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State, by_blocks
 from bench.validation import at_least, one_of, positive_and_finite
 from methods.dp_glow_mechanism import ClippedLatent
 
@@ -199,12 +199,17 @@ class DPGlowScheme(Scheme):
         noise, flow = self.noise, self.noise.flow
         if tuple(samples.shape[1:]) != flow.shape:
             raise ValueError(f"this flow is for images of shape {flow.shape}, got {tuple(samples.shape[1:])}")
-        code = encoded(flow, samples).double()
-        if self.epsilon is not None:
-            code = noise.noisy(code, stream)
-        elif self.variant != "no-clip":
-            code = noise.clip(code)
-        return decoded(flow, code.float())
+
+        def obfuscate(rows: Tensor) -> Tensor:
+            code = encoded(flow, rows).double()
+            if self.epsilon is not None:
+                code = noise.noisy(code, stream)
+            elif self.variant != "no-clip":
+                code = noise.clip(code)
+            return decoded(flow, code.float())
+
+        together = math.lcm(rows_at_once(samples), stream.rows_apart(len(noise.half)))
+        return by_blocks(samples, obfuscate, together)
 
     def claim(self) -> PrivacyClaim:
         """The paper's epsilon, and sum of (clip's width / scale) over the latent, which bounds it; infinity if none."""

@@ -185,7 +185,7 @@ class DPImageScheme(Scheme):
     def blur(self, samples: Tensor, stream: Stream) -> Tensor:
         """Decoded noisy codes (n, c, h, w). Raises ValueError for images of another shape."""
         noisy = self.noise.gridded.add(self.noise.encode(samples), stream)
-        return decoded(self.noise.network, noisy.to(self.noise.mean))
+        return decoded(self.noise.network, noisy.to(self.noise.mean), like=samples)
 
     def claim(self) -> PrivacyClaim:
         """epsilon = L1 sensitivity of the clipped code / scale for one whole image; infinity without a clip."""

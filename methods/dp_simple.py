@@ -146,7 +146,7 @@ class DPSimpleScheme(Scheme):
         shape = tuple(self.learned["low"].shape)
         if tuple(samples.shape[1:]) != shape:  # broadcast, a grey image would have one noise for three channels
             raise ValueError(f"this scheme standardises rows of shape {shape}, got {tuple(samples.shape[1:])}")
-        return self.noise.add(self.standardise(samples), stream)
+        return self.noise.add(samples, stream, self.standardise)
 
     def claim(self) -> PrivacyClaim:
         """epsilon = L1 sensitivity / scale for one whole row; infinity without a clip."""

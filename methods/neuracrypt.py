@@ -35,7 +35,7 @@ from torch import Tensor
 from bench.nets.patches import cut, fold, patch_grid, patch_sizes
 from bench.randomness import Secret, Stream
 from bench.seeds import derive, generator
-from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Scheme, State, paired
+from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Scheme, State, by_even_blocks, paired
 from bench.validation import at_least, one_of
 
 FEWEST_LAYERS = 3  # the first map, the embedding of the place and the last map, as the authors count
@@ -177,17 +177,20 @@ class NeuraCryptKey(Key):
         return self.secret
 
     def _encode(self, samples: Tensor, call: str) -> Tensor:
-        method, tokens = self.scheme.method, self.scheme.tokens(samples)
+        method = self.scheme.method
         if method.statistics == "batch" and len(samples) < 2:
             raise ValueError(
                 f"statistics=batch needs at least 2 images at a time, got {len(samples)}: encode more or use fixed ones"
             )
-        parts = tokens.tensor_split(max(1, len(tokens) // method.batch))
-        encoded = torch.cat([encode(self.secret, part).tokens for part in parts])
         shuffles = Secret.load(self.secret["shuffles"]).derive(call).bound_to(samples).stream()
-        order = shuffles.uniform(*encoded.shape[:2]).argsort(dim=1).to(samples.device)
-        shuffled = encoded.take_along_dim(order[:, :, None], dim=1)
-        return fold(shuffled, (method.channels, *self.scheme.shape[1:]), method.patch_size)
+
+        def shuffled(rows: Tensor) -> Tensor:
+            encoded = encode(self.secret, self.scheme.tokens(rows)).tokens
+            order = shuffles.uniform(*encoded.shape[:2]).argsort(dim=1).to(rows.device)
+            found = encoded.take_along_dim(order[:, :, None], dim=1)
+            return fold(found, (method.channels, *self.scheme.shape[1:]), method.patch_size)
+
+        return by_even_blocks(samples, shuffled, max(1, len(samples) // method.batch))
 
 
 @dataclass(frozen=True, eq=False)

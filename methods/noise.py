@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 
 from bench.randomness import Secret, Stream
-from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, paired
+from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, by_blocks, paired
+
+ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -70,4 +72,4 @@ class NoiseKey(Key):
 
 
 def _normal(like: Tensor, stream: Stream) -> Tensor:
-    return stream.normal(*like.shape).to(like.device, torch.float32)
+    return by_blocks(like, lambda rows: stream.normal(*rows.shape).to(like.device, torch.float32), ROWS)

@@ -20,7 +20,7 @@ from torch import Tensor
 from bench.nets.patches import cut, fold, patch_grid, patch_sizes
 from bench.nets.random_layers import draw_layers, random_layers
 from bench.randomness import Secret
-from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, by_blocks, paired
 from bench.validation import at_least
 
 ROWS_AT_ONCE = 4096
@@ -116,8 +116,11 @@ class RandomLayersKey(Key):
         if tuple(samples.shape[1:]) != shape:
             raise ValueError(f"this key encodes images of shape {shape}, got {tuple(samples.shape[1:])}")
         layers = list(self.weights)
-        parts = [random_layers(cut(part, patch_size), layers) for part in torch.split(samples, ROWS_AT_ONCE)]
-        return fold(torch.cat(parts), shape, patch_size)
+
+        def encode(part: Tensor) -> Tensor:
+            return fold(random_layers(cut(part, patch_size), layers), shape, patch_size)
+
+        return by_blocks(samples, encode, ROWS_AT_ONCE)
 
     def state(self) -> State:
         """The weights."""

@@ -30,7 +30,19 @@ from bench.nets.seeded import seeded
 from bench.owner.label_code import LabelCode, Unbalanced
 from bench.randomness import Secret
 from bench.seeds import derive
-from bench.types import CAVEAT, Dataset, Key, Method, NotApplicable, Parameter, Release, Scheme, State, paired
+from bench.types import (
+    CAVEAT,
+    Dataset,
+    Key,
+    Method,
+    NotApplicable,
+    Parameter,
+    Release,
+    Scheme,
+    State,
+    by_blocks,
+    paired,
+)
 from bench.validation import at_least, one_of, positive
 
 ROWS = 256
@@ -264,7 +276,7 @@ class SyferKey(Key):
         if tuple(samples.shape[1:]) != self.scheme.shape:
             raise ValueError(f"this key encodes images of shape {self.scheme.shape}, got {tuple(samples.shape[1:])}")
         with torch.no_grad():
-            return torch.cat([self.scheme.network(rows, self.layers) for rows in torch.split(samples, ROWS)])
+            return by_blocks(samples, lambda rows: self.scheme.network(rows, self.layers), ROWS)
 
     def decode(self, scores: Tensor) -> Tensor:
         """Predictions (n, k) in [0, 1] for the real labels."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from bench.memory.rows import rows_at
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -14,7 +16,8 @@ class Dataset:
 
     Args:
         name: Where the rows come from, for messages and records.
-        samples: Images (n, c, h, w), float32 in [0, 1]; or a table (n, d), float32.
+        samples: Images (n, c, h, w), float32 in [0, 1]; or a table (n, d), float32. `bench.memory.rows.Rows` where
+            there are more than fit: use them as any tensor, some at a time.
         labels: (n, k) float32: 1 yes, 0 no, between them for mixed rows, NaN unknown or withheld. None where hidden.
         subjects: (n,) int64, one number a person. None where nobody knows.
         findings: The k names of the label columns.
@@ -44,7 +47,7 @@ class Dataset:
         """The given rows (int64 indices) as a new data set."""
         return replace(
             self,
-            samples=self.samples[rows],
+            samples=rows_at(self.samples, rows),
             labels=None if self.labels is None else self.labels[rows],
             subjects=None if self.subjects is None else self.subjects[rows],
         )

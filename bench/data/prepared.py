@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +18,12 @@ from bench.contract.attributes import Attributes
 from bench.contract.source import PARTS, DataError
 from bench.data.decode import DIGEST_BYTES, digest
 from bench.data.people import codes
+from bench.memory.budget import Budget
+from bench.memory.rows import Rows
 from bench.types import Dataset
 
 SCHEMA = 4
+FLOAT_BYTES = 4
 ARRAYS = ("samples", "labels", "subjects", "groups", "digests", "attributes", "parts")
 FILES = {"meta.json", *(f"{name}.npy" for name in ARRAYS)}
 """What the folder of a prepared data set holds."""
@@ -74,14 +78,16 @@ class Prepared:
     def __len__(self) -> int:
         return len(self.samples)
 
-    def dataset(self, rows: np.ndarray, *, seen: bool = True) -> Dataset:
-        """The given rows (int64 indices) in memory: images as float32 in [0, 1], tables as they are.
+    def dataset(self, rows: np.ndarray, *, seen: bool = True, budget: Budget | None = None) -> Dataset:
+        """The given rows (int64 indices): images as float32 in [0, 1], tables as they are.
 
-        Where they are not to be `seen`, zeros that take no memory stand for them.
+        They are in memory where that fits the budget (None: any do), else read where they are used. Where they are not
+        to be `seen`, zeros that take no memory stand for them.
         """
+        taken = self._taken(rows, budget) if seen else torch.zeros(1).expand(len(rows), *self.samples.shape[1:])
         return Dataset(
             name=self.name,
-            samples=self._taken(rows) if seen else torch.zeros(1).expand(len(rows), *self.samples.shape[1:]),
+            samples=taken,
             labels=torch.from_numpy(self.labels[rows]),
             subjects=None if self.subjects is None else torch.from_numpy(self.subjects[rows]),
             findings=self.findings,
@@ -89,7 +95,11 @@ class Prepared:
             shareable=self.shareable,
         )
 
-    def _taken(self, rows: np.ndarray) -> torch.Tensor:
+    def _taken(self, rows: np.ndarray, budget: Budget | None) -> torch.Tensor:
+        bytes_ = len(rows) * math.prod(self.samples.shape[1:]) * FLOAT_BYTES
+        if budget is not None and bytes_ > budget.plain:
+            divisor = 255.0 if self.samples.dtype == np.uint8 else None
+            return Rows.of(self.samples, budget, divisor=divisor, index=torch.from_numpy(rows.astype(np.int64)))
         order = np.argsort(rows, kind="stable")
         taken = np.empty((len(rows), *self.samples.shape[1:]), dtype=np.float32)
         taken[order] = self.samples[rows[order]]

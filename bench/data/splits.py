@@ -11,6 +11,7 @@ from torch import Tensor
 
 from bench.contract.source import PARTS, DataError
 from bench.data.prepared import Prepared
+from bench.memory.budget import Budget
 from bench.seeds import derive, generator
 from bench.types import Attributes, Dataset
 from bench.validation import at_least
@@ -53,7 +54,7 @@ class Splits:
 
 def split(
     prepared: Prepared, public: Prepared | None, *, seed: int, limit: int | None, public_limit: int | None,
-    official: bool = False, seen: bool = True,
+    official: bool = False, seen: bool = True, budget: Budget | None = None,
 ) -> Splits:  # fmt: skip
     """Cut 60/20/20 into private, control and test by groups (same person or identical image), and set the public part.
 
@@ -67,6 +68,7 @@ def split(
         public_limit: Most public rows. None keeps all.
         official: Keep the official test rows together, and cut the others alone.
         seen: Load the rows; where they will be read by an extractor block by block, zeros stand for them.
+        budget: By which rows that do not fit are read where they are used; None loads all.
 
     Raises:
         DataError: If the two share their origin or differ in shape, a part would be empty, or the set has no official
@@ -96,7 +98,7 @@ def split(
         rows[part] = draw(groups, rows[part], cap, derive(seed, "split", "draw", part))
     _check_filled(prepared, rows, caps, removed)
     of = {part: public or prepared if part == "public" else prepared for part in caps}
-    parts = {part: of[part].dataset(rows[part], seen=seen) for part in caps}
+    parts = {part: of[part].dataset(rows[part], seen=seen, budget=budget) for part in caps}
     told = prepared.attributes
     return Splits(
         **parts, rows={part: rows[part] for part in caps}, public_removed=removed, natural=None,

@@ -21,13 +21,13 @@ from typing import NoReturn, cast
 
 import torch
 from pydantic import JsonValue
-from safetensors import safe_open
 from torch import Tensor
 
 from bench.arithmetic import exact
 from bench.checkpoint import kept_in
 from bench.contract.seal import ContractError, check
 from bench.isolation.language import MESSAGE_BYTES, TEXT_CHARACTERS, Handle, Learned, Value, pack, unpack
+from bench.memory.budget import Budget
 from bench.plugins.chosen import choose, to_fit
 from bench.plugins.groups import Group
 from bench.progress import LOGGER, Forwarder
@@ -47,6 +47,7 @@ from bench.types import (
 )
 from bench.wire.channel import Reader, send
 from bench.wire.message import WireError
+from bench.wire.tensor_file import read_tensor
 from bench.wire.tensors import TensorsError, pack_tensors
 
 ASKED: Mapping[type, frozenset[str]] = {
@@ -67,7 +68,8 @@ ASKED: Mapping[type, frozenset[str]] = {
 class Inside:
     """The objects of this process, and what is done with them."""
 
-    def __init__(self, group: Group, spec: str, preset: str, device: torch.device, folder: Path) -> None:
+    def __init__(self, group: Group, spec: str, preset: str, device: torch.device, folder: Path, memory: int) -> None:
+        self._budget = Budget(memory, folder / "out") if memory else None
         self._group, self._spec, self._preset = group, spec, preset
         self._device, self._folder = device, folder
         self._objects: dict[int, object] = {}
@@ -151,8 +153,8 @@ class Inside:
 
     def _find(self, place: JsonValue) -> Tensor:
         number, name = cast("list[JsonValue]", place)
-        with safe_open(str(self._folder / "in" / f"{number}.safetensors"), framework="pt") as file:
-            return cast(Tensor, file.get_tensor(str(name))).clone().to(self._device)  # the file itself stays as it is
+        path = self._folder / "in" / f"{number}.safetensors"
+        return read_tensor(path, str(name), self._budget).to(self._device)  # the file itself stays as it is
 
     def _shown(self, value: Value) -> Value:
         """The value, or a handle for an object that stays here."""
@@ -180,7 +182,7 @@ class Inside:
 
 def main(arguments: Sequence[str]) -> NoReturn:
     """Answer until the judge is gone."""
-    group, spec, preset, device, threads, requests, answers, folder = arguments
+    group, spec, preset, device, threads, requests, answers, folder, memory = arguments
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     torch.set_num_threads(int(threads))
@@ -192,7 +194,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     LOGGER.addHandler(
         Forwarder(lambda name, done, total: send(writing, {"progress": [name, done, total]}, MESSAGE_BYTES))
     )
-    inside = Inside(cast(Group, group), spec, preset, exact(device), Path(folder))
+    inside = Inside(cast(Group, group), spec, preset, exact(device), Path(folder), int(memory))
     while True:
         select.select([reading], [], [])
         try:

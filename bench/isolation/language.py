@@ -7,14 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import cast
 
+import torch
 from pydantic import JsonValue
 from torch import Tensor
 
 from bench.contract.seal import ContractError
+from bench.memory.rows import Rows
 from bench.randomness import Secret
 from bench.types import Dataset, PrivacyClaim, Release
 
 MESSAGE_BYTES = 1 << 24
+KINDS = {"float32": torch.float32, "float64": torch.float64}  # of rows that are stored as something narrower
 TEXT_CHARACTERS = 2_000  # of what an error says
 Value = object
 """None, bool, int, float, str, Tensor, Secret, Dataset, Release, PrivacyClaim, `Handle`, `Learned`, or a sequence or
@@ -62,6 +65,8 @@ def pack(value: Value, keep: Callable[[Tensor], JsonValue]) -> JsonValue:
     if isinstance(value, int | float):  # numpy's own floats are floats, too
         number = int(value) if isinstance(value, int) else float(value)
         return number if math.isfinite(number) else {"$number": str(number)}
+    if isinstance(value, Rows) and value.stored is not None:
+        return {"$rows": [keep(value), value.stored.divisor, str(value.dtype).removeprefix("torch.")]}
     if isinstance(value, Tensor):
         return {"$tensor": keep(value)}
     if isinstance(value, Secret):
@@ -114,6 +119,9 @@ def unpack(
             return float(cast(str, content))
         if sign == "$tensor":
             return find(content)
+        if sign == "$rows":
+            place, divisor, kind = cast("list[JsonValue]", content)
+            return _as_stored(find(place), cast("float | None", divisor), str(kind))
         if sign == "$secret":
             return Secret(bytes.fromhex(cast(str, content)))
         if sign == "$handle":
@@ -130,6 +138,17 @@ def unpack(
         return RECORDS[sign.removeprefix("$")](**_checked(sign, values))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ContractError(f"a plug-in handed over what nobody can read ({type(error).__name__})") from error
+
+
+def _as_stored(found: Tensor, divisor: float | None, kind: str) -> Tensor:
+    """Rows that were stored as something narrower, as what they are."""
+    if divisor is not None and not (isinstance(divisor, float) and math.isfinite(divisor) and divisor > 0):
+        raise ValueError("rows must be divided by a positive number")
+    if isinstance(found, Rows):
+        assert found.stored is not None
+        return Rows.of(found.stored.array, found.budget, divisor=divisor, dtype=KINDS[kind], device=found.device)
+    floats = found.to(KINDS[kind])
+    return floats if divisor is None else floats / torch.full((), divisor, dtype=KINDS[kind], device=found.device)
 
 
 def tensors(value: Value) -> dict[str, Tensor]:

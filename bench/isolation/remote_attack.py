@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
+import torch
 from torch import Tensor
 
 from bench.contract.seal import ContractError
@@ -13,6 +14,7 @@ from bench.isolation.language import Handle, Value, notes, tensor
 from bench.isolation.remote_method import RemoteScheme
 from bench.isolation.room import Room
 from bench.isolation.tenant import Tenant
+from bench.memory.rows import Rows, in_blocks, rows_at
 from bench.types import Attack, Attacker, PairScores, Release, View
 
 SAID = ("name", "source", "requires", "presets", "scores", "knowledge", "uses_labels")
@@ -86,7 +88,10 @@ class RemoteScores(PairScores):
         self._factors = self._read_factors(room.ask(handle, "factors"))
 
     def block(self, rows: slice, cols: slice) -> Tensor:
-        """A block, as it came."""
+        """A block, as it came; of factors that came, their products, which are the same."""
+        if self._factors is not None and isinstance(self._factors[0], Rows):
+            a, b = self._factors
+            return torch.cat([part @ b[cols].T for _, part in in_blocks(rows_at(a, torch.arange(len(a))[rows]))])
         found = tensor(self._room.ask(self._handle, "block", *_ends(rows), *_ends(cols)), "a block of scores")
         wanted = tuple(len(range(*part.indices(side))) for part, side in zip((rows, cols), self.shape, strict=True))
         if tuple(found.shape) != wanted:

@@ -47,7 +47,7 @@ class Room:
     """A running process; `close` ends it and all that it started."""
 
     def __init__(self, tenant: Tenant) -> None:
-        self._device = torch.device(tenant.device)
+        self._device, self._budget = torch.device(tenant.device), tenant.budget
         self._folder, self._lock = new_folder(tenant.folder)
         theirs, self._write = os.pipe()
         self._read, answers = os.pipe()
@@ -56,7 +56,7 @@ class Room:
         place = ROOM if tenant.sandbox else str(self._folder)
         command = [
             sys.executable, "-u", "-P", "-m", "bench.isolation.inside", tenant.group, tenant.spec, tenant.preset,
-            tenant.device, str(torch.get_num_threads()), str(requests), str(replies), place,
+            tenant.device, str(torch.get_num_threads()), str(requests), str(replies), place, str(tenant.memory or 0),
         ]  # fmt: skip
         if tenant.sandbox:
             command = confined(command, folder=self._folder, files=tenant.files, device=tenant.device)
@@ -171,7 +171,8 @@ class Room:
 
         def find(place: JsonValue) -> Tensor:
             if not tensors:
-                tensors.update(unpack_tensors(self._folder / "out" / f"{number}.safetensors", TENSOR_BYTES))
+                path = self._folder / "out" / f"{number}.safetensors"
+                tensors.update(unpack_tensors(path, TENSOR_BYTES, self._budget))
             return tensors[cast(str, place)].to(self._device)
 
         def made(state: Mapping[str, Tensor]) -> Value:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.memory.budget import Budget
 from bench.plugins.chosen import Chosen
 from bench.plugins.groups import Group
 from bench.plugins.outside import files_of
@@ -22,6 +23,7 @@ class Tenant:
         sandbox: Within bubblewrap, or only in a process of its own.
         files: What it must read: its own code and weights, and those of a method whose scheme it loads.
         folder: Where rooms are made; its owner alone can enter it.
+        memory: Bytes that a job may hold, all of its processes together; None for no bound.
     """
 
     group: Group
@@ -31,13 +33,21 @@ class Tenant:
     sandbox: bool
     files: tuple[Path, ...]
     folder: Path
+    memory: int | None = None
+
+    @property
+    def budget(self) -> Budget | None:
+        """What rows may take of that on the judge's side."""
+        return None if self.memory is None else Budget(self.memory, self.folder.parent)
 
 
-def tenant(chosen: Chosen[Any], *beside: Chosen[Any], device: str, sandbox: bool, folder: Path) -> Tenant:
+def tenant(
+    chosen: Chosen[Any], *beside: Chosen[Any], device: str, sandbox: bool, folder: Path, memory: int | None = None
+) -> Tenant:
     """The tenant that a chosen plug-in is; `beside` are others whose code it must be able to load."""
     files = dict.fromkeys(path for each in (chosen, *beside) for path in files_of(each.group, each.spec))
     if shown := [path for path in files if folder.resolve().is_relative_to(path.resolve())]:
         raise UsageError(
             f"{chosen.spec.shown} may not be shown {shown[0]}, in which the results lie: name files, not that"
         )
-    return Tenant(chosen.group, str(chosen), chosen.preset, device, sandbox, tuple(files), folder)
+    return Tenant(chosen.group, str(chosen), chosen.preset, device, sandbox, tuple(files), folder, memory)

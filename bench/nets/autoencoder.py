@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from bench.checkpoint import steps
+from bench.memory.kept import by_blocks
 from bench.nets.classifier import Precision
 from bench.progress import report
 from bench.seeds import derive, drawn, generator
@@ -152,10 +153,13 @@ def encoded(network: Autoencoder, images: Tensor) -> Tensor:
         return torch.cat([network.encode(part) for part in torch.split(images, ROWS)]).double()
 
 
-def decoded(network: Autoencoder, codes: Tensor) -> Tensor:
-    """Images (n, c, h, w) of any number of codes (n, width), without gradients; float32."""
+def decoded(network: Autoencoder, codes: Tensor, like: Tensor | None = None) -> Tensor:
+    """Images (n, c, h, w) of any number of codes (n, width), without gradients; float32.
+
+    `like` as in `by_blocks`.
+    """
     with torch.no_grad():
-        return torch.cat([network.decode(part.float()) for part in torch.split(codes, ROWS)]).contiguous()
+        return by_blocks(codes, lambda part: network.decode(part.float()), ROWS, like=like)
 
 
 def unexplained(network: Autoencoder, images: Tensor) -> float:

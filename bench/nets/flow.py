@@ -53,7 +53,12 @@ def log_densities(flow: Flow, samples: Tensor, condition: Tensor | None = None) 
         return torch.cat([flow.log_density(*part) for part in _parts(samples, condition)])
 
 
+def rows_at_once(rows: Tensor) -> int:
+    """Rows that these functions work on at a time."""
+    return max(1, CHUNK // max(1, rows[:1].numel()))
+
+
 def _parts(rows: Tensor, condition: Tensor | None) -> list[tuple[Tensor, Tensor | None]]:
-    size = max(1, CHUNK // max(1, rows[:1].numel()))
+    size = rows_at_once(rows)
     conditions = [None] * math.ceil(len(rows) / size) if condition is None else torch.split(condition, size)
     return list(zip(torch.split(rows, size), conditions, strict=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
@@ -16,6 +17,7 @@ from typing import Self
 from torch import Tensor
 
 from bench.randomness import Grid, Stream
+from bench.types import by_blocks
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,21 @@ class GridNoise:
         """float64: values on the grid."""
         return self.grid.values(self.grid.places(values)).double()
 
-    def add(self, values: Tensor, stream: Stream) -> Tensor:
-        """The shape of `values`, float32 or as the grid needs: on the grid, with noise."""
-        places = self.grid.places(values)
-        return self.grid.values(places + self.grid.laplace(stream, self.scale, tuple(places.shape)).to(places.device))
+    def add(self, samples: Tensor, stream: Stream, values: Callable[[Tensor], Tensor] = lambda rows: rows) -> Tensor:
+        """Rows (n, ...), float32 or as the grid needs: on the grid, with noise.
+
+        Args:
+            samples: (n, ...) rows, a block of which is worked on at a time; the blocks change nothing.
+            stream: Of the noise.
+            values: What is to be hidden of rows, each of its own row alone and of its shape. Default: the rows.
+        """
+
+        def noisy(rows: Tensor) -> Tensor:
+            places = self.grid.places(values(rows))
+            noise = self.grid.laplace(stream, self.scale, tuple(places.shape))
+            return self.grid.values(places + noise.to(places.device))
+
+        return by_blocks(samples, noisy, stream.rows_apart(samples.shape[1:].numel()))
 
 
 def above(exact: Fraction) -> float:

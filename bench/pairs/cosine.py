@@ -8,12 +8,16 @@ thread count or library gives the same bits, and equal rows give equal scores. T
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
+from bench.memory.rows import Rows, in_blocks, rows_at
 from bench.types import PairScores
 
 GRID = 2.0**26
+HANDED_BYTES = 1 << 33
 
 
 class CosineScores(PairScores):
@@ -37,11 +41,18 @@ class CosineScores(PairScores):
 
     def block(self, rows: slice, cols: slice) -> Tensor:
         """Cosines (rows, cols), float64."""
-        return self.a[rows] @ self.b[cols].T
+        left, right = self.a, self.b
+        if not isinstance(left, Rows) and not isinstance(right, Rows):
+            return left[rows] @ right[cols].T
+        left, right = rows_at(left, torch.arange(len(left))[rows]), rows_at(right, torch.arange(len(right))[cols])
+        return torch.cat(
+            [torch.cat([part @ other.T for _, part in in_blocks(left)]) for _, other in in_blocks(right)], dim=1
+        )
 
-    def factors(self) -> tuple[Tensor, Tensor]:
-        """The unit rows on the grid."""
-        return self.a, self.b
+    def factors(self) -> tuple[Tensor, Tensor] | None:
+        """The unit rows on the grid; None where they are too large to be handed over."""
+        bytes_ = sum(side.numel() * side.element_size() for side in (self.a, self.b))
+        return (self.a, self.b) if bytes_ <= HANDED_BYTES else None
 
 
 def unit_rows(rows: Tensor, what: str) -> Tensor:
@@ -50,16 +61,20 @@ def unit_rows(rows: Tensor, what: str) -> Tensor:
     Raises ValueError for a row that is not finite or has no length.
     """
     rows = rows.detach().to(torch.float64)
-    largest = rows.abs().amax(dim=1, keepdim=True)
-    bad = ~torch.isfinite(largest[:, 0]) | (largest[:, 0] == 0)
+    largest = rows.abs().amax(dim=1)
+    bad = ~torch.isfinite(largest) | (largest == 0)
     if bad.any():
         row = int(bad.nonzero()[0, 0])
         trouble = "has no length" if float(largest[row]) == 0 else "is not finite"
         raise ValueError(
             f"a cosine needs finite rows with a length: {what} row {row} {trouble} ({int(bad.sum())} such rows)"
         )
-    scaled = rows / largest
-    unit: Tensor = scaled / torch.linalg.vector_norm(scaled, dim=1, keepdim=True)
+    return rows.map(_on_grid) if isinstance(rows, Rows) else _on_grid(rows)
+
+
+def _on_grid(rows: Tensor) -> Tensor:
+    scaled = rows / rows.abs().amax(dim=1, keepdim=True)
+    unit: Tensor = scaled.div_(torch.linalg.vector_norm(scaled, dim=1, keepdim=True))
     return unit.mul_(GRID).round_().div_(GRID)
 
 
@@ -68,7 +83,14 @@ def apart(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
     For attacks that can say nothing about such a row: its pairs tie, as they should, instead of being an error.
     """
-    wide_a, wide_b = (torch.nn.functional.pad(rows, (0, 2)) for rows in (a, b))
-    wide_a[:, -2] = (a == 0).all(dim=1).to(a.dtype)
-    wide_b[:, -1] = (b == 0).all(dim=1).to(b.dtype)
+    wide_a, wide_b = (
+        rows.map(partial(_widened, place=place)) if isinstance(rows, Rows) else _widened(rows, place)
+        for rows, place in ((a, -2), (b, -1))
+    )
     return wide_a, wide_b
+
+
+def _widened(rows: Tensor, place: int) -> Tensor:
+    wide = torch.nn.functional.pad(rows, (0, 2))
+    wide[:, place] = (rows == 0).all(dim=1).to(rows.dtype)
+    return wide

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from bench.memory.rows import in_blocks
 from bench.pairs.blocks import Block, products, split_evenly
 from bench.types import PairScores
 
@@ -82,14 +83,13 @@ def read_factors(scores: PairScores) -> Factors | None:
 def _check(factor: Tensor, what: str) -> None:
     if factor.dtype != torch.float64:
         raise ValueError(f"{what} factors must be float64, got {factor.dtype}")
-    for start in range(0, len(factor), 256):
-        rows = factor[start : start + 256]
+    for part, rows in in_blocks(factor, 256):
         # Adding 1.5 * 2^26 rounds to the grid; what is not finite does not come back as itself, or is too long.
         off = ((rows + TO_GRID) - TO_GRID != rows).any(dim=1) | ~(torch.linalg.vector_norm(rows, dim=1) <= LONGEST)
         if off.any():
             raise ValueError(
                 f"{what} factors must be finite multiples of 2^-26 in rows no longer than {LONGEST}; row "
-                f"{start + int(off.nonzero()[0, 0])} is not"
+                f"{part.start + int(off.nonzero()[0, 0])} is not"
             )
 
 

@@ -10,6 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from bench.memory.rows import Rows
 from bench.pairs.blocks import Block, blocks, split_evenly
 from bench.pairs.census import Census, Counter, Part, Tally, TorchCounter, open_census
 from bench.pairs.factors import float32_is_float32, read_factors
@@ -25,6 +26,8 @@ WORTHWHILE = (0.1, 0.002)
 """The share of doubtful float32 scores up to which comparing them exactly is quicker than exact blocks: for a compiled
 counter, for torch."""
 SAMPLE = 256
+SIDES = 4
+"""Blocks of rows that are held at a time, of those that are read where they are used."""
 
 
 class Reading:
@@ -37,6 +40,9 @@ class Reading:
         self.device = first.device
         self.dtype = torch.float32 if first.dtype == torch.float32 else torch.float64
         self.side = block or (BLOCK if self.device.type == "cpu" else DEVICE_BLOCK)
+        if self.factors is not None and isinstance(self.factors.a, Rows):
+            rows = self.factors.a
+            self.side = max(1, min(self.side, rows.budget.whole // SIDES // rows.bytes_of(1)))
 
     def linked(self, cells: Tensor) -> Tensor:
         """Exact scores (float64, CPU) of the pairs numbered row * m + column, ascending: products, or out of blocks."""

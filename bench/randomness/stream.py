@@ -84,6 +84,11 @@ class Stream:
         """float64 of that shape: exponential numbers of mean 1, at most 37. Not for noise that a claim rests on."""
         return self._made(portable.exponential, shape)
 
+    @staticmethod
+    def rows_apart(numbers: int) -> int:
+        """Rows of so many Laplace numbers each that can be drawn at a time, and are those that one call would draw."""
+        return CHUNK // math.gcd(CHUNK, numbers)
+
     def laplace_integers(self, scale: Fraction, *shape: int) -> Tensor:
         """int64 of that shape: k with probability proportional to exp(-|k| / scale), exactly (see `discrete`)."""
         return torch.from_numpy(discrete_laplace(self.bytes, self.words, scale, math.prod(shape))).view(shape)

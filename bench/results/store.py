@@ -22,15 +22,17 @@ from pathlib import Path
 from typing import cast
 
 from pydantic import JsonValue
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from bench.memory.budget import Budget
+from bench.memory.rows import Rows
 from bench.results import attested, cache_tag, maker
 from bench.results.atomic_file import make_folder, sync, write_new
 from bench.results.attested import AlteredError
 from bench.results.content_key import Inputs, content_key
 from bench.results.heartbeat import beating, is_left
 from bench.results.turn import turn
+from bench.wire.tensor_file import read_tensors, write_tensors
 
 __all__ = ["Artefact", "CorruptArtefactWarning", "Inputs", "Store"]
 
@@ -55,9 +57,15 @@ class CorruptArtefactWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Store:
-    """A folder of artefacts, `root/<kind>/<key>/`. It may hold private data, so only its owner can enter it."""
+    """A folder of artefacts, `root/<kind>/<key>/`. It may hold private data, so only its owner can enter it.
+
+    Args:
+        root: The folder.
+        budget: By which large tensors come back as `Rows`, read from the artefact where they are used; None reads all.
+    """
 
     root: Path
+    budget: Budget | None = None
 
     def ensure(self, kind: str, inputs: Inputs, make: Callable[[], Artefact]) -> Artefact:
         """The artefact for `inputs`, from the store if it is there and intact, otherwise from `make`.
@@ -70,11 +78,11 @@ class Store:
         make_folder(folder.parent)
         cache_tag.tag(folder.parent)
         with turn(folder.with_suffix(".lock"), lambda: _is_being_made(folder)):
-            found = _read(folder)
+            found = _read(folder, self.budget)
             if found is None:
                 with _building(folder) as building:
                     found = make()
-                    found = _write(building, folder, found, inputs)
+                    found = _write(building, folder, found, inputs, self.budget)
                 shutil.rmtree(_training(folder), ignore_errors=True)
         return found
 
@@ -109,14 +117,13 @@ def _building(folder: Path) -> Iterator[Path]:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def _write(building: Path, folder: Path, artefact: Artefact, inputs: Inputs) -> Artefact:
+def _write(building: Path, folder: Path, artefact: Artefact, inputs: Inputs, budget: Budget | None) -> Artefact:
     """Give the artefact its name, and what then stands under it: the same, or what another maker put there first."""
-    # Views and expanded tensors share memory, which safetensors refuses: every tensor gets its own.
-    owned = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in artefact.tensors.items()}
     for last in (False, True):
         try:
             data = building / DATA
-            save_file(owned, data)
+            with data.open("wb") as file:
+                write_tensors(file, artefact.tensors)
             sync(data)
             manifest: dict[str, JsonValue] = {
                 "kind": folder.parent.name,
@@ -125,7 +132,7 @@ def _write(building: Path, folder: Path, artefact: Artefact, inputs: Inputs) -> 
                 "sha256": _checksum(data),
             }
             write_new(building / MANIFEST, attested.written(attested.attest(manifest, KIND)), mode=0o600)
-            return _named(building, folder, artefact)
+            return _named(building, folder, artefact, budget)
         except FileNotFoundError:  # who is stopped for long is taken for dead, and finds its folder gone
             if last:
                 raise
@@ -133,7 +140,7 @@ def _write(building: Path, folder: Path, artefact: Artefact, inputs: Inputs) -> 
     raise AssertionError("the second try returns or raises")
 
 
-def _named(building: Path, folder: Path, artefact: Artefact) -> Artefact:
+def _named(building: Path, folder: Path, artefact: Artefact, budget: Budget | None) -> Artefact:
     (building / BEATS).unlink(missing_ok=True)
     for _ in range(_TRIES):
         try:
@@ -141,10 +148,13 @@ def _named(building: Path, folder: Path, artefact: Artefact) -> Artefact:
         except OSError:
             if not folder.is_dir():
                 raise
-            if (found := _read(folder)) is not None:
+            if (found := _read(folder, budget)) is not None:
                 return found  # another maker was faster
         else:
             sync(folder.parent)
+            if any(isinstance(tensor, Rows) for tensor in artefact.tensors.values()):
+                with contextlib.suppress(OSError):  # somebody may have removed it by now
+                    return Artefact(read_tensors(folder / DATA, budget), artefact.notes)
             break
     return artefact
 
@@ -211,12 +221,12 @@ def problem(folder: Path, key: str | None = None) -> str | None:
     return None
 
 
-def _read(folder: Path) -> Artefact | None:
+def _read(folder: Path, budget: Budget | None) -> Artefact | None:
     if not folder.exists():
         return None
     try:
         manifest = _manifest(folder, folder.name)
-        return Artefact(load_file(folder / DATA), cast("Mapping[str, JsonValue]", manifest["notes"]))
+        return Artefact(read_tensors(folder / DATA, budget), cast("Mapping[str, JsonValue]", manifest["notes"]))
     except (OSError, AlteredError) as error:
         if not folder.exists():  # it went while it was read
             return None

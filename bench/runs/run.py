@@ -77,7 +77,8 @@ class _Scheduler:
         self, spec: RunSpec, place: Place, display: Display, backend: Backend, signer: SigningKey | None,
         ledger: Ledger,
     ) -> None:  # fmt: skip
-        self.spec, self.place, self.display, self.backend, self.ledger = spec, place, display, backend, ledger
+        self.spec, self.display, self.backend, self.ledger = spec, display, backend, ledger
+        self.place = replace(place, memory=spec.memory)
         self.signer = signer  # never part of a task: workers run plug-ins
         self.results = place.results
         self.planned = work(spec)

@@ -99,8 +99,9 @@ def _evaluator(task: EvaluateTask) -> Iterator[Evaluator[Workbench]]:
         return
     cell = task.cell
     rooms = tenant(
-        attack, cell.method, device=cell.device, sandbox=task.isolation == "sandbox", folder=task.place.results.rooms
-    )
+        attack, cell.method, device=cell.device, sandbox=task.isolation == "sandbox", folder=task.place.results.rooms,
+        memory=task.place.memory,
+    )  # fmt: skip
     with closing(RemoteAttack(attack.plugin, rooms)) as remote:
         yield task.planned.evaluator_with(remote)
 

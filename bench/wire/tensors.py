@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import load
 from torch import Tensor
+
+from bench.memory.budget import Budget
+from bench.wire.tensor_file import read_tensors, write_tensors
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 """What a tensor may be called."""
@@ -20,6 +26,7 @@ KINDS = frozenset({
     torch.float16, torch.bfloat16, torch.float32, torch.float64,
 })  # fmt: skip
 MOST_TENSORS = 10_000
+COPIED = 16 << 20  # bytes at a time
 MOST_DIMENSIONS = 16
 
 
@@ -41,19 +48,18 @@ def pack_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
         if tensor.layout is not torch.strided:
             raise TensorsError(f"tensor {_said(name)} must be dense")
     _check(tensors)
-    # Views and expanded tensors share memory, which safetensors refuses: every tensor gets its own.
-    content = save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()})
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
+        write_tensors(file, tensors)
 
 
-def unpack_tensors(path: Path, cap_bytes: int) -> dict[str, Tensor]:
-    """The tensors of a file, on the CPU, with memory of their own: the file may change afterwards.
+def unpack_tensors(path: Path, cap_bytes: int, budget: Budget | None = None) -> dict[str, Tensor]:
+    """The tensors of a file, on the CPU, with memory or a file of their own: the file may change afterwards.
 
     Args:
         path: As for `pack_tensors`.
         cap_bytes: Most bytes that the file may hold.
+        budget: By which large ones become `Rows`; None reads all into memory.
 
     Raises:
         TensorsError: No regular file, too long, no safetensors, or tensors with other names, dtypes or dimensions.
@@ -73,15 +79,34 @@ def unpack_tensors(path: Path, cap_bytes: int) -> dict[str, Tensor]:
     with os.fdopen(descriptor, "rb") as file:
         if found.st_size > cap_bytes:
             raise TensorsError(f"a file of tensors must take at most {cap_bytes} bytes, got {found.st_size}")
-        content = file.read(found.st_size + 1)
-    if len(content) > found.st_size:
-        raise TensorsError("a file of tensors must stay as it is while it is read, and it grew")
+        if budget is None or found.st_size <= budget.plain:
+            content = file.read(found.st_size + 1)
+            if len(content) > found.st_size:
+                raise TensorsError("a file of tensors must stay as it is while it is read, and it grew")
+            read = partial(load, content)
+        else:
+            read = partial(_read_copy, file, found.st_size, budget)
+        return _read(read)
+
+
+def _read(read: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
     try:
-        tensors = load(content)
+        tensors = read()
     except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError, RecursionError):
         raise TensorsError("a file of tensors must be safetensors, whole and with dtypes that are known") from None
     _check(tensors)
     return tensors
+
+
+def _read_copy(file: IO[bytes], length: int, budget: Budget) -> dict[str, Tensor]:
+    """The tensors of so many bytes, from a copy that nobody else can write."""
+    with tempfile.NamedTemporaryFile(dir=budget.made_folder()) as own:
+        left = length
+        while left and (part := file.read(min(left, COPIED))):
+            own.write(part)
+            left -= len(part)
+        own.flush()
+        return read_tensors(Path(own.name), budget)
 
 
 def _check(tensors: Mapping[str, Tensor]) -> None:

@@ -51,7 +51,7 @@ def open_data(
     limit = min((cap for cap in (preset.private, choice.limit) if cap is not None), default=None)
     splits = split(
         private, public, seed=seed, limit=limit, public_limit=preset.public, official=choice.splits == "official",
-        seen=choice.features is None or choice.features.plugin.side is None,
+        seen=choice.features is None or choice.features.plugin.side is None, budget=place.budget,
     )  # fmt: skip
     splits, dropped = scorable(splits, seed, balanced=choice.balanced)
     notes = [*private.notes, *splits.notes, *dropped, *_sides(choice, private)]

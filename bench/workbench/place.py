@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.memory.budget import Budget
 from bench.results.results import Results
 
 
@@ -16,8 +17,15 @@ class Place:
         results: What runs leave behind.
         cache: Folder of prepared data and extracted features.
         roots: Folders above raw data.
+        memory: Bytes that a job may hold, all of its processes together; None for no bound.
     """
 
     results: Results
     cache: Path
     roots: tuple[Path, ...]
+    memory: int | None = None
+
+    @property
+    def budget(self) -> Budget | None:
+        """What rows may take of a job's memory; None where there is no bound."""
+        return None if self.memory is None else Budget(self.memory, self.results.rooms.parent)

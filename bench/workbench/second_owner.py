@@ -22,11 +22,12 @@ from bench.workbench.workbench import Workbench
 def second_owner(bench: Workbench) -> Iterator[Method]:
     """The cell's method in another process than its own, isolated as that one is."""
     chosen = bench.cell.method
+    memory = None if bench.store.budget is None else bench.store.budget.memory
     with tempfile.TemporaryDirectory(prefix="owner-") as folder:
         if isinstance(bench.method, RemoteMethod):
             rooms = bench.method.tenant
         else:
-            rooms = tenant(chosen, device=bench.cell.device, sandbox=False, folder=Path(folder))
+            rooms = tenant(chosen, device=bench.cell.device, sandbox=False, folder=Path(folder), memory=memory)
         with closing(RemoteMethod(chosen.plugin, rooms)) as method:
             yield method
 

@@ -50,7 +50,9 @@ def _apart(cell: Cell, place: Place, isolation: Isolation) -> Method:
     """The cell's method, in a process of its own where it is to have one."""
     if isolation == "none":
         return cell.method.plugin
-    rooms = tenant(cell.method, device=cell.device, sandbox=isolation == "sandbox", folder=place.results.rooms)
+    rooms = tenant(
+        cell.method, device=cell.device, sandbox=isolation == "sandbox", folder=place.results.rooms, memory=place.memory
+    )
     return RemoteMethod(cell.method.plugin, rooms)
 
 
@@ -89,8 +91,9 @@ class Workbench:
             cell=cell, preset=cell.choice.sizes, method=_apart(cell, place, isolation),
             public=splits.public.to(device), private=splits.private.to(device),
             control=splits.control.to(device), test=splits.test.to(device), record=record,
-            store=place.results.store, run_secret=place.results.keep_secret(), space=space,
-            natural=None if splits.natural is None else splits.natural.to(device), attributes=splits.attributes,
+            store=replace(place.results.store, budget=place.budget), run_secret=place.results.keep_secret(),
+            space=space, natural=None if splits.natural is None else splits.natural.to(device),
+            attributes=splits.attributes,
         )  # fmt: skip
 
     @property

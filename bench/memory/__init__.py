@@ -1,0 +1,1 @@
+"""What a job may hold in memory, and rows that are read where they are used, for those that do not fit."""

@@ -1,0 +1,61 @@
+"""How much memory a job may hold, what of it rows may take at once, and where the rest of them lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+PLAIN, WHOLE, BLOCK = 16, 4, 128
+"""Shares of a job's memory, as divisors. Rows up to PLAIN are ordinary tensors: a data set has four parts, which judge
+and attacker both hold, beside releases and what is computed of them. Rows up to WHOLE are brought together for whoever
+asks for all of them; BLOCK of them are read at a time."""
+LARGEST_BLOCK = 64 << 20
+GIB = 2.0**30
+
+
+class TooLargeError(MemoryError):
+    """Rows were asked for at once that do not fit the memory of a job; the text says what would be needed."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a job may hold.
+
+    Args:
+        memory: Bytes, of all of its processes together.
+        folder: For rows that do not fit; what is put there has no name, and goes with the process. None stands for the
+            folder of temporary files.
+    """
+
+    memory: int
+    folder: Path | None = None
+
+    @property
+    def plain(self) -> int:
+        """Bytes up to which rows are ordinary tensors."""
+        return self.memory // PLAIN
+
+    @property
+    def whole(self) -> int:
+        """Bytes up to which rows are brought together."""
+        return self.memory // WHOLE
+
+    @property
+    def block(self) -> int:
+        """Bytes of a block, where rows are read in blocks."""
+        return max(1, min(self.memory // BLOCK, LARGEST_BLOCK))
+
+    def made_folder(self) -> Path | None:
+        """The folder, made where it is missing."""
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return self.folder
+
+    def check(self, shape: tuple[int, ...], bytes_: int) -> None:
+        """Raise TooLargeError for more rows at once than fit."""
+        if bytes_ > self.whole:
+            raise TooLargeError(
+                f"rows of shape {shape} were asked for all at once: they take {bytes_ / GIB:.3g} GiB, and of the "
+                f"{self.memory / GIB:.3g} GiB that a job may hold {self.whole / GIB:.3g} are for that; read them in "
+                f"parts (rows[indices]), or allow --memory {bytes_ * WHOLE / GIB:.3g}"
+            )

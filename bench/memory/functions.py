@@ -1,0 +1,203 @@
+"""What torch's functions give of rows that are read where they are used."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from bench.memory.lazy import Lazy
+from bench.memory.reductions import GATHERED, gather
+
+ABOUT = frozenset({
+    "__get__", "__len__", "size", "dim", "ndimension", "numel", "nelement", "element_size", "is_floating_point",
+    "is_complex", "stride", "is_contiguous", "get_device", "is_pinned", "is_conj", "is_neg", "is_inference",
+})  # fmt: skip
+"""Asked of a tensor without its numbers."""
+SAME = frozenset({"detach", "contiguous", "__deepcopy__"})
+"""Gives the rows themselves."""
+ROW_BY_ROW = frozenset({
+    "abs", "absolute", "add", "bitwise_and", "bitwise_not", "bitwise_or", "bool", "ceil", "clamp", "clamp_max",
+    "clamp_min", "clip", "div", "double", "eq", "exp", "float", "floor", "ge", "gt", "half", "int", "isfinite",
+    "isinf", "isnan", "le", "log", "log1p", "logical_and", "logical_not", "logical_or", "long", "lt", "maximum",
+    "minimum", "mul", "multiply", "nan_to_num", "ne", "neg", "pow", "reciprocal", "round", "rsub", "sigmoid", "sign",
+    "sqrt", "square", "sub", "subtract", "tanh", "true_divide", "trunc", "where",
+    "__abs__", "__add__", "__and__", "__eq__", "__ge__", "__gt__", "__invert__", "__le__", "__lt__", "__mul__",
+    "__ne__", "__neg__", "__or__", "__pow__", "__radd__", "__rmul__", "__rsub__", "__rtruediv__", "__rdiv__", "__sub__",
+    "__truediv__", "__div__",
+})  # fmt: skip
+"""What gives each row its own, element by element."""
+WRITING = frozenset({"__setitem__", "__set__", "__delete__"})  # beside what ends in _
+
+
+def refuse_writing(name: str, args: Sequence[Any], more: Mapping[str, Any]) -> None:
+    """Raise TypeError for a function that would write into rows."""
+    writes = name in WRITING or (name.endswith("_") and not name.endswith("__"))
+    if (writes and args and isinstance(args[0], Lazy)) or isinstance(more.get("out"), Lazy):
+        raise TypeError(f"rows that are read where they are used cannot be written to (by {name}): copy some first")
+
+
+def answer(func: Callable[..., Any], name: str, args: Sequence[Any], more: Mapping[str, Any]) -> Any:
+    """What a function gives without all rows at once; NotImplemented for one that needs them."""
+    first = args[0] if args else None
+    if name in ROW_BY_ROW and "out" not in more:
+        return _row_by_row(func, args, more)
+    if name in ("cat", "concatenate", "concat") and "out" not in more:
+        return _joined(*args, **more)
+    if name == "equal":
+        return _equal(*args)
+    if not isinstance(first, Lazy):
+        return NotImplemented
+    if name in SAME:
+        return first
+    if name.startswith("new_"):
+        return getattr(torch.empty(0, dtype=first.dtype, device=first.device), name)(*args[1:], **more)
+    if name in GATHERED and "out" not in more:
+        return gather(func, first, args[1:], more)
+    return _OWN[name](first, *args[1:], **more) if name in _OWN else NotImplemented
+
+
+def plain(value: object) -> object:
+    """An ordinary tensor in place of rows; anything else as it is. Raises TooLargeError."""
+    return value.whole() if isinstance(value, Lazy) else value
+
+
+def _row_by_row(func: Callable[..., Any], args: Sequence[Any], more: Mapping[str, Any]) -> Any:
+    """Rows again, where every tensor among the arguments has a row for each, or one for all."""
+    rows = next((each for each in args if isinstance(each, Lazy)), None)
+    tensors = [each for each in args if isinstance(each, Tensor)]
+    if rows is None or not len(rows) or any(isinstance(each, Tensor) for each in more.values()):
+        return NotImplemented
+    n, most = len(rows), max(each.ndim for each in tensors)
+    own = [isinstance(each, Tensor) and each.ndim == most and len(each) == n for each in args]
+    for each, its_own in zip(args, own, strict=True):
+        if isinstance(each, Lazy) and not its_own:
+            return NotImplemented
+        if isinstance(each, Tensor) and not its_own and each.ndim == most and len(each) != 1:
+            return NotImplemented
+
+    def read(index: Tensor) -> Tensor:
+        given = [
+            each if not its_own else each.read(index) if isinstance(each, Lazy) else each[index.to(each.device)]
+            for each, its_own in zip(args, own, strict=True)
+        ]
+        return cast(Tensor, func(*given, **more))
+
+    probe = read(torch.zeros(1, dtype=torch.int64))
+    return rows.like(read, (n, *probe.shape[1:]), probe.dtype, probe.device)
+
+
+def _joined(parts: Sequence[Tensor], dim: int = 0) -> Any:
+    """Rows of several sets, one after another."""
+    first = next(each for each in parts if isinstance(each, Lazy))
+    if dim != 0 or any(each.dtype != first.dtype or each.shape[1:] != first.shape[1:] for each in parts):
+        return NotImplemented
+    ends = torch.tensor([len(each) for each in parts]).cumsum(0)
+
+    def read(index: Tensor) -> Tensor:
+        found = torch.empty((len(index), *first.shape[1:]), dtype=first.dtype, device=first.device)
+        of = torch.searchsorted(ends, index, right=True)
+        for number in sorted(set(of.tolist())):
+            here, part = (of == number).nonzero()[:, 0], parts[number]
+            places = index[here] - (int(ends[number]) - len(part))
+            rows = part.read(places) if isinstance(part, Lazy) else part[places.to(part.device)]
+            found[here.to(found.device)] = rows.to(found.device)
+        return found
+
+    return first.like(read, (int(ends[-1]), *first.shape[1:]))
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    rows, other = (a, b) if isinstance(a, Lazy) else (cast(Lazy, b), a)
+    return all(torch.equal(part, other[place]) for place, part in rows.blocks())
+
+
+def _getitem(rows: Lazy, key: Any) -> Any:
+    head, rest = (key[0], key[1:]) if isinstance(key, tuple) and key else (key, ())
+    if isinstance(head, bool) or head is None or head is Ellipsis:
+        return NotImplemented
+    if rest:
+        if isinstance(head, slice) and head == slice(None):
+            if any(isinstance(each, Tensor) and each.ndim == 2 for each in rest):
+                return NotImplemented
+            return rows.map(lambda part: part[(slice(None), *rest)])
+        if isinstance(head, int):
+            return _getitem(rows, head)[rest]
+        return _getitem(rows, head)[(slice(None), *rest)] if isinstance(head, slice) else NotImplemented
+    if isinstance(head, slice):
+        return rows.some(torch.arange(len(rows))[head])
+    index = torch.as_tensor(head)
+    if index.dtype == torch.uint8 or index.ndim > 1 or (index.dtype == torch.bool and len(index) != len(rows)):
+        return NotImplemented
+    return rows.some(index[None])[0] if index.ndim == 0 else rows.some(index)
+
+
+def _split(rows: Lazy, split_size: int | Sequence[int], dim: int = 0) -> Any:
+    if dim != 0:
+        return NotImplemented
+    sizes = [split_size] * (len(rows) // split_size) if isinstance(split_size, int) else list(split_size)
+    if isinstance(split_size, int) and (len(rows) % split_size or not len(rows)):
+        sizes.append(len(rows) % split_size)
+    if sum(sizes) != len(rows):
+        return NotImplemented
+    ends = itertools.accumulate(sizes)
+    return tuple(rows.at(torch.arange(end - size, end)) for size, end in zip(sizes, ends, strict=True))
+
+
+def _matmul(rows: Lazy, other: Tensor) -> Any:
+    if rows.ndim != 2 or not isinstance(other, Tensor) or isinstance(other, Lazy) or other.ndim != 2:
+        return NotImplemented
+    return rows.map(lambda part: part @ other)
+
+
+def _flatten(rows: Lazy, start_dim: int = 0, end_dim: int = -1) -> Any:
+    return rows.map(lambda part: part.flatten(start_dim, end_dim)) if start_dim >= 1 else NotImplemented
+
+
+def _reshape(rows: Lazy, *shape: Any, **more: Any) -> Any:
+    if more or isinstance(shape[0], torch.dtype):
+        return NotImplemented
+    whole = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    if not len(rows) or not all(isinstance(side, int) for side in whole) or whole[0] not in (len(rows), -1):
+        return NotImplemented
+    rest = math.prod(rows.shape[1:])
+    filled = -1 not in whole[1:] and math.prod(whole[1:]) == rest
+    if not filled and (whole[0] == -1 or whole.count(-1) != 1):
+        return NotImplemented
+    return rows.map(lambda part: part.reshape(len(part), *whole[1:]))
+
+
+def _to(rows: Lazy, *what: Any, **more: Any) -> Any:
+    found = rows
+    for each in (*what, *more.values()):
+        if isinstance(each, Tensor):
+            found = _to(found, each.dtype, each.device)
+        elif isinstance(each, torch.dtype):
+            found = found if each == found.dtype else found.map(lambda part, to=each: part.to(to))  # type: ignore[misc]
+        elif isinstance(each, torch.device | str):
+            found = found.on(torch.device(each))
+    return found
+
+
+_OWN: Mapping[str, Callable[..., Any]] = {
+    "__getitem__": _getitem,
+    "matmul": _matmul,
+    "__matmul__": _matmul,
+    "mm": _matmul,
+    "index_select": lambda rows, dim, index: rows.some(index) if dim == 0 else NotImplemented,
+    "split": _split,
+    "flatten": _flatten,
+    "reshape": _reshape,
+    "view": _reshape,
+    "to": _to,
+    "cpu": lambda rows: rows.on(torch.device("cpu")),
+    "unsqueeze": lambda rows, dim: rows.map(lambda part: part.unsqueeze(dim)) if dim >= 1 else NotImplemented,
+    "__iter__": lambda rows: iter(rows),
+}
+"""What is answered without reading all rows."""

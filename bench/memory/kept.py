@@ -1,0 +1,106 @@
+"""Rows that come in order and are kept as they come: in memory where they fit, else in a file without a name."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bench.memory.budget import Budget
+from bench.memory.rows import Rows
+
+ROWS = 256
+
+
+def by_blocks(
+    samples: Tensor, make: Callable[[Tensor], Tensor], size: int | None = None, *, like: Tensor | None = None
+) -> Tensor:
+    """What `make` makes of rows (n, ...), each of its own row alone, asked for `size` rows at a time, in order.
+
+    Args:
+        samples: The rows.
+        make: Of rows (b, ...) as many others; only the last block is smaller.
+        size: Rows at a time. None: all of an ordinary tensor, `ROWS` where they are read where they are used.
+        like: Of whose kind the result is: of `Rows` come `Rows` where it does not fit as an ordinary tensor. None
+            stands for `samples`.
+    """
+    if size is None:
+        size = ROWS if isinstance(samples, Rows) else max(1, len(samples))
+    own = samples if like is None else like
+    parts = (make(part) for part in torch.split(samples, size))
+    return kept(parts, len(samples), own.budget if isinstance(own, Rows) else None)
+
+
+def by_even_blocks(samples: Tensor, make: Callable[[Tensor], Tensor], count: int) -> Tensor:
+    """The same in `count` blocks that differ in size by a row at most, the larger first."""
+    least, more = divmod(len(samples), count)
+    sizes = [least + 1] * more + [least] * (count - more)
+    parts = (make(part) for part in torch.split(samples, sizes))
+    return kept(parts, len(samples), samples.budget if isinstance(samples, Rows) else None)
+
+
+def kept(parts: Iterator[Tensor], length: int, budget: Budget | None) -> Tensor:
+    """The parts of `length` rows in one.
+
+    Args:
+        parts: (b, ...) each, in order; at least one.
+        length: The sum of b.
+        budget: None keeps them in memory, however many.
+
+    Raises:
+        ValueError: Parts that are not of one kind and shape, or not that many rows.
+    """
+    first = next(parts)
+    shape, kind = (length, *first.shape[1:]), first.dtype
+    large = budget is not None and math.prod(shape) * kind.itemsize > budget.plain
+    keeper = _File(kind, budget) if budget is not None and large else _Memory(shape, first)
+    count = 0
+    for part in _chained(first, parts):
+        if part.dtype != kind or part.shape[1:] != first.shape[1:] or count + len(part) > length:
+            raise ValueError(f"blocks of rows must be {kind} of shape {shape} together, got {tuple(part.shape)} more")
+        keeper.take(part, count)
+        count += len(part)
+    if count != length:
+        raise ValueError(f"blocks of rows must be {length} rows together, got {count}")
+    return keeper.rows(shape, first.device)
+
+
+def _chained(first: Tensor, rest: Iterator[Tensor]) -> Iterator[Tensor]:
+    yield first
+    del first
+    yield from rest
+
+
+class _Memory:
+    def __init__(self, shape: tuple[int, ...], like: Tensor) -> None:
+        self._found = torch.empty(shape, dtype=like.dtype, device=like.device)
+
+    def take(self, part: Tensor, at: int) -> None:
+        self._found[at : at + len(part)] = part
+
+    def rows(self, shape: tuple[int, ...], device: torch.device) -> Tensor:
+        return self._found
+
+
+class _File:
+    def __init__(self, kind: torch.dtype, budget: Budget) -> None:
+        self._kind, self._budget = kind, budget
+        self._file = tempfile.TemporaryFile(dir=budget.made_folder())  # noqa: SIM115 (closed by `rows`)
+
+    def take(self, part: Tensor, at: int) -> None:
+        self._file.write(part.detach().cpu().contiguous().numpy().data)
+
+    def rows(self, shape: tuple[int, ...], device: torch.device) -> Tensor:
+        with self._file:  # the mapping outlives it
+            self._file.flush()
+            numbers = np.memmap(self._file, dtype=_kind_of(self._kind), mode="r", shape=shape)
+        return Rows.of(numbers, self._budget, dtype=self._kind, device=device)
+
+
+def _kind_of(kind: torch.dtype) -> np.dtype[Any]:
+    return torch.empty(0, dtype=kind).numpy().dtype

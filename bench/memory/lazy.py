@@ -1,0 +1,118 @@
+"""Rows that are read where they are used, before they pass for a tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bench.memory.budget import Budget
+from bench.memory.stored import Stored
+
+Read = Callable[[Tensor], Tensor]
+"""Indices (k,) int64 on the CPU to rows (k, ...)."""
+
+
+class Lazy(Tensor):
+    """Rows (n, ...), and what is done with them; `bench.memory.rows.Rows` is a tensor beside that."""
+
+    read: Read
+    budget: Budget
+    stored: Stored | None
+
+    @staticmethod
+    def __new__(
+        cls, read: Read, shape: Sequence[int], *, dtype: torch.dtype, device: torch.device, budget: Budget,
+        stored: Stored | None = None,
+    ) -> Self:  # fmt: skip
+        """Rows that `read` gives; of `shape`, with n first."""
+        made: Self = Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=dtype, device=device)
+        made.read, made.budget, made.stored = read, budget, stored
+        return made
+
+    @classmethod
+    def of(
+        cls, array: np.ndarray | Tensor, budget: Budget, *, divisor: float | None = None,
+        dtype: torch.dtype = torch.float32, device: torch.device | None = None, index: Tensor | None = None,
+    ) -> Self:  # fmt: skip
+        """Rows of `dtype` on `device` that are stored in `array`, memory-mapped, say."""
+        stored, place = Stored(array, index, divisor), device or torch.device("cpu")
+
+        def read(index: Tensor) -> Tensor:
+            found = stored.raw(index).to(place).to(dtype)
+            if stored.divisor is None:
+                return found
+            # Not by a number: a GPU would multiply by its rounded reciprocal.
+            return found.div_(torch.full((), stored.divisor, dtype=dtype, device=place))
+
+        length = len(array) if index is None else len(index)
+        return cls(read, (length, *array.shape[1:]), dtype=dtype, device=place, budget=budget, stored=stored)
+
+    def at(self, index: Tensor) -> Self:
+        """Some of the rows (int64 indices, or bool), read when they are used."""
+        index = index.detach().cpu()
+        places = index.nonzero()[:, 0] if index.dtype == torch.bool else index.long()
+        if len(places) and not -len(self) <= int(places.min()) <= int(places.max()) < len(self):
+            raise IndexError(f"indices must lie within {len(self)} rows, got {int(places.min())}..{int(places.max())}")
+        places = torch.where(places < 0, places + len(self), places)
+        if self.stored is not None:
+            array, divisor = self.stored.array, self.stored.divisor
+            return type(self).of(array, self.budget, divisor=divisor, dtype=self.dtype, device=self.device,
+                           index=self.stored.at(places).index)  # fmt: skip
+        return self.like(lambda index: self.read(places[index]), (len(places), *self.shape[1:]))
+
+    def whole(self) -> Tensor:
+        """All rows as an ordinary tensor. Raises TooLargeError where that does not fit the budget."""
+        self.budget.check(tuple(self.shape), self.bytes_of(len(self)))
+        return self._gathered()
+
+    def blocks(self, size: int | None = None) -> Iterator[tuple[slice, Tensor]]:
+        """All rows in order, `size` at a time (None: as the budget allows), each block with its place."""
+        size = size or max(1, self.budget.block // max(1, self.bytes_of(1)))
+        for start in range(0, len(self), size):
+            part = slice(start, min(start + size, len(self)))
+            yield part, self.read(torch.arange(part.start, part.stop))
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """What `change` makes of the rows, each of its own row alone, computed when it is read."""
+        probe = change(self.read(torch.arange(min(1, len(self)))))
+        return self.like(lambda index: change(self.read(index)), (len(self), *probe.shape[1:]), probe.dtype)
+
+    def on(self, device: torch.device) -> Self:
+        """The same rows, given to `device` as they are read; stored there as they are where that fits the budget."""
+        if device == self.device:
+            return self
+        if self.stored is None:
+            return type(self)(lambda index: self.read(index).to(device), self.shape, dtype=self.dtype, device=device,
+                        budget=self.budget)  # fmt: skip
+        array, index = self.stored.array, self.stored.index
+        if device.type == "cuda" and len(self) * math.prod(array.shape[1:]) * array.itemsize <= self.budget.whole:
+            array, index = self.stored.raw(torch.arange(len(self))).to(device), None
+        return type(self).of(
+            array, self.budget, divisor=self.stored.divisor, dtype=self.dtype, device=device, index=index
+        )
+
+    def like(
+        self, read: Read, shape: Sequence[int], dtype: torch.dtype | None = None, device: torch.device | None = None
+    ) -> Self:
+        """Other rows under the same budget; of the same kind and in the same place unless these are given."""
+        return type(self)(read, shape, dtype=dtype or self.dtype, device=device or self.device, budget=self.budget)
+
+    def bytes_of(self, rows: int) -> int:
+        """What so many of the rows take as an ordinary tensor."""
+        return rows * math.prod(self.shape[1:]) * self.dtype.itemsize
+
+    def some(self, index: Tensor) -> Tensor:
+        """Some of the rows (as `at`), as an ordinary tensor where that fits the budget."""
+        found = self.at(index)
+        return found if found.bytes_of(len(found)) > self.budget.whole else found._gathered()
+
+    def _gathered(self) -> Tensor:
+        found = torch.empty(tuple(self.shape), dtype=self.dtype, device=self.device)
+        for part, rows in self.blocks():  # what is computed on the way is of a block
+            found[part] = rows
+        return found

@@ -1,0 +1,100 @@
+"""Sums, means, extremes and the like of rows that are read in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from bench.memory.lazy import Lazy
+
+GATHERED = frozenset({"mean", "sum", "var", "std", "std_mean", "var_mean", "amin", "amax", "min", "max", "all", "any"})
+"""What is gathered block by block."""
+_EXTREMES: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "amin": torch.minimum, "min": torch.minimum, "amax": torch.maximum, "max": torch.maximum,
+    "any": torch.logical_or, "all": torch.logical_and,
+}  # fmt: skip
+
+
+def gather(func: Callable[..., Any], rows: Lazy, args: Sequence[Any], more: Mapping[str, Any]) -> Any:
+    """The reduction `func` of rows; NotImplemented for one that needs all rows at once.
+
+    Along other axes than that of the rows it is `func`'s own; along that of the rows sums are added up in float64.
+    """
+    name, told = func.__name__, dict(more)
+    if args and not ("dim" in told or isinstance(args[0], bool | Tensor)):
+        told["dim"], args = args[0], args[1:]
+    if args or any(isinstance(each, Tensor) for each in told.values()) or not len(rows):
+        return NotImplemented
+    dim, keep = told.pop("dim", told.pop("axis", None)), bool(told.pop("keepdim", False))
+    axes = range(rows.ndim) if dim is None or dim == () else [dim] if isinstance(dim, int) else dim
+    places = tuple(sorted(axis % rows.ndim for axis in axes))
+    if 0 not in places:
+        return _along_rows(func, rows, {**more, "dim": dim, "keepdim": keep}, name)
+    if (name in ("min", "max") and dim is not None) or (name in ("any", "all") and len(places) not in (1, rows.ndim)):
+        return NotImplemented
+    if name in _EXTREMES:
+        found = _extreme(name, rows, places)
+    else:
+        correction = told.pop("correction", told.pop("unbiased", True) if "unbiased" in told else 1)
+        kind = told.pop("dtype", None) or rows.dtype
+        if told or not (kind.is_floating_point or name == "sum"):
+            return NotImplemented
+        found = _moments(name, rows, places, int(1 if correction is None else correction), kind)
+
+    def shaped(part: Tensor) -> Tensor:
+        return part if keep else part.reshape([side for axis, side in enumerate(part.shape) if axis not in places])
+
+    return tuple(map(shaped, found)) if isinstance(found, tuple) else shaped(found)
+
+
+def _along_rows(func: Callable[..., Any], rows: Lazy, more: Mapping[str, Any], name: str) -> Any:
+    """Each row's own: small, and so an ordinary tensor."""
+    if name in ("min", "max", "std_mean", "var_mean"):
+        return NotImplemented
+    return torch.cat([func(part, **more) for _, part in rows.blocks()])
+
+
+def _extreme(name: str, rows: Lazy, places: tuple[int, ...]) -> Tensor:
+    def of(part: Tensor) -> Tensor:
+        if name in ("any", "all"):
+            flat = part.bool()
+            for axis in places:
+                flat = flat.any(dim=axis, keepdim=True) if name == "any" else flat.all(dim=axis, keepdim=True)
+            return flat
+        low = name in ("amin", "min")
+        return part.amin(dim=places, keepdim=True) if low else part.amax(dim=places, keepdim=True)
+
+    blocks = (of(part) for _, part in rows.blocks())
+    found = next(blocks)
+    for part in blocks:
+        found = _EXTREMES[name](found, part)
+    return found
+
+
+def _moments(name: str, rows: Lazy, places: tuple[int, ...], correction: int, kind: torch.dtype) -> Any:
+    """Mean, variance and so on: in two passes, the second about the mean."""
+    count = 1
+    for axis in places:
+        count *= rows.shape[axis]
+    wide = torch.float64 if kind.is_floating_point else torch.int64
+
+    def total(parts: Iterator[Tensor]) -> Tensor:
+        found = next(parts)
+        for part in parts:
+            found = found + part
+        return found
+
+    sums = total(part.to(wide).sum(dim=places, keepdim=True) for _, part in rows.blocks())
+    if name == "sum":
+        return sums if rows.dtype == torch.bool or not kind.is_floating_point else sums.to(kind)
+    mean = sums / count
+    if name == "mean":
+        return mean.to(kind)
+    squares = total((part.to(wide) - mean).square_().sum(dim=places, keepdim=True) for _, part in rows.blocks())
+    variance = squares / max(count - correction, 0)
+    spread = variance if name.startswith("var") else variance.sqrt()
+    return (spread.to(kind), mean.to(kind)) if name.endswith("_mean") else spread.to(kind)

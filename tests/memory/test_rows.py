@@ -1,0 +1,160 @@
+"""Rows that are read where they are used give what a tensor gives, and no more of them exists than is used."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from bench.memory.budget import Budget, TooLargeError
+from bench.memory.kept import by_blocks, kept
+from bench.memory.rows import Rows, in_blocks, rows_at
+
+BYTES = np.random.default_rng(0).integers(0, 256, (90, 1, 8, 8), dtype=np.uint8)
+PLAIN = torch.from_numpy(BYTES.astype(np.float32) / 255)
+WHOLE = 90 * 64 * 8  # bytes of all rows in float64
+
+
+def rows(whole: int = WHOLE // 3) -> Rows:
+    """The same as `PLAIN`, of which so many bytes may be brought together."""
+    return Rows.of(BYTES, Budget(4 * whole), divisor=255.0)
+
+
+ROW_BY_ROW: dict[str, Callable[[Tensor], Tensor]] = {
+    "flattened": lambda t: t.flatten(1),
+    "reshaped": lambda t: t.reshape(len(t), -1),
+    "viewed in parts": lambda t: t.view(90, 4, 16),
+    "one more axis": lambda t: t.unsqueeze(1),
+    "in float64": lambda t: t.double(),
+    "half of them": lambda t: t[::2],
+    "by number": lambda t: t[torch.tensor([3, 3, -1])],
+    "by mask": lambda t: t[torch.arange(90) % 7 == 1],
+    "by list": lambda t: t[[1, 0]],
+    "one": lambda t: t[-2],
+    "a column": lambda t: t[:, 0, 2:4],
+    "a corner of one": lambda t: t[4, 0, :2],
+    "some, cut": lambda t: t[10:20, 0],
+    "picked": lambda t: t.index_select(0, torch.tensor([5, 1])),
+    "less the mean row": lambda t: t.flatten(1) - torch.ones(64),
+    "from one": lambda t: 1 - t,
+    "over its own largest": lambda t: t.flatten(1) / t.flatten(1).amax(dim=1, keepdim=True),
+    "clipped": lambda t: torch.minimum(torch.maximum(t, torch.full((1, 8, 8), 0.2)), torch.full((1, 8, 8), 0.4)),
+    "chosen": lambda t: torch.where(t > 0.5, t, torch.zeros(1)),
+    "projected": lambda t: t.flatten(1) @ torch.ones(64, 2),
+    "cut and joined": lambda t: torch.cat([part * 2 for part in torch.split(t, 40)]),
+    "twice": lambda t: torch.cat((t, t)),
+}
+GATHERED: dict[str, Callable[[Tensor], Tensor]] = {
+    "mean": lambda t: t.mean(),
+    "mean row": lambda t: t.mean(dim=0, keepdim=True),
+    "mean by channel": lambda t: torch.std_mean(t, dim=(0, 2, 3), correction=0, keepdim=True)[1],
+    "deviation by channel": lambda t: torch.std_mean(t, dim=(0, 2, 3), correction=0, keepdim=True)[0],
+    "deviation": lambda t: t.std(),
+    "variance": lambda t: t.var(dim=0, unbiased=False),
+    "sum": lambda t: t.sum(dim=(0, 1)),
+    "sum of a row": lambda t: t.flatten(1).square().sum(dim=1),
+    "largest": lambda t: t.max(),
+    "smallest row": lambda t: t.amin(dim=0),
+    "counted": lambda t: (t > 0.5).sum(),
+    "any": lambda t: (t > 2).any(),
+    "all of a row": lambda t: (~t.isnan()).flatten(1).all(dim=1),
+    "any of a column": lambda t: (t.flatten(1) > 0.9).any(dim=0),
+}
+
+
+@pytest.mark.parametrize("name", ROW_BY_ROW)
+def test_what_works_row_by_row_gives_the_same_bits(name: str) -> None:
+    found, expected = ROW_BY_ROW[name](rows(WHOLE)), ROW_BY_ROW[name](PLAIN)
+    assert found.shape == expected.shape
+    assert found.dtype == expected.dtype
+    assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("name", GATHERED)
+def test_what_is_gathered_needs_no_more_than_a_block(name: str) -> None:
+    found, expected = GATHERED[name](rows(WHOLE // 90)), GATHERED[name](PLAIN)
+    assert type(found) is Tensor
+    assert found.dtype == expected.dtype
+    assert torch.allclose(found, expected)
+
+
+@pytest.mark.parametrize("work", [nn.Conv2d(1, 2, 3), nn.Flatten(), lambda t: torch.stack([t, t]), Tensor.clone])
+def test_anything_else_gets_all_rows_where_they_fit(work: Callable[[Tensor], Tensor]) -> None:
+    assert torch.equal(work(rows(WHOLE)), work(PLAIN))
+
+
+def test_all_rows_at_once_are_refused_with_what_would_be_needed() -> None:
+    with pytest.raises(TooLargeError, match=r"shape \(90, 1, 8, 8\) .* allow --memory 8\.58e-05") as refused:
+        torch.fft.fft(rows(1000))
+    assert isinstance(refused.value, MemoryError)  # a record calls it so
+
+
+@pytest.mark.parametrize(
+    "write", [lambda t: t.mul_(2), lambda t: t.__setitem__(0, 1.0), lambda t: torch.add(t, 1, out=t), Tensor.zero_]
+)
+def test_nobody_can_write_into_them(write: Callable[[Tensor], object]) -> None:
+    with pytest.raises(TypeError, match="cannot be written to"):
+        write(rows())
+    assert torch.equal(rows(WHOLE), PLAIN)
+
+
+def test_they_are_a_tensor_that_says_what_it_is_without_being_read() -> None:
+    def read(index: Tensor) -> Tensor:
+        raise AssertionError("nobody asked for numbers")
+
+    lazy = Rows(read, (5, 2), dtype=torch.float32, device=torch.device("cpu"), budget=Budget(1))
+    assert isinstance(lazy, Tensor)
+    assert (tuple(lazy.shape), lazy.ndim, len(lazy), lazy.numel()) == ((5, 2), 2, 5, 10)
+    assert (lazy.dtype, lazy.device.type, lazy.to("cpu"), lazy.detach()) == (torch.float32, "cpu", lazy, lazy)
+    assert repr(lazy) == "Rows(shape=(5, 2), dtype=torch.float32, device=cpu)"
+    assert lazy.new_zeros(3).tolist() == [0.0, 0.0, 0.0]
+    assert copy.deepcopy(lazy) is lazy
+
+
+def test_a_number_beyond_the_rows_is_an_error() -> None:
+    with pytest.raises(IndexError, match=r"within 90 rows, got 90\.\.90"):
+        rows()[torch.tensor([90])]
+
+
+def test_taken_rows_are_read_from_where_they_lie() -> None:
+    order = torch.arange(89, -1, -1)
+    turned = rows_at(rows_at(rows(), order), torch.arange(0, 90, 3))
+    assert isinstance(turned, Rows)
+    assert turned.stored is not None
+    assert torch.equal(turned, PLAIN.flip(0)[::3])
+    assert torch.equal(rows_at(PLAIN, order), PLAIN.flip(0))
+
+
+def test_what_is_made_block_by_block_is_what_is_made_at_once() -> None:
+    calls: list[int] = []
+
+    def make(part: Tensor) -> Tensor:
+        calls.append(len(part))
+        return part.repeat(1, 2, 1, 1)
+
+    large, small = by_blocks(rows(), make, 40), by_blocks(PLAIN, make, 40)
+    assert calls == [40, 40, 10] * 2
+    assert isinstance(large, Rows)
+    assert type(small) is Tensor
+    assert torch.equal(large[:30], PLAIN.repeat(1, 2, 1, 1)[:30])
+    assert torch.equal(small, PLAIN.repeat(1, 2, 1, 1))
+
+
+def test_blocks_that_do_not_fit_together_are_an_error() -> None:
+    for parts, text in (
+        ([torch.ones(2, 3), torch.ones(1, 2)], "of shape (3, 3) together"),
+        ([torch.ones(2, 3), torch.ones(2, 3)], "of shape (3, 3) together"),
+        ([torch.ones(2, 3)], "must be 3 rows together, got 2"),
+    ):
+        with pytest.raises(ValueError, match=text.replace("(", r"\(").replace(")", r"\)")):
+            kept(iter(parts), 3, None)
+
+
+def test_blocks_are_as_large_as_fits() -> None:
+    assert [len(part) for _, part in in_blocks(rows(), 40)] == [len(part) for _, part in in_blocks(rows())]
+    assert [place for place, _ in in_blocks(PLAIN, 40)] == [slice(0, 40), slice(40, 80), slice(80, 90)]
+    assert [len(part) for _, part in in_blocks(PLAIN)] == [90]
