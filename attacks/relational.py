@@ -9,7 +9,8 @@ columns matched as they are now; match anew; until the matching stays.
 
 Differences from plain relational matching:
 - The diagonal of Gram matrices is left out of the refinement; it would hold every matching in place.
-- Each location (and the whole row) has a Gram matrix; it counts by how well it survives a change of key.
+- Each location (and the whole row) has a Gram matrix; it counts by how well it survives a change of key. Where those of
+  all locations would take more than a GiB, an even part of the locations has one.
 - How a release is read (patches in place, absolute values, bags of patches), whether the matching is refined, how
   strongly the first scores stay in, and how sharp the posterior is: all are chosen by the likelihood of the links of
   held-out simulated keys. No figure of the release enters the choice.
@@ -45,6 +46,7 @@ from bench.types import Attack, Attacker, Dataset, NotApplicable, PairScores, Pa
 from bench.validation import at_least, one_of
 
 TRIAL_KEYS = 2
+GRAM_BYTES = 1 << 30  # of the Gram matrices of a release; four times that is held while keys are learned from
 ENOUGH = -0.02
 LOCATIONS = 16
 JUDGED_ROWS = 1024  # released rows by which a variant is judged where the matching is not refined
@@ -95,9 +97,9 @@ class Relational(Attack):
             raise NotApplicable(f"relational matching compares rows with each other: needs at least 3, got {n}")
         simulate = partial(_simulate, view.scheme, view.candidates, seed)
         trials = [partial(simulate, "trial"), partial(simulate, "held-out")]
-        related = n <= self.refine_up_to
+        related, most = n <= self.refine_up_to, max(1, GRAM_BYTES // (4 * n * n))
         looks = [
-            Look(reading, _locations(view.candidates.samples), related, derive(seed, "reference"))
+            Look(reading, _locations(view.candidates.samples), related, derive(seed, "reference"), most)
             for reading in READINGS
             if self.reading in ("auto", reading)
         ]
@@ -170,7 +172,9 @@ class RelationalAttacker(Attacker):
             why = " (more rows than refine_up_to)"
         elif self.variant.at_chance:
             why = f" (stopped: at chance on held-out keys, {-math.log(len(kinship.signatures)):.3f})"
+        parts = {} if kinship.grams is None else {"Gram matrices": len(kinship.grams)}
         return {
+            **parts,
             "reading": kinship.look.reading,
             "matching": f"refined, blend {self.variant.blend}" if refined else f"signatures only{why}",
             "simulated keys": self.keys,

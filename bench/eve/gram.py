@@ -6,9 +6,12 @@ attacker who knows the inputs, and so are functions of the Gram matrix that foll
 
 from __future__ import annotations
 
+from functools import reduce
+
 import torch
 from torch import Tensor
 
+from bench.memory.rows import Rows, in_blocks
 from bench.nets.ordered import ordered
 
 QUANTILES = 17
@@ -25,7 +28,7 @@ def gram(token: Tensor) -> Tensor:
     whatever it is matched to, and would hold every matching in place.
     """
     m = len(token)
-    products = (token @ token.T).fill_diagonal_(0)
+    products = _products(token, token).fill_diagonal_(0)
     products -= products.sum(dim=1, keepdim=True) / max(m - 1, 1)
     products.fill_diagonal_(0)
     size = products.square().mean().sqrt().clamp_min(torch.finfo(torch.float64).tiny)
@@ -48,7 +51,8 @@ def signature(token: Tensor, reference: Tensor) -> Tensor:
     unit = token / size.sqrt()
     columns = [unit.square().sum(dim=1, keepdim=True).clamp_min(SMALLEST).log(), _quantiles(unit, reference)]
     if q <= LARGEST_SOLVED:
-        values, axes = torch.linalg.eigh(unit.T @ unit / m)
+        products = reduce(torch.add, (part.T @ part for _, part in in_blocks(unit)))
+        values, axes = torch.linalg.eigh(products / m)
         along = (unit @ axes).square()
         ridges = torch.tensor(RIDGES, dtype=token.dtype, device=token.device) * values.mean().clamp_min(SMALLEST)
         columns.append((along @ (1 / (values.clamp_min(0)[:, None] + ridges))).clamp_min(SMALLEST).log())
@@ -57,7 +61,18 @@ def signature(token: Tensor, reference: Tensor) -> Tensor:
 
 def _quantiles(unit: Tensor, reference: Tensor) -> Tensor:
     places = torch.linspace(0, len(reference) - 1, QUANTILES, device=unit.device).round().long()
-    others = unit[reference].T
-    # Sorting takes most of the time, and single precision half of that; the products themselves are exact to double.
-    found = torch.cat([ordered((part @ others).float())[:, places].double() for part in torch.split(unit, BLOCK)])
+    others = unit[reference]
+
+    def read(part: Tensor) -> Tensor:
+        # Sorting takes most of the time, and single precision half of that; the products are exact to double.
+        return ordered(_products(part, others).float())[:, places].double()
+
+    found = torch.cat([read(part) for _, part in in_blocks(unit, BLOCK)])
     return found / found.square().mean().sqrt().clamp_min(SMALLEST)
+
+
+def _products(a: Tensor, b: Tensor) -> Tensor:
+    """Inner products (m, s) of rows (m, q) and (s, q)."""
+    if not isinstance(a, Rows) and not isinstance(b, Rows):
+        return a @ b.T
+    return torch.cat([torch.cat([part @ other.T for _, other in in_blocks(b)], dim=1) for _, part in in_blocks(a)])

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bench.eve.gram import gram, signature
-from bench.eve.tokens import Reading, tokens
+from bench.eve.tokens import Reading, token_count, tokens
 from bench.seeds import generator
 from bench.types import NotApplicable, Release
 from bench.validation import at_least
@@ -29,23 +29,30 @@ class Look:
         locations: Of the reading, as in `bench.eve.tokens.tokens`.
         related: Compute Gram matrices; without, signatures only.
         seed: Draws the reference rows of large sets.
+        most: Gram matrices at most: of more tokens, an even part has one, the whole row always. None for no bound.
     """
 
     reading: Reading
     locations: int
     related: bool
     seed: int
+    most: int | None = None
 
     def __call__(self, rows: Tensor) -> Seen:
         """Signatures and Gram matrices of released rows (m, ...)."""
-        parts = tokens(rows, self.reading, self.locations)
         m = len(rows)
         reference = torch.arange(m, device=rows.device)
         if m > REFERENCE_ROWS:
             reference = torch.randperm(m, generator=generator(self.seed))[:REFERENCE_ROWS].to(rows.device)
-        signatures = torch.cat([signature(part, reference) for part in parts], dim=1)
-        grams = torch.stack([gram(part) for part in parts]) if self.related else None
-        return Seen(signatures - signatures.mean(dim=0), grams)
+        found: list[Tensor] = []
+        related = _even_part(token_count(rows, self.reading, self.locations), self.most) if self.related else []
+        grams = torch.empty(len(related), m, m, device=rows.device)
+        for number, part in enumerate(tokens(rows, self.reading, self.locations)):
+            found.append(signature(part, reference))
+            if number in related:
+                grams[related.index(number)] = gram(part)
+        signatures = torch.cat(found, dim=1)
+        return Seen(signatures - signatures.mean(dim=0), grams if self.related else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +98,17 @@ class Kinship:
         return a - a.mean(dim=0), b - b.mean(dim=0)
 
 
+def _even_part(count: int, most: int | None) -> list[int]:
+    """The numbers of so many tokens, or of an even part of them with the last.
+
+    >>> _even_part(4, None), _even_part(9, 4)
+    ([0, 1, 2, 3], [0, 3, 6, 8])
+    """
+    if most is None or count <= most:
+        return list(range(count))
+    return sorted({*range(0, count - 1, -(-(count - 1) // max(1, most - 1))), count - 1})
+
+
 def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> Kinship:
     """What `simulate(0) ... simulate(keys - 1)`, releases of n rows with links, have in common; at least two keys."""
     at_least(2, keys=keys)
@@ -101,7 +119,7 @@ def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> 
         ours, last = _averaged(look, simulate(number), n)
         total, products = total + ours, products + ours.T @ ours
         if grams is not None and last is not None and number + 1 < keys:
-            grams = grams + last
+            grams += last
     mean = total / keys
     within = (products / keys - mean.T @ mean) / n * keys / (keys - 1)
     between = mean.square().mean(dim=0)
@@ -112,8 +130,8 @@ def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> 
     if grams is not None and last is not None:
         # The last key is held against the mean of the others, then added to it.
         weights = _weights(grams, last)
-        grams = grams + last
-        grams = grams / grams.square().mean(dim=(1, 2), keepdim=True).sqrt().clamp_min(TINY)
+        grams += last
+        grams /= grams.square().mean(dim=(1, 2), keepdim=True).sqrt().clamp_min(TINY)
     return Kinship(look, mean / spread, spread, covariance, grams, weights)
 
 
@@ -123,9 +141,10 @@ def _averaged(look: Look, release: Release, n: int) -> tuple[Tensor, Tensor | No
     signatures = _gather(seen.signatures, links, n)
     if seen.grams is None:
         return signatures, None
-    return signatures, torch.stack(
-        [_gather(_gather(one, links, n).T, links, n).fill_diagonal_(0) for one in seen.grams]
-    )
+    grams = seen.grams if len(seen.grams[0]) == n else seen.grams.new_empty(len(seen.grams), n, n)
+    for number, one in enumerate(seen.grams):
+        grams[number] = _gather(_gather(one, links, n).T, links, n).fill_diagonal_(0)
+    return signatures, grams
 
 
 def _weights(grams: Tensor, others: Tensor) -> Tensor:

@@ -7,11 +7,14 @@ for those that shuffle the patches of each image.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial, reduce
 from typing import Literal
 
 import torch
 from torch import Tensor
 
+from bench.memory.rows import Rows, in_blocks
 from bench.nets.patches import cut, fitting_patch
 
 Reading = Literal["places", "sizes", "bags"]
@@ -20,8 +23,8 @@ MOST_LOCATIONS = 64
 MOST_AXES = 48
 
 
-def tokens(rows: Tensor, reading: Reading, locations: int) -> list[Tensor]:
-    """One matrix (m, q) float64 a token; every matrix is centred over the rows.
+def tokens(rows: Tensor, reading: Reading, locations: int) -> Iterator[Tensor]:
+    """One matrix (m, q) float64 a token, in turn; every matrix is centred over the rows.
 
     Args:
         rows: (m, c, h, w) or (m, d) released rows.
@@ -29,13 +32,41 @@ def tokens(rows: Tensor, reading: Reading, locations: int) -> list[Tensor]:
             "bags": mean and second moments over the locations, which no order of the patches changes.
         locations: How many equal parts a vector is cut into, if its length allows; images bring their own patches.
     """
-    parts = located(rows.double(), locations)
+    parts = rows.map(partial(located, locations=locations)) if isinstance(rows, Rows) else located(rows, locations)
     if reading == "bags":
-        found = _bag(parts)
+        found = iter(_bag(parts.double()))
     else:
-        parts = parts.abs() if reading == "sizes" else parts
-        found = [*parts.unbind(dim=1), parts.flatten(1)] if parts.shape[1] > 1 else [parts[:, 0]]
-    return [token - token.mean(dim=0) for token in found]
+        found = _each(parts, (lambda part: part.double().abs()) if reading == "sizes" else Tensor.double)
+    for token in found:
+        yield token - token.mean(dim=0)
+
+
+def _each(parts: Tensor, read: Callable[[Tensor], Tensor]) -> Iterator[Tensor]:
+    """Each location of parts (m, locations, q) by itself, then all of them, as `read` reads them.
+
+    Of rows that are read where they are used, as many locations are read at a time as fit.
+    """
+    m, locations, q = parts.shape
+    if not isinstance(parts, Rows):
+        yield from (read(parts[:, location]) for location in range(locations))
+        if locations > 1:
+            yield read(parts.flatten(1))
+        return
+    some = max(1, parts.budget.plain // max(1, m * q * torch.float64.itemsize))
+    for first in range(0, locations, some):
+        last = min(first + some, locations)
+        group = torch.empty(last - first, m, q, dtype=torch.float64, device=parts.device)
+        for place, block in parts.blocks():
+            group[:, place] = read(block[:, first:last]).transpose(0, 1)
+        yield from group
+    if locations > 1:
+        yield parts.map(lambda block: read(block.flatten(1)))
+
+
+def token_count(rows: Tensor, reading: Reading, locations: int) -> int:
+    """How many matrices `tokens` gives."""
+    parts = located(rows[:1], locations).shape[1]
+    return 2 if reading == "bags" else parts + 1 if parts > 1 else 1
 
 
 def located(rows: Tensor, locations: int) -> Tensor:
@@ -56,10 +87,10 @@ def _bag(parts: Tensor) -> list[Tensor]:
     Inner products of second moments do not depend on the axes' signs or order, so keys compare.
     """
     centred = parts - parts.mean(dim=(0, 1))
-    flat = centred.flatten(0, 1)
-    axes = torch.linalg.eigh(flat.T @ flat)[1][:, -MOST_AXES:]
-    along = centred @ axes
-    moments = along.transpose(1, 2) @ along
+    flat = (block.flatten(0, 1) for _, block in in_blocks(centred))
+    axes = torch.linalg.eigh(reduce(torch.add, (block.T @ block for block in flat)))[1][:, -MOST_AXES:]
+    along = ((block @ axes) for _, block in in_blocks(centred))
+    moments = torch.cat([block.transpose(1, 2) @ block for block in along])
     r = moments.shape[1]
     upper = torch.triu_indices(r, r, device=parts.device)
     # An entry off the diagonal stands twice in the inner product of two symmetric matrices.
