@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -52,8 +52,8 @@ class Job:
 class Outcome:
     """What became of a job: `value` if ok, else why there is none, as a code and in words, and the phase it was in.
 
-    `seconds` are those on the wall, `cpu_seconds` of the processor, for all processes of the job. `elsewhere` says that
-    another worker did it and has recorded it.
+    `seconds` are those on the wall, `cpu_seconds` of the processor, `peaks` the most bytes that were seen to be held in
+    each phase, for all processes of the job. `elsewhere` says that another worker did it and has recorded it.
     """
 
     status: Status
@@ -64,6 +64,7 @@ class Outcome:
     seconds: float
     cpu_seconds: float = 0.0
     elsewhere: bool = False
+    peaks: Mapping[Phase, int] = field(default_factory=dict)
 
 
 class Backend(Protocol):

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, cast
 
+from pydantic import JsonValue
+
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
 from bench.results.content_key import content_key
@@ -28,6 +30,8 @@ from bench.wire.text import scrub
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.inputs import plugin_record, record_inputs
 from bench.workbench.machine import git_state, versions
+
+PEAKS = "peak memory by stage, GiB"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,7 @@ def outcome_record(
         reason = "; ".join(f"{name}: {text}" for name, text in result.broken.items())
         outcome = replace(outcome, status="failed", code="metric", phase="judge", reason=reason)
     evaluator = planned.evaluator
+    peaks: dict[str, JsonValue] = {phase: round(held / 2**30, 2) for phase, held in outcome.peaks.items()}
     record = Record(
         status=outcome.status,
         phase=outcome.phase,
@@ -94,7 +99,7 @@ def outcome_record(
             name: directed(score, metrics[name].better, metrics[name].unit) for name, score in result.scores.items()
         },
         not_applicable=dict(result.not_applicable),
-        details=dict(result.details),
+        details={**result.details, **({PEAKS: peaks} if peaks else {})},
         pictures={
             name: picture_record(picture.png, picture.caption) for name, picture in sorted(result.pictures.items())
         },

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import re
 import signal
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 import psutil
 
 _PDEATHSIG, _CHILD_SUBREAPER = 1, 36  # of <linux/prctl.h>
 _ROUNDS = 100
+_PART = re.compile(r"^(\w+): +([0-9]+) kB$", re.MULTILINE)
 
 
 def adopt_orphans() -> None:
@@ -62,16 +65,29 @@ def end_below(root: psutil.Process, known: Iterable[psutil.Process] = ()) -> Non
         _tell(process, signal.SIGKILL)
 
 
-def memory(first: psutil.Process, others: Iterable[psutil.Process]) -> int:
-    """Bytes that a process holds, with what each of the others holds for itself alone."""
-    try:
-        held = int(first.memory_info().rss)
-    except psutil.Error:
-        held = 0
-    for process in others:
-        with contextlib.suppress(psutil.Error, NotImplementedError, AttributeError):
-            held += int(process.memory_full_info().uss)
+def memory(processes: Iterable[psutil.Process]) -> int:
+    """Bytes that processes hold together and no file could give back: each its own, and its share of what it shares.
+
+    Files that are mapped, those of prepared data and of releases, do not count: they go when memory is short.
+    """
+    held = 0
+    for process in processes:
+        with contextlib.suppress(psutil.Error, AttributeError):
+            held += _held(process)
     return held
+
+
+def _held(process: psutil.Process) -> int:
+    if sys.platform != "linux":
+        return int(process.memory_full_info().uss)
+    try:
+        told = dict(_PART.findall(Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii")))
+    except OSError:  # of another user, or gone
+        told = {}
+    if "Pss_Anon" not in told:  # an older kernel: what is shared with those that it was forked from counts whole
+        found = process.memory_info()
+        return int(found.rss - found.shared)
+    return 1024 * sum(int(told.get(part, 0)) for part in ("Pss_Anon", "Pss_Shmem", "SwapPss"))
 
 
 def _lives(process: psutil.Process) -> bool:

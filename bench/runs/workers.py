@@ -47,6 +47,7 @@ class _Running:
     clock: JobClock
     looked: float = 0.0
     phase: Phase = "start"
+    peaks: dict[Phase, int] = field(default_factory=dict)
     said: int = 0
     outcome: Outcome | None = None
     answered: float = 0.0
@@ -159,7 +160,8 @@ class Workers:
             running.outcome = _without(running, "timed-out", overdue, seconds)
             return None
         running.seen = {process for process in running.seen if process.is_running()}.union(tree)
-        held = memory(tree[0], tree[1:]) if tree else 0
+        held = memory(tree)
+        running.peaks[running.phase] = max(held, running.peaks.get(running.phase, 0))
         if held > self._memory:
             text = f"stopped at {held / 2**30:.1f} GiB of memory: the limit is {self._memory / 2**30:.1f} GiB"
             running.outcome = _without(running, "out-of-memory", text, seconds)
@@ -202,7 +204,7 @@ def _outcome(running: _Running, answer: Answer, seconds: float) -> Outcome:
     running.phase = answer.phase or running.phase
     if answer.code is None:
         value = TypeAdapter(job.answer).validate_python(answer.value)
-        return Outcome("ok", value, None, None, None, seconds, running.clock.cpu)
+        return Outcome("ok", value, None, None, None, seconds, running.clock.cpu, peaks=dict(running.peaks))
     return _without(running, answer.code, answer.reason or withheld(answer.code), seconds)
 
 
@@ -221,7 +223,10 @@ def _without(running: _Running, code: Code, text: str, seconds: float) -> Outcom
     heard = code == "timed-out" or (code in ABSENT and job.heard)  # a job has no part in what is said of its time
     said = text if not job.restricted or heard else withheld(code)
     statuses = {"not-applicable": "not-applicable", "timed-out": "timed-out"}
-    return Outcome(statuses.get(code, "failed"), None, code, said, running.phase, seconds, running.clock.cpu)  # type: ignore[arg-type]
+    return Outcome(
+        statuses.get(code, "failed"), None, code, said, running.phase, seconds, running.clock.cpu,  # type: ignore[arg-type]
+        peaks=dict(running.peaks),
+    )  # fmt: skip
 
 
 def _kill(running: _Running) -> None:
