@@ -1,16 +1,16 @@
 """CADP's mechanism: latents brought to an L1 norm, and Laplace noise.
 
 Source: Tölle et al., Content-aware differential privacy (2022), Algorithm 1. Every latent z becomes s z / |z|_1: though
-the paper calls it a clip, it divides, and lengthens short vectors too. The authors' code divides all rows of a batch by
-one number, the matrix norm of order 1: the largest column sum of absolute values.
+the paper calls it a clip, it divides, and lengthens short vectors too. The authors' code does clip: where the matrix
+norm of order 1 of a batch, the largest column sum of absolute values, exceeds s, the batch is divided by what is over.
 
 What the paper gets wrong:
 - Two vectors of L1 norm s differ by up to 2 s, so that noise of scale s / epsilon gives 2 epsilon. Variant `paper` adds
   it and derives 2 epsilon; `corrected` adds 2 s / epsilon.
-- The authors' code divides all rows of a batch by the largest column sum of their absolute values (a matrix norm).
+- The authors' code clips a batch by the largest column sum of its absolute values (a matrix norm).
   Every column then has L1 norm at most s, the batch of width d at most d s, so that changing one row moves the batch,
   all of it, by at most 2 d s: variant `official-code` derives 2 d epsilon, which a batch of one row attains (latents of
-  equal elements, all r against all -r).
+  equal elements, all s against all -s).
 - s = min(epsilon / 2, 4) makes the noise of `paper` 1 / 2 (of `corrected` 1) for every epsilon up to 8: epsilon moves
   the norm, not the noise. As |z|_1 grows with d (0.29 d on MNIST), s = 0.5 leaves 0.2 % of a latent: what is
   released is a sample of the flow under the row's condition, not the row.
@@ -34,6 +34,7 @@ from bench.types import Dataset, Mechanism, NotApplicable, PrivacyClaim, Release
 from methods.cadp_conditions import Conditions
 
 SHORTER = 1 - 2.0**-30  # float64 errs by far less in a sum of latents; lest a norm exceeds s
+LONGER = 1 + 2.0**-6  # a little more than the norm, for decoding and encoding err: the clip takes it off
 SHORTEST = 1e-30  # a latent of zeros stays one
 ORDINARY = 64  # rows of which two far apart are looked for
 
@@ -57,7 +58,7 @@ class NormedLatent(Mechanism):
         conditions: What it is conditioned on.
         norm: The L1 norm s.
         gridded: The noise of every element.
-        batch: Rows that are divided by one number, the norm of their matrix, where not `rowwise`.
+        batch: Rows that are clipped by one number, the norm of their matrix, where not `rowwise`.
         rowwise: Divide every row by its own norm.
     """
 
@@ -115,8 +116,7 @@ class NormedLatent(Mechanism):
             long = latent.abs().sum(dim=1, keepdim=True)
             return self._rounded(self.norm * SHORTER * latent / long.clamp_min(SHORTEST), along=1)
         parts = torch.split(latent, self.batch)
-        scaled = [self.norm * SHORTER * part / part.abs().sum(dim=0).amax().clamp_min(SHORTEST) for part in parts]
-        return torch.cat([self._rounded(part, along=0) for part in scaled])
+        return torch.cat([self._rounded(clipped(part, self.norm * SHORTER), along=0) for part in parts])
 
     @property
     def most(self) -> int:
@@ -140,7 +140,7 @@ class NormedLatent(Mechanism):
         row = like.take(torch.tensor([usual], device=device))
         unknown = row if row.labels is None else replace(row, labels=torch.full_like(row.labels, torch.nan))
         ends = torch.eye(self.width, device=device)[[0, self.width // 2]]
-        ends = ends if self.rowwise else torch.ones_like(ends[:1])
+        ends = ends if self.rowwise else (LONGER * self.norm) * torch.ones_like(ends[:1])
         opposite = [
             (self._decoded(along, at), self._decoded(-along, at))
             for at, along in [*((row, end[None]) for end in ends), (unknown, ends[:1])]
@@ -162,6 +162,16 @@ class NormedLatent(Mechanism):
 
     def _latent(self, samples: Tensor, condition: Tensor | None) -> Tensor:
         return encoded(self.flow, self.conditions.rows(samples), condition).double()
+
+
+def clipped(latent: Tensor, norm: float) -> Tensor:
+    """A batch of latents (b, d) at the matrix norm of order 1 that the authors' code allows: no longer, as it is below.
+
+    >>> clipped(torch.tensor([[3.0, 0.0], [1.0, 2.0]]), 2.0)
+    tensor([[1.5000, 0.0000],
+            [0.5000, 1.0000]])
+    """
+    return latent * (norm / latent.abs().sum(dim=0).amax().clamp_min(norm))
 
 
 def claim(noise: NormedLatent, variant: Variant, epsilon: float) -> PrivacyClaim:

@@ -95,6 +95,8 @@ def test_a_changed_row_moves_the_official_codes_batch_by_at_most_two_s_for_every
         one, other = mechanism.normed(latent), mechanism.normed(changed)
         assert (one - other).abs().sum() <= 2 * 64 * 1.5
         assert torch.equal(one[batch:], other[batch:])
+        short = latent[:1] * 1e-3
+        torch.testing.assert_close(mechanism.normed(short), short, atol=1e-7, rtol=0)  # a clip leaves it as it is
         assert float(one[:batch].abs().sum(dim=0).amax()) == pytest.approx(1.5, rel=1e-6)
 
 
