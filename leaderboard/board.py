@@ -12,9 +12,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from pydantic import JsonValue
 
+from bench.plugins import registry
+from bench.plugins.spec import UsageError, parameters, parse
 from bench.results.records import ClaimRecord, DatasetRecord, Record, Status
 from leaderboard.claims import METRIC, Verdict, verdict
 from leaderboard.columns import Column, columns
@@ -24,6 +27,9 @@ from leaderboard.panel import Panel, membership_panel, not_rated, panel
 from leaderboard.reach import MEMBERSHIP, PAIRS, Step, distinct, shipped, steps
 from leaderboard.slugs import digest, slug
 from leaderboard.versions import by_earlier_code
+
+OWN = "veil-bench"
+"""Where this project's own plug-ins come from, as their records say."""
 
 
 @dataclass(frozen=True)
@@ -217,9 +223,29 @@ def telling(row: Row, board: Iterable[Row]) -> dict[str, JsonValue]:
 
 
 def label(record: Record) -> str:
-    """Method and parameters as the command line takes them: dp-simple[scale=20]."""
-    parameters = parameters_text(record.method.parameters)
+    """Method and parameters as the command line takes them: dp-simple[scale=20.0].
+
+    Of this project's own methods, parameters that are as the preset has them are left out.
+    """
+    parameters = parameters_text(unusual(record))
     return f"{record.method.name}[{parameters}]" if parameters else record.method.name
+
+
+def unusual(record: Record) -> dict[str, JsonValue]:
+    """The parameters of its method; of this project's own those alone that are not as the preset has them."""
+    usual = _usual(record.method.name, record.preset) if record.method.origin == OWN else {}
+    return {name: v for name, v in record.method.parameters.items() if name not in usual or usual[name] != v}
+
+
+@cache
+def _usual(method: str, preset: str) -> Mapping[str, object]:
+    """The parameters of a method of this project as a preset has them; none where there is no such method."""
+    if method not in registry.own("methods"):
+        return {}
+    try:
+        return dict(parameters(registry.build("methods", parse(method), preset)))
+    except UsageError:  # it has no parameters of its own accord, or knows no such preset
+        return {}
 
 
 def parameters_text(parameters: Mapping[str, JsonValue]) -> str:

@@ -14,7 +14,7 @@ from rich.text import Text
 from bench.plugins.spec import text
 from bench.results.records import Record
 from bench.types import Parameter
-from leaderboard.board import Row, telling
+from leaderboard.board import Row, label, telling, unusual
 from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, short
 
@@ -49,27 +49,14 @@ def _brief(
     table.add_column("so far", no_wrap=True, max_width=LONGEST)
     for column in shown:
         table.add_column(f"{column.title} {column.arrow}", justify="right", no_wrap=True)
-    firsts = [records[0] for records in cells.values()]
     for cell, records in [*cells.items()][:lines]:
         first = records[0]
-        name = _brief_label(first, firsts)
+        name = label(first)
         name = f"{cell.partition('/')[0]} | {name}" if several else name
         found = [entry(records, column) for column in shown]
         told = (PENDING.get(each.status, each.text) for each in found)
         table.add_row(Text(f"{name} seed {first.seed}" if seeds else name), *told)  # brackets are no markup
     return table
-
-
-def _brief_label(record: Record, beside: Sequence[Record]) -> str:
-    """The method, with its parameters if they are few, else with those that differ from others of its name."""
-    mine = record.method.parameters
-    twins = [other.method.parameters for other in beside if other.method.name == record.method.name]
-    told = [
-        f"{name}={text(cast(Parameter, value))}"
-        for name, value in sorted(mine.items())
-        if value is not None and (len(mine) <= FEW or any(twin.get(name) != value for twin in twins))
-    ]
-    return f"{record.method.name}[{','.join(told)}]" if told else record.method.name
 
 
 def tables(columns: Sequence[Column], part: Sequence[Row], console: Console) -> list[Table]:
@@ -111,8 +98,9 @@ def title(row: Row) -> str:
 
 
 def parameters(row: Row, board: Sequence[Row]) -> list[str]:
-    """The parameters that tell a row from others: all, or of many those that differ within its method."""
-    shown = row.parameters if len(row.parameters) <= FEW else telling(row, board)
+    """The parameters that tell a row from others: those unlike the preset's, or of many those that differ."""
+    own = unusual(row.records[0])
+    shown = own if len(own) <= FEW else telling(row, board)
     return [f"{name}={text(cast(Parameter, value))}" for name, value in shown.items() if value is not None]
 
 

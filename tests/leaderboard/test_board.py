@@ -19,10 +19,10 @@ def test_evaluators_of_one_cell_become_one_row() -> None:
 
 def test_parameters_presets_and_seeds_are_rows_of_their_own() -> None:
     board = rows(
-        [record(parameters={"scale": 10}), record(parameters={"scale": 20}), record(seed=1), record(preset="paper")]
+        [record(parameters={"scale": 15}), record(parameters={"scale": 20}), record(seed=1), record(preset="paper")]
     )
     assert [(row.label, row.preset, row.seed) for row in board] == [
-        ("dp-simple", "paper", 0), ("dp-simple", "quick", 1), ("dp-simple[scale=10]", "quick", 0),
+        ("dp-simple", "paper", 0), ("dp-simple", "quick", 1), ("dp-simple[scale=15]", "quick", 0),
         ("dp-simple[scale=20]", "quick", 0),
     ]  # fmt: skip
 
