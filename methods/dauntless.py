@@ -4,7 +4,8 @@ Source: Xiao and Devadas, Dauntless (2021), as the Syfer paper (section 5) compa
 linear layer to each 16x16 pixel patch of the images, with each random weight initialized according to a standard
 Gaussian distribution".
 
-Differences from the paper: none known; what it leaves open is chosen so. There is no bias. The maps are part of the
+Differences from the paper: none known; what it leaves open is chosen so. Pixels enter as they are, in [0, 1]: they are
+not standardised, so that an encoded patch grows with its brightness. There is no bias. The maps are part of the
 key: one a patch location, the same for all images. With colour images a patch spans all channels. Encoded patches stay
 where they were, and the release is again an image of the same shape. Labels are released as they are.
 """

@@ -7,7 +7,9 @@ The network is in `bench.nets.obfuscator`, its training in `bench.nets.obfuscato
 Differences from the paper, beside those named there:
 - The copy of the paper at hand lacks its equations, and with them lambda_reid, lambda_rec and the learning rate: ours
   are guesses.
-- The released image holds a square a token: with 16 patches of 16 x 16 and width 256, 64 x 64 pixels again.
+- The released image holds a square a token: with 16 patches of 16 x 16 and width 256, 64 x 64 pixels again. Tokens are
+  as wide as their patch, of colour images and of patches of other sides too, unless `width` says otherwise: what a
+  narrower token throws away would count as privacy. A token of a patch that is no even square is a little wider.
 - A finding's labels are flipped or not, exclusive classes permuted. Which of the two is settled by the public data.
 - On a CPU everything is float32. Training on CUDA may run in bfloat16 and compiled (`cuda_bfloat16`, `cuda_compile`);
   encodings are float32 everywhere.
@@ -23,7 +25,7 @@ from typing import ClassVar, Literal, get_args
 import torch
 from torch import Tensor
 
-from bench.nets.obfuscator import Obfuscator, check_sizes
+from bench.nets.obfuscator import Obfuscator, check_sizes, even_square
 from bench.nets.obfuscator_training import Opponents, train_obfuscator
 from bench.nets.patches import patch_sizes
 from bench.nets.seeded import seeded
@@ -46,12 +48,13 @@ from bench.types import (
 from bench.validation import at_least, one_of, positive
 
 ROWS = 256
+WIDTH = 256  # of the paper: 16 x 16 pixels, grey
 SIZES: Mapping[str, Mapping[str, Parameter]] = {
     "smoke": {"width": 64, "blocks": 2, "depth": 1},
-    "first-look": {"width": 256, "blocks": 2, "depth": 1},
-    "quick": {"width": 256, "blocks": 2, "depth": 1},
-    "standard": {"width": 256, "blocks": 5, "depth": 2},
-    "paper": {"width": 256, "blocks": 5, "depth": 5},
+    "first-look": {"blocks": 2, "depth": 1},
+    "quick": {"blocks": 2, "depth": 1},
+    "standard": {"blocks": 5, "depth": 2},
+    "paper": {"blocks": 5, "depth": 5},
 }
 LARGE: Mapping[str, Parameter] = {"batch": 128, "opponent_width": 256, "cuda_compile": True}
 
@@ -62,7 +65,8 @@ class KeyedEncoder(Method):
 
     Args:
         patch_size: Side of a square patch in pixels; it must divide both sides of the image.
-        width: Numbers a token, an even square (64, 144, 256).
+        width: Numbers a token, an even square (64, 144, 256), of a grey image; a token of c channels has the next even
+            square from c times as many. None stands for as many as the patch has pixels, so that none are lost.
         blocks: Learned stacks, each followed by a random layer; one more random layer ends the network.
         depth: SAU layers a learned stack.
         labels: "encoded" permutes label identities by the key; "raw" releases labels as they are (an ablation).
@@ -74,15 +78,17 @@ class KeyedEncoder(Method):
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = SIZES
 
     patch_size: int = 16
-    width: int = 256
+    width: int | None = None
     blocks: int = 2
     depth: int = 1
     labels: Literal["encoded", "raw"] = "encoded"
     unbalanced: Unbalanced = "error"
 
     def __post_init__(self) -> None:
-        check_sizes(width=self.width, blocks=self.blocks, depth=self.depth)
         at_least(1, patch_size=self.patch_size)
+        if self.width is None:
+            object.__setattr__(self, "width", even_square(self.patch_size**2))
+        check_sizes(width=self._grey, blocks=self.blocks, depth=self.depth)
         one_of(("encoded", "raw"), labels=self.labels)
         one_of(get_args(Unbalanced), unbalanced=self.unbalanced)
 
@@ -108,7 +114,7 @@ class KeyedEncoder(Method):
     def load(self, state: State) -> SyferScheme:
         """The scheme that `SyferScheme.state` described. Raises ValueError if it has other sizes."""
         c, h, w, *sizes, exclusive = (int(number) for number in state["sizes"])
-        own = [self.patch_size, self.width, self.blocks, self.depth]
+        own = [self.patch_size, self._wide(c), self.blocks, self.depth]
         if sizes != own:
             raise ValueError(f"the stored scheme has patch_size, width, blocks, depth {sizes}, this method has {own}")
         with seeded(0):
@@ -117,20 +123,32 @@ class KeyedEncoder(Method):
         return self._scheme(network, (c, h, w), bool(exclusive))
 
     def _network(self, shape: tuple[int, int, int]) -> Obfuscator:
-        return Obfuscator(shape, patch_size=self.patch_size, width=self.width, blocks=self.blocks, depth=self.depth)
+        width = self._wide(shape[0])
+        return Obfuscator(shape, patch_size=self.patch_size, width=width, blocks=self.blocks, depth=self.depth)
+
+    @property
+    def _grey(self) -> int:
+        """Numbers a token of a grey image."""
+        assert self.width is not None, "set on construction"
+        return self.width
+
+    def _wide(self, channels: int) -> int:
+        """Numbers a token of images of so many channels."""
+        return self._grey if channels == 1 else even_square(channels * self._grey)
 
     def _scheme(self, network: Obfuscator, shape: tuple[int, int, int], exclusive: bool) -> SyferScheme:
         network.eval().requires_grad_(False)
-        return SyferScheme(network, shape, exclusive, self.labels, self.unbalanced, self._caveat())
+        ratio = shape[0] * self.patch_size**2 / network.width
+        return SyferScheme(network, shape, exclusive, self.labels, self.unbalanced, ratio, self._caveat())
 
     def _caveat(self) -> str:
         """How the sizes compare with the paper's."""
-        paper = SIZES["paper"]
+        paper = {**SIZES["paper"], "width": WIDTH}
         if all(vars(self)[name] == value for name, value in paper.items()):
             return "a network of the paper's size"
         return (
             f"a network of {self.blocks} x {self.depth} learned layers of width {self.width}; the paper's size, "
-            f"{paper['blocks']} x {paper['depth']} of width {paper['width']}, has not run"
+            f"{paper['blocks']} x {paper['depth']} of width {WIDTH}, has not run"
         )
 
     def _train(self, network: Obfuscator, public: Dataset, seed: int) -> None:
@@ -223,18 +241,22 @@ class Syfer(KeyedEncoder):
 
 @dataclass(frozen=True, eq=False)
 class SyferScheme(Scheme):
-    """A network for images of `shape` (c, h, w), and what its keys do with labels (exclusive classes or not)."""
+    """A network for images of `shape` (c, h, w), and what its keys do with labels (exclusive classes or not).
+
+    `ratio`: numbers of a patch over those of its token; above 1 some are lost before anything is hidden.
+    """
 
     network: Obfuscator
     shape: tuple[int, int, int]
     exclusive: bool
     labels: Literal["encoded", "raw"]
     unbalanced: Unbalanced
+    ratio: float
     caveat: str
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """What a reader must know who takes its figures for the paper's."""
-        return {CAVEAT: self.caveat}
+        """How many numbers of a patch one of its token stands for, and what a reader must know of its size."""
+        return {CAVEAT: self.caveat, "numbers of a patch for one of its token": round(self.ratio, 4)}
 
     def sample_key(self, secret: Secret) -> SyferKey:
         """Fresh random layers and a fresh label code."""

@@ -72,6 +72,16 @@ class Obfuscator(nn.Module):
         return fold(random_layer(tokens, layers[-1]), self.encoded, self.side)
 
 
+def even_square(numbers: int) -> int:
+    """The least even square that is no smaller: as wide as a token must be to hold so many numbers.
+
+    >>> even_square(256), even_square(768), even_square(196), even_square(49)
+    (256, 784, 196, 64)
+    """
+    side = math.isqrt(numbers - 1) + 1
+    return (side + side % 2) ** 2
+
+
 def check_sizes(*, width: int, blocks: int, depth: int) -> None:
     """Raise ValueError unless these are sizes of an obfuscator."""
     at_least(1, blocks=blocks, depth=depth)

@@ -2,6 +2,7 @@ import pytest
 import torch
 from made.datasets import unlabelled
 
+from bench.plugins.spec import parameters
 from bench.randomness import Secret
 from bench.types import CAVEAT, Dataset, NotApplicable
 from methods.syfer import Syfer, SyferRandom
@@ -98,10 +99,36 @@ def test_an_encoding_does_not_depend_on_its_batch():
 
 
 def test_colour_images_and_a_single_patch_are_encoded():
-    for shape, patch_size in (((3, 16, 16), 8), ((1, 8, 8), 8)):
+    for shape, patch_size, side in (((3, 16, 16), 8, 8), ((1, 8, 8), 8, 4)):  # 3 x 16 numbers: 8 x 8 hold them
         private = images(shape=shape)
         released = key(SyferRandom(patch_size=patch_size, width=16), public=private).release(private).samples
-        assert released.shape == (24, 1, 4 * shape[1] // patch_size, 4 * shape[2] // patch_size)
+        assert released.shape == (24, 1, side * shape[1] // patch_size, side * shape[2] // patch_size)
+
+
+@pytest.mark.parametrize(
+    ("shape", "patch_size", "width", "ratio"),
+    [
+        ((1, 64, 64), 16, 256, 1),
+        ((1, 64, 64), 32, 1024, 1),
+        ((3, 32, 32), 16, 784, 768 / 784),
+        ((1, 28, 28), 7, 64, 49 / 64),
+    ],
+)
+def test_a_token_holds_its_patch_unless_it_is_asked_to_be_narrower(shape, patch_size, width, ratio):
+    told = SyferRandom(patch_size=patch_size, depth=1).fit(images(n=2, shape=shape), 0)
+    assert told.network.width == width
+    assert told.notes()["numbers of a patch for one of its token"] == round(ratio, 4)
+    narrow = SyferRandom(patch_size=patch_size, width=16, depth=1).fit(images(n=2, shape=shape), 0)
+    assert narrow.notes()["numbers of a patch for one of its token"] > 1
+    assert SyferRandom(patch_size=patch_size).load(told.state()).notes() == told.notes()
+
+
+def test_the_usual_width_is_written_down_as_it_was():
+    assert (
+        parameters(SyferRandom())["width"]
+        == parameters(SyferRandom(**SyferRandom.presets["first-look"]))["width"]
+        == 256
+    )
 
 
 def test_encoded_labels_are_flipped_by_some_keys_and_decode_flips_predictions_back():
