@@ -16,6 +16,11 @@ Differences from the paper:
   train_batch=512 and learning_rate=5e-4.
 - Normed latents are rounded to a grid of a 2^30th of the noise's scale, towards zero, and the noise is the
   discrete Laplace distribution on it, so that the bound holds for the bits that the flow decodes.
+- The code down-samples by IRevNet in all configurations, as the preset `paper` does; elsewhere it is Haar's wavelet.
+  For CelebA the code has clamp=1.2 (a parameter) and gives half or a quarter of a level's channels out at once, which
+  the flow here does not: all of its latent goes through the flat couplings.
+- The code's notebook of diabetes decodes every row under a sex that it draws at random; the paper's is the row's own.
+  Where columns are the condition, `official-code` draws them, each of their values as likely.
 - Released numbers are not clamped to [0, 1]: that would be post-processing and hide the latent from Eve, the attacker.
 """
 
@@ -24,7 +29,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, get_args
 
 import torch
@@ -65,6 +70,7 @@ class CADP(Method):
         condition: "labels", or columns of a table, counted from 0 and joined by +: they are released as they are.
         coupling, downsampling, levels, blocks, width, flat_blocks, flat_width: Of the flow; see `bench.nets.cinn`.
         input_noise: While training, in standard deviations; None: 0.15 for images, 0.02 for tables.
+        clamp: A coupling scales by at most exp(clamp); None: 1.5 for images, 2 for tables; 1.2 in the code for CelebA.
         steps, train_batch, learning_rate: Of training, which ends when every row was seen 150 times.
     """
 
@@ -78,7 +84,7 @@ class CADP(Method):
         "first-look": {"blocks": 2, "width": 16, "flat_blocks": 4, "flat_width": 128, "steps": 300},
         "quick": {"blocks": 2, "width": 16, "flat_blocks": 8, "flat_width": 256, "steps": 1500},
         "standard": {"steps": 20_000, "train_batch": 128},
-        "paper": {"steps": 50_000, "learning_rate": 3e-4, "flat_width": 1024},
+        "paper": {"steps": 50_000, "learning_rate": 3e-4, "flat_width": 1024, "downsampling": "i-revnet"},
     }
 
     epsilon: float = 1.0
@@ -94,6 +100,7 @@ class CADP(Method):
     flat_blocks: int = 4
     flat_width: int = 392
     input_noise: float | None = None
+    clamp: float | None = None
     steps: int = 1500
     train_batch: int = 64
     learning_rate: float = 1e-3
@@ -107,6 +114,7 @@ class CADP(Method):
         at_least(1, flat_blocks=self.flat_blocks, flat_width=self.flat_width)
         at_least(1, batch=self.batch, steps=self.steps, train_batch=self.train_batch)
         at_least(0, input_noise=self.input_noise)
+        positive_and_finite(clamp=self.clamp)
         if self.condition != "labels" and not all(part.isdecimal() for part in self.condition.split("+")):
             raise ValueError(f'condition must be "labels" or columns as in "1" or "1+3", got {self.condition!r}')
 
@@ -163,6 +171,7 @@ class CADP(Method):
             gridded=_finely(norm / self.epsilon * (2 if self.variant == "corrected" else 1)),
             rowwise=self.variant != "official-code",
             batch=self.batch,
+            drawn=self.variant == "official-code" and bool(len(conditions.values)),
         )
         return CADPScheme(dict(state), mechanism, self.variant, self.epsilon)
 
@@ -177,7 +186,7 @@ class CADP(Method):
             width=self.width,
             flat_blocks=self.flat_blocks,
             flat_width=self.flat_width,
-            clamp=IMAGE_CLAMP if image else TABLE_CLAMP,
+            clamp=(IMAGE_CLAMP if image else TABLE_CLAMP) if self.clamp is None else self.clamp,
             noise=noise if self.input_noise is None else self.input_noise,
         )
         return CINN(shape, conditions.width, sizes)
@@ -249,7 +258,11 @@ class CADPKey(Key):
         if condition is not None:
             secret = secret.derive("condition").bound_to(condition)
         blurred = noise.gridded.add(code, secret.stream())
-        return paired(noise.rebuild(blurred, private), private.labels)
+        shown = private
+        if noise.drawn:
+            drawn = noise.conditions.drawn(private.samples, secret.stream("columns").uniform)
+            shown = replace(private, samples=drawn)
+        return paired(noise.rebuild(blurred, shown), private.labels)
 
     def state(self) -> State:
         """The secret, uint8 (32,)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -55,6 +56,20 @@ class Conditions:
             return rows
         whole = samples.clone()
         whole[:, self._seen(samples)] = rows
+        return whole
+
+    def drawn(self, samples: Tensor, uniform: Callable[[int], Tensor]) -> Tensor:
+        """Rows (n, d) whose columns of the condition hold values drawn at random, every value of a column as likely.
+
+        Args:
+            samples: The rows.
+            uniform: Gives that many numbers in [0, 1).
+        """
+        whole = samples.clone()
+        for column in torch.unique(self.values[:, 0]).tolist():
+            values = self.values[self.values[:, 0] == column, 1]
+            places = (uniform(len(samples)) * len(values)).long().clamp_max(len(values) - 1)
+            whole[:, int(column)] = values[places.to(values.device)]
         return whole
 
     def _seen(self, samples: Tensor) -> Tensor:

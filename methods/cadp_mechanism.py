@@ -60,6 +60,7 @@ class NormedLatent(Mechanism):
         gridded: The noise of every element.
         batch: Rows that are clipped by one number, the norm of their matrix, where not `rowwise`.
         rowwise: Divide every row by its own norm.
+        drawn: Whether rows are decoded under columns that are drawn at random, in place of their own.
     """
 
     flow: CINN
@@ -68,6 +69,7 @@ class NormedLatent(Mechanism):
     gridded: GridNoise
     batch: int
     rowwise: bool = True
+    drawn: bool = False
 
     @property
     def noise_scale(self) -> float:
@@ -178,13 +180,14 @@ def claim(noise: NormedLatent, variant: Variant, epsilon: float) -> PrivacyClaim
     """The paper's epsilon, and the bound that follows from norm and noise."""
     columns = sorted({int(column) for column in noise.conditions.values[:, 0]})
     outside = f"columns {columns} (counted from 0)" if columns else "labels"
+    released = "drawn at random" if noise.drawn else "released as they are"
     derivation = NOISE[variant]
     return PrivacyClaim(
         unit="image" if len(noise.flow.shape) == 3 else "record",
         epsilon=epsilon,
         delta=0.0,
         assumptions=(
-            f"Any two rows with the same {outside} count as neighbours: {outside} are released as they are. Each "
+            f"Any two rows with the same {outside} count as neighbours: {outside} are {released}. Each "
             "row is released once, and the flow comes from public rows only; it holds for the bits published: latents "
             "and noise are whole steps of a public grid."
         ),

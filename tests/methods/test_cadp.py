@@ -223,6 +223,32 @@ def test_a_column_as_condition_is_released_as_it_is_and_said_so():
     assert float(noise.abs().mean()) == pytest.approx(1.0, abs=0.45)  # 180 sizes of mean 1, deviation 1: 6 sd
 
 
+def test_the_official_code_decodes_under_columns_that_it_draws_at_random():
+    data = table()
+    scheme = CADP(**SMALL, condition="1", variant="official-code").fit(data, 0)
+    key = scheme.sample_key(Secret.of_seed(1))
+    released = key.release(data).samples
+    values = data.samples[:, 1].unique()
+    assert torch.equal(released[:, 1].unique(), values)
+    same = float((released[:, 1] == data.samples[:, 1]).float().mean())
+    assert same == pytest.approx(1 / len(values), abs=5 / 2 / len(data) ** 0.5)  # five deviations of a coin
+    assert torch.equal(key.release(data).samples, released)
+    assert "[1] (counted from 0) are drawn at random" in scheme.claim().assumptions
+    mechanism = scheme.mechanism()
+    noise = mechanism.noise(mechanism.locate(data), mechanism.observe(key.release(data)))
+    assert float(noise.abs().mean()) == pytest.approx(1.0, abs=0.45)  # found under the columns that were drawn
+
+
+def test_a_coupling_s_clamp_is_the_code_s_unless_told(state):
+    def flow(clamp):
+        return CADP(**SMALL, clamp=clamp).fit(table(), 0).mechanism().flow
+
+    assert flow(None).state_dict().keys() == flow(1.2).state_dict().keys()
+    with pytest.raises(ValueError, match="clamp"):
+        CADP(clamp=0.0)
+    assert CADP(**CADP.presets["paper"]).downsampling == "i-revnet"
+
+
 @pytest.mark.parametrize(
     ("data", "condition", "reason"),
     [
