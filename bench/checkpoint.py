@@ -30,7 +30,7 @@ SECONDS = 300.0
 MOST_BYTES = 1 << 34
 FILE = re.compile(r"training-[0-9]{1,4}\.safetensors")
 """What is kept of a training lies in; other names are of files that are being written."""
-STEP, MOVED = "step", "moved."
+STEP, SPENT, MOVED = "step", "seconds", "moved."
 
 
 @runtime_checkable
@@ -82,6 +82,18 @@ def kept_where() -> Path | None:
     return None if place is None else place.folder
 
 
+def spent(folder: Path) -> float:
+    """Seconds that earlier processes trained for what is kept in a folder; 0 where nothing is kept there."""
+    return sum(_seconds(each) for each in folder.glob("*") if FILE.fullmatch(each.name))
+
+
+def _seconds(file: Path) -> float:
+    try:
+        return float(unpack_tensors(file, MOST_BYTES)[SPENT].sum())
+    except (TensorsError, KeyError, FileNotFoundError):  # whoever goes on with it will say so
+        return 0.0
+
+
 def steps(total: int, *parts: Part, every: float | None = None) -> Iterator[int]:
     """The steps 0 to `total` - 1 of a training; after a restart, those that are left.
 
@@ -103,13 +115,14 @@ def steps(total: int, *parts: Part, every: float | None = None) -> Iterator[int]
         _resumed(place.earlier / name, total, parts),
         SECONDS if every is None else every,
     )
-    last, kept = time.monotonic(), begin > 0
+    began = last = time.monotonic()
+    before, kept = _seconds(place.earlier / name) if begin else 0.0, begin > 0
     for step in range(begin, total):
         yield step
         end = step + 1 == total
         if time.monotonic() - last >= pause or (end and kept):
-            _keep(file, step + 1, parts)
             last, kept = time.monotonic(), True
+            _keep(file, step + 1, parts, before + last - began)
 
 
 def _resumed(file: Path, total: int, parts: tuple[Part, ...]) -> int:
@@ -121,7 +134,7 @@ def _resumed(file: Path, total: int, parts: tuple[Part, ...]) -> int:
     except TensorsError as error:
         return _anew(file, str(error))
     expected = _state(parts)
-    more = state.keys() - expected.keys() - {STEP}
+    more = state.keys() - expected.keys() - {STEP, SPENT}
     if not expected.keys() < state.keys() or STEP not in state or not all(f".{MOVED}" in name for name in more):
         return _anew(file, "it has other parts")  # more than expected only of an optimiser that has moved
     wrong = [name for name, tensor in expected.items() if state[name].shape != tensor.shape]
@@ -143,11 +156,11 @@ def _anew(file: Path, why: str) -> int:
     return 0
 
 
-def _keep(file: Path, done: int, parts: tuple[Part, ...]) -> None:
+def _keep(file: Path, done: int, parts: tuple[Part, ...], seconds: float) -> None:
     """Write the state whole or not at all."""
     file.parent.mkdir(mode=0o700, exist_ok=True)
     new = file.with_name(f"{file.name}.new-{os.getpid()}-{secrets.token_hex(4)}")
-    pack_tensors({**_state(parts), STEP: torch.tensor(done)}, new)
+    pack_tensors({**_state(parts), STEP: torch.tensor(done), SPENT: torch.tensor(seconds)}, new)
     new.replace(file)
 
 

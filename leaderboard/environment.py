@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, telling
 from leaderboard.claims import METRIC
+from leaderboard.cost import cost
 from leaderboard.downloads import badges
 from leaderboard.entries import WORDS, against_null, interval, number, reason, short
 from leaderboard.lines import usually_hidden
@@ -39,7 +40,7 @@ def environment() -> Environment:
         "short": short,
     }
     env.globals |= {"words": WORDS, "number": number, "interval": interval, "against_null": against_null}
-    env.globals |= {"reason": reason, "command": command}
+    env.globals |= {"reason": reason, "command": command, "cost": cost}
     env.globals |= {"epsilon_text": epsilon_text, "telling": telling}
     env.globals |= {"formal": FORMAL, "audited": METRIC, "apart": apart}
     env.globals |= {"used": used, "shared_null": _shared_null, "missing": missing}

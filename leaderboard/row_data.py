@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from leaderboard.board import Row, missing
+from leaderboard.cost import cost
 from leaderboard.entries import WORDS, Entry, short
 from leaderboard.lines import Line
 from leaderboard.repeat import command
@@ -71,6 +72,7 @@ def full(line: Line, tests: Mapping[str, Mapping[str, Mapping[str, float]]]) -> 
         "caveat": row.caveat,
         "keys": row.keys,
         "device": line.device,
+        "cost": cost(row),
         "date": line.date,
         "audit": "" if row.audited is None else row.audited.sentence,
         "command": command(row),

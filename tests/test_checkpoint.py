@@ -66,8 +66,8 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object], 
     keep = checkpoint._keep
 
     def work(train: Callable[[], object], last: int) -> None:
-        def until(file: Path, done: int, parts: tuple[checkpoint.Part, ...]) -> None:
-            keep(file, done, parts)
+        def until(file: Path, done: int, parts: tuple[checkpoint.Part, ...], seconds: float) -> None:
+            keep(file, done, parts, seconds)
             if done == last:
                 raise Cut
 
@@ -116,8 +116,8 @@ def test_trainings_follow_each_other_and_one_that_ended_is_not_done_again(
         keeps = iter(range(100))
         keep = checkpoint._keep
 
-        def until(file: Path, step: int, parts: tuple[checkpoint.Part, ...]) -> None:
-            keep(file, step, parts)
+        def until(file: Path, step: int, parts: tuple[checkpoint.Part, ...], seconds: float) -> None:
+            keep(file, step, parts, seconds)
             if next(keeps) == 6:
                 raise Cut
 

@@ -76,7 +76,8 @@ class Record(Part):
         keys: Keys that the figures are taken over.
         scores: Figures by metric.
         details: What evaluator, attack and method say beside the figures.
-        seconds: By stage; of the whole job those on the wall, and by `cpu` those of the processor.
+        seconds: By stage; of the whole job those on the wall, and by `cpu` those of the processor, by
+            `fit` those of the fit that all records of a cell share, whenever it was done.
         isolation: Where method and attack worked: in a sandbox, in processes of their own, or (none) in the judge's.
         hardware: The machine, without its name.
         versions: Of Python and of the packages that figures depend on.

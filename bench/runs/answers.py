@@ -97,7 +97,7 @@ class Opened(_Told):
 
 
 class Fitted(_Told):
-    """What fitting a cell's method gave: its claim, what it says of itself, and seconds."""
+    """What fitting a cell's method gave: its claim, what it says of itself, and the seconds that the fit took."""
 
     claim: Annotated[ClaimRecord, AfterValidator(_claim)] | None
     notes: Notes

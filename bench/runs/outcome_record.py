@@ -104,7 +104,12 @@ def outcome_record(
             name: picture_record(picture.png, picture.caption) for name, picture in sorted(result.pictures.items())
         },
         evidence=None if result.evidence is None else evidence_record(result.evidence),
-        seconds={**result.seconds, "wall": outcome.seconds, "cpu": outcome.cpu_seconds},
+        seconds={
+            **result.seconds,
+            **({} if fitted is None else {"fit": round(fitted.seconds, 3)}),
+            "wall": outcome.seconds,
+            "cpu": outcome.cpu_seconds,
+        },
         hardware={**result.hardware, "jobs": 1 if evaluator.alone else jobs},
         isolation=isolation,
         versions=versions(),

@@ -75,11 +75,9 @@ def open_task(argument: object) -> Opened:
 def fit_task(argument: object) -> Fitted:
     """Do a `FitTask`."""
     task = cast(FitTask, argument)
-    start = time.perf_counter()
     with closing(Workbench.open(task.cell, task.place, task.isolation)) as bench:
-        scheme = bench.scheme()
-        claim, notes = claim_record(scheme.claim()), _printable(scheme.notes())
-    return Fitted(claim=claim, notes=notes, seconds=time.perf_counter() - start)
+        scheme, seconds = bench.fitted()
+        return Fitted(claim=claim_record(scheme.claim()), notes=_printable(scheme.notes()), seconds=seconds)
 
 
 def evaluate_task(argument: object) -> Evaluation:

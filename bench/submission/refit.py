@@ -38,7 +38,9 @@ class Refitted:
     @classmethod
     def of(cls, made: Record) -> Refitted:
         """What a record that was measured here says of its cell."""
-        fitted = Fitted(claim=made.claim, notes=made.scheme, seconds=0.0) if made.status == "ok" else None
+        if made.status != "ok":
+            return cls(made.dataset, None)
+        fitted = Fitted(claim=made.claim, notes=made.scheme, seconds=made.seconds.get("fit", 0.0))
         return cls(made.dataset, fitted)
 
 

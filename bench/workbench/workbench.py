@@ -6,13 +6,13 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from bench.arithmetic import exact
-from bench.checkpoint import kept_in
+from bench.checkpoint import kept_in, spent
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
 from bench.data.balance import balance, balanced_rows
@@ -137,19 +137,24 @@ class Workbench:
 
     def scheme(self) -> Scheme:
         """The method fitted on the public data, from the store or fresh."""
-        stage("fit")
+        return self.fitted()[0]
 
+    def fitted(self) -> tuple[Scheme, float]:
+        """The same, and how many seconds the fit took on the wall, when and in however many parts it was done."""
+        stage("fit")
         inputs = fit_inputs(self.cell, self.record, apart=self.apart)
 
         def fit() -> Artefact:
-            start = time.perf_counter()
+            training = self.store.training("schemes", inputs)
+            start = time.perf_counter() - spent(training)
             method = self.method if self.apart else to_fit(self.method)
-            with kept_in(self.store.training("schemes", inputs)):
+            with kept_in(training):
                 fitted = self.untouched(method.name, lambda: method.fit(self.public, self.seed("fit")))
             return Artefact(fitted.state(), {"seconds": time.perf_counter() - start})
 
         artefact = self.store.ensure("schemes", inputs, fit)
-        return self.method.load({name: tensor.to(self.device) for name, tensor in artefact.tensors.items()})
+        scheme = self.method.load({name: tensor.to(self.device) for name, tensor in artefact.tensors.items()})
+        return scheme, float(cast(float, artefact.notes["seconds"]))
 
     def findings_apart(self) -> list[Self]:
         """This cell cut to the labelled, class-balanced rows of one finding (or of all exclusive classes) at a time.

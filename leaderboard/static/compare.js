@@ -59,6 +59,7 @@
       fact("Data set", (row) => row.data), fact("Run", (row) => row.preset + ", seed " + row.seed + ", " + row.keys + " keys"),
       fact("Verdict", (row) => veil.verdict(row)), fact("In full", (row) => row.sentence), fact("Releases", (row) => row.kind), fact("Tier", (row) => row.tier),
       fact("Formal claim", (row) => (row.epsilon ? "claimed ε " + bound(row.epsilon[0]) + ", derived " + bound(row.epsilon[1]) + " per " + row.epsilon[3] : "none")),
+      fact("Cost", (row) => row.cost || "not said"),
     ];
     let group = "";
     entries.forEach((entry) => {

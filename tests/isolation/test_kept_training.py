@@ -118,8 +118,8 @@ def test_the_harness_keeps_a_fit_until_it_is_done(tmp_path: Path, monkeypatch: p
     keep, kept = checkpoint._keep, []
     monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
 
-    def until(file: Path, done: int, parts: tuple[checkpoint.Part, ...]) -> None:
-        keep(file, done, parts)
+    def until(file: Path, done: int, parts: tuple[checkpoint.Part, ...], seconds: float) -> None:
+        keep(file, done, parts, seconds)
         kept.append(done)
         if done == 5 and len(kept) == 5:
             raise KeyboardInterrupt
