@@ -51,9 +51,9 @@ class RayCluster:
             elsewhere = address is not None or bool(os.environ.get("RAY_ADDRESS"))  # no sizes may be given to that
             stop = signal.getsignal(signal.SIGTERM)
             try:
-                ray.init(
-                    address, include_dashboard=False, log_to_driver=False, logging_level="WARNING",
-                    **({} if elsewhere else here),
+                ray.init(  # "local" starts one, where Ray would else look for one that somebody has started here
+                    address if elsewhere else "local", include_dashboard=False, log_to_driver=False,
+                    logging_level="WARNING", **({} if elsewhere else here),
                 )  # fmt: skip
             except Exception as error:  # Ray raises the bare class where a node does not start in time
                 raise UsageError(f"Ray cannot be reached: {error}") from error

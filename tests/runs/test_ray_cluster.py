@@ -87,6 +87,23 @@ def test_the_worker_of_a_lost_node_is_started_on_another_and_timings_come_last(t
     engine.stop()
 
 
+@pytest.mark.parametrize(
+    ("options", "variable", "asked"),
+    [({}, "", "local"), ({"address": "auto"}, "", "auto"), ({}, "ray://elsewhere", None)],
+)
+def test_a_cluster_is_started_here_whatever_others_have_started(
+    options: dict[str, str], variable: str, asked: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    called: list[tuple[str | None, bool]] = []
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda address, **sizes: called.append((address, "num_cpus" in sizes)))
+    monkeypatch.setenv("RAY_ADDRESS", variable)
+    RayCluster(Started(tmp_path, (), tmp_path, None, False, EngineOptions(options)))
+    assert called == [(asked, asked == "local")]  # Ray refuses sizes for a cluster that is there
+
+
 def test_what_ray_cannot_do_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="ray job submit"):
         RayCluster(Started(tmp_path, (), tmp_path, None, True, EngineOptions({})))
