@@ -157,12 +157,11 @@ def _line(
     row: Row, part: Section, name: str, values: Mapping[str, set[str]], ranks: Mapping[str, tuple[int, int, int]],
     tier: Tier,
 ) -> Line:  # fmt: skip
-    few = len(row.parameters) <= TOLD
-    told = {
-        name: value for name, value in row.parameters.items() if len(values[name]) > 1 or (few and value is not None)
-    }
+    told = {name: value for name, value in row.parameters.items() if len(values[name]) > 1}
+    if len(row.parameters) <= TOLD:  # after those that differ, for the end is cut off where there is little room
+        told |= {name: value for name, value in row.parameters.items() if value is not None}
     return Line(
-        row.id, row, part.slug, part.title, name, parameters_text(told).replace(",", ", "), standing(row),
+        row.id, row, part.slug, part.title, name, ", ".join(parameters_text({each: told[each]}) for each in told), standing(row),
         _first(row, UTILITY), _first(row, PRIVACY), _first(row, PERSON), ranks,
         tier,
     )  # fmt: skip
