@@ -160,8 +160,9 @@ def _line(
     told = {name: value for name, value in row.parameters.items() if len(values[name]) > 1}
     if len(row.parameters) <= TOLD:  # after those that differ, for the end is cut off where there is little room
         told |= {name: value for name, value in row.parameters.items() if value is not None}
+    text = ", ".join(parameters_text({each: value}) for each, value in told.items())
     return Line(
-        row.id, row, part.slug, part.title, name, ", ".join(parameters_text({each: told[each]}) for each in told), standing(row),
+        row.id, row, part.slug, part.title, name, text, standing(row),
         _first(row, UTILITY), _first(row, PRIVACY), _first(row, PERSON), ranks,
         tier,
     )  # fmt: skip
