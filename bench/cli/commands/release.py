@@ -21,7 +21,9 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import io
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -33,7 +35,6 @@ from pathlib import Path
 from pydantic import JsonValue
 from rich.console import Console
 from rich.progress import Progress
-from safetensors.torch import save
 
 from bench.cli.options import place, run_spec
 from bench.contract.seal import ContractError, check, seal
@@ -45,6 +46,7 @@ from bench.results.atomic_file import sync, write_new
 from bench.results.records import claim_record
 from bench.runs.plan import cells
 from bench.types import NotApplicable, Release, State
+from bench.wire.tensor_file import write_tensors
 from bench.workbench.inputs import plugin_record
 from bench.workbench.open_data import open_data
 from bench.workbench.place import Place
@@ -62,7 +64,8 @@ class Publication:
 
 def main(options: argparse.Namespace) -> int:
     """Release, write, and say what leaves and what must not."""
-    spec, where = run_spec(options), place(options)
+    spec = run_spec(options)
+    where = replace(place(options), memory=spec.memory)  # as for a run: no method can tell which of the two it is in
     if len(spec.methods) != 1 or len(spec.choices) != 1:
         raise UsageError(
             f"one release is of one data set by one method under one seed: got {len(spec.methods)} methods, "
@@ -100,7 +103,15 @@ def _release(bench: Workbench, where: Place) -> Publication:
         stage("release")
         release = bench.untouched(method.name, lambda: key.release(bench.private))
         check(release, bench.private)
-    except (NotApplicable, ContractError, ValueError, FloatingPointError, OutsideError, DiedError) as reason:
+    except (
+        NotApplicable,
+        ContractError,
+        ValueError,
+        FloatingPointError,
+        MemoryError,
+        OutsideError,
+        DiedError,
+    ) as reason:
         raise UsageError(f"{bench.cell.method.spec.shown} releases nothing here: {reason}") from reason
     sealed = seal(release, Secret.fresh()).release
     files = {**_published(sealed), "scheme.safetensors": scheme.state()}
@@ -142,15 +153,15 @@ def _write(made: Publication, out: Path, key_out: Path, *, shared: bool) -> None
     try:
         hashes: dict[str, JsonValue] = {}
         for name, tensors in made.files.items():
-            content = _packed(tensors)
-            hashes[name] = hashlib.sha256(content).hexdigest()
-            write_new(building / name, content, mode=0o644)
+            hashes[name] = _packed(tensors, building / name)
         text = json.dumps({**made.about, "sha256": hashes}, indent=1, sort_keys=True, allow_nan=False)
         write_new(building / "release.json", f"{text}\n".encode(), mode=0o644)
         if shared:
             building.chmod(0o755)
         if made.key:
-            write_new(key_out, _packed(made.key), mode=0o600)
+            content = io.BytesIO()
+            write_tensors(content, made.key)
+            write_new(key_out, content.getvalue(), mode=0o600)
             keyed = True
         building.replace(out)
         sync(out.parent)
@@ -161,10 +172,13 @@ def _write(made: Publication, out: Path, key_out: Path, *, shared: bool) -> None
         raise
 
 
-def _packed(tensors: State) -> bytes:
-    # Views and expanded tensors share memory, which safetensors refuses: every tensor gets its own.
-    packed: bytes = save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()})
-    return packed
+def _packed(tensors: State, path: Path) -> str:
+    """Write tensors, block by block, to a new file; the SHA-256 of what stands in it."""
+    with path.open("xb", opener=lambda name, flags: os.open(name, flags | os.O_CLOEXEC, 0o644)) as file:
+        write_tensors(file, tensors)
+    sync(path)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) -> None:
