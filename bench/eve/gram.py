@@ -11,8 +11,9 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from bench.memory.rows import Rows, in_blocks
+from bench.memory.rows import in_blocks
 from bench.nets.ordered import ordered
+from bench.pairs.blocks import all_products
 
 QUANTILES = 17
 RIDGES = tuple(10.0**power for power in range(-6, 2))
@@ -28,7 +29,7 @@ def gram(token: Tensor) -> Tensor:
     whatever it is matched to, and would hold every matching in place.
     """
     m = len(token)
-    products = _products(token, token).fill_diagonal_(0)
+    products = all_products(token, token).fill_diagonal_(0)
     products -= products.sum(dim=1, keepdim=True) / max(m - 1, 1)
     products.fill_diagonal_(0)
     size = products.square().mean().sqrt().clamp_min(torch.finfo(torch.float64).tiny)
@@ -65,14 +66,7 @@ def _quantiles(unit: Tensor, reference: Tensor) -> Tensor:
 
     def read(part: Tensor) -> Tensor:
         # Sorting takes most of the time, and single precision half of that; the products are exact to double.
-        return ordered(_products(part, others).float())[:, places].double()
+        return ordered(all_products(part, others).float())[:, places].double()
 
     found = torch.cat([read(part) for _, part in in_blocks(unit, BLOCK)])
     return found / found.square().mean().sqrt().clamp_min(SMALLEST)
-
-
-def _products(a: Tensor, b: Tensor) -> Tensor:
-    """Inner products (m, s) of rows (m, q) and (s, q)."""
-    if not isinstance(a, Rows) and not isinstance(b, Rows):
-        return a @ b.T
-    return torch.cat([torch.cat([part @ other.T for _, other in in_blocks(b)], dim=1) for _, part in in_blocks(a)])

@@ -24,8 +24,8 @@ def log_density(rows: Tensor, released: Tensor, bandwidths: Sequence[float]) -> 
     found = rows.new_empty(len(rows), len(bandwidths))
     squares = released.square().sum(dim=1)
     for part in torch.split(torch.arange(len(rows), device=rows.device), max(1, PAIRS // len(released))):
-        apart = rows[part].square().sum(dim=1, keepdim=True) + squares - 2 * rows[part] @ released.T
-        apart.clamp_(min=0)
+        some = rows[part]
+        apart = (some.square().sum(dim=1, keepdim=True) + squares - 2 * some @ released.T).clamp(min=0)
         for place, bandwidth in enumerate(bandwidths):
             found[part, place] = torch.logsumexp(apart / (-2 * bandwidth**2), dim=1)
     return found - torch.tensor(float(len(released)), dtype=found.dtype).log()

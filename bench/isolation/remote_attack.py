@@ -14,7 +14,8 @@ from bench.isolation.language import Handle, Value, notes, tensor
 from bench.isolation.remote_method import RemoteScheme
 from bench.isolation.room import Room
 from bench.isolation.tenant import Tenant
-from bench.memory.rows import Rows, in_blocks, rows_at
+from bench.memory.rows import Rows, rows_at
+from bench.pairs.blocks import all_products
 from bench.types import Attack, Attacker, PairScores, Release, View
 
 SAID = ("name", "source", "requires", "presets", "scores", "knowledge", "uses_labels")
@@ -91,7 +92,7 @@ class RemoteScores(PairScores):
         """A block, as it came; of factors that came, their products, which are the same."""
         if self._factors is not None and isinstance(self._factors[0], Rows):
             a, b = self._factors
-            return torch.cat([part @ b[cols].T for _, part in in_blocks(rows_at(a, torch.arange(len(a))[rows]))])
+            return all_products(rows_at(a, torch.arange(len(a))[rows]), rows_at(b, torch.arange(len(b))[cols]))
         found = tensor(self._room.ask(self._handle, "block", *_ends(rows), *_ends(cols)), "a block of scores")
         wanted = tuple(len(range(*part.indices(side))) for part, side in zip((rows, cols), self.shape, strict=True))
         if tuple(found.shape) != wanted:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from bench.memory.lazy import Lazy
-from bench.memory.reductions import GATHERED, gather
+from bench.memory.reductions import GATHERED, OWN, gather
 
 ABOUT = frozenset({
     "__get__", "__len__", "size", "dim", "ndimension", "numel", "nelement", "element_size", "is_floating_point",
@@ -56,7 +56,7 @@ def answer(func: Callable[..., Any], name: str, args: Sequence[Any], more: Mappi
         return first
     if name.startswith("new_"):
         return getattr(torch.empty(0, dtype=first.dtype, device=first.device), name)(*args[1:], **more)
-    if name in GATHERED and "out" not in more:
+    if name in (GATHERED | OWN) and "out" not in more:
         return gather(func, first, args[1:], more)
     return _OWN[name](first, *args[1:], **more) if name in _OWN else NotImplemented
 

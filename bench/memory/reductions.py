@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 GATHERED = frozenset({"mean", "sum", "var", "std", "std_mean", "var_mean", "amin", "amax", "min", "max", "all", "any"})
 """What is gathered block by block."""
+OWN = frozenset({"linalg_vector_norm", "logsumexp"})
+"""What is only of a row by itself."""
 _EXTREMES: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "amin": torch.minimum, "min": torch.minimum, "amax": torch.maximum, "max": torch.maximum,
     "any": torch.logical_or, "all": torch.logical_and,
@@ -32,8 +34,10 @@ def gather(func: Callable[..., Any], rows: Lazy, args: Sequence[Any], more: Mapp
     dim, keep = told.pop("dim", told.pop("axis", None)), bool(told.pop("keepdim", False))
     axes = range(rows.ndim) if dim is None or dim == () else [dim] if isinstance(dim, int) else dim
     places = tuple(sorted(axis % rows.ndim for axis in axes))
-    if 0 not in places:
+    if 0 not in places:  # each row by itself
         return _along_rows(func, rows, {**more, "dim": dim, "keepdim": keep}, name)
+    if name in OWN:
+        return NotImplemented
     if (name in ("min", "max") and dim is not None) or (name in ("any", "all") and len(places) not in (1, rows.ndim)):
         return NotImplemented
     if name in _EXTREMES:

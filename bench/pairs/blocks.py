@@ -9,6 +9,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from bench.memory.rows import Rows, in_blocks
+
 GATHERED = 2**17
 """Numbers gathered at once for exact scores of single pairs."""
 
@@ -34,6 +36,13 @@ def products(a: Tensor, b: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
     step = max(GATHERED // a.shape[1], 1)
     starts = range(0, max(len(rows), 1), step)
     return torch.cat([(a[rows[at : at + step]] * b[cols[at : at + step]]).sum(dim=1) for at in starts])
+
+
+def all_products(a: Tensor, b: Tensor) -> Tensor:
+    """Inner products (n, m) of rows (n, d) and (m, d), of which no more than a block of each is read at a time."""
+    if not isinstance(a, Rows) and not isinstance(b, Rows):
+        return a @ b.T
+    return torch.cat([torch.cat([part @ other.T for _, other in in_blocks(b)], dim=1) for _, part in in_blocks(a)])
 
 
 def blocks(shape: tuple[int, int], block: int) -> Iterator[tuple[slice, slice]]:

@@ -13,7 +13,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from bench.memory.rows import Rows, in_blocks, rows_at
+from bench.memory.rows import Rows, rows_at
+from bench.pairs.blocks import all_products
 from bench.types import PairScores
 
 GRID = 2.0**26
@@ -44,9 +45,8 @@ class CosineScores(PairScores):
         left, right = self.a, self.b
         if not isinstance(left, Rows) and not isinstance(right, Rows):
             return left[rows] @ right[cols].T
-        left, right = rows_at(left, torch.arange(len(left))[rows]), rows_at(right, torch.arange(len(right))[cols])
-        return torch.cat(
-            [torch.cat([part @ other.T for _, part in in_blocks(left)]) for _, other in in_blocks(right)], dim=1
+        return all_products(
+            rows_at(left, torch.arange(len(left))[rows]), rows_at(right, torch.arange(len(right))[cols])
         )
 
     def factors(self) -> tuple[Tensor, Tensor] | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from bench.memory.rows import Rows
 from bench.pairs.factors import float32_is_float32
 from bench.types import NotApplicable
 
@@ -80,7 +81,7 @@ def centred(sets: Sequence[Tensor], centre: Tensor) -> tuple[list[Tensor], float
     if longest == 0:
         return moved, 0.0
     unit = 2.0 ** math.ceil(math.log2(longest))
-    return [rows.div_(unit) for rows in moved], unit
+    return [rows / unit if isinstance(rows, Rows) else rows.div_(unit) for rows in moved], unit
 
 
 def widened(rows: Tensor, more: Tensor, dtype: torch.dtype) -> Tensor:

@@ -54,8 +54,9 @@ def nih(root: Path, images: int, side: int) -> Path:
         lines.append(f"{name},{found[number % len(found)]},0,{number // EACH + 1},57,M,PA")
         names.append(name)
     (top / "Data_Entry_2017.csv").write_text("\n".join([*lines, ""]), encoding="utf-8")
-    (top / "train_val_list.txt").write_text("\n".join([*names[: images // 2], ""]), encoding="utf-8")
-    (top / "test_list.txt").write_text("\n".join([*names[images // 2 :], ""]), encoding="utf-8")
+    half = images // 2 // EACH * EACH  # no patient on both sides
+    (top / "train_val_list.txt").write_text("\n".join([*names[:half], ""]), encoding="utf-8")
+    (top / "test_list.txt").write_text("\n".join([*names[half:], ""]), encoding="utf-8")
     return top
 
 

@@ -57,6 +57,8 @@ GATHERED: dict[str, Callable[[Tensor], Tensor]] = {
     "variance": lambda t: t.var(dim=0, unbiased=False),
     "sum": lambda t: t.sum(dim=(0, 1)),
     "sum of a row": lambda t: t.flatten(1).square().sum(dim=1),
+    "length of a row": lambda t: torch.linalg.vector_norm(t.flatten(1), dim=1),
+    "log of a row's sum": lambda t: t.flatten(1).double().logsumexp(dim=1),
     "largest": lambda t: t.max(),
     "smallest row": lambda t: t.amin(dim=0),
     "counted": lambda t: (t > 0.5).sum(),

@@ -174,7 +174,8 @@ def _write(made: Publication, out: Path, key_out: Path, *, shared: bool) -> None
 
 def _packed(tensors: State, path: Path) -> str:
     """Write tensors, block by block, to a new file; the SHA-256 of what stands in it."""
-    with path.open("xb", opener=lambda name, flags: os.open(name, flags | os.O_CLOEXEC, 0o644)) as file:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    with os.fdopen(handle, "wb") as file:
         write_tensors(file, tensors)
     sync(path)
     with path.open("rb") as file:
