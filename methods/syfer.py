@@ -75,6 +75,7 @@ class KeyedEncoder(Method):
     """
 
     source: ClassVar[str] = "Yala et al. 2022 (Syfer), section 4.2"
+    equal_classes: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = SIZES
 
     patch_size: int = 16

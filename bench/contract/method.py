@@ -93,10 +93,12 @@ class Method(Plugin):
     wants to know, then reach his model as they are.
     `needs_labels` says that only the release does (rows grouped or modelled class by class). Attackers of both see the
     labels too, for without them they could not simulate a release.
+    `equal_classes` says that it takes labels of exclusive classes only where these are equally frequent: a random
+    surplus of them is withheld for it.
     `claims` is its formal guarantee in a sentence; the figure for given data is `Scheme.claim`. `role` marks the
     reference methods that every attack is held against (three for pairs, two for membership). `unlearned` names
-    parameters that only `load` reads: what `fit` learns is shared by methods that differ in these alone (the harness
-    fits with them at their defaults).
+    parameters that only `load` reads: what `fit` learns is shared by methods that differ in these alone (the
+    harness fits with them at their defaults).
     """
 
     claims: ClassVar[str] = "no formal guarantee"
@@ -104,6 +106,7 @@ class Method(Plugin):
 
     uses_labels: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = False
+    equal_classes: ClassVar[bool] = False
     unlearned: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod

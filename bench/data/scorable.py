@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bench.data.balance import balance
+from bench.data.balance import balance, equal_classes
 from bench.data.splits import Splits
 from bench.seeds import derive
 from bench.types import Dataset
@@ -46,6 +46,31 @@ def scorable(splits: Splits, seed: int, *, balanced: bool) -> tuple[Splits, list
         control=_balanced(splits.control, derive(seed, "balance", "control")),
         natural=splits.private.labels,
     ), notes
+
+
+def of_equal_classes(splits: Splits, seed: int) -> tuple[Splits, str]:
+    """The same with exclusive classes that are equally frequent among private and control rows, and a note.
+
+    The surplus of labels is withheld, as of findings; test rows keep their prevalence. Nothing is done, and the note is
+    empty, where classes are equally frequent, or labels are findings or not known.
+    """
+    labels = splits.private.labels
+    if labels is None or not splits.private.exclusive:
+        return splits, ""
+    left = equal_classes(labels, derive(seed, "classes", "private"))
+    if not bool((left.isnan() & ~labels.isnan()).any()):
+        return splits, ""
+    sizes = left.nan_to_num().sum(dim=0).int().tolist()
+    gone = [name for name, size in zip(splits.private.findings, sizes, strict=True) if not size]
+    control = splits.control.labels
+    balanced = None if control is None else equal_classes(control, derive(seed, "classes", "control"))
+    note = f"labels of exclusive classes are withheld at random until {max(sizes)} private rows of each class have one"
+    note += f"; of these none has: {', '.join(gone)}" if gone else ""
+    made = replace(
+        splits, private=replace(splits.private, labels=left), control=replace(splits.control, labels=balanced),
+        natural=labels if splits.natural is None else splits.natural,
+    )  # fmt: skip
+    return made, note
 
 
 def _columns(data: Dataset, kept: list[int]) -> Dataset:

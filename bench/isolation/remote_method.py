@@ -29,7 +29,7 @@ from bench.types import (
     State,
 )
 
-SAID = ("name", "source", "requires", "presets", "claims", "role", "uses_labels", "needs_labels")
+SAID = ("name", "source", "requires", "presets", "claims", "role", "uses_labels", "needs_labels", "equal_classes")
 """What a method says of itself that its stand-in repeats. (What `fit` does not read is dealt with where it runs.)"""
 
 

@@ -77,7 +77,9 @@ def fit_task(argument: object) -> Fitted:
     task = cast(FitTask, argument)
     with closing(Workbench.open(task.cell, task.place, task.isolation)) as bench:
         scheme, seconds = bench.fitted()
-        return Fitted(claim=claim_record(scheme.claim()), notes=_printable(scheme.notes()), seconds=seconds)
+        told = {"labels": bench.withheld} if bench.withheld else {}
+        notes = _printable({**scheme.notes(), **told})
+        return Fitted(claim=claim_record(scheme.claim()), notes=notes, seconds=seconds)
 
 
 def evaluate_task(argument: object) -> Evaluation:

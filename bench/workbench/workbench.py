@@ -16,6 +16,7 @@ from bench.checkpoint import kept_in, spent
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
 from bench.data.balance import balance, balanced_rows
+from bench.data.scorable import of_equal_classes
 from bench.features.space import Space
 from bench.isolation import RemoteMethod, tenant, timed_release
 from bench.plugins.chosen import to_fit
@@ -64,7 +65,8 @@ class Workbench:
     is that of `Choice.scored_in`; None without one. `natural` holds the labels of the whole private set before a
     surplus was withheld; None where none was. `run_secret` is what all that Eve must not know is derived from.
     `attributes` holds, on the CPU, what is known of the rows of `private`, `control` and `test`, under these names; it
-    is empty where nothing is known. No data set carries it, so that no method and no attack is given it.
+    is empty where nothing is known. No data set carries it, so that no method and no attack is given it. `withheld`
+    says what became of labels where the method asks for equal classes; empty where nothing did.
     """
 
     cell: Cell
@@ -81,19 +83,23 @@ class Workbench:
     space: Space | None = None
     natural: Tensor | None = None
     attributes: Mapping[str, Attributes] = field(default_factory=dict)
+    withheld: str = ""
 
     @classmethod
     def open(cls, cell: Cell, place: Place, isolation: Isolation = "none") -> Self:
         """Load what the cell needs; the data are prepared if they are not yet. `close` it when it is done with."""
         device = exact(cell.device)
         splits, record, space = open_data(cell.choice, place, device)
+        withheld = ""
+        if cell.method.plugin.equal_classes and cell.choice.balanced:
+            splits, withheld = of_equal_classes(splits, derive(cell.choice.seed, "data"))
         return cls(
             cell=cell, preset=cell.choice.sizes, method=_apart(cell, place, isolation),
             public=splits.public.to(device), private=splits.private.to(device),
             control=splits.control.to(device), test=splits.test.to(device), record=record,
             store=replace(place.results.store, budget=place.budget), run_secret=place.results.keep_secret(),
             space=space, natural=None if splits.natural is None else splits.natural.to(device),
-            attributes=splits.attributes,
+            attributes=splits.attributes, withheld=withheld,
         )  # fmt: skip
 
     @property

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bench.contract.source import DataError
-from bench.data.balance import balance
+from bench.data.balance import FLOOR, balance, balanced_rows, equal_classes
 from bench.data.prepared import Prepared, connect, digest_rows, part_codes
 from bench.data.splits import SHARES, Splits, cut, draw, split
 
@@ -212,6 +212,28 @@ def test_balancing_draws_by_seed_and_by_finding() -> None:
     torch.testing.assert_close(first, again, equal_nan=True)
     assert not torch.equal(first.isnan(), other.isnan())
     assert not torch.equal(first[:, 0].isnan(), first[:, 1].isnan())
+
+
+def test_exclusive_classes_are_cut_to_the_size_of_the_smallest() -> None:
+    labels = torch.eye(3)[[0] * 20 + [1] * 9 + [2] * 6]
+    found = equal_classes(labels, 0)
+    kept = ~found.isnan().any(dim=1)
+    assert found[kept].sum(dim=0).tolist() == [6, 6, 6]
+    assert torch.equal(found[kept], labels[kept])
+    assert found[~kept].isnan().all()
+    assert not torch.equal(found.isnan(), equal_classes(labels, 1).isnan())
+    equal = torch.eye(3)[[0, 1, 2] * 4]
+    assert torch.equal(equal_classes(equal, 0), equal)
+
+
+def test_a_tiny_class_loses_its_labels_rather_than_take_those_of_all_others() -> None:
+    labels = torch.eye(4)[[0] * 20 + [1] * 9 + [2] * (FLOOR - 1)]  # nobody is of the fourth class
+    found = equal_classes(labels, 0)
+    assert found.nan_to_num().sum(dim=0).tolist() == [9, 9, 0, 0]
+    rows = balanced_rows(found, 0)
+    assert labels[rows].sum(dim=0).tolist() == [9, 9, 0, 0]
+    few = torch.eye(2)[[0] * 9 + [1] * 2]  # with one class alone there would be nothing to learn
+    assert equal_classes(few, 0).nan_to_num().sum(dim=0).tolist() == [2, 2]
 
 
 def test_exclusive_labels_are_not_balanced() -> None:
