@@ -23,7 +23,7 @@ from bench.randomness import Secret
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, by_blocks, paired
 from bench.validation import at_least
 
-ROWS_AT_ONCE = 4096
+ROWS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
