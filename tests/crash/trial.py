@@ -19,6 +19,7 @@ import psutil
 
 from bench.results.maker import machine
 from bench.results.results import Results
+from bench.runs.outcome_record import PEAKS
 
 MARK = "CRASH_MARK"
 WORKER = ("--device", "cpu", "--cores", "1", "--lost-after", "5")  # as many threads as each of two jobs of the run
@@ -238,6 +239,8 @@ def content(name: str, text: bytes) -> Mapping[str, object]:
     found = {key: value for key, value in json.loads(text).items() if key not in APART}
     if name.endswith(TIMED):
         del found["scores"], found["details"]
+    else:
+        found["details"].pop(PEAKS, None)
     return found
 
 

@@ -19,6 +19,7 @@ from PIL import Image
 from bench.results.reason import PHASES, SAID
 from bench.results.records import Record
 from bench.results.results import Results
+from bench.runs.outcome_record import PEAKS
 
 HERE = Path(__file__).parent
 PIXELS = "QzKwXvJyCANARYjq"
@@ -130,8 +131,10 @@ def _records_take_codes_phases_and_figures(ran: Ran) -> None:
         assert not record.dataset.shareable
         assert record.phase is None or record.phase in PHASES
         assert record.code is None or (record.reason or "").startswith(f"{record.code}: {SAID[record.code]}")
-        assert (record.scheme, record.details, record.threat_model, record.pictures) == ({}, {}, {}, {})
-        assert set(record.seconds) <= {"open", "total", "wall", "cpu"}
+        assert (record.scheme, record.threat_model, record.pictures) == ({}, {}, {})
+        assert set(record.details) <= {PEAKS}
+        assert set(record.details.get(PEAKS, ())) <= set(PHASES)
+        assert set(record.seconds) <= {"open", "total", "fit", "wall", "cpu"}
     figures = [record for record in records if record.scores]
     assert {"reid-auc", "leaky.py:LeakyMetric"} & {name for record in figures for name in record.scores}
     claims = [record.claim for record in records if record.claim is not None]
