@@ -12,7 +12,7 @@ from bench.bob.linear_path import logistic_path
 from bench.bob.plan import BobPlan
 from bench.bob.recipe import Recipe
 from bench.bob.shifts import shifted
-from bench.bob.views import views
+from bench.bob.views import every_view
 from bench.nets.classifier import Precision, Standardise, outputs, train
 from bench.nets.patches import fitting_patch
 from bench.nets.resnet import resnet18
@@ -81,7 +81,7 @@ def moments(
 def _path(
     recipe: Recipe, samples: Tensor, labels: Tensor, judged: Sequence[Tensor], *, exclusive: bool
 ) -> Iterator[Moment]:
-    view = views(samples)[recipe.view](samples)
+    view = every_view(samples)[recipe.view](samples)
     with torch.no_grad():
         seen = [view(rows) for rows in judged]
         path = logistic_path(view(samples), labels, exclusive=exclusive)

@@ -107,7 +107,17 @@ class WhitenedPatches(nn.Module):
 
 
 def views(samples: Tensor) -> Mapping[str, View]:
-    """The views that rows like these released ones (m, c, h, w) or (m, d) have, by name."""
+    """The views that are worth a try on these released rows (m, c, h, w) or (m, d), by name."""
+    signed = samples.ndim == 2 or bool((samples < 0).any())  # else magnitudes are the pixels
+    return {
+        name: view
+        for name, view in every_view(samples).items()
+        if (signed or "magnitudes" not in name) and ("means" in name or samples.ndim == 2 or samples.numel() <= LARGEST)
+    }
+
+
+def every_view(samples: Tensor) -> Mapping[str, View]:
+    """All views that rows of this shape have: one that was chosen under another key may be needed under this one."""
     if samples.ndim == 2:
         return {"columns": Standardise}
     made: dict[str, View] = {"pixels": lambda rows: Pooled(1)}
@@ -115,14 +125,13 @@ def views(samples: Tensor) -> Mapping[str, View]:
     for side in POOLS:
         if min(height, across) >= 2 * side:
             made[f"{side}x{side} means"] = lambda rows, side=side: Pooled(side)  # type: ignore[misc]
-    if bool((samples < 0).any()):  # else they are the pixels
-        made["magnitudes"] = lambda rows: Pooled(1, magnitudes=True)
-        if min(height, across) >= 2 * COARSE:
-            made[f"{COARSE}x{COARSE} means of magnitudes"] = lambda rows: Pooled(COARSE, magnitudes=True)
+    made["magnitudes"] = lambda rows: Pooled(1, magnitudes=True)
+    if min(height, across) >= 2 * COARSE:
+        made[f"{COARSE}x{COARSE} means of magnitudes"] = lambda rows: Pooled(COARSE, magnitudes=True)
     patch = fitting_patch(height, across)
     if patch is not None:
         half = fitting_patch(height, across, max(2, patch // 2)) or patch
         made[f"sorted {half}x{half} patches"] = lambda rows: SortedPatches(half)
         made[f"whitened {patch}x{patch} patches"] = lambda rows: WhitenedPatches(rows, patch)
         made[f"bag of {patch}x{patch} patches"] = lambda rows: PatchBag(rows, patch)
-    return {name: view for name, view in made.items() if "means" in name or samples.numel() <= LARGEST}
+    return made

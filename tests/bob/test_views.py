@@ -5,8 +5,10 @@ from __future__ import annotations
 import torch
 
 from bench.bob.held_out import held_out
+from bench.bob.plan import Recipe
 from bench.bob.shifts import bears_shifts, shifted
-from bench.bob.views import PatchBag, Pooled, SortedPatches, WhitenedPatches, views
+from bench.bob.training import _path
+from bench.bob.views import PatchBag, Pooled, SortedPatches, WhitenedPatches, every_view, views
 from bench.nets.patches import cut, fold
 
 IMAGES = torch.randn(12, 1, 16, 16, generator=torch.Generator().manual_seed(0))
@@ -67,3 +69,14 @@ def test_smooth_images_bear_shifts_and_noise_does_not() -> None:
     assert moved.shape == smooth.shape
     assert not torch.equal(moved, smooth)
     assert torch.isin(moved, smooth).all()
+
+
+def test_a_view_that_was_chosen_under_another_key_is_there_under_this_one() -> None:
+    """Releases under one key may be signed, and under another not."""
+    signed = torch.randn(8, 1, 16, 16, generator=torch.Generator().manual_seed(0))
+    assert views(signed).keys() - views(signed.abs()).keys() == {"magnitudes", "4x4 means of magnitudes"}
+    assert views(signed).keys() <= every_view(signed.abs()).keys()
+    labels = torch.arange(8)[:, None].remainder(2).float()
+    for name in views(signed):
+        found = list(_path(Recipe("linear", name), signed.abs(), labels, [signed.abs()], exclusive=False))
+        assert found[-1].logits[0].shape == (8, 1)
