@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, cast, runtime_checkable
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +33,6 @@ FILE = re.compile(r"training-[0-9]{1,4}\.safetensors")
 STEP, SPENT, MOVED = "step", "seconds", "moved."
 
 
-@runtime_checkable
 class Stateful(Protocol):
     """What says its state as tensors by name, and takes it back."""
 
@@ -110,13 +109,9 @@ def steps(total: int, *parts: Part, every: float | None = None) -> Iterator[int]
         yield from range(total)
         return
     name = f"training-{next(place.numbers)}.safetensors"
-    file, begin, pause = (
-        place.folder / name,
-        _resumed(place.earlier / name, total, parts),
-        SECONDS if every is None else every,
-    )
+    begin, before = _resumed(place.earlier / name, total, parts)
+    file, pause, kept = place.folder / name, SECONDS if every is None else every, begin > 0
     began = last = time.monotonic()
-    before, kept = _seconds(place.earlier / name) if begin else 0.0, begin > 0
     for step in range(begin, total):
         yield step
         end = step + 1 == total
@@ -125,17 +120,17 @@ def steps(total: int, *parts: Part, every: float | None = None) -> Iterator[int]
             _keep(file, step + 1, parts, before + last - began)
 
 
-def _resumed(file: Path, total: int, parts: tuple[Part, ...]) -> int:
-    """Bring the parts to the state that was kept, if one was; the step that comes next."""
+def _resumed(file: Path, total: int, parts: tuple[Part, ...]) -> tuple[int, float]:
+    """Bring the parts to the state that was kept, if one was; the step that comes next, and seconds trained so far."""
     try:
         state = unpack_tensors(file, MOST_BYTES)
     except FileNotFoundError:
-        return 0
+        return 0, 0.0
     except TensorsError as error:
         return _anew(file, str(error))
     expected = _state(parts)
     more = state.keys() - expected.keys() - {STEP, SPENT}
-    if not expected.keys() < state.keys() or STEP not in state or not all(f".{MOVED}" in name for name in more):
+    if not {*expected, STEP, SPENT} <= state.keys() or not all(f".{MOVED}" in name for name in more):
         return _anew(file, "it has other parts")  # more than expected only of an optimiser that has moved
     wrong = [name for name, tensor in expected.items() if state[name].shape != tensor.shape]
     done = int(state[STEP].sum())
@@ -148,12 +143,12 @@ def _resumed(file: Path, total: int, parts: tuple[Part, ...]) -> int:
     if "cuda" in state:
         torch.cuda.set_rng_state(state["cuda"])
     report("training goes on, step", done, total)
-    return done
+    return done, float(state[SPENT].sum())
 
 
-def _anew(file: Path, why: str) -> int:
+def _anew(file: Path, why: str) -> tuple[int, float]:
     warnings.warn(f"{file.name} does not fit the training ({why}), which begins anew", CheckpointWarning, stacklevel=4)
-    return 0
+    return 0, 0.0
 
 
 def _keep(file: Path, done: int, parts: tuple[Part, ...], seconds: float) -> None:

@@ -108,11 +108,13 @@ class WhitenedPatches(nn.Module):
 
 def views(samples: Tensor) -> Mapping[str, View]:
     """The views that are worth a try on these released rows (m, c, h, w) or (m, d), by name."""
-    signed = samples.ndim == 2 or bool((samples < 0).any())  # else magnitudes are the pixels
+    found = every_view(samples)
+    if samples.ndim == 2:
+        return found
+    signed = bool((samples < 0).any())  # else magnitudes are the pixels
+    few = samples.numel() <= LARGEST
     return {
-        name: view
-        for name, view in every_view(samples).items()
-        if (signed or "magnitudes" not in name) and ("means" in name or samples.ndim == 2 or samples.numel() <= LARGEST)
+        name: view for name, view in found.items() if (signed or "magnitudes" not in name) and (few or "means" in name)
     }
 
 

@@ -16,9 +16,9 @@ from bench.contract.seal import check
 from bench.evidence import TimingEvidence
 from bench.progress import stage
 from bench.randomness import Secret
-from bench.types import Evaluator, Measurement, NotApplicable, Scheme
+from bench.types import Dataset, Evaluator, Measurement, NotApplicable, Scheme
 from bench.workbench.card import Ran, watched
-from bench.workbench.timing import WARM_UPS, repeat
+from bench.workbench.timing import WARM_UPS, Timing, repeat
 from bench.workbench.workbench import Workbench
 from bench.workbench.yardstick import resnet18_rate
 
@@ -49,15 +49,8 @@ class Throughput(Evaluator[Workbench]):
     def measure(self, bench: Workbench) -> Measurement:
         """Time releases of the private rows, each repeat under a key of its own that was drawn before."""
         scheme, repeats = bench.scheme(), bench.preset.repeats
-        keys = [scheme.sample_key(bench.secret("timing", number)) for number in range(repeats + WARM_UPS)]
-        timed = [bench.timed_release(key) for key in keys]
-        unused, fetched = iter(timed), iter(timed)
-        stage("time releases")
         with watched(bench.device) as ran:
-            timing = repeat(
-                lambda: next(unused)[0](), device=bench.device, repeats=repeats, process=bench.process,
-                after=lambda made: check(next(fetched)[1](made), bench.private),  # what was timed is a release, whole
-            )  # fmt: skip
+            timing = _timed(bench, scheme, "timing", bench.private, repeats)
         # Noise that no two releases share is bound to their content: what hashing costs, for a reader to take off.
         secret, rows = bench.secret("binding"), bench.private.samples
         binding = repeat(lambda: _bind(secret, rows), device=bench.device, repeats=repeats)
@@ -81,23 +74,25 @@ class Throughput(Evaluator[Workbench]):
         yield TimingEvidence(100, (0.5, 0.4, 0.6))
 
 
+def _timed(bench: Workbench, scheme: Scheme, purpose: str, rows: Dataset, repeats: int) -> Timing:
+    """Releases of rows, each under a key of its own that was drawn before; what was timed is a release, and whole."""
+    keys = [scheme.sample_key(bench.secret(purpose, number)) for number in range(repeats + WARM_UPS)]
+    timed = [bench.timed_release(key, rows) for key in keys]
+    unused, fetched = iter(timed), iter(timed)
+    stage(f"time releases of {len(rows)} rows")
+    return repeat(
+        lambda: next(unused)[0](), device=bench.device, repeats=repeats, process=bench.process,
+        after=lambda made: check(next(fetched)[1](made), rows),
+    )  # fmt: skip
+
+
 def _on_card(bench: Workbench, scheme: Scheme) -> dict[str, JsonValue]:
     """Images a second by the number of rows in a release, and seconds of the way to the device and back."""
     rates: dict[str, JsonValue] = {}
     for count in SWEPT:
-        stage(f"time releases of {count} rows")
-        places = torch.arange(count, device=bench.device) % len(bench.private)
-        rows = bench.private.take(places)
-        timed = [
-            bench.timed_release(scheme.sample_key(bench.secret("sweep", count, number)), rows)
-            for number in range(SWEEPS + WARM_UPS)
-        ]
-        unused, fetched = iter(timed), iter(timed)
+        rows = bench.private.take(torch.arange(count, device=bench.device) % len(bench.private))
         try:
-            timing = repeat(
-                lambda: next(unused)[0](), device=bench.device, repeats=SWEEPS, process=bench.process,  # noqa: B023
-                after=lambda made: next(fetched)[1](made),  # noqa: B023
-            )  # fmt: skip
+            timing = _timed(bench, scheme, f"sweep {count}", rows, SWEEPS)
         except NotApplicable:  # a method that needs more rows than these, or other ones
             continue
         rates[str(count)] = round(count / median(timing.seconds), 1)

@@ -112,11 +112,9 @@ class Workbench:
         """The number of the process in which the method works."""
         return self.method.room().process if isinstance(self.method, RemoteMethod) else os.getpid()
 
-    def timed_release(
-        self, key: Key, rows: Dataset | None = None
-    ) -> tuple[Callable[[], object], Callable[[object], Release]]:
-        """A release of rows, the private ones unless said otherwise, to be timed (see `bench.isolation`)."""
-        return timed_release(key, self.private if rows is None else rows)
+    def timed_release(self, key: Key, rows: Dataset) -> tuple[Callable[[], object], Callable[[object], Release]]:
+        """A release of rows to be timed (see `bench.isolation.timed_release`)."""
+        return timed_release(key, rows)
 
     def close(self) -> None:
         """End the method's process, if it has one."""
