@@ -58,6 +58,7 @@ class AbsoluteCorrelation(Attack):
     name: ClassVar[str] = "absolute-correlation"
     source: ClassVar[str] = "Carlini et al. 2021 (InstaHide), with known candidates: sparse phase retrieval"
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
+    needs_public: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"restarts": 1}}
 
     shortlist: int = 16
@@ -74,7 +75,7 @@ class AbsoluteCorrelation(Attack):
         _comparable(view.candidates.samples, probe)
         shape = tuple(view.candidates.samples.shape[1:])
         best: tuple[float, AbsoluteCorrelationAttacker] | None = None
-        for reading in READINGS:
+        for reading in READINGS if len(view.public) else (reading for reading in READINGS if reading != "public"):
             attacker = AbsoluteCorrelationAttacker(
                 replace(self, restarts=0), reading, shape, _dictionary(view, reading)
             )

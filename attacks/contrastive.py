@@ -60,6 +60,7 @@ class Contrastive(Attack):
     name: ClassVar[str] = "contrastive"
     source: ClassVar[str] = "Yala et al. 2022 (Syfer), section 4.1"
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
+    needs_public: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"steps": 60, "width": 64, "depth": 2},
         # Every rung of the ladder left chance by step 25, neuracrypt and dp-simple[scale=10] by 50.

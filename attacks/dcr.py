@@ -46,6 +46,7 @@ class DCR(Attack):
     source: ClassVar[str] = "distance to the closest record (Park et al. 2018; Chen et al. 2020, equation 3)"
     scores: ClassVar[Literal["pairs", "membership"]] = "membership"
     knowledge: ClassVar[str] = "the candidates, the release and the control rows; a generator where one is published"
+    needs_public: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"draws": 2}}
 
     labels: bool = True

@@ -47,6 +47,7 @@ class DOMIAS(Attack):
     knowledge: ClassVar[str] = (
         "the candidates, the release (a generator where one is published), and rows of the same kind outside it"
     )
+    needs_public: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"draws": 1}}
 
     components: int = 64

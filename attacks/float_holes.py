@@ -44,6 +44,7 @@ class FloatHoles(Attack):
     name: ClassVar[str] = "float-holes"
     source: ClassVar[str] = "Mironov 2012, on the noise that a scheme states"
     knowledge: ClassVar[str] = "the raw rows, the release to the last bit, and where the scheme puts a row before noise"
+    needs_public: ClassVar[bool] = False
 
     elements: int = 64
 

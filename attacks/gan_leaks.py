@@ -52,6 +52,7 @@ class GANLeaks(Attack):
         "the candidates and the release (a generator where one is published); to calibrate, the scheme, which she runs "
         "on her control rows and on public ones of the same collection"
     )
+    needs_public: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"draws": 1, "references": 1}}
 
     calibrate: bool = True

@@ -52,6 +52,7 @@ class Invariants(Attack):
         "Carlini et al. 2021, NeuraCrypt is not private (statistics that survive); linear Gaussian here"
     )
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
+    needs_public: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"keys": 4}}
 
     keys: int = 8

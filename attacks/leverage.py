@@ -55,6 +55,7 @@ class Leverage(Attack):
     name: ClassVar[str] = "leverage"
     source: ClassVar[str] = "leverage scores (Hoaglin and Welsch 1978), invariant under invertible linear maps"
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
+    needs_public: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"keys": 3},
         "standard": {"keys": 16},

@@ -59,6 +59,7 @@ class Likelihood(Attack):
         "the raw rows, the release and the scheme with its noise density; no key. Scores are log odds of the posterior "
         "of the candidates, given each released row"
     )
+    needs_public: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"keys": 8},
         "standard": {"keys": 32},

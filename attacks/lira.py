@@ -61,6 +61,7 @@ class LiRA(Attack):
         "the candidates, the control rows, the release (a generator where one is published) and the scheme, which she "
         "runs on halves of those rows"
     )
+    needs_public: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"shadows": 4, "draws": 1},
         "quick": {"shadows": 32},

@@ -64,6 +64,7 @@ class Moments(Attack):
     name: ClassVar[str] = "moments"
     source: ClassVar[str] = "Carlini et al. 2021, NeuraCrypt is not private"
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
+    needs_public: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"steps": 60, "width": 32},
         "first-look": {"steps": 300},

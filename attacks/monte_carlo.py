@@ -54,6 +54,7 @@ class MonteCarlo(Attack):
     knowledge: ClassVar[str] = (
         "the candidates, the release (a generator where one is published), and rows of the same kind outside it"
     )
+    needs_public: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"draws": 1}}
 
     percentile: float | None = None

@@ -50,6 +50,11 @@ class NearestNeighbour(Attack):
         one_of(("pixels", "features"), space=self.space)
         at_least(1, steps=self.steps, width=self.width)
 
+    @property
+    def needs_public(self) -> bool:
+        """Features are learned from public rows."""
+        return self.space == "features"
+
     def fit(self, view: View, seed: int) -> NearestNeighbourAttacker:
         """Train the network if there is one. Raises NotApplicable for features of tables or without public labels."""
         network = self._features(view.public, seed) if self.space == "features" else None

@@ -61,6 +61,7 @@ class PRNG(Attack):
     knowledge: ClassVar[str] = (
         "the raw rows, the release to the last bit, and the scheme, whose keys she draws and loads"
     )
+    needs_public: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"tries": 1 << 14}}
 
     tries: int = 1 << 18

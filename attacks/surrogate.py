@@ -107,6 +107,11 @@ class Surrogate(Attack):
         at_least(1, rounds=self.rounds, held_out=self.held_out)
         at_least(FEWEST_PAIRS, most_pairs=self.most_pairs)
 
+    @property
+    def needs_public(self) -> bool:
+        """As the attack that it follows."""
+        return self.base.needs_public
+
     def fit(self, view: View, seed: int) -> SurrogateAttacker:
         """Fit the base attack and choose a surrogate on simulated keys. Raises NotApplicable where the base does."""
         base = self.base.fit(view, derive(seed, "base"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.results.records import DatasetRecord
-from bench.workbench.choice import balanced, collection
+from bench.workbench.choice import NO_PUBLIC, balanced, collection
 from leaderboard.board import Row, parameters_text
 from leaderboard.slugs import digest, slug
 
@@ -53,7 +53,10 @@ def sections(board: Sequence[Row]) -> list[Section]:
         if data and data.parameters:
             title += f" [{parameters_text(data.parameters).replace(',', ', ')}]"
         if data and sum(other[:2] == key[:2] for other in groups) > 1:
-            title += f" · {data.fingerprint[:8]} · public {data.public} {data.public_fingerprint[:8]}"
+            title += f" · {data.fingerprint[:8]} · "
+            title += (
+                "no public rows" if data.public == NO_PUBLIC else f"public {data.public} {data.public_fingerprint[:8]}"
+            )
         made.append(
             Section(
                 f"{slug(key[0])[:40]}-{digest('/'.join(key))}",

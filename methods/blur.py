@@ -31,6 +31,7 @@ class Blur(Method):
 
     name: ClassVar[str] = "blur"
     source: ClassVar[str] = "reference row: Gaussian filter"
+    needs_public: ClassVar[bool] = False
     unlearned: ClassVar[frozenset[str]] = frozenset({"sigma"})
 
     sigma: float = 2.0

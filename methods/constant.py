@@ -23,9 +23,12 @@ class Constant(Method):
     name: ClassVar[str] = "constant"
     role: ClassVar[Role | None] = "forgets its rows"
     source: ClassVar[str] = "reference row: the mean of the public rows, again and again"
+    needs_public: ClassVar[bool] = False
 
     def fit(self, public: Dataset, seed: int) -> ConstantScheme:
-        """The mean of the public rows."""
+        """The mean of the public rows; zeros where there are none."""
+        if not len(public):
+            return ConstantScheme(public.samples.new_zeros(public.samples.shape[1:]))
         return ConstantScheme(public.samples.double().mean(dim=0).to(public.samples.dtype))
 
     def load(self, state: State) -> ConstantScheme:
@@ -35,7 +38,7 @@ class Constant(Method):
 
 @dataclass(frozen=True, eq=False)
 class ConstantScheme(Scheme):
-    """The public mean: (c, h, w) or (d,), float32."""
+    """The public mean, or zeros: (c, h, w) or (d,), float32."""
 
     mean: Tensor
 

@@ -70,6 +70,7 @@ class CVAE(Method):
 
     name: ClassVar[str] = "cvae"
     source: ClassVar[str] = "Di Salvo et al. 2024, conditional VAE on feature vectors, and the authors' code"
+    needs_public: ClassVar[bool] = False
     claims: ClassVar[str] = "no formal guarantee; the least and greatest private number of every feature are given away"
     needs_labels: ClassVar[bool] = True
     flattens: ClassVar[bool] = False  # images, on the way in, and gives them their shape again

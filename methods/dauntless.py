@@ -34,6 +34,7 @@ class Dauntless(Method):
 
     name: ClassVar[str] = "dauntless"
     source: ClassVar[str] = "Xiao and Devadas 2021, as in Yala et al. 2022 (Syfer), section 5"
+    needs_public: ClassVar[bool] = False
 
     patch_size: int = 16
 

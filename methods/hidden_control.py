@@ -39,12 +39,15 @@ class HiddenControl(Method):
     name: ClassVar[str] = "hidden-control"
     role: ClassVar[Role | None] = "keeps nothing, in secret"
     source: ClassVar[str] = "reference row: one-time pad, a network of each row's own, or shuffled columns"
+    needs_public: ClassVar[bool] = False
 
     def fit(self, public: Dataset, seed: int) -> HiddenControlScheme:
-        """The range of numbers: [0, 1] for images, by column that of the public rows for tables."""
+        """The range of numbers: by column that of the public rows for tables, if there are any; else [0, 1]."""
         rows = public.samples
         if rows.ndim == 4:
             return self.load({"low": torch.zeros(1, 1, 1), "high": torch.ones(1, 1, 1)})
+        if not len(rows):
+            return self.load({"low": torch.zeros(rows.shape[1:]), "high": torch.ones(rows.shape[1:])})
         return self.load({"low": rows.amin(dim=0), "high": rows.amax(dim=0)})
 
     def load(self, state: State) -> HiddenControlScheme:

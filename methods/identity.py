@@ -16,6 +16,7 @@ class Identity(Method):
     name: ClassVar[str] = "identity"
     role: ClassVar[Role | None] = "hides nothing"
     source: ClassVar[str] = "reference row: the raw data"
+    needs_public: ClassVar[bool] = False
 
     def fit(self, public: Dataset, seed: int) -> IdentityScheme:
         """Nothing to learn."""

@@ -59,6 +59,7 @@ class KSame(Method):
 
     name: ClassVar[str] = "k-same"
     source: ClassVar[str] = "Newton et al. 2005 (k-Same), as in Di Salvo et al. 2024 (CVAE) and their code"
+    needs_public: ClassVar[bool] = False
     claims: ClassVar[str] = "k-anonymity (within-class); no differential privacy"
     needs_labels: ClassVar[bool] = True
     unlearned: ClassVar[frozenset[str]] = frozenset({"k", "variant", "small_classes"})

@@ -37,6 +37,7 @@ class KnownLeak(Method):
 
     name: ClassVar[str] = "known-leak"
     source: ClassVar[str] = "constructed, so that the best possible attack is known"
+    needs_public: ClassVar[bool] = False
 
     keeps: Kept = "length"
     scale: float = 0.02
@@ -48,10 +49,10 @@ class KnownLeak(Method):
         at_least(2, k=self.k)
 
     def fit(self, public: Dataset, seed: int) -> KnownLeakScheme:
-        """The range of the public rows, for the pad and for the noise."""
-        low, high = torch.stack(torch.aminmax(public.samples.double())).tolist()
-        if public.samples.ndim == 4:
-            low, high = 0.0, 1.0
+        """The range of the public rows of a table, if there are any, else [0, 1]: for the pad and for the noise."""
+        low, high = 0.0, 1.0
+        if public.samples.ndim != 4 and len(public):
+            low, high = torch.stack(torch.aminmax(public.samples.double())).tolist()
         return self.load({"range": torch.tensor([low, high if high > low else low + 1], dtype=torch.float64)})
 
     def load(self, state: State) -> KnownLeakScheme:

@@ -50,6 +50,7 @@ class Mosaic(Method):
 
     name: ClassVar[str] = "mosaic"
     source: ClassVar[str] = "reference row: pixelation; with epsilon: Fan 2018 (DP-Pix)"
+    needs_public: ClassVar[bool] = False
     claims: ClassVar[str] = "with epsilon: epsilon-differential privacy for images that differ in neighbour_pixels"
     unlearned: ClassVar[frozenset[str]] = frozenset({"cell", "epsilon", "neighbour_pixels"})
 

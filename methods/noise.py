@@ -25,6 +25,7 @@ class Noise(Method):
     name: ClassVar[str] = "noise"
     role: ClassVar[Role | None] = "keeps nothing"
     source: ClassVar[str] = "reference row: standard Gaussian noise"
+    needs_public: ClassVar[bool] = False
 
     def fit(self, public: Dataset, seed: int) -> NoiseScheme:
         """Nothing to learn."""

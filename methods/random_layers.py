@@ -37,6 +37,7 @@ class RandomLayers(Method):
 
     name: ClassVar[str] = "random-layers"
     source: ClassVar[str] = "the random layers of Yala et al. 2022 (Syfer), section 5, without the learned ones"
+    needs_public: ClassVar[bool] = False
 
     depth: int = 3
     patch_size: int = 16

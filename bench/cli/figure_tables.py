@@ -14,6 +14,7 @@ from rich.text import Text
 from bench.plugins.spec import text
 from bench.results.records import Record
 from bench.types import Parameter
+from bench.workbench.choice import NO_PUBLIC
 from leaderboard.board import Row, label, telling, unusual
 from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, short
@@ -94,7 +95,8 @@ def title(row: Row) -> str:
     if data is None:
         return f"{row.dataset}: its data could not be opened"
     counts = ", ".join(f"{count} {name}" for name, count in data.rows.items())
-    return f"{row.dataset} ({counts} images; public set {data.public}), preset {row.preset}, seed {row.seed}"
+    public = "no public rows" if data.public == NO_PUBLIC else f"public set {data.public}"
+    return f"{row.dataset} ({counts} images; {public}), preset {row.preset}, seed {row.seed}"
 
 
 def parameters(row: Row, board: Sequence[Row]) -> list[str]:

@@ -124,8 +124,25 @@ def _members_are_found(spec: PluginSpec, device: torch.device) -> None:
     )
 
 
+def _does_without_public_rows(spec: PluginSpec, device: torch.device) -> None:
+    if _attack(spec).needs_public:
+        raise Skip("it needs public rows")
+    if _attack(spec).scores == "pairs":
+        attack, view, sealed = _pairs(device, spec)
+        found = attack.fit(_bare(view), 1).score(sealed).block(slice(0, ROWS), slice(0, ROWS))
+    else:
+        case = _membership(device, spec)
+        found = case.attack.fit(_bare(case.view), 1).membership(case.sealed)
+    require(bool(found.isfinite().all()), "scores must be finite, also where there are no public rows")
+
+
+def _bare(view: View) -> View:
+    return replace(view, public=view.public.take(torch.zeros(0, dtype=torch.int64, device=view.public.samples.device)))
+
+
 CHECKS: Mapping[str, Callable[[PluginSpec, torch.device], None]] = {
     "scores are sound": _scores_are_sound,
+    "does without public rows": _does_without_public_rows,
     "same seed, same bits": _attack_repeats,
     "membership scores are sound": _membership_is_sound,
     "same seed, same membership scores": _membership_repeats,

@@ -67,6 +67,16 @@ def _saves_and_loads(fits: Fits) -> None:
         same(key, loaded.load_key(dict(key.state())), setting.private, "a key and its loaded state")
 
 
+def _does_without_public_rows(fits: Fits) -> None:
+    setting = fits()
+    if setting.method.needs_public:
+        raise Skip("it needs public rows")
+    none = setting.public.take(torch.zeros(0, dtype=torch.int64, device=fits.device))
+    with blaming(type(setting.method).fit):
+        bare = replace(setting, scheme=setting.method.fit(none, derive(0, "fit")))
+    fits.release(bare)
+
+
 def _noise_follows_its_density(fits: Fits) -> None:
     check_density(_noise(fits))
 
@@ -156,6 +166,7 @@ NEEDS = {"its word holds": "saves and loads", "device moves": "saves and loads"}
 _CHECKS: Mapping[str, Callable[[Fits], None]] = {
     **CORE,
     "works on tables": _tables,
+    "does without public rows": _does_without_public_rows,
     "different keys differ": _keys_differ,
     "keys cannot be guessed": lambda fits: check_secrets(fits().scheme),
     "saves and loads": _saves_and_loads,

@@ -55,7 +55,7 @@ class Extractor(Plugin):
     def side(self) -> int | None:
         """The side in pixels that it reads, which images are prepared at; None: it reads them at any.
 
-        An extractor that names one learns nothing: its `fit` is given a single public image.
+        An extractor that names one learns nothing: its `fit` is given a single public image, or none.
         """
         return None
 

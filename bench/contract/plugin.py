@@ -21,9 +21,16 @@ class Plugin(ABC):
 
     `presets` maps a preset's name to parameters that size the plug-in for it; the command line wins over them.
     `requires` says what must be installed, downloaded or at hand.
+    `needs_public` (of methods, attacks and extractors) says that it cannot do without public rows. Where it is False,
+    `fit` may be given a public set of no rows, which still tells their shape, findings and kind.
     """
 
     name: ClassVar[str]
     source: ClassVar[str]
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {}
     requires: ClassVar[str] = "nothing beyond this project"
+
+    @property
+    def needs_public(self) -> bool:
+        """Whether it cannot do without public rows. Default: it cannot, for a plug-in that says nothing."""
+        return True

@@ -25,7 +25,7 @@ class Splits:
     """The four parts of an experiment, and where their rows stand.
 
     Args:
-        public: What everyone knows: another collection, or set-aside people of the same one.
+        public: What everyone knows: another collection, set-aside people of the same one, or no row at all.
         private: What the data owner releases.
         control: People of the same kind who are not released.
         test: What Bob's model is judged on; it keeps its natural prevalence.
@@ -54,7 +54,7 @@ class Splits:
 
 def split(
     prepared: Prepared, public: Prepared | None, *, seed: int, limit: int | None, public_limit: int | None,
-    official: bool = False, seen: bool = True, budget: Budget | None = None,
+    aside: bool = True, official: bool = False, seen: bool = True, budget: Budget | None = None,
 ) -> Splits:  # fmt: skip
     """Cut 60/20/20 into private, control and test by groups (same person or identical image), and set the public part.
 
@@ -63,6 +63,7 @@ def split(
     Args:
         prepared: The data set to protect.
         public: The public one; None sets aside the groups of about a third of the rows of `prepared` first.
+        aside: Where `public` is None, False sets nobody aside: there are no public rows.
         seed: Same seed, same split.
         limit: Most private rows; control and test keep at most a third of it each. None keeps all.
         public_limit: Most public rows. None keeps all.
@@ -80,7 +81,7 @@ def split(
         _check_pair(prepared, public)
     shares = (
         SHARES
-        if public is not None
+        if public is not None or not aside
         else {"public": PUBLIC_SHARE} | {part: share * (1 - PUBLIC_SHARE) for part, share in SHARES.items()}
     )
     chosen = derive(seed, "split", "groups")
@@ -90,13 +91,14 @@ def split(
         same = _shared_rows(public, prepared)
         removed = int(same.sum())
         rows["public"] = np.flatnonzero(~same)
+    rows.setdefault("public", np.zeros(0, dtype=np.int64))
     caps = {"public": public_limit, "private": limit}
     for part in ("control", "test"):
         caps[part] = None if limit is None else max(1, round(limit * SHARES[part] / SHARES["private"]))
     for part, cap in caps.items():
         groups = (public if part == "public" and public is not None else prepared).groups
         rows[part] = draw(groups, rows[part], cap, derive(seed, "split", "draw", part))
-    _check_filled(prepared, rows, caps, removed)
+    _check_filled(prepared, rows, caps, removed, meant_empty=() if public is not None or aside else ("public",))
     of = {part: public or prepared if part == "public" else prepared for part in caps}
     parts = {part: of[part].dataset(rows[part], seen=seen, budget=budget) for part in caps}
     told = prepared.attributes
@@ -203,9 +205,10 @@ def _shared_rows(public: Prepared, private: Prepared) -> np.ndarray:
 
 
 def _check_filled(
-    prepared: Prepared, rows: Mapping[str, np.ndarray], caps: Mapping[str, int | None], removed: int
-) -> None:
-    empty = [part for part in caps if not len(rows[part])]
+    prepared: Prepared, rows: Mapping[str, np.ndarray], caps: Mapping[str, int | None], removed: int,
+    *, meant_empty: tuple[str, ...],
+) -> None:  # fmt: skip
+    empty = [part for part in caps if not len(rows[part]) and part not in meant_empty]
     if not empty:
         return
     counts = ", ".join(f"{part} {len(rows[part])}" for part in caps)

@@ -35,6 +35,7 @@ class Audit(Evaluator[Workbench]):
         claim = scheme.claim()
         if claim is None:
             raise NotApplicable(f"{bench.method.name} makes no formal claim that an audit could refute")
+        bench.require_public("an audit makes its inputs of public rows")
         played = bench.untouched(
             bench.method.name,
             lambda: audit(scheme, claim, bench.public, trials=bench.preset.trials, secret=bench.secret("audit")),

@@ -55,6 +55,7 @@ class Detection(Evaluator[Workbench]):
         """Score the released private rows under the first key, and the raw ones, by two densities of public rows."""
         if bench.private.samples.ndim != 4:
             raise NotApplicable("detection reads images, and these rows are a table's")
+        bench.require_public("detection learns densities of public images")
         truth = abnormal(bench.private)
         scheme = bench.scheme()
         sealed = bench.sealed(scheme, 0)

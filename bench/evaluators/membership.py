@@ -160,7 +160,7 @@ def _knowledge(bench: Workbench, attack: Attack) -> dict[str, str]:
         "eve": attack.knowledge,
         "candidates": f"{n + t} rows in random order; about {n} of them, of people drawn anew for every key, are the "
         "owner's",
-        "public": f"{len(bench.public)} rows of {bench.record.public}, with labels",
+        "public": bench.public_rows,
         "control": f"{len(bench.control)} further rows known not to be the owner's",
         "scheme": "known; she draws her own keys from it, and releases rows of her choice under them",
         "key": f"unknown: scored on {bench.preset.keys} keys that she never saw",

@@ -106,6 +106,7 @@ class Probes(Evaluator[Workbench]):
         """For each mark, train Eve's detector on releases of her own and score the owner's under the first key."""
         if bench.private.samples.ndim != 4:
             raise NotApplicable("probes mark images, and these rows are a table's")
+        bench.require_public("probes mark public images to learn from")
         scheme = bench.scheme()
         start = time.perf_counter()
         own = [scheme.sample_key(Secret.of_seed(bench.seed("probe key", number))) for number in range(OWN_KEYS + 1)]

@@ -263,7 +263,7 @@ def _knowledge(bench: Workbench, attack: Attack, parts: dict[str, Workbench]) ->
     return {
         "eve": attack.knowledge,
         "candidates": f"the {many} of the release (worst case)",
-        "public": f"{len(bench.public)} rows of {bench.record.public}, with labels",
+        "public": bench.public_rows,
         "control": f"{len(bench.control)} rows known not to be released",
         "scheme": "known; she draws her own keys from it",
         "key": f"unknown: scored on {bench.preset.keys} keys that she never saw",

@@ -22,6 +22,7 @@ class Pixels(Extractor):
     name: ClassVar[str] = "pixels"
     source: ClassVar[str] = "Newton et al. 2005 (k-Same-Pixel)"
     cached: ClassVar[bool] = False
+    needs_public: ClassVar[bool] = False
 
     def fit(self, public: Dataset, seed: int) -> FlatPixels:
         """See `Extractor.fit`."""

@@ -121,7 +121,7 @@ def open_space(
         try:
             fitted = extractor.fit(public, seed)
             with torch.no_grad():
-                dimensions = fitted.embed(public.samples[:1]).shape[1]
+                dimensions = fitted.embed(public.samples.new_zeros(1, *public.samples.shape[1:])).shape[1]
         except NotApplicable as reason:
             raise DataError(f"{chosen.name} cannot be the space of {public.name}: {reason}") from reason
         return Artefact(fitted.state(), {"dimensions": dimensions, "notes": dict(fitted.notes())})
@@ -157,7 +157,9 @@ def read_splits(
     for name, prepared in sources.items():
         part: Dataset = getattr(splits, name)
         rows, block = splits.rows[name], max(1, HELD // (4 * math.prod(prepared.samples.shape[1:])))
-        if space.extractor.cached:
+        if not len(rows):  # no public rows
+            vectors = torch.zeros(0, space.dimensions)
+        elif space.extractor.cached:
             key = content_key({**space.inputs, "data": prepared.fingerprint})
             stored = VectorCache(cache / "features" / "vectors" / f"{slug(space.extractor.name)}-{key}", len(prepared))
             vectors = stored.vectors(rows, partial(_images, prepared), space.read, block=block)

@@ -36,7 +36,7 @@ def description(group: Group, spec: str, preset: str) -> dict[str, JsonValue]:
     chosen = choose(cast(Any, group), spec, preset, here=True)
     plugin = chosen.plugin
     cls = type(plugin)
-    said = {name: getattr(cls, name) for name in SAID[group]}
+    said = {name: getattr(plugin, name) for name in SAID[group]}
     return {
         "spec": str(chosen),
         "class": cls.__name__,

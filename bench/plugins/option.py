@@ -36,6 +36,7 @@ class Option:
         usual: What a missing value stands for, where that is no field's default.
         confidential: What is written never enters a record, a page or a log.
         draws: It sizes or draws the rows: rows that differ in nothing else come from one collection.
+        words: Values that name no plug-in, where others do.
         covered: What it does to released rows is in their fingerprints or counts, or it does nothing to them. What an
             option is set to that is not covered is part of every content key.
     """
@@ -50,6 +51,7 @@ class Option:
     confidential: bool = False
     draws: bool = False
     covered: bool = False
+    words: tuple[str, ...] = ()
 
 
 def option(kind: Any, help: str, *, default: Any = MISSING, **rest: Any) -> Any:

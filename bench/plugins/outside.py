@@ -35,14 +35,19 @@ from bench.wire.text import line
 MESSAGE_BYTES = 1 << 20
 SECONDS = 600.0
 SAID: Mapping[Group, tuple[str, ...]] = {
-    "methods": ("name", "source", "requires", "claims", "uses_labels", "needs_labels", "equal_classes", "unlearned"),
-    "attacks": ("name", "source", "requires", "scores", "knowledge", "uses_labels"),
-}
-"""The class variables that a stand-in repeats."""
+    "methods": (
+        "name", "source", "requires", "claims", "uses_labels", "needs_labels", "needs_public", "equal_classes",
+        "unlearned",
+    ),
+    "attacks": ("name", "source", "requires", "scores", "knowledge", "uses_labels", "needs_public"),
+}  # fmt: skip
+"""What a plug-in says of itself that a stand-in repeats."""
 HELD = frozenset({"written", "told", "asked", "group", "role", "confidential", "presets"})
 """What a stand-in's class holds, and no parameter may be called."""
 LONGEST_NAME = 60
-KINDS: Mapping[str, type] = {"uses_labels": bool, "needs_labels": bool, "equal_classes": bool, "unlearned": list}
+KINDS: Mapping[str, type] = {
+    **dict.fromkeys(("uses_labels", "needs_labels", "needs_public", "equal_classes"), bool), "unlearned": list,
+}  # fmt: skip
 """What is said that is no text."""
 
 

@@ -38,7 +38,7 @@ class DatasetRecord(Part):
         name: The data set, with the parameters that make it another set.
         parameters: Every one, but none that is a path.
         fingerprint: A hash of the prepared rows.
-        public, public_fingerprint: The public set.
+        public, public_fingerprint: The public set; "none" for both where there are no public rows.
         shape: Of a row: channels, height and width, or columns.
         findings: Names of the label columns.
         shareable: Whether pixels may leave the machine.

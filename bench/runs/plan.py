@@ -97,10 +97,14 @@ def work(spec: RunSpec) -> dict[Cell, list[Planned]]:
     """Every cell of a run with its evaluators: those asked for, then the controls of the attacks.
 
     Raises:
-        UsageError: Nothing to measure, or two plug-ins whose records would have one name.
+        UsageError: Nothing to measure, two plug-ins whose records would have one name, or one that needs public rows
+            where there are none.
     """
     asked = evaluators(spec.attacks, spec.metrics, spec.evaluators)
     found = dict.fromkeys(cells(spec), asked)
+    for choice in spec.choices:
+        for attack in spec.attacks:
+            choice.check_public(attack)
     _check_apart(list(found), asked)
     if not spec.controls:
         return found

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bench.contract.source import DataError
-from bench.plugins.chosen import choose
-from bench.plugins.spec import UsageError, parse
+from bench.plugins.spec import UsageError
 from bench.runs.run_spec import RunSpec
 from bench.workbench.choice import Choice
 from bench.workbench.place import Place
@@ -34,14 +33,10 @@ def present(specs: Sequence[RunSpec], place: Place) -> tuple[list[RunSpec], Mapp
 
 def _absence(choice: Choice, place: Place) -> str | None:
     """Why a choice of data cannot be opened: files of its own or of its public set are nowhere below the roots."""
-    source = choice.dataset.plugin
-    beside = parse(source.public)
     try:
-        source.stamp(place.roots)
-        if choice.public is not None:
-            choice.public.plugin.stamp(place.roots)
-        elif beside.name != source.name or beside.argument is not None:  # else some of its own people are set aside
-            choose("datasets", beside, choice.preset).plugin.stamp(place.roots)
+        choice.dataset.plugin.stamp(place.roots)
+        if (beside := choice.beside) is not None:
+            beside.plugin.stamp(place.roots)
     except DataError as error:
         return str(error)
     return None

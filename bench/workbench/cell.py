@@ -18,11 +18,17 @@ from bench.workbench.choice import Choice
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one choice of data, on one kind of device ("cpu" or "cuda")."""
+    """One method on one choice of data, on one kind of device ("cpu" or "cuda").
+
+    Raises UsageError where the method needs public rows, and the choice has none.
+    """
 
     method: Chosen[Method]
     choice: Choice
     device: str
+
+    def __post_init__(self) -> None:
+        self.choice.check_public(self.method)
 
     @property
     def folder(self) -> str:

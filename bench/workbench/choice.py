@@ -17,7 +17,10 @@ from bench.plugins.option import Count, Value, defaults, option, options
 if TYPE_CHECKING:  # the command line is laid out from this module, before anything heavy is imported
     from bench.plugins.chosen import Chosen
     from bench.results.records import DatasetRecord
-    from bench.types import Extractor, Source
+    from bench.types import Attack, Extractor, Method, Source
+
+NO_PUBLIC = "none"
+"""The public set of a choice, and in a record, where there are no public rows."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,8 @@ class Choice:
 
     Args:
         dataset: The private data set.
-        public: The public one; None stands for the one that the data set names.
+        public: The public one; None stands for the one that the data set names, "none" for no public rows: then
+            nobody is set aside, and only what does without them can be run.
         size: Side in pixels; None stands for the data set's own.
         skip_corrupt: Leave unreadable images out.
         max_pixels: Most pixels of an image file; None stands for 100 million.
@@ -46,9 +50,9 @@ class Choice:
         str, "a data set (default: synth-cxr)", metavar="NAME", many="datasets", group="datasets", usual="synth-cxr",
         covered=True,
     )  # fmt: skip
-    public: Chosen[Source] | None = option(
-        str, "public data set in place of the one the data set names", default=None, metavar="NAME", group="datasets",
-        covered=True,
+    public: Chosen[Source] | Literal["none"] | None = option(
+        str, "public data set in place of the one the data set names; none where nothing reads public rows",
+        default=None, metavar="NAME", group="datasets", covered=True, words=(NO_PUBLIC,),
     )  # fmt: skip
     size: int | None = option(Count, "side images are resized to", default=None, metavar="PIXELS", covered=True)
     skip_corrupt: bool = option(
@@ -93,6 +97,19 @@ class Choice:
     def __post_init__(self) -> None:
         if self.balance is (self.features is None):  # written or not, the usual is one choice
             object.__setattr__(self, "balance", None)
+        if self.extractor is not None:
+            self.check_public(self.extractor)
+
+    def check_public(self, chosen: Chosen[Method] | Chosen[Attack] | Chosen[Extractor]) -> None:
+        """Raise UsageError where a plug-in needs public rows, and there are none."""
+        from bench.plugins.registry import noun
+        from bench.plugins.spec import UsageError
+
+        if self.public == NO_PUBLIC and chosen.plugin.needs_public:
+            raise UsageError(
+                f"the {noun(chosen.group)} {chosen.spec.shown} needs public rows, and --public none leaves it without: "
+                f"choose a public set, leave --public out, or do without {chosen.name}"
+            )
 
     @property
     def sizes(self) -> Preset:
@@ -109,6 +126,20 @@ class Choice:
     def extractor(self) -> Chosen[Extractor] | None:
         """What reads the images, before a method sees them or after."""
         return self.features or self.scored_in
+
+    @property
+    def beside(self) -> Chosen[Source] | None:
+        """Where public rows come from; None where its own people are set aside, or there are no such rows."""
+        from bench.plugins.chosen import choose
+        from bench.plugins.spec import parse
+
+        if isinstance(self.public, str):
+            return None
+        source = self.dataset.plugin
+        named = parse(source.public) if self.public is None else self.public.spec
+        if named.name == source.name and named.argument is None:
+            return None
+        return self.public or choose("datasets", named, self.preset)
 
     def side(self, source: Source) -> int | None:
         """The side in pixels that images of a source are prepared at; None stands for the source's own.
@@ -136,7 +167,8 @@ class Choice:
         for name, known in options(cls).items():
             value = known.usual if values.get(name) is None else values[name]
             if value is not None:
-                made[name] = value if known.group is None else choose(cast(Any, known.group), str(value), preset)
+                plain = known.group is None or value in known.words
+                made[name] = value if plain else choose(cast(Any, known.group), str(value), preset)
         return cls(**made)
 
     @classmethod

@@ -14,13 +14,12 @@ from bench.data.prepare import Prepared, prepare
 from bench.data.scorable import scorable
 from bench.data.splits import Splits, split
 from bench.features.space import Space, digest, open_space, read_splits
-from bench.plugins.chosen import choose
-from bench.plugins.spec import parameters, parse
+from bench.plugins.spec import parameters
 from bench.progress import report, stage
 from bench.results.records import DatasetRecord
 from bench.rows.person_groups import named_groups
 from bench.seeds import derive
-from bench.workbench.choice import Choice
+from bench.workbench.choice import NO_PUBLIC, Choice
 from bench.workbench.place import Place
 
 
@@ -35,12 +34,9 @@ def open_data(
     preset = PRESETS[choice.preset]
     source = choice.dataset.plugin
     private = _prepared(source, choice, place, workers)
-    beside = parse(source.public) if choice.public is None else choice.public.spec
-    if beside.name == source.name and beside.argument is None:  # some of its own people are set aside
-        public = None
-    else:
-        chosen = choice.public or choose("datasets", beside, choice.preset)
-        public = _prepared(chosen.plugin, choice, place, workers)
+    beside = choice.beside
+    public = None if beside is None else _prepared(beside.plugin, choice, place, workers)
+    aside = choice.public != NO_PUBLIC
     if public is not None and public.samples.shape[1:] != private.samples.shape[1:]:
         raise DataError(
             f"{private.name} has rows of shape {private.samples.shape[1:]}, its public set {public.name} of shape "
@@ -50,7 +46,8 @@ def open_data(
     seed = derive(choice.seed, "data")
     limit = min((cap for cap in (preset.private, choice.limit) if cap is not None), default=None)
     splits = split(
-        private, public, seed=seed, limit=limit, public_limit=preset.public, official=choice.splits == "official",
+        private, public, seed=seed, limit=limit, public_limit=preset.public, aside=aside,
+        official=choice.splits == "official",
         seen=choice.features is None or choice.features.plugin.side is None, budget=place.budget,
     )  # fmt: skip
     splits, dropped = scorable(splits, seed, balanced=choice.balanced)
@@ -58,12 +55,14 @@ def open_data(
     if splits.public_removed:
         notes.append(f"{splits.public_removed} public rows were left out because the private set holds the same image")
     parts = {"public": splits.public, "private": splits.private, "control": splits.control, "test": splits.test}
+    own = private.name if aside else NO_PUBLIC, private.fingerprint if aside else NO_PUBLIC
+    told, stamp = own if public is None else (public.name, public.fingerprint)
     record = DatasetRecord(
         name=private.name,
         parameters={name: value for name, value in parameters(source).items() if name not in source.confidential},
         fingerprint=private.fingerprint,
-        public=private.name if public is None else public.name,
-        public_fingerprint=private.fingerprint if public is None else public.fingerprint,
+        public=told,
+        public_fingerprint=stamp,
         rows={name: len(part) for name, part in parts.items()},
         subjects={name: len(torch.unique(part.subjects)) for name, part in parts.items() if part.subjects is not None},
         shape=list(splits.private.samples.shape[1:]),
@@ -104,7 +103,7 @@ def _seen(
         )
     rows: dict[str, JsonValue] = {"data": public.fingerprint, "rows": digest([torch.from_numpy(splits.rows["public"])])}
     learns = choice.extractor.plugin.side is None
-    shown = splits.public if learns else public.dataset(splits.rows["public"][:1])
+    shown = splits.public if learns else public.dataset(splits.rows["public"][:1])  # of no row, where there is none
     space = open_space(
         choice.extractor, shown.to(device), rows=rows, seed=derive(choice.seed, "features"),
         cache=place.cache,

@@ -30,7 +30,7 @@ from bench.results.results import Results
 from bench.results.store import Artefact, Store
 from bench.sandbox import Isolation
 from bench.seeds import derive
-from bench.types import Attributes, Dataset, Key, Method, Release, Scheme
+from bench.types import Attributes, Dataset, Key, Method, NotApplicable, Release, Scheme
 from bench.workbench.cell import Cell
 from bench.workbench.inputs import fit_inputs, release_inputs
 from bench.workbench.open_data import open_data
@@ -101,6 +101,16 @@ class Workbench:
             space=space, natural=None if splits.natural is None else splits.natural.to(device),
             attributes=splits.attributes, withheld=withheld,
         )  # fmt: skip
+
+    @property
+    def public_rows(self) -> str:
+        """What Eve knows of public rows, for the record."""
+        return f"{len(self.public)} rows of {self.record.public}, with labels" if len(self.public) else "none"
+
+    def require_public(self, what: str) -> None:
+        """Raise NotApplicable where there are no public rows; the text says `what` makes use of them."""
+        if not len(self.public):
+            raise NotApplicable(f"{what}, and there are no public rows (--public none)")
 
     @property
     def apart(self) -> bool:

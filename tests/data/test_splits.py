@@ -269,3 +269,9 @@ def test_official_validation_rows_are_test_rows_where_there_are_no_others() -> N
 def test_official_split_of_a_set_without_one_is_an_error(prepared: Prepared, reason: str) -> None:
     with pytest.raises(DataError, match=reason):
         split(prepared, None, seed=0, limit=None, public_limit=None, official=True)
+
+
+def test_nobody_is_set_aside_where_no_public_rows_are_wanted() -> None:
+    parts = split(plain(240), None, seed=0, limit=None, public_limit=20, aside=False)
+    assert parts.counts == {"public": 0, "private": 144, "control": 48, "test": 48}
+    assert parts.public.samples.shape[1:] == parts.private.samples.shape[1:]
