@@ -24,7 +24,10 @@ Differences from the paper:
 probabilistic PCA whose noise has variance beta / 2 a column: a direction of variance v comes out with v - beta / 2, and
 is lost below that (Lucas et al. 2019, Don't blame the ELBO). The many columns of a foundation model vary together and
 survive the paper's .1; uncorrelated columns (`eigenspace`, a variance near .03 each) do not, and rows become little
-more than the prototype of their class: lower beta there.
+more than the prototype of their class. So the weight is by default the paper's .1 in units of the columns' variance:
+their variances within classes, summed and shared out among the latent numbers (or the columns that vary, where these
+are fewer). A direction with such a share loses a twentieth of it. The preset `paper` and `variant="official-code"` have
+the paper's .1 as it stands. The unit is a number of the private rows, which is not published.
 
 Columns are scaled to [0, 1] by the least and greatest private number of each, which the decoder publishes and a stored
 set approaches: two people's numbers a column are given away, whatever else is hidden.
@@ -51,6 +54,8 @@ from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release,
 from bench.validation import at_least, between, one_of
 from methods.cvae_decoder import Decoder
 
+PAPER_BETA = 0.1
+
 
 @dataclass(frozen=True)
 class CVAE(Method):
@@ -62,7 +67,8 @@ class CVAE(Method):
         variant: The formulas of Kingma and Welling, or those of the authors' code.
         publish: The drawn set, with exact class counts; or the decoder, beside a set drawn from it.
         latent, hidden: Numbers of a latent, and width of the hidden layers.
-        beta: Weight of the divergence beside the squared error.
+        beta: Weight of the divergence beside the squared error. None takes .1 of a latent number's share of the
+            columns' variance within classes; under `official-code` .1.
         epochs, batch, learning_rate, patience: As in `bench.nets.cvae_training.CVAECourse`.
         held_out: Share of the private rows, whole people, by which training is stopped, above 0 and below 1; they count
             as rows that the release was made of. Nobody is held out where `patience` is None.
@@ -74,14 +80,17 @@ class CVAE(Method):
     claims: ClassVar[str] = "no formal guarantee; the least and greatest private number of every feature are given away"
     needs_labels: ClassVar[bool] = True
     flattens: ClassVar[bool] = False  # images, on the way in, and gives them their shape again
-    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"epochs": 50}}
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
+        "smoke": {"epochs": 50},
+        "paper": {"beta": PAPER_BETA},
+    }
 
     variance: float = 1.0
     variant: Formula = "corrected"
     publish: Literal["set", "decoder"] = "set"
     latent: int = 50
     hidden: int = 256
-    beta: float = 0.1
+    beta: float | None = None
     epochs: int = 1000
     batch: int = 512
     learning_rate: float = 1e-3
@@ -89,16 +98,16 @@ class CVAE(Method):
     held_out: float = 0.1
 
     def __post_init__(self) -> None:
-        self.course()
+        self.course(PAPER_BETA if self.beta is None else self.beta)
         at_least(1, latent=self.latent, hidden=self.hidden)
         if not (self.variance >= 0 and math.isfinite(self.variance)):
             raise ValueError(f"variance must be at least 0 and finite, got {self.variance}")
         between(0, 1, held_out=self.held_out)
         one_of(("set", "decoder"), publish=self.publish)
 
-    def course(self) -> CVAECourse:
+    def course(self, beta: float) -> CVAECourse:
         """How the network is trained."""
-        return CVAECourse(self.variant, self.beta, self.epochs, self.batch, self.learning_rate, self.patience)
+        return CVAECourse(self.variant, beta, self.epochs, self.batch, self.learning_rate, self.patience)
 
     def fit(self, public: Dataset, seed: int) -> CVAEScheme:
         """Nothing to learn. Raises NotApplicable for images."""
@@ -109,6 +118,12 @@ class CVAE(Method):
     def load(self, state: State) -> CVAEScheme:
         """The scheme, which has no state."""
         return CVAEScheme(self)
+
+    def weight(self, rows: Tensor, number: Tensor) -> float:
+        """`beta` for scaled rows (n, d) of the classes (n,)."""
+        if self.beta is not None:
+            return self.beta
+        return PAPER_BETA if self.variant == "official-code" else PAPER_BETA * _share(rows, number, self.latent)
 
     def centres(self, network: ConditionalVAE, rows: Tensor, number: Tensor, classes: int) -> tuple[Tensor, Tensor]:
         """About which latents are drawn (q, latent), and the class (q,) of each: the origin, for every class."""
@@ -140,7 +155,7 @@ class OverfittedCVAE(CVAE):
 
     variance: float = 0.0
     latent: int = 128
-    beta: float = 0.0
+    beta: float | None = 0.0
     epochs: int = 100
     batch: int = 32
     learning_rate: float = 2e-3
@@ -220,8 +235,8 @@ class CVAEKey(Key):
         start(network.to_empty(device=samples.device), self.secret.stream("network"))
         condition = one_hot(number, c).to(rows.dtype)
         train_cvae(
-            network, rows[learned], condition[learned], method.course(), judged=(rows[judged], condition[judged]),
-            secret=self.secret.derive("training"),
+            network, rows[learned], condition[learned], method.course(method.weight(rows[learned], number[learned])),
+            judged=(rows[judged], condition[judged]), secret=self.secret.derive("training"),
         )  # fmt: skip
         centres = method.centres(network, rows[learned], number[learned], c)
         official = method.variant == "official-code"
@@ -243,6 +258,15 @@ class CVAEKey(Key):
         back = torch.isin(people[held], people[lacking])
         learned, held = torch.cat((learned, held[back])), held[~back]
         return learned, held if len(held) else learned
+
+
+def _share(rows: Tensor, number: Tensor, latent: int) -> float:
+    """The columns' variances about the means of their classes, summed, for each latent number that they may need."""
+    exact = rows.double()
+    _, place, size = torch.unique(number, return_inverse=True, return_counts=True)
+    means = exact.new_zeros(len(size), exact.shape[1]).index_add_(0, place, exact) / size[:, None]
+    found = (exact - means[place]).square().mean(dim=0)
+    return float(found.sum()) / max(1, min(latent, int((found > 0).sum())))
 
 
 def _require_vectors(data: Dataset) -> None:

@@ -7,6 +7,7 @@ from made.datasets import unlabelled
 from safetensors.torch import load_file, save_file
 
 from bench.conformance import conform
+from bench.plugins.chosen import choose
 from bench.randomness import Secret
 from bench.seeds import generator
 from bench.types import Dataset, NotApplicable
@@ -263,3 +264,34 @@ def test_a_published_decoder_satisfies_the_contract():
     assert not [result for result in results if result.status == "failed"]
     for check in ("draws what it is asked for", "obeys its seed", "saves and loads"):
         assert found[f"generator {check}"].status == "passed"
+
+
+def test_columns_that_do_not_vary_together_keep_their_spread_by_default_and_lose_it_under_the_papers_beta():
+    """The share of each of 16 uncorrelated columns is their variance, and a twentieth of it is lost."""
+    rows = torch.randn(400, 16, generator=generator(4))
+    data = Dataset("made", rows, (rows[:, :1] > 0).float(), None, ("finding",), False, True)
+    usual = CVAE(hidden=64, latent=16, learning_rate=5e-3, batch=64, epochs=150)
+    kept, lost = (within(release(method, data)) / within(data) for method in (usual, replace(usual, beta=0.1)))
+    assert kept > 0.7
+    assert lost < 0.1
+
+
+def test_beta_follows_the_spread_of_the_columns_and_not_what_classes_differ_by():
+    rows = torch.rand(60, 8, generator=generator(2))
+    number = torch.arange(60) % 3
+    method = CVAE(latent=4)
+    found = method.weight(rows, number)
+    assert found == pytest.approx(
+        0.1 * sum(float(rows[number == k].var(dim=0, correction=0).sum()) for k in range(3)) / 12
+    )
+    assert method.weight(rows + 5 * number[:, None], number) == pytest.approx(found, rel=1e-5)
+    assert method.weight(rows / 2, number) == pytest.approx(found / 4)
+    assert method.weight(torch.ones(6, 3), torch.zeros(6)) == 0
+
+
+def test_the_papers_beta_is_that_of_its_preset_and_of_its_code():
+    rows, number = torch.rand(20, 8, generator=generator(2)), torch.zeros(20)
+    assert choose("methods", "cvae", "paper").plugin.beta == 0.1
+    assert CVAE(beta=0.1).weight(rows, number) == 0.1
+    assert CVAE(variant="official-code").weight(rows, number) == 0.1
+    assert OverfittedCVAE().weight(rows, number) == 0
