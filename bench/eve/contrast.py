@@ -17,7 +17,7 @@ not: two embeddings that bfloat16 cannot tell apart tie, and ties move guesswork
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from bench.nets.classifier import Precision
+from bench.nets.replay import Replay, adam, set_rate
 from bench.nets.towers import Towers, matching_loss
 from bench.progress import report
 
@@ -62,6 +63,12 @@ class Example:
     links: Tensor
     raw_labels: Tensor | None = None
     released_labels: Tensor | None = None
+
+    def tensors(self) -> Iterator[Tensor]:
+        """All that there are, in their order, on the device of the rows."""
+        for each in (self.raw, self.released, self.links, self.raw_labels, self.released_labels):
+            if each is not None:
+                yield each.to(self.raw.device)
 
 
 @dataclass(frozen=True)
@@ -125,8 +132,19 @@ def train(towers: Towers, example: Callable[[int], Example], held_out: Sequence[
         held_out: Releases under keys that no step uses.
         course: How long and how fast.
     """
-    optimiser = torch.optim.Adam(towers.parameters(), lr=course.learning_rate)
-    precision = training_precision(held_out[0].raw.device)
+    device = held_out[0].raw.device
+    optimiser, precision = adam(towers.parameters(), course.learning_rate, device), training_precision(device)
+
+    def learn(raw: Tensor, released: Tensor, links: Tensor, *labels: Tensor) -> Tensor:
+        """One step: the loss before it."""
+        optimiser.zero_grad(set_to_none=True)
+        loss = _loss(towers, Example(raw, released, links, *labels), precision)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(towers.parameters(), 1.0)
+        optimiser.step()
+        return loss.detach()
+
+    learning = Replay(learn)
     chance = sum(_chance(one) for one in held_out) / len(held_out)
     watch, loss = Plateau(chance, course.patience), chance
     reason: Reason = "last step"
@@ -137,11 +155,8 @@ def train(towers: Towers, example: Callable[[int], Example], held_out: Sequence[
     while step < end:
         along = place + (1 - place) * (step - start) / (end - start)
         rise, fall = min(1.0, (step + 1) / WARM_UP), 0.5 * (1 + math.cos(math.pi * along))
-        optimiser.param_groups[0]["lr"] = course.learning_rate * rise * fall
-        optimiser.zero_grad(set_to_none=True)
-        _loss(towers, example(step), precision).backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(towers.parameters(), 1.0)
-        optimiser.step()
+        set_rate(optimiser, course.learning_rate * rise * fall)
+        learning(*example(step).tensors())
         step += 1
         if step % check and step < end:
             continue

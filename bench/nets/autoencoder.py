@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from bench.checkpoint import steps
 from bench.memory.kept import by_blocks
 from bench.nets.classifier import Precision
+from bench.nets.replay import Replay, adam, set_rate
 from bench.progress import report
 from bench.seeds import derive, drawn, generator
 from bench.validation import at_least, positive
@@ -122,23 +123,29 @@ def train_autoencoder(network: Autoencoder, images: Tensor, course: Reconstructi
     """
     device, rise = images.device, max(1, course.steps // 10)
     order = generator(derive(seed, "rows"), device)
-    optimiser = torch.optim.Adam(network.parameters(), lr=course.learning_rate)
+    optimiser = adam(network.parameters(), course.learning_rate, device)
     network.start_at(images)
     network.train().to(memory_format=torch.channels_last)
-    for step in steps(course.steps, network, optimiser, order):
-        fall = 0.5 * (1 + math.cos(math.pi * max(0, step - rise) / max(1, course.steps - rise)))
-        optimiser.param_groups[0]["lr"] = course.learning_rate * min((step + 1) / rise, fall)
-        rows = drawn(len(images), order, course.batch)
-        batch = images[rows].contiguous(memory_format=torch.channels_last)
+
+    def learn(batch: Tensor) -> Tensor:
+        """One step: the mean squared error before it."""
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=course.precision == "bfloat16"):
             back = network(batch)
-        loss = (back.float() - batch).square().mean()
+        loss: Tensor = (back.float() - batch).square().mean()
         optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(network.parameters(), LONGEST_GRADIENT)
         optimiser.step()
+        return loss.detach()
+
+    learning = Replay(learn)
+    for step in steps(course.steps, network, optimiser, order):
+        fall = 0.5 * (1 + math.cos(math.pi * max(0, step - rise) / max(1, course.steps - rise)))
+        set_rate(optimiser, course.learning_rate * min((step + 1) / rise, fall))
+        rows = drawn(len(images), order, course.batch)
+        loss = learning(images[rows].contiguous(memory_format=torch.channels_last))
         if (step + 1) % max(1, course.steps // 20) == 0 or step + 1 == course.steps:
-            value = float(loss.detach())
+            value = float(loss)
             if not math.isfinite(value):
                 raise FloatingPointError(
                     f"training diverged by step {step + 1}: the loss must be finite, got {value}; lower learning_rate"

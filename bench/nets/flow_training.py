@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from bench.checkpoint import steps
 from bench.nets.flow import Flow, log_densities
+from bench.nets.replay import Replay, adam, set_rate
 from bench.nets.seeded import seeded
 from bench.progress import report
 from bench.seeds import derive, drawn, generator
@@ -117,22 +118,29 @@ def train_flow(
     """
     device, d = samples.device, samples[0].numel()
     order, random = generator(derive(seed, "rows"), device), generator(derive(seed, "noise"), device)
-    optimiser = torch.optim.Adam(
-        flow.parameters(), lr=course.learning_rate, eps=ADAM_EPSILON, weight_decay=course.weight_decay
+    optimiser = adam(
+        flow.parameters(), course.learning_rate, device, eps=ADAM_EPSILON, weight_decay=course.weight_decay
     )
     watch, every = _Watch(device), max(1, course.steps // 50)
+
+    def learn(rows: Tensor, *conditions: Tensor) -> Tensor:
+        """One step: the loss before it and the length of its gradient, (2,)."""
+        latent, log_det = flow.encode(rows, *conditions)
+        loss = (0.5 * latent.square().sum(dim=1) - log_det).mean() / d
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        length = nn.utils.clip_grad_norm_(flow.parameters(), course.clip_norm)
+        optimiser.step()
+        return torch.stack((loss.detach(), length))
+
+    learning = Replay(learn)
     with seeded(derive(seed, "flow"), device):
         flow.train()
         flow.initialise(*_batch(samples, condition, course, INITIAL_ROWS, order, random))
         for step in steps(course.steps, flow, optimiser, order, random, watch):
-            latent, log_det = flow.encode(*_batch(samples, condition, course, course.batch, order, random))
-            loss = (0.5 * latent.square().sum(dim=1) - log_det).mean() / d
-            optimiser.param_groups[0]["lr"] = course.rate(step)
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            length = nn.utils.clip_grad_norm_(flow.parameters(), course.clip_norm)
-            watch.see(step, loss.detach(), length)
-            optimiser.step()
+            rows, asked = _batch(samples, condition, course, course.batch, order, random)
+            set_rate(optimiser, course.rate(step))
+            watch.see(step, *learning(rows, *(() if asked is None else (asked,))))
             if (step + 1) % every == 0 or step + 1 == course.steps:
                 report(f"flow, loss {watch.loss():.3f} nats a dimension, step", step + 1, course.steps)
     flow.eval()

@@ -29,6 +29,7 @@ from bench.nets.decoder import Decoder
 from bench.nets.obfuscator import Obfuscator
 from bench.nets.patches import cut
 from bench.nets.random_layers import Draw
+from bench.nets.replay import Replay, adam, set_rate
 from bench.nets.seeded import seeded
 from bench.nets.towers import Tower, Towers
 from bench.progress import report
@@ -103,18 +104,15 @@ def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponent
     inverse = _Autocast(decoder, opponents.precision)
     estimators = nn.ModuleList((towers, decoder))
     encode = _encoder(obfuscator, opponents, device)
-    movers = [
-        torch.optim.Adam(network.parameters(), lr=opponents.learning_rate) for network in (obfuscator, estimators)
-    ]
+    movers = [adam(network.parameters(), opponents.learning_rate, device) for network in (obfuscator, estimators)]
     decoder_key = obfuscator.draw(_normal(derive(seed, "decoder-key"), device))
     order, links = generator(derive(seed, "rows"), device), torch.arange(batch, device=device)[:, None].expand(-1, 2)
     unit = images.var(dim=0, correction=0).mean().clamp_min(SMALLEST_VARIANCE)
     check = max(1, opponents.steps // 50)
     sums, means = torch.zeros(2, device=device), torch.zeros(2, device=device)
-    for step in steps(opponents.steps, obfuscator, estimators, *movers, order, sums, means):
-        raw = images[drawn(len(images), order, batch)]
-        key = obfuscator.draw(_normal(derive(seed, "key", step), device))
-        hiding = step % 2 == 0
+
+    def play(hiding: bool, raw: Tensor, *key: Tensor) -> Tensor:
+        """A step of the obfuscator, or of its opponents: both losses, (2,)."""
         estimators.requires_grad_(not hiding)
         with torch.set_grad_enabled(hiding):
             fresh, fixed = encode(raw, key), encode(raw, decoder_key)
@@ -122,9 +120,15 @@ def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponent
         loss = opponents.lambda_rec * rec - opponents.lambda_reid * reid if hiding else reid + rec
         if hiding and opponents.lambda_match:
             loss = loss + opponents.lambda_match * agreement(*(cut(rows, obfuscator.side) for rows in (fresh, fixed)))
-        mover, networks = (movers[0], (obfuscator,)) if hiding else (movers[1], (towers, decoder))
-        _step(mover, networks, loss, opponents.learning_rate * _share(step, opponents.steps))
-        sums += torch.stack((reid.detach(), rec.detach()))
+        _step(movers[not hiding], (obfuscator,) if hiding else (towers, decoder), loss)
+        return torch.stack((reid.detach(), rec.detach()))
+
+    plays = [Replay(partial(play, hiding)) for hiding in (True, False)]
+    for step in steps(opponents.steps, obfuscator, estimators, *movers, order, sums, means):
+        raw = images[drawn(len(images), order, batch)]
+        key = obfuscator.draw(_normal(derive(seed, "key", step), device))
+        set_rate(movers[step % 2], opponents.learning_rate * _share(step, opponents.steps))
+        sums += plays[step % 2](raw, *key)
         if (step + 1) % check == 0 or step + 1 == opponents.steps:
             means.copy_(sums / ((step % check) + 1))
             _judge(Losses(*means.tolist()), batch, step + 1, opponents.steps)
@@ -193,8 +197,7 @@ def _share(step: int, steps: int) -> float:
     return rise * (LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + math.cos(math.pi * step / steps)))
 
 
-def _step(mover: torch.optim.Adam, networks: Sequence[nn.Module], loss: Tensor, learning_rate: float) -> None:
-    mover.param_groups[0]["lr"] = learning_rate
+def _step(mover: torch.optim.Adam, networks: Sequence[nn.Module], loss: Tensor) -> None:
     mover.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
     for network in networks:

@@ -121,8 +121,8 @@ class Towers(nn.Module):
         """
         scale = self.log_scale.exp().clamp(max=LARGEST_SCALE)
         logits = scale * raw @ released.T
-        linked = torch.zeros_like(logits, dtype=torch.bool)
-        linked[links[:, 0], links[:, 1]] = True
+        place = links[:, 0] * logits.shape[1] + links[:, 1]
+        linked = torch.zeros_like(logits, dtype=torch.bool).flatten().scatter_(0, place, True).view(logits.shape)
         return (matching_loss(logits, linked) + matching_loss(logits.T, linked.T)) / 2
 
     def loss(self, raw: Tensor, released: Tensor, links: Tensor) -> Tensor:

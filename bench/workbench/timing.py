@@ -22,6 +22,7 @@ class Timing:
 
 WARM_UPS = 6  # at most; the first warms caches up, the second is watched for its memory
 STEADY = 0.1  # a run that is within so much of the one before says that the machine is warm
+SLOW = 5.0  # seconds of a run beside which what a cold machine costs is nothing
 
 
 def repeat(
@@ -31,7 +32,7 @@ def repeat(
     """Time `work` `repeats` times after untimed runs, the device synchronised around each.
 
     Two runs come first, one watched for its memory; then more, `WARM_UPS` in all at most, until one takes no tenth less
-    than that before it.
+    than that before it, unless the first takes longer than `SLOW`.
 
     Peak memory is what the second needed beyond what was held before it: by the accelerator's allocator, or
     on a CPU by the growth of the resident set, looked at every millisecond.
@@ -43,10 +44,6 @@ def repeat(
         process: In which it is done, with those that it started; None stands for this one.
         after: Gets what `work` made, untimed.
     """
-    after(work())
-    made, peak = _peak(work, device, process)
-    after(made)
-    del made
 
     def timed() -> float:
         start = time.perf_counter()
@@ -56,8 +53,11 @@ def repeat(
         after(kept)
         return spent
 
-    last = math.inf
-    for _ in range(WARM_UPS - 2):
+    first, last = timed(), math.inf
+    made, peak = _peak(work, device, process)
+    after(made)
+    del made
+    for _ in range(WARM_UPS - 2 if first < SLOW else 0):
         last, before = timed(), last
         if last > (1 - STEADY) * before:
             break

@@ -31,11 +31,19 @@ CPU = torch.device("cpu")
 )
 def test_figures_are_apart_where_each_lies_outside_the_others_interval(here, there, apart) -> None:
     cpu, other = (score(value, low=low, high=high) for value, low, high in (here, there))
-    assert Compared("m", "p", "f", cpu, other, (1.0, 1.0)).apart is apart
+    assert Compared("m", "p", "f", ((cpu, other),), (1.0, 1.0)).apart is apart
+
+
+@pytest.mark.parametrize(
+    ("moves", "apart"), [((0.3, 0.3, 0.3), True), ((0.3, 0.3, -0.3), False), ((0.3, 0, 0.3), False)]
+)
+def test_trainings_end_apart_by_chance_and_not_on_one_side_under_every_seed(moves, apart) -> None:
+    pairs = tuple((score(0.5, low=0.4, high=0.6), score(0.5 + m, low=0.4 + m, high=0.6 + m)) for m in moves)
+    assert Compared("m", "p", "f", pairs, (1.0, 1.0)).apart is apart
 
 
 def test_what_fails_on_the_device_is_a_finding_whatever_the_figures() -> None:
-    assert Compared("m", "p", "f", score(1.0), None, (1.0, 0.0), "cuda: RuntimeError: no kernel").apart
+    assert Compared("m", "p", "f", ((score(1.0), None),), (1.0, 0.0), "cuda: RuntimeError: no kernel").apart
 
 
 def test_the_same_cell_gives_the_same_figure_twice_on_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +51,7 @@ def test_the_same_cell_gives_the_same_figure_twice_on_one_device(monkeypatch: py
     monkeypatch.setattr(figures, "PLANS", {"nearest-neighbour": figures.PLANS["nearest-neighbour"]})
     found = list(figures.compared(CPU))
     assert [each.metric for each in found] == ["guesswork", "reid-auc"]
-    assert all(each.cpu == each.other and each.cpu is not None and not each.error for each in found)
+    assert all(here == there is not None and not each.error for each in found for here, there in each.pairs)
 
 
 def test_rates_cover_methods_and_name_what_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +83,9 @@ def test_findings_are_counted_and_the_table_is_written(
 
     monkeypatch.setattr(gpu_check, "yardstick", lambda device: 100.0)
     monkeypatch.setattr(gpu_check, "rates", once(Rate("blur[a|b]", 0.1, 10.0, 50.0, 2.0, 3)))
-    monkeypatch.setattr(gpu_check, "compared", once(Compared("m", "p", "f", score(1.0), None, (1.0, 0.0), "cuda: why")))
+    monkeypatch.setattr(
+        gpu_check, "compared", once(Compared("m", "p", "f", ((score(1.0), None),), (1.0, 0.0), "cuda: why"))
+    )
     monkeypatch.setattr(
         gpu_check, "conformed", once(Conformed("methods", "bad", 3, ("same seed, same bits: no",), 1.0))
     )

@@ -13,6 +13,7 @@ import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from unittest.mock import patch
@@ -24,6 +25,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+from bench.nets import replay
 
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
 ROOT = Path(__file__).parents[2]
@@ -115,6 +118,9 @@ class SimulatedCuda(contextlib.AbstractContextManager["SimulatedCuda"]):
     def _patches(self) -> Iterator[tuple[object, str, object]]:
         nothing: Callable[..., None] = lambda *_, **__: None  # noqa: E731
         cuda = torch.cuda
+        called: Callable[..., Tensor] = lambda step, inputs: step(*inputs)  # noqa: E731
+        yield replay, "beside", called
+        yield replay, "captured", lambda step, inputs: partial(step, *inputs)
         for name, value in {
             "is_available": lambda: True, "is_bf16_supported": lambda *_: True, "device_count": lambda: 1,
             "current_device": lambda: 0, "get_device_name": lambda *_: "simulated", "synchronize": nothing,
@@ -124,7 +130,8 @@ class SimulatedCuda(contextlib.AbstractContextManager["SimulatedCuda"]):
             "get_rng_state": lambda *_: torch.zeros(16, dtype=torch.uint8), "set_rng_state": nothing,
         }.items():  # fmt: skip
             yield cuda, name, value
-        for module in (torch.nn.utils.clip_grad, torch.utils._foreach_utils):  # these group tensors in C++
+        optimiser = sys.modules[torch.optim.Optimizer.__module__]  # (torch.optim does not show it)
+        for module in (torch.nn.utils.clip_grad, torch.utils._foreach_utils, optimiser):  # these group tensors in C++
             yield module, "_group_tensors_by_device_and_dtype", self._grouped
         yield torch, "Generator", _Generator
         yield torch, "autocast", _Autocast
@@ -178,6 +185,8 @@ class _Calls(TorchFunctionMode):
         if first is None or name not in {"to", "cpu", "cuda"}:
             if there and name in {"numpy", "__array__"}:
                 raise DeviceError(f"a device tensor given to NumPy, in {asked_by()}")
+            if there and name == "__setitem__" and not isinstance(args[2], Tensor) and _has_tensor(args[1]):
+                self._cuda.uploads[asked_by()] += 1  # torch makes a tensor of the value on the host
             if there and name == "tolist":
                 self._cuda.waits[name, asked_by()] += 1
             if func is Tensor.__deepcopy__ or (name == "new_tensor" and "device" not in options):
@@ -311,6 +320,11 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 _wanted: list[bool] = []  # whether the calls that are under way make tensors on the device, the innermost last
 _generators: dict[int, str] = {}  # the side of each: kernels see a wrapper of the same generator, not the object
+
+
+def _has_tensor(index: object) -> bool:
+    """Whether a tensor is among what is looked up by."""
+    return any(isinstance(each, Tensor) for each in tree_leaves(index))
 
 
 def _side(generator: torch._C.Generator) -> str:

@@ -14,13 +14,13 @@ CPU = torch.device("cpu")
 
 
 class Clock:
-    """A clock that only work moves."""
+    """A clock that only work moves; it counts in sixteenths of a second."""
 
     def __init__(self) -> None:
         self.now = 0.0
 
     def __call__(self) -> float:
-        return self.now
+        return self.now / 16
 
 
 @pytest.fixture
@@ -40,12 +40,12 @@ def test_work_runs_untimed_first_and_then_as_often_as_asked(repeats: int) -> Non
 
 
 def test_the_warm_up_is_not_timed(clock: Clock) -> None:
-    seconds = iter([100.0, 100.0, 4.0, 4.0, 1.0, 2.0, 3.0])
+    seconds = iter([70.0, 70.0, 4.0, 4.0, 1.0, 2.0, 3.0])
 
     def work() -> None:
         clock.now += next(seconds)
 
-    assert repeat(work, device=CPU, repeats=3).seconds == (1.0, 2.0, 3.0)
+    assert repeat(work, device=CPU, repeats=3).seconds == (1 / 16, 2 / 16, 3 / 16)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,19 @@ def test_it_warms_up_until_two_runs_agree(clock: Clock, seconds: list[float], un
         calls.append(next(given))
         clock.now += calls[-1]
 
-    assert repeat(work, device=CPU, repeats=1).seconds == (1.0,)
+    assert repeat(work, device=CPU, repeats=1).seconds == (1 / 16,)
     assert len(calls) == untimed + 1
+
+
+def test_what_is_slow_is_not_warmed_up_further(clock: Clock) -> None:
+    calls: list[None] = []
+
+    def work() -> None:
+        calls.append(None)
+        clock.now += 16 * 6
+
+    assert repeat(work, device=CPU, repeats=1).seconds == (6.0,)
+    assert len(calls) == 3
 
 
 def test_the_result_of_a_repeat_is_freed_before_the_next() -> None:

@@ -57,8 +57,11 @@ def _report(device: torch.device) -> Iterator[tuple[str, bool]]:
     yield _row(["---"] * 7), False
     for each in compared(device):
         verdict = each.error or ("APART" if each.apart else "agree")
-        figures = (_figure(each.cpu), _figure(each.other), f"{each.seconds[0]:.1f} / {each.seconds[1]:.1f}")
-        yield _row((each.method, each.plan, each.metric, *figures, verdict)), each.apart
+        if len(each.pairs) > 1 and not each.error:
+            verdict += " on one side under every seed" if each.apart else ": apart under the first seed, not under all"
+        figures = ("; ".join(map(_figure, side)) for side in zip(*each.pairs, strict=True))
+        seconds = f"{each.seconds[0]:.1f} / {each.seconds[1]:.1f}"
+        yield _row((each.method, each.plan, each.metric, *figures, seconds, verdict)), each.apart
     yield "\n## The contract of every plug-in\n", False
     for found in conformed(device):
         if found.failed:

@@ -1,0 +1,104 @@
+"""Training steps that a GPU repeats by itself: captured once as a CUDA graph, launched whole from then on.
+
+A step of a small network is thousands of kernels of a few microseconds each, and the host takes longer to launch them
+than the GPU to run them. The first calls run as they are (they are ordinary steps), the next one is captured, and later
+ones copy their inputs to where the capture read its own. The kernels are the same, and so are their results. What
+cannot be captured runs as it is, with a warning. On a CPU nothing is captured.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+
+WARM_UP = 3
+"""Calls before the capture: libraries choose their kernels, compilers compile, optimisers make their state."""
+
+
+class ReplayWarning(UserWarning):
+    """A training step could not be captured, and is launched kernel by kernel."""
+
+
+class Replay:
+    """A step whose work is the same in every call but for the numbers in its inputs.
+
+    Args:
+        step: Tensors on one device to a tensor; it may change networks and optimisers, makes nobody wait for the
+            device, and draws no random numbers.
+
+    Inputs of other shapes than the first ones' run as they are. The tensor that comes back is that of the latest call.
+    """
+
+    def __init__(self, step: Callable[..., Tensor]) -> None:
+        self._step, self._calls = step, 0
+        self._held: tuple[Tensor, ...] = ()
+        self._again: Callable[[], Tensor] | None = None
+
+    def __call__(self, *inputs: Tensor) -> Tensor:
+        """One step."""
+        if inputs[0].device.type != "cuda" or self._calls < 0:
+            return self._step(*inputs)
+        if self._calls < WARM_UP:
+            self._calls += 1
+            self._held = inputs
+            return beside(self._step, inputs)
+        if [each.shape for each in inputs] != [each.shape for each in self._held]:
+            return self._step(*inputs)
+        if self._again is None:
+            self._held = tuple(each.clone() for each in inputs)
+            try:
+                self._again = captured(self._step, self._held)
+            except RuntimeError as error:
+                self._calls, self._held = -1, ()
+                why = str(error).splitlines()[0]
+                warnings.warn(f"a training step is launched kernel by kernel: {why}", ReplayWarning, stacklevel=2)
+        if self._again is None:
+            return self._step(*inputs)
+        torch._foreach_copy_(self._held, inputs)
+        return self._again()
+
+
+def beside(step: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Tensor:
+    """A call on a stream of its own, as a step must have run before it is captured."""
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        out = step(*inputs)
+    torch.cuda.current_stream().wait_stream(stream)
+    return out
+
+
+def captured(step: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Callable[[], Tensor]:
+    """What repeats `step` on whatever the inputs hold by then; nothing is computed yet. Raises RuntimeError."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = step(*inputs)
+
+    def again() -> Tensor:
+        graph.replay()
+        return out
+
+    return again
+
+
+def adam(
+    parameters: Iterable[nn.Parameter], learning_rate: float, device: torch.device, *, eps: float = 1e-8,
+    weight_decay: float = 0.0,
+) -> torch.optim.Adam:  # fmt: skip
+    """Adam; on CUDA one kernel for all weights, with a rate that a capture reads anew in every call."""
+    if device.type != "cuda":
+        return torch.optim.Adam(parameters, lr=learning_rate, eps=eps, weight_decay=weight_decay)
+    rate = torch.tensor(learning_rate, device=device)
+    return torch.optim.Adam(parameters, lr=rate, eps=eps, weight_decay=weight_decay, fused=True, capturable=True)
+
+
+def set_rate(optimiser: torch.optim.Optimizer, learning_rate: float) -> None:
+    """The rate of the next steps; where it is a tensor, in place."""
+    for group in optimiser.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(learning_rate)
+        else:
+            group["lr"] = learning_rate
