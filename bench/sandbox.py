@@ -85,6 +85,10 @@ def _python() -> Iterator[Path]:
     written = {Path(path) for path in (sys.prefix, sys.base_prefix)}  # a link is followed to where it leads
     yield from sorted((found | written) - {Path("/usr"), Path("/")})
     yield from sorted({Path(path) for name, path in sysconfig.get_paths().items() if name in ("purelib", "platlib")})
+    for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+        # Modules of a cluster and `pip install --target` put packages there. A folder without them may hold anything.
+        if entry and any(Path(entry).glob("*.dist-info")):
+            yield Path(entry).absolute()
     for package in PACKAGES:
         yield HOME / package
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import os
 import subprocess
 import sys
 import textwrap
@@ -321,6 +322,19 @@ def test_a_library_that_asks_for_the_users_name_gets_one_in_a_sandbox() -> None:
     ask = [sys.executable, "-c", "import getpass; print(getpass.getuser())"]
     line = confined(ask, folder=None, files=(), device="cpu")
     assert subprocess.run(line, capture_output=True, text=True, check=True, timeout=300).stdout == "sandbox\n"
+
+
+def test_a_sandbox_shows_installed_packages_of_the_path_and_no_other_folder_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site" / "torch-3.0.dist-info").mkdir(parents=True)
+    (tmp_path / "work").mkdir()
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", str(tmp_path / "site"), str(tmp_path / "work")]))
+    monkeypatch.setattr("bench.sandbox.BWRAP", "/usr/bin/bwrap")
+    line = confined(["true"], folder=None, files=(), device="cpu")
+    place = str(tmp_path / "site")
+    assert [line[n - 1 : n + 2] for n, word in enumerate(line) if word == place][0] == ["--ro-bind", place, place]
+    assert str(tmp_path / "work") not in line
 
 
 def test_nobody_is_shown_the_folder_of_the_results(tmp_path: Path) -> None:
