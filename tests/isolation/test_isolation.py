@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -275,7 +275,7 @@ if any("bench.plugins.describe" in word for word in sys.orig_argv):
         "spec": {spec!r}, "class": "Spy", "confidential": ["root", "canary"], "defaults": {{}},
         "parameters": {parameters},
         "said": {{"name": {name!r}, "source": "x", "requires": "x", "scores": "pairs", "knowledge": "x",
-                  "uses_labels": False}},
+                  "uses_labels": False, "needs_public": True}},
     }}
     send(int(sys.argv[-1]), {{"ok": told}}, 1 << 20)
     os._exit(0)
@@ -333,7 +333,7 @@ def test_a_sandbox_shows_installed_packages_of_the_path_and_no_other_folder_of_i
     monkeypatch.setattr("bench.sandbox.BWRAP", "/usr/bin/bwrap")
     line = confined(["true"], folder=None, files=(), device="cpu")
     place = str(tmp_path / "site")
-    assert [line[n - 1 : n + 2] for n, word in enumerate(line) if word == place][0] == ["--ro-bind", place, place]
+    assert next(line[n - 1 : n + 2] for n, word in enumerate(line) if word == place) == ["--ro-bind", place, place]
     assert str(tmp_path / "work") not in line
 
 
