@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from bench.evidence import TransferEvidence, UtilityEvidence
+from bench.evidence import CADPClassifierEvidence, TransferEvidence, UtilityEvidence
 from bench.seeds import derive
 from bench.statistics.auc_score import auc_score
 from bench.statistics.components import with_interval
@@ -65,6 +65,33 @@ class TransferAccuracy(Metric[TransferEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: TransferEvidence) -> Score:
+        """`accuracy` of each route.
+
+        Raises NotApplicable where nothing was trained on the release, or classes are not exclusive.
+        """
+        return _headline({route: accuracy(found) for route, found in evidence.by_route.items()})
+
+
+@dataclass(frozen=True)
+class CADPClassifierAccuracy(Metric[CADPClassifierEvidence]):
+    """Share of original rows that the CADP paper's classifier names after training on released ones."""
+
+    name: ClassVar[str] = "cadp-classifier-accuracy"
+    unit: ClassVar[str] = "share of rows"
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    source: ClassVar[str] = "CADP, figure 4 and Table 1"
+    column: ClassVar[Column] = Column(
+        title="Accuracy of CADP's classifier",
+        meaning="Transfer accuracy of the CADP paper's own classifier (strided convolutions) in the place of the best "
+        "of several models.",
+        group="Utility",
+        digits=3,
+        chance="the share of the most frequent class",
+        order=31,
+    )
+    on_request: ClassVar[bool] = True
+
+    def __call__(self, evidence: CADPClassifierEvidence) -> Score:
         """`accuracy` of each route.
 
         Raises NotApplicable where nothing was trained on the release, or classes are not exclusive.

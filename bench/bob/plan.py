@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import get_args
 
@@ -17,8 +18,8 @@ from bench.validation import at_least, between
 
 SAU_STEPS = 2
 """Courses of a SAU are that much longer: a step of it costs a fraction of a ResNet's, and it learns more slowly."""
-SAU_LEARNING_RATE = 2e-3
-RESNET_LEARNING_RATE = 3e-3
+RATES: Mapping[Architecture, float] = {"resnet18": 3e-3, "sau": 2e-3, "strided": 5e-4}
+"""Peak rates of networks; that of the strided one is Table 1's of the CADP paper."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class BobPlan:
     """How hard Bob tries.
 
     Args:
-        architectures: Those that do not fit the kind of row are left out: networks read images.
+        architectures: Those that do not fit the kind of row are left out: networks read images. "strided" is the CADP
+            paper's classifier, which is tried on request.
         epochs: Passes of a network over the release, or more, until it took `least_steps`.
         least_steps: Gradient steps of a ResNet, however few the rows; a SAU takes twice as many.
         steps: Upper bound on gradient steps a training; None for no bound.
@@ -90,9 +92,8 @@ class BobPlan:
         longer = SAU_STEPS if recipe.architecture == "sau" else 1
         batches = max(1, rows // self.batch)
         epochs = max(self.epochs, -(-longer * self.least_steps // batches))
-        rate = SAU_LEARNING_RATE if recipe.architecture == "sau" else RESNET_LEARNING_RATE
         assert recipe.weight_decay is not None
-        return Course(epochs, self.steps, self.batch, rate, recipe.weight_decay, precision)
+        return Course(epochs, self.steps, self.batch, RATES[recipe.architecture], recipe.weight_decay, precision)
 
 
 def _reads(name: Architecture, samples: Tensor) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Architecture = Literal["linear", "resnet18", "sau"]
+Architecture = Literal["linear", "resnet18", "sau", "strided"]
 
 
 @dataclass(frozen=True)

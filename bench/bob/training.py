@@ -18,6 +18,7 @@ from bench.nets.patches import fitting_patch
 from bench.nets.resnet import resnet18
 from bench.nets.sau import InstanceSAU
 from bench.nets.seeded import seeded
+from bench.nets.strided_cnn import strided_cnn
 from bench.rows.label_classes import labelled
 from bench.seeds import derive
 
@@ -98,6 +99,8 @@ def _network(recipe: Recipe, samples: Tensor, classes: int, plan: BobPlan) -> nn
     body: nn.Module
     if recipe.architecture == "resnet18":
         body = resnet18(shape, classes, width=plan.width, dropout=recipe.dropout, narrow=True)
+    elif recipe.architecture == "strided":
+        body = strided_cnn(shape, classes, dropout=recipe.dropout)
     else:
         patch = fitting_patch(shape[1], shape[2])
         encoder = InstanceSAU(

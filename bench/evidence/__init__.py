@@ -14,13 +14,14 @@ from bench.evidence.probes import ProbeEvidence
 from bench.evidence.sets import SetEvidence
 from bench.evidence.table import TableEvidence
 from bench.evidence.timing import TimingEvidence
-from bench.evidence.transfer import TransferEvidence
+from bench.evidence.transfer import CADPClassifierEvidence, TransferEvidence
 from bench.evidence.utility import UtilityEvidence
 
 __all__ = [
     "PROMISES",
     "AnonymityEvidence",
     "AuditEvidence",
+    "CADPClassifierEvidence",
     "Calls",
     "DecodingEvidence",
     "DetectionEvidence",

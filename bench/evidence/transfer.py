@@ -17,3 +17,8 @@ class TransferEvidence:
     """
 
     by_route: Mapping[str, UtilityEvidence]
+
+
+@dataclass(frozen=True, eq=False)
+class CADPClassifierEvidence(TransferEvidence):
+    """The same of the classifier of the CADP paper."""

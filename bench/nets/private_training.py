@@ -2,7 +2,7 @@
 
 Source: Abadi et al. 2016, Algorithm 1, through Opacus; the noise calibrated by its PRV accountant (Gopi et al. 2021),
 for neighbours that differ by one row more or less. Momentum, and a rate that rises over a tenth of the steps and falls
-to zero as a cosine, look at no row. The last weights are taken.
+to zero as a cosine, look at no row; nor does Adam, which sees noisy sums alone. The last weights are taken.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -20,8 +21,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
 
 from bench.progress import report
 from bench.randomness import Secret
-from bench.validation import at_least, between, positive_and_finite, within
+from bench.validation import at_least, between, one_of, positive_and_finite, within
 
+Optimiser = Literal["sgd", "adam"]
 MOST_DELTA = 1e-5
 EPSILONS = (0.01, 500.0)
 """Below, the accountant's grid takes gigabytes; above, its exponentials overflow and the search never ends."""
@@ -29,6 +31,7 @@ TOLERANCE = 0.01  # of epsilon: how far below the target the calibration may sta
 SHARE = 0.25
 MOMENTUM = 0.9
 MOST_RATE = 2.0
+ADAM_RATE = 5e-4  # Table 1 of the CADP paper
 EVIDENCE_AT_RATE_ONE = 24_000  # epsilon times rows
 ROWS = 256  # gradients of so many rows are held at once
 
@@ -42,8 +45,9 @@ class PrivateCourse:
             at most.
         epochs: Expected passes over the rows.
         batch: Expected rows a step; None takes a `SHARE` of them.
-        learning_rate: Peak rate; None takes the root of epsilon n / 24,000, 2 at most.
+        learning_rate: Peak rate; None takes the root of epsilon n / 24,000, 2 at most; of Adam `ADAM_RATE`.
         clip_norm: Largest L2 norm of a row's gradient.
+        optimiser: "sgd", with momentum and a rate that rises and falls; or "adam", at one rate.
     """
 
     epsilon: float
@@ -52,12 +56,14 @@ class PrivateCourse:
     batch: int | None
     learning_rate: float | None
     clip_norm: float
+    optimiser: Optimiser = "sgd"
 
     def __post_init__(self) -> None:
         within(*EPSILONS, epsilon=self.epsilon)
         positive_and_finite(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
         between(0, 1, delta=self.delta)
         at_least(1, epochs=self.epochs, batch=self.batch)
+        one_of(get_args(Optimiser), optimiser=self.optimiser)
 
     def peak(self, rows: int) -> float:
         """The peak rate for that many rows: the noisier their gradients, the lower.
@@ -66,7 +72,15 @@ class PrivateCourse:
         """
         if self.learning_rate is not None:
             return self.learning_rate
+        if self.optimiser == "adam":
+            return ADAM_RATE
         return min(MOST_RATE, math.sqrt(self.epsilon * rows / EVIDENCE_AT_RATE_ONE))
+
+    def rate(self, step: int, steps: int, peak: float) -> float:
+        """The rate of a step, counted from 0."""
+        if self.optimiser == "adam":
+            return peak
+        return peak * min((step + 1) / max(1, steps // 10), 0.5 * (1 + math.cos(math.pi * step / steps)))
 
     def sampling(self, rows: int) -> tuple[float, float, int]:
         """Delta, the share of the rows in a batch, and how many steps there are, for that many rows.
@@ -97,16 +111,17 @@ def train_privately(
     multiplier = calibrate(course.epsilon, delta, share=share, steps=steps)
     private = GradSampleModule(network, loss_reduction="sum")
     optimiser = PrivateOptimiser(
-        torch.optim.SGD(network.parameters(), lr=peak, momentum=MOMENTUM),
+        torch.optim.SGD(network.parameters(), lr=peak, momentum=MOMENTUM)
+        if course.optimiser == "sgd"
+        else torch.optim.Adam(network.parameters(), lr=peak),
         noise_multiplier=multiplier, max_grad_norm=course.clip_norm, expected_batch_size=max(1, round(share * n)),
         stream=secret.stream("noise"),
     )  # fmt: skip
     sampler = secret.stream("batches")
     network.train()
-    rise = max(1, steps // 10)
     for step in range(steps):
         for group in optimiser.param_groups:
-            group["lr"] = peak * min((step + 1) / rise, 0.5 * (1 + math.cos(math.pi * step / steps)))
+            group["lr"] = course.rate(step, steps, peak)
         drawn = (sampler.uniform(n) < share).nonzero()[:, 0].to(rows.device)
         parts = torch.split(drawn, ROWS)
         for number, part in enumerate(parts):

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
 from scipy.stats import norm
 from torch import Tensor, nn
 
+from bench.nets import private_training
 from bench.nets.private_cnn import private_cnn
 from bench.nets.private_training import PrivateCourse, account, calibrate, row_losses, train_privately
 from bench.randomness import Secret
@@ -200,3 +202,56 @@ def test_two_accountants_agree_on_what_training_spends() -> None:
     assert set(found) == {"Opacus, PRV", "dp-accounting, PLD"}
     assert max(found.values()) <= 1.0
     assert abs(found["Opacus, PRV"] - found["dp-accounting, PLD"]) < 0.03
+
+
+def test_the_cadp_papers_baseline_repeats_to_the_bit_though_it_drops_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_training, "calibrate", cache(calibrate))  # which takes seconds, twice the same
+    method = DPSGD(epsilon=50.0, delta=0.004, epochs=1, network="strided", optimiser="adam", clip_norm=10.0)
+    rows = data(60, exclusive=True)
+    scheme = method.load(method.fit(data(seed=1, exclusive=True), 0).state())
+    scores = [scheme.sample_key(Secret.of_seed(2)).classifier(rows)(rows.samples) for _ in range(2)]
+    assert torch.equal(*scores)
+    assert scores[0].shape == (60, 2)
+
+
+def test_a_linear_model_of_scattering_coefficients_learns() -> None:
+    method = DPSGD(epsilon=50.0, delta=0.004, epochs=2, network="scattering")
+    scheme = method.fit(data(seed=1, exclusive=True), 0)
+    test = data(80, seed=5, exclusive=True)
+    scores = scheme.sample_key(Secret.of_seed(2)).classifier(data(exclusive=True))(test.samples)
+    assert test.labels is not None
+    assert float((scores.argmax(dim=1) == test.labels.argmax(dim=1)).double().mean()) > 0.8
+
+
+def test_with_fixed_features_every_gradient_is_cut_to_the_clip_and_noise_is_as_calibrated() -> None:
+    """What is learned is a linear layer of coefficients: the budget is that of any other."""
+    method = DPSGD(network="scattering")
+    rows = data(24)
+    features = method.read(rows.samples, method.fit(rows, 0).state())
+    assert features.shape == (24, 81 * 4)
+    net = method.classifier(tuple(features.shape[1:]), 2)
+    before = weights(net)
+    spent = train_privately(
+        net, features, torch.full((24, 2), NAN), COURSE, exclusive=False, secret=Secret.of_seed(3)
+    )  # nothing is known of any row: the noise alone
+    step = (before - weights(net)) * len(rows) / 0.5
+    expected = COURSE.clip_norm * calibrate(COURSE.epsilon, 1e-5, share=1.0, steps=1)
+    assert 0.95 * COURSE.epsilon < spent <= COURSE.epsilon
+    assert float(step.square().mean()) == pytest.approx(expected**2, rel=5 * math.sqrt(2 / len(step)))
+
+
+def test_adam_keeps_its_rate_and_sgd_rises_and_falls() -> None:
+    adam, sgd = (replace(COURSE, learning_rate=None, optimiser=name) for name in ("adam", "sgd"))
+    assert adam.peak(1000) == 5e-4
+    assert [adam.rate(step, 20, 5e-4) for step in (0, 10, 19)] == [5e-4] * 3
+    assert [round(sgd.rate(step, 20, 1.0), 3) for step in (0, 1, 10, 19)] == [0.5, 0.994, 0.5, 0.006]
+
+
+def test_what_does_not_go_together_is_refused() -> None:
+    with pytest.raises(ValueError, match="those of network=scattering are fixed"):
+        DPSGD(network="scattering", pretrain=1)
+    with pytest.raises(ValueError, match="network must be one of"):
+        DPSGD(network="resnet")
+    small = replace(data(), samples=torch.zeros(240, 1, 4, 4))
+    with pytest.raises(NotApplicable, match="images of 8 pixels a side"):
+        DPSGD(network="scattering").fit(small, 0)

@@ -1,0 +1,29 @@
+"""The CADP paper's classifier has the depths of its Table 1, and no norm across rows where rows must stay apart."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from bench.nets.strided_cnn import strided_cnn, usual_depth
+
+
+@pytest.mark.parametrize(("side", "depth", "widths"), [(28, 2, [8, 16]), (128, 5, [8, 16, 32, 64, 128]), (8, 1, [8])])
+def test_the_depth_is_that_of_table_1(side: int, depth: int, widths: list[int]) -> None:
+    network = strided_cnn((1, side, side), 3)
+    convolutions = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
+    assert usual_depth(side, side) == depth
+    assert [layer.out_channels for layer in convolutions] == widths
+    assert {layer.stride for layer in convolutions} == {(2, 2)}
+    assert sum(isinstance(layer, nn.Dropout2d) for layer in network.modules()) == depth
+    assert [layer.out_features for layer in network.modules() if isinstance(layer, nn.Linear)] == [100, 3]
+    assert network(torch.zeros(2, 1, side, side)).shape == (2, 3)
+
+
+def test_with_groups_no_row_sees_another() -> None:
+    torch.manual_seed(0)
+    network = strided_cnn((1, 16, 16), 2, norm="group", dropout=0.0).train()
+    rows = torch.rand(4, 1, 16, 16)
+    assert torch.allclose(network(rows)[:1], network(rows[:1]), atol=1e-6)
+    assert not any(isinstance(layer, nn.BatchNorm2d) for layer in network.modules())
