@@ -2,23 +2,32 @@
 
 Source: the plainest re-identification attack. Similarity is the cosine of centred rows: candidates and released rows
 are each centred by their own mean over the set, without which rows near the mean resemble everything, noise included.
+
+So many and so large images that their products would take hours are compared at a smaller side, by the means of their
+pixels: as large as takes `PRODUCTS` multiplications for all pairs of a release. The record's notes say at which side.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 from torch import Tensor, nn
+from torch.nn.functional import adaptive_avg_pool2d
 
 from bench.nets.classifier import Course, Standardise, fast_precision, outputs, train
 from bench.nets.resnet import resnet18
 from bench.nets.seeded import seeded
 from bench.pairs.cosine import CosineScores, apart
 from bench.seeds import derive
-from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
+from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View, by_blocks
 from bench.validation import at_least, one_of
+
+PRODUCTS = 5 << 40  # minutes of a processor; 10,000 by 10,000 images of 224 x 224 pixels take fewer
+ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -57,8 +66,10 @@ class NearestNeighbour(Attack):
 
     def fit(self, view: View, seed: int) -> NearestNeighbourAttacker:
         """Train the network if there is one. Raises NotApplicable for features of tables or without public labels."""
-        network = self._features(view.public, seed) if self.space == "features" else None
-        return NearestNeighbourAttacker(view.candidates.samples, network)
+        samples = view.candidates.samples
+        if self.space == "features":
+            return NearestNeighbourAttacker(samples, self._features(view.public, seed), None)
+        return NearestNeighbourAttacker(samples, None, smaller_sides(tuple(samples.shape), PRODUCTS))
 
     def _features(self, public: Dataset, seed: int) -> nn.Module:
         samples, labels = public.samples, public.labels
@@ -79,10 +90,17 @@ class NearestNeighbour(Attack):
 
 @dataclass(frozen=True, eq=False)
 class NearestNeighbourAttacker(Attacker):
-    """The raw rows, and the network that describes rows (None: their own numbers do)."""
+    """The raw rows, and how rows are described.
+
+    Args:
+        candidates: (n, ...) raw rows.
+        network: What describes them; None: their own numbers do.
+        sides: (h, w) at which images are compared by their own numbers; None: at their own.
+    """
 
     candidates: Tensor
     network: nn.Module | None
+    sides: tuple[int, int] | None
 
     def score(self, sealed: Release) -> CosineScores:
         """Cosines of centred rows. Raises NotApplicable where raw and released rows cannot be compared."""
@@ -95,9 +113,31 @@ class NearestNeighbourAttacker(Attacker):
             raise NotApplicable(f"space=features reads images of {raw[0]} channels: released rows are {released}")
         return CosineScores(*apart(self._describe(self.candidates), self._describe(sealed.samples)))
 
+    def notes(self) -> Mapping[str, str]:
+        """At which side images are compared, where that is not their own."""
+        if self.sides is None:
+            return {}
+        (h, w), (own_h, own_w) = self.sides, self.candidates.shape[2:]
+        return {"compared at": f"{h} x {w} of {own_h} x {own_w} pixels: all pairs would else take too long"}
+
     def _describe(self, samples: Tensor) -> Tensor:
         if self.network is None:
+            if self.sides is not None:
+                samples = by_blocks(samples, partial(adaptive_avg_pool2d, output_size=self.sides), ROWS)
             rows = samples.flatten(1).double()
         else:
             rows = outputs(self.network, Standardise(samples)(samples), "float32").double()
         return rows - rows.mean(dim=0, keepdim=True)
+
+
+def smaller_sides(shape: tuple[int, ...], products: int) -> tuple[int, int] | None:
+    """The sides at which all pairs of n images with as many others take so many multiplications; None at their own.
+
+    >>> smaller_sides((1000, 1, 64, 32), 10**9), smaller_sides((1000, 1, 64, 32), 10**10), smaller_sides((1000, 9), 1)
+    ((44, 22), None, None)
+    """
+    if len(shape) != 4:
+        return None
+    n, c, h, w = shape
+    share = math.sqrt(products / (n * n * c * h * w))
+    return None if share >= 1 else (max(1, math.floor(h * share)), max(1, math.floor(w * share)))

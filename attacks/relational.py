@@ -19,7 +19,9 @@ Differences from plain relational matching:
 
 Scores are log-posteriors: softmax over the candidates of each released row, and over the released rows of each
 candidate in turn (Sinkhorn) where there are equally many. Above `refine_up_to` rows, signatures alone are compared, by
-their cosine; the record's notes say which of the two was done.
+their cosine; the record's notes say which of the two was done. Of many rows (thousands) an even part of the locations
+has signatures, as many as have `SORTED` inner products, and the reading is tried on some of the candidates: the notes
+say so too.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from bench.eve.kinship import Kinship, Look, Seen, learn, true_links
+from bench.eve.kinship import REFERENCE_ROWS, Kinship, Look, Seen, learn, true_links
 from bench.eve.matching import likelihood, log_posterior, refine, standardise
 from bench.eve.tokens import READINGS
 from bench.nets.patches import fitting_patch
@@ -41,12 +43,14 @@ from bench.pairs.cosine import CosineScores, apart
 from bench.pairs.table import TableScores
 from bench.progress import report
 from bench.randomness import Secret
-from bench.seeds import derive
+from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, PairScores, Parameter, Release, Scheme, View
 from bench.validation import at_least, one_of
 
 TRIAL_KEYS = 2
 GRAM_BYTES = 1 << 30  # of the Gram matrices of a release; four times that is held while keys are learned from
+SORTED = 1 << 30  # inner products of a release with reference rows: of 5,000 rows a hundred locations have them
+TRIED_ON = 4096  # candidates that readings are tried on
 ENOUGH = -0.02
 LOCATIONS = 16
 JUDGED_ROWS = 1024  # released rows by which a variant is judged where the matching is not refined
@@ -97,20 +101,23 @@ class Relational(Attack):
         if n < 3:
             raise NotApplicable(f"relational matching compares rows with each other: needs at least 3, got {n}")
         simulate = partial(_simulate, view.scheme, view.candidates, seed)
-        trials = [partial(simulate, "trial"), partial(simulate, "held-out")]
+        few = _some(view.candidates, derive(seed, "tried on"))
+        trial, held = (partial(_simulate, view.scheme, few, seed, name) for name in ("trial", "held-out"))
         related, most = n <= self.refine_up_to, max(1, GRAM_BYTES // (4 * n * n))
+        signed = None if n <= REFERENCE_ROWS else max(1, SORTED // (n * REFERENCE_ROWS))
         looks = [
-            Look(reading, _locations(view.candidates.samples), related, derive(seed, "reference"), most)
+            Look(reading, _locations(view.candidates.samples), related, derive(seed, "reference"), most, signed)
             for reading in READINGS
             if self.reading in ("auto", reading)
         ]
         tried: list[Variant] = []
         for look in looks:
             if len(looks) > 1 and (not tried or tried[-1].likelihood < ENOUGH):
-                tried.append(_calibrate(learn(look, trials[0], TRIAL_KEYS, n), trials[1], 1, TRIAL_BLENDS))
+                tried.append(_calibrate(learn(look, trial, TRIAL_KEYS, len(few)), held, 1, TRIAL_BLENDS))
         chosen = max(tried, key=lambda variant: variant.likelihood).kinship.look if tried else looks[0]
         kinship = learn(chosen, partial(simulate, "key"), self.keys, n)
-        return RelationalAttacker(_calibrate(kinship, trials[1], self.held_out, BLENDS), self.keys)
+        fitted = _calibrate(kinship, partial(simulate, "held-out"), self.held_out, BLENDS)
+        return RelationalAttacker(fitted, self.keys, len(few) if tried else n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,10 +159,17 @@ class Variant:
 
 @dataclass(frozen=True, eq=False)
 class RelationalAttacker(Attacker):
-    """The variant that did best on held-out simulated keys, and how many keys it rests on."""
+    """The variant that did best on held-out simulated keys.
+
+    Args:
+        variant: How it scores.
+        keys: How many keys it rests on.
+        tried_on: Candidates that its reading was tried on.
+    """
 
     variant: Variant
     keys: int
+    tried_on: int
 
     def score(self, sealed: Release) -> PairScores:
         """Log-posteriors; cosines of signatures where there are too many rows to refine a matching."""
@@ -173,7 +187,11 @@ class RelationalAttacker(Attacker):
             why = " (more rows than refine_up_to)"
         elif self.variant.at_chance:
             why = f" (stopped: at chance on held-out keys, {-math.log(len(kinship.signatures)):.3f})"
-        parts = {} if kinship.grams is None else {"Gram matrices": len(kinship.grams)}
+        parts: dict[str, int | str] = {} if kinship.grams is None else {"Gram matrices": len(kinship.grams)}
+        if kinship.of[0] < kinship.of[1]:
+            parts["signatures"] = f"of {kinship.of[0]} of {kinship.of[1]} parts of a row"
+        if self.tried_on < len(kinship.signatures):
+            parts["reading tried on"] = f"{self.tried_on} of {len(kinship.signatures)} candidates"
         return {
             **parts,
             "reading": kinship.look.reading,
@@ -186,6 +204,14 @@ class RelationalAttacker(Attacker):
 
 def _simulate(scheme: Scheme, candidates: Dataset, seed: int, name: str, number: int) -> Release:
     return scheme.sample_key(Secret.of_seed(seed, name, number)).release(candidates)
+
+
+def _some(candidates: Dataset, seed: int) -> Dataset:
+    """At most `TRIED_ON` of them, at random."""
+    n = len(candidates)
+    if n <= TRIED_ON:
+        return candidates
+    return candidates.take(torch.randperm(n, generator=generator(seed))[:TRIED_ON].to(candidates.samples.device))
 
 
 def _locations(samples: Tensor) -> int:

@@ -30,6 +30,7 @@ class Look:
         related: Compute Gram matrices; without, signatures only.
         seed: Draws the reference rows of large sets.
         most: Gram matrices at most: of more tokens, an even part has one, the whole row always. None for no bound.
+        signed: Tokens with signatures at most, likewise.
     """
 
     reading: Reading
@@ -37,6 +38,7 @@ class Look:
     related: bool
     seed: int
     most: int | None = None
+    signed: int | None = None
 
     def __call__(self, rows: Tensor) -> Seen:
         """Signatures and Gram matrices of released rows (m, ...)."""
@@ -45,22 +47,34 @@ class Look:
         if m > REFERENCE_ROWS:
             reference = torch.randperm(m, generator=generator(self.seed))[:REFERENCE_ROWS].to(rows.device)
         found: list[Tensor] = []
-        related = _even_part(token_count(rows, self.reading, self.locations), self.most) if self.related else []
+        count = token_count(rows, self.reading, self.locations)
+        signed = _even_part(count, self.signed)
+        related = _even_part(count, self.most) if self.related else []
         grams = torch.empty(len(related), m, m, device=rows.device)
-        for number, part in enumerate(tokens(rows, self.reading, self.locations)):
-            found.append(signature(part, reference))
+        chosen = sorted({*signed, *related})
+        for number, part in zip(chosen, tokens(rows, self.reading, self.locations, chosen), strict=True):
+            if number in signed:
+                found.append(signature(part, reference))
             if number in related:
                 grams[related.index(number)] = gram(part)
         signatures = torch.cat(found, dim=1)
-        return Seen(signatures - signatures.mean(dim=0), grams if self.related else None)
+        of = (len(signed), count)
+        return Seen(signatures - signatures.mean(dim=0), grams if self.related else None, of)
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Signatures (m, f) float64, centred over the rows; Gram matrices (p, m, m) float32, None where none were asked."""
+    """What a look at a release gives.
+
+    Args:
+        signatures: (m, f) float64, centred over the rows.
+        grams: (p, m, m) float32; None where none were asked.
+        of: How many tokens the signatures are of, and how many there are.
+    """
 
     signatures: Tensor
     grams: Tensor | None
+    of: tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +89,7 @@ class Kinship:
         grams: (p, n, n) float32, the mean over keys at mean square one; None where signatures must do.
         weights: (p,) how well the Gram matrix of each token survives a change of key: r / (1 - r^2), r the correlation
             of one key's with the mean of the others'.
+        of: How many tokens the signatures are of, and how many there are.
     """
 
     look: Look
@@ -83,6 +98,7 @@ class Kinship:
     covariance: Tensor
     grams: Tensor | None
     weights: Tensor
+    of: tuple[int, int]
 
     def factors(self, seen: Seen, own: float) -> tuple[Tensor, Tensor]:
         """Signatures (n, f) of the candidates and (m, f) of a release, scaled and turned so that keys deviate alike.
@@ -112,11 +128,11 @@ def _even_part(count: int, most: int | None) -> list[int]:
 def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> Kinship:
     """What `simulate(0) ... simulate(keys - 1)`, releases of n rows with links, have in common; at least two keys."""
     at_least(2, keys=keys)
-    total, grams = _averaged(look, simulate(0), n)
+    total, grams, of = _averaged(look, simulate(0), n)
     products = total.T @ total
     last = grams
     for number in range(1, keys):
-        ours, last = _averaged(look, simulate(number), n)
+        ours, last, _ = _averaged(look, simulate(number), n)
         total, products = total + ours, products + ours.T @ ours
         if grams is not None and last is not None and number + 1 < keys:
             grams += last
@@ -132,19 +148,19 @@ def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> 
         weights = _weights(grams, last)
         grams += last
         grams /= grams.square().mean(dim=(1, 2), keepdim=True).sqrt().clamp_min(TINY)
-    return Kinship(look, mean / spread, spread, covariance, grams, weights)
+    return Kinship(look, mean / spread, spread, covariance, grams, weights, of)
 
 
-def _averaged(look: Look, release: Release, n: int) -> tuple[Tensor, Tensor | None]:
-    """Signatures (n, f) and Gram matrices (p, n, n) of a simulated release, one row a raw row."""
+def _averaged(look: Look, release: Release, n: int) -> tuple[Tensor, Tensor | None, tuple[int, int]]:
+    """Signatures (n, f) and Gram matrices (p, n, n) of a simulated release, one row a raw row, and `Seen.of`."""
     seen, links = look(release.samples), true_links(release)
     signatures = _gather(seen.signatures, links, n)
     if seen.grams is None:
-        return signatures, None
+        return signatures, None, seen.of
     grams = seen.grams if len(seen.grams[0]) == n else seen.grams.new_empty(len(seen.grams), n, n)
     for number, one in enumerate(seen.grams):
         grams[number] = _gather(_gather(one, links, n).T, links, n).fill_diagonal_(0)
-    return signatures, grams
+    return signatures, grams, seen.of
 
 
 def _weights(grams: Tensor, others: Tensor) -> Tensor:

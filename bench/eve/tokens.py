@@ -7,7 +7,7 @@ for those that shuffle the patches of each image.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from typing import Literal
 
@@ -23,7 +23,9 @@ MOST_LOCATIONS = 64
 MOST_AXES = 48
 
 
-def tokens(rows: Tensor, reading: Reading, locations: int) -> Iterator[Tensor]:
+def tokens(
+    rows: Tensor, reading: Reading, locations: int, chosen: Sequence[int] | None = None
+) -> Iterator[Tensor]:
     """One matrix (m, q) float64 a token, in turn; every matrix is centred over the rows.
 
     Args:
@@ -31,36 +33,38 @@ def tokens(rows: Tensor, reading: Reading, locations: int) -> Iterator[Tensor]:
         reading: "places": each location by itself, and the whole row. "sizes": the same of absolute values.
             "bags": mean and second moments over the locations, which no order of the patches changes.
         locations: How many equal parts a vector is cut into, if its length allows; images bring their own patches.
+        chosen: Which tokens, by number in ascending order; None for all.
     """
+    chosen = range(token_count(rows, reading, locations)) if chosen is None else chosen
     parts = rows.map(partial(located, locations=locations)) if isinstance(rows, Rows) else located(rows, locations)
     if reading == "bags":
-        found = iter(_bag(parts.double()))
+        bag = _bag(parts.double())
+        found = (bag[number] for number in chosen)
     else:
-        found = _each(parts, (lambda part: part.double().abs()) if reading == "sizes" else Tensor.double)
+        found = _each(parts, chosen, (lambda part: part.double().abs()) if reading == "sizes" else Tensor.double)
     for token in found:
         yield token - token.mean(dim=0)
 
 
-def _each(parts: Tensor, read: Callable[[Tensor], Tensor]) -> Iterator[Tensor]:
-    """Each location of parts (m, locations, q) by itself, then all of them, as `read` reads them.
+def _each(parts: Tensor, chosen: Sequence[int], read: Callable[[Tensor], Tensor]) -> Iterator[Tensor]:
+    """Chosen locations of parts (m, locations, q) by themselves, then perhaps all of them, as `read` reads them.
 
     Of rows that are read where they are used, as many locations are read at a time as fit.
     """
     m, locations, q = parts.shape
+    alone = [number for number in chosen if number < locations]
     if not isinstance(parts, Rows):
-        yield from (read(parts[:, location]) for location in range(locations))
-        if locations > 1:
-            yield read(parts.flatten(1))
-        return
-    some = max(1, parts.budget.plain // max(1, m * q * torch.float64.itemsize))
-    for first in range(0, locations, some):
-        last = min(first + some, locations)
-        group = torch.empty(last - first, m, q, dtype=torch.float64, device=parts.device)
-        for place, block in parts.blocks():
-            group[:, place] = read(block[:, first:last]).transpose(0, 1)
-        yield from group
-    if locations > 1:
-        yield parts.map(lambda block: read(block.flatten(1)))
+        yield from (read(parts[:, location]) for location in alone)
+    else:
+        some = max(1, parts.budget.plain // max(1, m * q * torch.float64.itemsize))
+        for first in range(0, len(alone), some):
+            numbers = alone[first : first + some]
+            group = torch.empty(len(numbers), m, q, dtype=torch.float64, device=parts.device)
+            for place, block in parts.blocks():
+                group[:, place] = read(block[:, numbers]).transpose(0, 1)
+            yield from group
+    if len(alone) < len(chosen):
+        yield parts.map(lambda block: read(block.flatten(1))) if isinstance(parts, Rows) else read(parts.flatten(1))
 
 
 def token_count(rows: Tensor, reading: Reading, locations: int) -> int:

@@ -153,7 +153,7 @@ def _split(rows: Lazy, split_size: int | Sequence[int], dim: int = 0) -> Any:
 def _matmul(rows: Lazy, other: Tensor) -> Any:
     if rows.ndim != 2 or not isinstance(other, Tensor) or isinstance(other, Lazy) or other.ndim != 2:
         return NotImplemented
-    return rows.map(lambda part: part @ other)
+    return rows.times(other)
 
 
 def _flatten(rows: Lazy, start_dim: int = 0, end_dim: int = -1) -> Any:

@@ -13,6 +13,8 @@ from torch import Tensor
 from bench.memory.budget import Budget
 from bench.memory.stored import Stored
 
+CACHED = 4 << 20
+"""Bytes of rows that are computed at a time."""
 Read = Callable[[Tensor], Tensor]
 """Indices (k,) int64 on the CPU to rows (k, ...)."""
 
@@ -23,15 +25,27 @@ class Lazy(Tensor):
     read: Read
     budget: Budget
     stored: Stored | None
+    wide: int
+    few: bool
 
     @staticmethod
     def __new__(
         cls, read: Read, shape: Sequence[int], *, dtype: torch.dtype, device: torch.device, budget: Budget,
-        stored: Stored | None = None,
+        stored: Stored | None = None, wide: int = 1, few: bool = True,
     ) -> Self:  # fmt: skip
-        """Rows that `read` gives; of `shape`, with n first."""
+        """Rows that `read` gives; of `shape`, with n first.
+
+        Args:
+            read: Gives some of the rows.
+            shape, dtype, device: Of all of them.
+            budget: What a job may hold.
+            stored: Where they lie, unless they are computed.
+            wide: Bytes of the widest row that is computed on the way to one of these.
+            few: Whether a few rows at a time are read at no loss: not where they are products of matrices.
+        """
         made: Self = Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=dtype, device=device)
-        made.read, made.budget, made.stored = read, budget, stored
+        made.read, made.budget, made.stored, made.few = read, budget, stored, few
+        made.wide = max(wide, made.bytes_of(1))
         return made
 
     @classmethod
@@ -72,23 +86,42 @@ class Lazy(Tensor):
 
     def blocks(self, size: int | None = None) -> Iterator[tuple[slice, Tensor]]:
         """All rows in order, `size` at a time (None: as the budget allows), each block with its place."""
-        size = size or max(1, self.budget.block // max(1, self.bytes_of(1)))
+        size = size or max(1, self.budget.block // max(1, self.wide))
         for start in range(0, len(self), size):
             part = slice(start, min(start + size, len(self)))
-            yield part, self.read(torch.arange(part.start, part.stop))
+            yield part, self.brought(torch.arange(part.start, part.stop))
+
+    def brought(self, index: Tensor) -> Tensor:
+        """Rows by number (k,) int64 on the CPU, as `read` gives them.
+
+        A few at a time, so that what is computed on the way stays in the processor's cache: that takes a third of the
+        time.
+        """
+        size = max(1, CACHED // max(1, self.wide))
+        if not self.few or self.device.type != "cpu" or len(index) <= size:
+            return self.read(index)
+        found = torch.empty((len(index), *self.shape[1:]), dtype=self.dtype)
+        for start in range(0, len(index), size):
+            found[start : start + size] = self.read(index[start : start + size])
+        return found
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Self:
         """What `change` makes of the rows, each of its own row alone, computed when it is read."""
         probe = change(self.read(torch.arange(min(1, len(self)))))
         return self.like(lambda index: change(self.read(index)), (len(self), *probe.shape[1:]), probe.dtype)
 
+    def times(self, matrix: Tensor) -> Self:
+        """The products of the rows (n, d) with a matrix (d, q), computed when they are read, as many at a time."""
+        shape = (len(self), matrix.shape[1])
+        return type(self)(lambda index: self.brought(index) @ matrix, shape, dtype=self.dtype, device=self.device,
+                          budget=self.budget, wide=self.wide, few=False)  # fmt: skip
+
     def on(self, device: torch.device) -> Self:
         """The same rows, given to `device` as they are read; stored there as they are where that fits the budget."""
         if device == self.device:
             return self
         if self.stored is None:
-            return type(self)(lambda index: self.read(index).to(device), self.shape, dtype=self.dtype, device=device,
-                        budget=self.budget)  # fmt: skip
+            return self.like(lambda index: self.read(index).to(device), self.shape, device=device)
         array, index = self.stored.array, self.stored.index
         if device.type == "cuda" and len(self) * math.prod(array.shape[1:]) * array.itemsize <= self.budget.whole:
             array, index = self.stored.raw(torch.arange(len(self))).to(device), None
@@ -100,7 +133,8 @@ class Lazy(Tensor):
         self, read: Read, shape: Sequence[int], dtype: torch.dtype | None = None, device: torch.device | None = None
     ) -> Self:
         """Other rows under the same budget; of the same kind and in the same place unless these are given."""
-        return type(self)(read, shape, dtype=dtype or self.dtype, device=device or self.device, budget=self.budget)
+        return type(self)(read, shape, dtype=dtype or self.dtype, device=device or self.device, budget=self.budget,
+                          wide=self.wide, few=self.few)  # fmt: skip
 
     def bytes_of(self, rows: int) -> int:
         """What so many of the rows take as an ordinary tensor."""

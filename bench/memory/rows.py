@@ -27,7 +27,7 @@ def rows_at(samples: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
 def in_blocks(samples: torch.Tensor, most: int | None = None) -> Iterator[tuple[slice, torch.Tensor]]:
     """Samples (n, ...) in order, at most so many rows at a time, and of `Rows` as many as fit; with their places."""
     if isinstance(samples, Rows):
-        fitting = max(1, samples.budget.block // max(1, samples.bytes_of(1)))
+        fitting = max(1, samples.budget.block // max(1, samples.wide))
         return samples.blocks(fitting if most is None else min(most, fitting))
     step = most or max(1, len(samples))
     return ((slice(at, min(at + step, len(samples))), samples[at : at + step]) for at in range(0, len(samples), step))

@@ -34,14 +34,21 @@ class Block:
 def products(a: Tensor, b: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
     """Inner products (p,) of rows of a and b given by number, a slice of the pairs at a time."""
     step = max(GATHERED // a.shape[1], 1)
+    if isinstance(a, Rows):  # each reading of rows takes its time, however few they are
+        step = max(step, a.budget.block // a.wide)
     starts = range(0, max(len(rows), 1), step)
     return torch.cat([(a[rows[at : at + step]] * b[cols[at : at + step]]).sum(dim=1) for at in starts])
 
 
 def all_products(a: Tensor, b: Tensor) -> Tensor:
-    """Inner products (n, m) of rows (n, d) and (m, d), of which no more than a block of each is read at a time."""
+    """Inner products (n, m) of rows (n, d) and (m, d), of which no more than a block of each is read at a time.
+
+    Where all of `b` fit as an ordinary tensor, they are read once and not once for every block of `a`.
+    """
     if not isinstance(a, Rows) and not isinstance(b, Rows):
         return a @ b.T
+    if isinstance(b, Rows) and b.bytes_of(len(b)) <= b.budget.plain:
+        b = b.whole()
     return torch.cat([torch.cat([part @ other.T for _, other in in_blocks(b)], dim=1) for _, part in in_blocks(a)])
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bench.memory.rows import in_blocks
+from bench.memory.rows import Rows, in_blocks
 from bench.pairs.blocks import Block, products, split_evenly
 from bench.types import PairScores
 
@@ -43,10 +43,11 @@ class Factors:
         """
         n, d = self.a.shape
         a = self.a.to(dtype)
+        b = self.b.to(dtype) if isinstance(self.b, Rows) else self.b  # no more than a block of it is float64
         stretches = split_evenly(d, STRETCH if dtype == torch.float32 else d)
         memory = self.a.new_empty(0, 0, dtype=dtype)
         for cols in bands:
-            right = self.b[cols].to(dtype)
+            right = b[cols].to(dtype)
             for rows in split_evenly(n, height):
                 left = a[rows]
                 shape = (rows.stop - rows.start, cols.stop - cols.start)

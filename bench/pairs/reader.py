@@ -20,14 +20,15 @@ BLOCK = 1024
 DEVICE_BLOCK = 8192
 KEPT = 2**22
 """Scores of a grid so small that its blocks are kept instead of read twice."""
-DOT = 64
-"""How many scores of a block can be multiplied in the time of one single pair's."""
+DOT, DOT_READ = 64, 512
+"""How many scores of a block can be multiplied in the time of one single pair's; where its rows must be read first."""
 WORTHWHILE = (0.1, 0.002)
 """The share of doubtful float32 scores up to which comparing them exactly is quicker than exact blocks: for a compiled
 counter, for torch."""
 SAMPLE = 256
 SIDES = 4
-"""Blocks of rows that are held at a time, of those that are read where they are used."""
+"""Blocks of rows that are held at a time, of those that are read where they are used; and how much longer their sides
+may be, for all rows are read once for every block of columns."""
 
 
 class Reading:
@@ -42,12 +43,13 @@ class Reading:
         self.side = block or (BLOCK if self.device.type == "cpu" else DEVICE_BLOCK)
         if self.factors is not None and isinstance(self.factors.a, Rows):
             rows = self.factors.a
-            self.side = max(1, min(self.side, rows.budget.whole // SIDES // rows.bytes_of(1)))
+            self.side = max(1, min(block or SIDES * self.side, rows.budget.whole // SIDES // rows.bytes_of(1)))
 
     def linked(self, cells: Tensor) -> Tensor:
         """Exact scores (float64, CPU) of the pairs numbered row * m + column, ascending: products, or out of blocks."""
         n, m = self.scores.shape
-        if self.factors is not None and len(cells) * DOT < n * m:
+        read = self.factors is not None and isinstance(self.factors.a, Rows)
+        if self.factors is not None and len(cells) * (DOT_READ if read else DOT) < n * m:
             return self.factors.linked(cells // m, cells % m)
         found = torch.empty(len(cells), dtype=torch.float64)
         rows, cols = cells // m, cells % m
