@@ -33,6 +33,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, get_args
 
 import torch
+from torch import Tensor
 
 from bench.nets.cinn import CINN, CINNSizes, Coupling, Downsampling
 from bench.nets.flow_training import FlowCourse, train_flow
@@ -41,7 +42,7 @@ from bench.owner.grid_noise import GridNoise
 from bench.randomness import Grid, Secret
 from bench.rows.hold_out import hold_out
 from bench.seeds import derive, generator
-from bench.types import Dataset, Key, Method, Parameter, PrivacyClaim, Release, Scheme, State, paired
+from bench.types import Dataset, Key, Method, Parameter, PrivacyClaim, Release, Scheme, State, by_blocks, paired
 from bench.validation import at_least, one_of, positive_and_finite
 from methods.cadp_conditions import Conditions, conditions_of
 from methods.cadp_mechanism import NormedLatent, Variant, claim
@@ -252,17 +253,22 @@ class CADPKey(Key):
         New rows reach Bob, who trains a model on the release, as they are, as in the paper.
         """
         noise = self.scheme.noise
-        code = noise.locate(private)
         condition = noise.conditions.read(private.samples, private.labels, private.findings)
         secret = self.secret.derive("release").bound_to(private.samples)
         if condition is not None:
             secret = secret.derive("condition").bound_to(condition)
-        blurred = noise.gridded.add(code, secret.stream())
-        shown = private
+        shown, stream = private, secret.stream()
         if noise.drawn:
             drawn = noise.conditions.drawn(private.samples, secret.stream("columns").uniform)
             shown = replace(private, samples=drawn)
-        return paired(noise.rebuild(blurred, shown), private.labels)
+
+        def obfuscate(index: Tensor) -> Tensor:
+            blurred = noise.gridded.add(noise.locate(private.take(index)), stream)
+            return noise.rebuild(blurred, shown.take(index))
+
+        every = torch.arange(len(private), device=private.samples.device)
+        rows = by_blocks(every, obfuscate, noise.together(stream), like=private.samples)
+        return paired(rows, private.labels)
 
     def state(self) -> State:
         """The secret, uint8 (32,)."""

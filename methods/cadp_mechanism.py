@@ -28,8 +28,9 @@ import torch
 from torch import Tensor
 
 from bench.nets.cinn import CINN
-from bench.nets.flow import decoded, encoded
+from bench.nets.flow import decoded, encoded, rows_at_once
 from bench.owner.grid_noise import GridNoise
+from bench.randomness import Stream
 from bench.types import Dataset, Mechanism, NotApplicable, PrivacyClaim, Release
 from methods.cadp_conditions import Conditions
 
@@ -119,6 +120,11 @@ class NormedLatent(Mechanism):
             return self._rounded(self.norm * SHORTER * latent / long.clamp_min(SHORTEST), along=1)
         parts = torch.split(latent, self.batch)
         return torch.cat([self._rounded(clipped(part, self.norm * SHORTER), along=0) for part in parts])
+
+    def together(self, stream: Stream) -> int:
+        """Rows that are released at a time: no other numbers, batches or noise than of all at once."""
+        rows = math.lcm(rows_at_once(torch.empty(1, self.width)), stream.rows_apart(self.width))
+        return rows if self.rowwise else math.lcm(rows, self.batch)
 
     @property
     def most(self) -> int:

@@ -17,18 +17,22 @@ Links are (i, i), which is as true as any: row i was made in the place of raw ro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from bench.randomness import Secret, Stream
-from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, paired
+from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, by_blocks, paired
 
 Way = Literal["pad", "network", "shuffle"]
 WAYS: tuple[Way, ...] = ("pad", "network", "shuffle")
 LEVELS = 1 << 16
+ROWS = 256
+PARTS = 8
 TINY = 1e-12
 
 
@@ -90,7 +94,10 @@ class HiddenControlKey(Key):
     def release(self, private: Dataset) -> Release:
         """Rows of the same shape (n, ...) of which nothing is left, and shuffled labels."""
         rows, secret = private.samples, self.secret.derive("release").bound_to(private.samples)
-        done = {"pad": self._padded, "network": _network, "shuffle": _shuffled}[self.way](rows, secret.stream("rows"))
+        if self.way == "shuffle":
+            done = _shuffled(rows, partial(secret.stream, "rows"))
+        else:
+            done = {"pad": self._padded, "network": _network}[self.way](rows, secret.stream("rows"))
         order = secret.stream("labels").permutation(len(rows)).to(rows.device)
         return paired(done, None if private.labels is None else private.labels[order])
 
@@ -105,18 +112,35 @@ class HiddenControlKey(Key):
     def _padded(self, rows: Tensor, stream: Stream) -> Tensor:
         low, high = self.scheme.low.to(rows), self.scheme.high.to(rows)
         extent = high - low
-        steps = ((rows - low) / extent.clamp_min(TINY)).clamp(0, 1).mul(LEVELS - 1).round().long()
-        pad = stream.integers(LEVELS, *rows.shape).to(rows.device)
-        return low + extent * ((steps + pad) % LEVELS) / (LEVELS - 1)
+
+        def padded(part: Tensor) -> Tensor:
+            steps = ((part - low) / extent.clamp_min(TINY)).clamp(0, 1).mul(LEVELS - 1).round().long()
+            pad = stream.integers(LEVELS, *part.shape).to(part.device)
+            return low + extent * ((steps + pad) % LEVELS) / (LEVELS - 1)
+
+        return by_blocks(rows, padded, ROWS)
 
 
 def _network(rows: Tensor, stream: Stream) -> Tensor:
-    made = stream.normal(*rows.shape).to(rows).relu_().flatten(1)
-    std, mean = torch.std_mean(made, dim=1, correction=0, keepdim=True)
-    return ((made - mean) / std.clamp_min(TINY)).reshape(rows.shape)
+    def drawn(part: Tensor) -> Tensor:
+        made = stream.normal(*part.shape).to(part.device, part.dtype).relu_().flatten(1)
+        std, mean = torch.std_mean(made, dim=1, correction=0, keepdim=True)
+        return ((made - mean) / std.clamp_min(TINY)).reshape(part.shape)
+
+    return by_blocks(rows, drawn, ROWS)
 
 
-def _shuffled(rows: Tensor, stream: Stream) -> Tensor:
+def _shuffled(rows: Tensor, again: Callable[[], Stream]) -> Tensor:
+    """Every column in an order of its own, that of the numbers which the stream has for it.
+
+    Some columns are shuffled at a time, and all numbers are drawn for each of these parts: that costs less than to
+    keep them.
+    """
     flat = rows.flatten(1)
-    order = stream.uniform(*flat.shape).argsort(dim=0).to(rows.device)
-    return flat.gather(0, order).reshape(rows.shape)
+    n, d = flat.shape
+    found = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device).flatten(1)
+    for columns in torch.arange(d).chunk(PARTS):
+        part, stream = slice(int(columns[0]), int(columns[-1]) + 1), again()
+        numbers = torch.cat([stream.uniform(len(own), d)[:, part] for own in torch.arange(n).split(ROWS)])
+        found[:, part] = flat[:, part].gather(0, numbers.argsort(dim=0).to(rows.device))
+    return found.reshape(rows.shape)

@@ -24,6 +24,7 @@ Differences:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -31,11 +32,12 @@ import torch
 from torch import Tensor
 
 from bench.randomness import Secret, Stream
-from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State
+from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, by_blocks
 from bench.validation import at_least, one_of
 
 FEWEST_KEPT = 0.01  # of the weights drawn: redrawing the others then ends soon
 TRIAL_DRAWS = 10_000
+ROWS = 256  # a multiple of 8, for signs come as bits
 
 
 @dataclass(frozen=True)
@@ -125,10 +127,16 @@ class InstaHideKey(Key):
         secret = self.secret.derive("release").bound_to(samples)
         mixture = mix(len(samples), method.k, method.largest, secret.stream("mixture"))
         rows, weights = mixture.rows.to(samples.device), mixture.weights.to(samples)
-        released = torch.arange(len(samples), device=samples.device).repeat_interleave(method.k)
+        every, signs = torch.arange(len(samples), device=samples.device), secret.stream("signs")
+
+        def mixed(index: Tensor) -> Tensor:
+            parts = (self.scheme.standardise(samples[one]) for one in rows[index].T)
+            return _flip(_weighted(parts, weights[index]), signs)
+
+        released = every.repeat_interleave(method.k)
         first = torch.arange(method.k, device=samples.device).repeat(len(samples)) == 0
         return Release(
-            samples=_flip(_weighted(self.scheme.standardise(samples), rows, weights), secret),
+            samples=by_blocks(every, mixed, ROWS, like=samples),
             labels=None if private.labels is None else soft_labels(private.labels, rows, weights),
             links=torch.stack((rows.flatten(), released), dim=1),
             primary=first,
@@ -136,10 +144,10 @@ class InstaHideKey(Key):
 
     def query(self, samples: Tensor) -> Tensor:
         """Standardised rows, each on its own; under fresh signs if the method's `query` is signed."""
-        rows = self.scheme.standardise(samples)
         if self.scheme.method.query == "plain":
-            return rows
-        return _flip(rows, self.secret.derive("query").bound_to(samples))
+            return by_blocks(samples, self.scheme.standardise, ROWS)
+        signs = self.secret.derive("query").bound_to(samples).stream("signs")
+        return by_blocks(samples, lambda part: _flip(self.scheme.standardise(part), signs), ROWS)
 
     def state(self) -> State:
         """The secret, uint8 (32,)."""
@@ -177,8 +185,8 @@ def soft_labels(labels: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
     tensor([[0.5000]])
     """
     known = (~labels.isnan()).to(weights.dtype)
-    weight = _weighted(known, rows, weights)
-    return torch.where(weight > 0, _weighted(labels.nan_to_num(), rows, weights) / weight, float("nan"))
+    weight, total = (_weighted((each[row] for row in rows.T), weights) for each in (known, labels.nan_to_num()))
+    return torch.where(weight > 0, total / weight, float("nan"))
 
 
 def _partners(n: int, k: int, stream: Stream) -> Tensor:
@@ -222,14 +230,13 @@ def _drawn(n: int, k: int, stream: Stream) -> Tensor:
     return drawn / drawn.sum(dim=1, keepdim=True)
 
 
-def _weighted(values: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
-    """The weighted sums (n, ...) of `values` (n, ...) over each row's constituents, one constituent at a time."""
-    shape = (len(rows), *(1 for _ in values.shape[1:]))
-    total = torch.zeros(len(rows), *values.shape[1:], dtype=values.dtype, device=values.device)
-    for row, weight in zip(rows.T, weights.T, strict=True):
-        total.addcmul_(values[row], weight.reshape(shape))
+def _weighted(constituents: Iterable[Tensor], weights: Tensor) -> Tensor:
+    """The weighted sums (n, ...) of rows' constituents (n, ...), which come one after another; weights (n, k)."""
+    total = weights.new_zeros(())
+    for values, weight in zip(constituents, weights.T, strict=True):
+        total = torch.addcmul(total, values, weight.reshape(-1, *(1 for _ in values.shape[1:])))
     return total
 
 
-def _flip(rows: Tensor, secret: Secret) -> Tensor:
-    return rows * secret.stream("signs").signs(*rows.shape).to(rows.device)
+def _flip(rows: Tensor, stream: Stream) -> Tensor:
+    return rows * stream.signs(*rows.shape).to(rows.device)

@@ -38,11 +38,12 @@ from torch import Tensor
 from bench.owner.same_size_clusters import same_size_clusters
 from bench.randomness import Secret
 from bench.rows.label_classes import label_classes
-from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, paired
+from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, by_blocks, paired
 from bench.validation import at_least, one_of
 
 Variant = Literal["within-class", "paper"]
 SmallClasses = Literal["error", "suppress", "merge"]
+ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -181,11 +182,12 @@ def _smallest(sizes: list[int], k: int) -> list[int]:
 
 def _means(samples: Tensor, cluster: Tensor) -> Tensor:
     """Every row (n, ...) as the mean of its cluster, added up in float64."""
-    rows = samples.flatten(1).double()
-    counts = torch.bincount(cluster)
-    sums = torch.zeros(len(counts), rows.shape[1], dtype=torch.float64, device=rows.device)
-    means = sums.index_add_(0, cluster, rows) / counts[:, None]
-    return means.to(samples.dtype)[cluster].reshape(samples.shape)
+    counts, shape = torch.bincount(cluster), samples.shape[1:]
+    sums = torch.zeros(len(counts), shape.numel(), dtype=torch.float64, device=samples.device)
+    for own, part in zip(torch.split(cluster, ROWS), torch.split(samples, ROWS), strict=True):
+        sums.index_add_(0, own, part.flatten(1).double())
+    means = (sums / counts[:, None]).to(samples.dtype)
+    return by_blocks(cluster, lambda own: means[own].reshape(len(own), *shape), ROWS, like=samples)
 
 
 def _named(data: Dataset, values: Tensor) -> str:

@@ -6,6 +6,7 @@ Rungs of the ladder on which an attack's figure can be read as attained of possi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -14,12 +15,13 @@ from torch import Tensor
 
 from bench.owner.grid_noise import GridNoise
 from bench.randomness import Secret, Stream
-from bench.types import Dataset, Key, Mechanism, Method, Release, Scheme, State, paired
+from bench.types import Dataset, Key, Mechanism, Method, Release, Scheme, State, by_blocks, paired
 from bench.validation import at_least, one_of, positive
 
 Kept = Literal["scalar", "noisy-scalar", "length", "group", "nothing"]
 KEPT: tuple[Kept, ...] = ("scalar", "noisy-scalar", "length", "group", "nothing")
 LEVELS = 256
+ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -122,16 +124,34 @@ class KnownLeakKey(Key):
         return {"secret": self.secret.tensor()}
 
     def _leak(self, samples: Tensor, call: str) -> Tensor:
+        """Of every row what is kept, `ROWS` rows at a time."""
         method, stream = self.scheme.method, self.secret.derive(call).bound_to(samples).stream()
-        rows = samples.flatten(1).double()
-        made = {
-            "scalar": lambda: _mean(rows).expand_as(rows),
-            "noisy-scalar": lambda: self.scheme.noise.add(_mean(rows), stream).expand_as(rows),
-            "length": lambda: _turned(rows, stream),
-            "group": lambda: _grouped(rows, method.k, stream),
-            "nothing": lambda: _padded(rows, self.scheme.span.tolist(), stream),
-        }[method.keeps]()
-        return made.reshape(samples.shape).to(torch.float32)
+
+        def each(make: Callable[[Tensor], Tensor]) -> Tensor:
+            def made(part: Tensor) -> Tensor:
+                return make(part.flatten(1).double()).reshape(part.shape).to(torch.float32)
+
+            return by_blocks(samples, made, ROWS)
+
+        def shown(values: Tensor, of: Tensor) -> Tensor:
+            """values[of[i]], which is a row's or fills it, in place of row i."""
+            shape = samples.shape[1:]
+
+            def made(part: Tensor) -> Tensor:
+                return values[part].expand(-1, shape.numel()).reshape(len(part), *shape).to(torch.float32)
+
+            return by_blocks(of, made, ROWS, like=samples)
+
+        if method.keeps == "scalar":
+            return each(lambda rows: _mean(rows).expand_as(rows))
+        if method.keeps == "length":
+            return each(lambda rows: _turned(rows, stream))
+        if method.keeps == "nothing":
+            return each(lambda rows: _padded(rows, self.scheme.span.tolist(), stream))
+        if method.keeps == "group":
+            return shown(*_grouped(samples, method.k, stream))
+        means = torch.cat([_mean(part.flatten(1).double()) for part in torch.split(samples, ROWS)])
+        return shown(self.scheme.noise.add(means, stream), torch.arange(len(samples), device=samples.device))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,13 +186,16 @@ def _turned(rows: Tensor, stream: Stream) -> Tensor:
     return turned
 
 
-def _grouped(rows: Tensor, k: int, stream: Stream) -> Tensor:
-    """The mean of its group in place of each row (n, d); groups of k, the last up to 2 k - 1."""
-    order = stream.permutation(len(rows)).to(rows.device)
+def _grouped(samples: Tensor, k: int, stream: Stream) -> tuple[Tensor, Tensor]:
+    """Means (g, d) float64 of random groups, and (n,) the group of each row; groups of k, the last up to 2 k - 1."""
+    n, device = len(samples), samples.device
+    order = stream.permutation(n).to(device)
     group = torch.empty_like(order)
-    group[order] = (torch.arange(len(rows), device=rows.device) // k).clamp(max=max(len(rows) // k, 1) - 1)
-    sums = rows.new_zeros(math.ceil(len(rows) / k), rows.shape[1]).index_add_(0, group, rows)
-    return (sums / torch.bincount(group, minlength=len(sums)).clamp(min=1)[:, None])[group]
+    group[order] = (torch.arange(n, device=device) // k).clamp(max=max(n // k, 1) - 1)
+    sums = torch.zeros(math.ceil(n / k), samples.shape[1:].numel(), dtype=torch.float64, device=device)
+    for own, part in zip(torch.split(group, ROWS), torch.split(samples, ROWS), strict=True):
+        sums.index_add_(0, own, part.flatten(1).double())
+    return sums / torch.bincount(group, minlength=len(sums)).clamp(min=1)[:, None], group
 
 
 def _padded(rows: Tensor, span: list[float], stream: Stream) -> Tensor:

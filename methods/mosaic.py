@@ -31,10 +31,23 @@ from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
 from bench.randomness import Grid, Secret
-from bench.types import Dataset, Key, Mechanism, Method, NotApplicable, PrivacyClaim, Release, Scheme, State, paired
+from bench.types import (
+    Dataset,
+    Key,
+    Mechanism,
+    Method,
+    NotApplicable,
+    PrivacyClaim,
+    Release,
+    Scheme,
+    State,
+    by_blocks,
+    paired,
+)
 from bench.validation import at_least, positive_and_finite
 
 FINE = 1 << 24
+ROWS = 256
 ROUNDED = 1 + 2.0**-20  # the step that rounding adds, and what a quotient of float64 adds to it
 
 
@@ -232,12 +245,14 @@ class MosaicKey(Key):
     def _pixelate(self, samples: Tensor, call: str) -> Tensor:
         if tuple(samples.shape[1:]) != self.scheme.shape:
             raise ValueError(f"this key takes images of shape {self.scheme.shape}, got {tuple(samples.shape[1:])}")
-        scheme, means = self.scheme, self.scheme.means(samples)
+        scheme = self.scheme
+        means = torch.cat([scheme.means(part) for part in torch.split(samples, ROWS)])
         if scheme.epsilon is None or self.secret is None:
-            return scheme.paint(means.float())
+            return by_blocks(means.float(), scheme.paint, ROWS, like=samples)
         grid, scales = scheme.grid(scheme.epsilon), scheme.scales(scheme.epsilon).cpu()
         secret, noise = self.secret.derive(call).bound_to(samples), torch.zeros(means.shape, dtype=torch.int64)
         for number, scale in enumerate(torch.unique(scales).tolist()):  # of whole cells, and of those at the edges
             cells = scales == scale
             noise[:, cells] = grid.laplace(secret.stream(number), scale, (len(means), int(cells.sum())))
-        return scheme.paint(grid.values(grid.places(means) + noise.to(means.device)))
+        noisy = grid.values(grid.places(means) + noise.to(means.device))
+        return by_blocks(noisy, scheme.paint, ROWS, like=samples)
