@@ -30,6 +30,7 @@ from bench.types import Attack, Attacker, Mechanism, NotApplicable, PairScores, 
 from bench.validation import at_least
 
 OWN_ROWS = 16
+ROWS = 1024
 Way = Callable[..., Tensor]
 
 
@@ -93,15 +94,14 @@ class HoleScores(PairScores):
     def __init__(self, located: Tensor, observed: Tensor, elements: int, way: Way) -> None:
         self.shape = len(located), len(observed)
         self._located, self._observed, self._way = located, observed, way
-        self._chosen = observed.abs().argsort(dim=1)[:, :elements]
+        self._chosen = torch.cat([part.abs().argsort(dim=1)[:, :elements] for part in torch.split(observed, ROWS)])
 
     def block(self, rows: slice, cols: slice) -> Tensor:
         """float32, whole numbers at most 0."""
-        located, columns = self._located[rows], range(*cols.indices(self.shape[1]))
-        found = located.new_zeros(len(located), len(columns), dtype=torch.float32)
-        for place, column in enumerate(columns):
-            chosen = self._chosen[column]
-            possible = self._way(located[:, chosen], self._observed[column, chosen], chosen)
+        located, observed = self._located[rows], self._observed[cols]
+        found = located.new_zeros(len(located), len(observed), dtype=torch.float32)
+        for place, chosen in enumerate(self._chosen[cols]):
+            possible = self._way(located[:, chosen], observed[place, chosen], chosen)
             found[:, place] = -(~possible).sum(dim=1)
         return found
 

@@ -100,7 +100,8 @@ class Likelihood(Attack):
         rows, made = simulated[0]
         ways = Description(mechanism, axes(_pixels(rows.samples), self.axes), axes(_pixels(made.samples), self.axes))
         channel = measure([Simulated(ways.of_raw(rows), ways.of_released(made)) for rows, made in simulated])
-        return MeasuredAttacker(channel, ways.of_raw(view.candidates) @ channel.a, ways, self.keys)
+        expected = (ways.of_raw(view.candidates) @ channel.a)[:]  # of rows that lie on disk: now, not for every block
+        return MeasuredAttacker(channel, expected, ways, self.keys)
 
     def _simulate(self, view: View, seed: int) -> tuple[Dataset, Release]:
         return own_release(view, self.rows, seed, "the likelihood attack")
@@ -108,7 +109,10 @@ class Likelihood(Attack):
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """Numbers that describe a row: its components along axes (d, q), or its code where there is a mechanism."""
+    """Numbers that describe a row: its components along axes (d, q), or its code where there is a mechanism.
+
+    They are few, and `[:]` makes an ordinary tensor of those of rows that are read where they are used.
+    """
 
     mechanism: Mechanism | None
     raw: Tensor
@@ -117,12 +121,12 @@ class Description:
     def of_raw(self, data: Dataset) -> Tensor:
         """(n, q) float64, centred over the set."""
         found = _pixels(data.samples) @ self.raw if self.mechanism is None else self.mechanism.locate(data).double()
-        return found - found.mean(dim=0)
+        return (found - found.mean(dim=0))[:]
 
     def of_released(self, release: Release) -> Tensor:
         """(m, r) float64, centred over the set."""
         found = _pixels(release.samples) @ self.released
-        return found - found.mean(dim=0)
+        return (found - found.mean(dim=0))[:]
 
 
 def _known(labels: Tensor | None) -> Tensor:
@@ -185,7 +189,7 @@ class MeasuredAttacker(Attacker):
 
     def score(self, sealed: Release) -> PosteriorScores:
         """Log odds under the measured density."""
-        found = self.ways.of_released(sealed) @ self.channel.b
+        found = (self.ways.of_released(sealed) @ self.channel.b)[:]
         return PosteriorScores(
             lambda rows, cols: -pair_distances(self.expected[rows], found[cols], 2), (len(self.expected), len(found))
         )

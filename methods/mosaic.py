@@ -118,7 +118,7 @@ class MosaicScheme(Scheme):
 
         Pixels are rounded to multiples of 2^-24, so that their sums are exact.
         """
-        fine = (samples.double().clamp(0, 1) * FINE).round_()
+        fine = (samples.double().clamp(0, 1) * FINE).round()
         return avg_pool2d(fine, self.cell, ceil_mode=True, divisor_override=1) / (FINE * self.pixels().to(fine))
 
     def pixels(self) -> Tensor:

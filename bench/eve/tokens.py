@@ -56,7 +56,7 @@ def _each(parts: Tensor, chosen: Sequence[int], read: Callable[[Tensor], Tensor]
     if not isinstance(parts, Rows):
         yield from (read(parts[:, location]) for location in alone)
     else:
-        some = max(1, parts.budget.plain // max(1, m * q * torch.float64.itemsize))
+        some = max(1, parts.budget.whole // 8 // max(1, m * q * torch.float64.itemsize))
         for first in range(0, len(alone), some):
             numbers = alone[first : first + some]
             group = torch.empty(len(numbers), m, q, dtype=torch.float64, device=parts.device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-PLAIN, WHOLE, BLOCK = 16, 4, 128
+PLAIN, WHOLE, BLOCK = 32, 4, 128
 """Shares of a job's memory, as divisors. Rows up to PLAIN are ordinary tensors: a data set has four parts, which judge
 and attacker both hold, beside releases and what is computed of them. Rows up to WHOLE are brought together for whoever
 asks for all of them; BLOCK of them are read at a time."""

@@ -20,6 +20,8 @@ ABOUT = frozenset({
 """Asked of a tensor without its numbers."""
 SAME = frozenset({"detach", "contiguous", "__deepcopy__"})
 """Gives the rows themselves."""
+LIKE = frozenset({"to", "type_as"})
+"""Asks a tensor for no more than its kind and place."""
 ROW_BY_ROW = frozenset({
     "abs", "absolute", "add", "bitwise_and", "bitwise_not", "bitwise_or", "bool", "ceil", "clamp", "clamp_max",
     "clamp_min", "clip", "div", "double", "eq", "exp", "float", "floor", "ge", "gt", "half", "int", "isfinite",
@@ -51,7 +53,8 @@ def answer(func: Callable[..., Any], name: str, args: Sequence[Any], more: Mappi
     if name == "equal":
         return _equal(*args)
     if not isinstance(first, Lazy):
-        return NotImplemented
+        like = args[1] if name in LIKE and len(args) == 2 and not more else None
+        return first.to(like.device, like.dtype) if isinstance(like, Lazy) else NotImplemented
     if name in SAME:
         return first
     if name.startswith("new_"):

@@ -24,7 +24,7 @@ def by_blocks(
 
     Args:
         samples: The rows.
-        make: Of rows (b, ...) as many others; only the last block is smaller.
+        make: Of rows (b, ...), an ordinary tensor where they fit, as many others; only the last block is smaller.
         size: Rows at a time. None: all of an ordinary tensor, `ROWS` where they are read where they are used.
         like: Of whose kind the result is: of `Rows` come `Rows` where it does not fit as an ordinary tensor. None
             stands for `samples`.
@@ -32,7 +32,7 @@ def by_blocks(
     if size is None:
         size = ROWS if isinstance(samples, Rows) else max(1, len(samples))
     own = samples if like is None else like
-    parts = (make(part) for part in torch.split(samples, size))
+    parts = (make(part[:]) for part in torch.split(samples, size))
     return kept(parts, len(samples), own.budget if isinstance(own, Rows) else None)
 
 
@@ -40,7 +40,7 @@ def by_even_blocks(samples: Tensor, make: Callable[[Tensor], Tensor], count: int
     """The same in `count` blocks that differ in size by a row at most, the larger first."""
     least, more = divmod(len(samples), count)
     sizes = [least + 1] * more + [least] * (count - more)
-    parts = (make(part) for part in torch.split(samples, sizes))
+    parts = (make(part[:]) for part in torch.split(samples, sizes))
     return kept(parts, len(samples), samples.budget if isinstance(samples, Rows) else None)
 
 

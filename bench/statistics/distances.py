@@ -84,10 +84,21 @@ def centred(sets: Sequence[Tensor], centre: Tensor) -> tuple[list[Tensor], float
     return [rows / unit if isinstance(rows, Rows) else rows.div_(unit) for rows in moved], unit
 
 
-def widened(rows: Tensor, more: Tensor, dtype: torch.dtype) -> Tensor:
-    """Rows (n, d) and further columns (n, c) side by side, rounded to `dtype`."""
+def widened(rows: Tensor, more: Tensor, dtype: torch.dtype, *, times: float = 1) -> Tensor:
+    """Rows (n, d), `times` so much, and further columns (n, c) side by side, rounded to `dtype`.
+
+    Of rows that are read where they are used, such rows. `times` is 1, or a power of two with any sign.
+    """
+    if isinstance(rows, Rows):
+
+        def read(index: Tensor) -> Tensor:
+            return torch.cat((rows.read(index).to(dtype).mul_(times), more[index].to(dtype)), dim=1)
+
+        return rows.like(read, (len(rows), rows.shape[1] + more.shape[1]), dtype)
     wide = torch.empty(len(rows), rows.shape[1] + more.shape[1], dtype=dtype, device=rows.device)
     wide[:, : rows.shape[1]] = rows
+    if times != 1:
+        wide[:, : rows.shape[1]] *= times
     wide[:, rows.shape[1] :] = more
     return wide
 

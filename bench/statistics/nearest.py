@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from bench.memory.rows import Rows
 from bench.pairs.sweep import split_evenly
 from bench.statistics.distances import (
     BLOCK,
@@ -58,8 +59,7 @@ def _candidates(a: Tensor, b: Tensor, dtype: torch.dtype, block: int) -> tuple[T
     least of every row and block; only the blocks in which a row's nearest may be are multiplied again and looked into.
     """
     squares = torch.linalg.vector_norm(b, dim=1).square()
-    left, right = widened(a, a.new_ones(len(a), 1), dtype), widened(b, squares[:, None], dtype)
-    left[:, :-1] *= -2
+    left, right = widened(a, a.new_ones(len(a), 1), dtype, times=-2), widened(b, squares[:, None], dtype)
     longest = float(squares.amax()) ** 0.5
     error = (
         product_error(left.shape[1], dtype, chunk=CHUNK) * longest * (2 * torch.linalg.vector_norm(a, dim=1) + longest)
@@ -91,7 +91,8 @@ def _candidates(a: Tensor, b: Tensor, dtype: torch.dtype, block: int) -> tuple[T
 def _measure(a: Tensor, b: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
     """Distances of the pairs from their differences, a few at a time."""
     result = a.new_empty(len(rows))
-    for start in range(0, len(rows), PAIRS):
-        part = slice(start, start + PAIRS)
+    many = max(1, min(PAIRS, a.budget.block // a.wide)) if isinstance(a, Rows) else PAIRS
+    for start in range(0, len(rows), many):
+        part = slice(start, start + many)
         result[part] = torch.linalg.vector_norm(a[rows[part]] - b[cols[part]], dim=1)
     return result

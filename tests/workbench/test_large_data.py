@@ -22,7 +22,7 @@ from bench.plugins.chosen import choose
 from bench.sandbox import Isolation
 from bench.workbench.workbench import Workbench
 
-LITTLE = 20_000_000  # a sixteenth is less than 160 images of 64 x 64 take as float32, a quarter more
+LITTLE = 20_000_000  # a thirty-second is less than 160 images of 64 x 64 take as float32, a quarter more
 
 
 def found(folder: Path, memory: int | None, isolation: Isolation = "none") -> tuple[Tensor, list[Tensor], bool]:
