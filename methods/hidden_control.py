@@ -141,6 +141,6 @@ def _shuffled(rows: Tensor, again: Callable[[], Stream]) -> Tensor:
     found = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device).flatten(1)
     for columns in torch.arange(d).chunk(PARTS):
         part, stream = slice(int(columns[0]), int(columns[-1]) + 1), again()
-        numbers = torch.cat([stream.uniform(len(own), d)[:, part] for own in torch.arange(n).split(ROWS)])
+        numbers = torch.cat([stream.uniform(len(own), d)[:, part] for own in torch.split(torch.arange(n), ROWS)])
         found[:, part] = flat[:, part].gather(0, numbers.argsort(dim=0).to(rows.device))
     return found.reshape(rows.shape)

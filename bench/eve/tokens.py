@@ -23,9 +23,7 @@ MOST_LOCATIONS = 64
 MOST_AXES = 48
 
 
-def tokens(
-    rows: Tensor, reading: Reading, locations: int, chosen: Sequence[int] | None = None
-) -> Iterator[Tensor]:
+def tokens(rows: Tensor, reading: Reading, locations: int, chosen: Sequence[int] | None = None) -> Iterator[Tensor]:
     """One matrix (m, q) float64 a token, in turn; every matrix is centred over the rows.
 
     Args:
@@ -39,7 +37,7 @@ def tokens(
     parts = rows.map(partial(located, locations=locations)) if isinstance(rows, Rows) else located(rows, locations)
     if reading == "bags":
         bag = _bag(parts.double())
-        found = (bag[number] for number in chosen)
+        found: Iterator[Tensor] = iter([bag[number] for number in chosen])
     else:
         found = _each(parts, chosen, (lambda part: part.double().abs()) if reading == "sizes" else Tensor.double)
     for token in found:

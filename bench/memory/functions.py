@@ -52,9 +52,11 @@ def answer(func: Callable[..., Any], name: str, args: Sequence[Any], more: Mappi
         return _joined(*args, **more)
     if name == "equal":
         return _equal(*args)
-    if not isinstance(first, Lazy):
+    if first is not None and not isinstance(first, Lazy):
         like = args[1] if name in LIKE and len(args) == 2 and not more else None
         return first.to(like.device, like.dtype) if isinstance(like, Lazy) else NotImplemented
+    if not isinstance(first, Lazy):
+        return NotImplemented
     if name in SAME:
         return first
     if name.startswith("new_"):

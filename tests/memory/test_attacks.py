@@ -30,7 +30,10 @@ def images(count: int, *, on_disk: bool) -> Dataset:
 
 def found(attack: str, method: str, *, on_disk: bool) -> Tensor:
     """Scores of all pairs, or of membership, against a release under a key that the attack has not seen."""
-    built, against = registry.build("methods", parse(method), "smoke"), registry.build("attacks", parse(attack), "smoke")
+    built, against = (
+        registry.build("methods", parse(method), "smoke"),
+        registry.build("attacks", parse(attack), "smoke"),
+    )
     assert isinstance(built, Method)
     assert isinstance(against, Attack)
     public, candidates = images(64, on_disk=False), images(N, on_disk=on_disk)
