@@ -3,7 +3,9 @@ import torch
 from made.datasets import unlabelled
 from made.shuffled_game import play
 
-from attacks.nearest_neighbour import NearestNeighbour
+from attacks import nearest_neighbour
+from attacks.nearest_neighbour import NearestNeighbour, smaller_sides
+from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable, Release, View
 from methods.dp_simple import DPSimple
 from methods.identity import Identity
@@ -80,3 +82,28 @@ def test_features_need_images_and_labels():
 def test_an_unknown_space_is_refused():
     with pytest.raises(ValueError, match="pixels or features, got 'wavelets'"):
         NearestNeighbour(space="wavelets")
+
+
+def test_many_large_images_are_compared_at_a_smaller_side_and_the_record_says_so(monkeypatch):
+    # As coarse as their texture, so that the means of pixels tell them apart as the pixels do.
+    coarse = torch.rand(40, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+    private = unlabelled(coarse.repeat_interleave(4, dim=2).repeat_interleave(4, dim=3))
+    scheme = DPSimple(scale=0.5).fit(private, 0)
+    release = scheme.sample_key(Secret.of_seed(1)).release(private)
+    view = View(private, scheme, private, private)
+    plain = NearestNeighbour().fit(view, 0)
+    assert plain.notes() == {}
+    assert plain.score(release).a.shape[1] == 256 + 2
+    monkeypatch.setattr(nearest_neighbour, "PRODUCTS", 40 * 40 * 8 * 8)
+    small = NearestNeighbour().fit(view, 0)
+    scores = small.score(release)
+    assert scores.a.shape[1] == 64 + 2
+    assert small.notes()["compared at"].startswith("8 x 8 of 16 x 16 pixels")
+    assert torch.equal(scores.block(slice(None), slice(None)).argmax(dim=0), torch.arange(40))
+
+
+def test_sides_are_bounded_for_images_alone():
+    assert smaller_sides((10, 1, 8, 8), 10 * 10 * 64) is None
+    assert smaller_sides((10, 1, 8, 8), 10 * 10 * 64 - 1) == (7, 7)
+    assert smaller_sides((10, 3, 8, 4), 1) == (1, 1)
+    assert smaller_sides((10, 64), 1) is None

@@ -265,3 +265,26 @@ def test_tables_of_scores_must_be_finite_matrices():
 def test_senseless_choices_are_refused(choices, message):
     with pytest.raises(ValueError, match=message):
         Relational(**choices)
+
+
+def test_of_many_rows_an_even_part_is_read_and_the_record_says_so(monkeypatch):
+    monkeypatch.setattr(relational, "REFERENCE_ROWS", 32)
+    monkeypatch.setattr(relational, "SORTED", 60 * 32 * 3)  # three parts of each of 60 rows
+    monkeypatch.setattr(relational, "TRIED_ON", 40)
+    private = images(n=60)
+    scheme = Layers(1)
+    attacker = Relational(keys=3, held_out=1, refine_up_to=0).fit(View(private, scheme, private, private), 0)
+    told = attacker.notes()
+    assert told["signatures"] == "of 3 of 5 parts of a row" or attacker.variant.kinship.look.reading == "bags"
+    assert told["reading tried on"] == "40 of 60 candidates"
+    whole = Relational(keys=3, held_out=1, refine_up_to=0, reading="places")
+    monkeypatch.undo()
+    assert not {"signatures", "reading tried on"} & set(whole.fit(View(private, scheme, private, private), 0).notes())
+
+
+def test_chosen_tokens_are_those_of_all_tokens():
+    rows = images(20).samples
+    for reading in ("places", "sizes", "bags"):
+        every = list(tokens(rows, reading, 4))
+        some = [0, len(every) - 1]
+        assert all(map(torch.equal, tokens(rows, reading, 4, some), [every[number] for number in some]))

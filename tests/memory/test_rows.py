@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from bench.memory import lazy
 from bench.memory.budget import Budget, TooLargeError
 from bench.memory.kept import by_blocks, kept
 from bench.memory.rows import Rows, in_blocks, rows_at
@@ -160,3 +161,35 @@ def test_blocks_are_as_large_as_fits() -> None:
     assert [len(part) for _, part in in_blocks(rows(), 40)] == [len(part) for _, part in in_blocks(rows())]
     assert [place for place, _ in in_blocks(PLAIN, 40)] == [slice(0, 40), slice(40, 80), slice(80, 90)]
     assert [len(part) for _, part in in_blocks(PLAIN)] == [90]
+
+
+def test_rows_are_computed_a_few_at_a_time_but_multiplied_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lazy, "CACHED", 10 * 64 * 8)  # ten rows in float64
+    sizes: list[int] = []
+
+    def noted(part: Tensor) -> Tensor:
+        sizes.append(len(part))
+        return part * 2
+
+    doubled = rows(40 * WHOLE).flatten(1).double().map(noted)
+    assert torch.equal(doubled.whole(), PLAIN.flatten(1).double() * 2)
+    assert max(sizes) == 10
+    sizes.clear()
+    narrow = doubled[:, :3]  # as wide on the way
+    assert torch.equal(narrow.whole(), PLAIN.flatten(1)[:, :3].double() * 2)
+    assert max(sizes) == 10
+    products: list[int] = []
+    made = (doubled @ torch.ones(64, 2, dtype=torch.float64)).map(lambda part: products.append(len(part)) or part)
+    products.clear()
+    assert torch.equal(made.whole(), PLAIN.flatten(1).double() * 2 @ torch.ones(64, 2, dtype=torch.float64))
+    assert products == [90]
+
+
+def test_a_block_holds_as_many_rows_as_fit_at_their_widest() -> None:
+    narrow = rows(WHOLE).flatten(1).double()[:, :1]
+    fitting = narrow.budget.block // (64 * 8)
+    assert max(len(part) for _, part in in_blocks(narrow)) == min(90, max(1, fitting))
+
+
+def test_an_ordinary_tensor_takes_the_kind_of_rows() -> None:
+    assert torch.ones(2, dtype=torch.float64).to(rows()).dtype == torch.float32
