@@ -80,6 +80,7 @@ class CADP(Method):
     claims: ClassVar[str] = "epsilon-differential privacy per image or record, given its labels"
     uses_labels: ClassVar[bool] = True
     unlearned: ClassVar[frozenset[str]] = frozenset({"epsilon", "variant", "sensitivity", "batch"})
+    sides: ClassVar[Mapping[str, int]] = {"paper": 128}
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"blocks": 1, "width": 8, "flat_blocks": 1, "flat_width": 16, "steps": 6, "train_batch": 16},
         "first-look": {"blocks": 2, "width": 16, "flat_blocks": 4, "flat_width": 128, "steps": 300},

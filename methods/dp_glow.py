@@ -80,6 +80,7 @@ class DPGlow(Method):
     source: ClassVar[str] = "Shibata et al. 2022 (DP-GLOW), section 4; Kingma and Dhariwal 2018 (Glow)"
     claims: ClassVar[str] = "epsilon-local differential privacy per image (alpha * epsilon as it runs)"
     unlearned: ClassVar[frozenset[str]] = frozenset({"epsilon", "epsilon_per_pixel", "alpha", "variant"})
+    sides: ClassVar[Mapping[str, int]] = {"paper": 512}
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"depth": 1, "width": 8, "steps": 8, "batch": 16},
         "first-look": {"depth": 4, "width": 32, "steps": 500},

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -26,7 +26,7 @@ from bench.plugins.spec import PluginSpec, UsageError, parse, text
 from bench.results.results import Results
 from bench.results.signing_key import read_public
 from bench.runs.run_spec import RunSpec, Written
-from bench.types import Attack, Metric
+from bench.types import Attack, Method, Metric
 from bench.workbench.choice import Choice
 from bench.workbench.machine import choose_device, usable_memory, usual_jobs
 from bench.workbench.place import Place
@@ -65,7 +65,10 @@ def run_spec(parsed: argparse.Namespace) -> RunSpec:
     """What a command was asked for that takes one choice of methods and data; raises as `run_specs` does."""
     found = run_specs(parsed)
     if len(found) > 1:
-        asked = parsed.config if parsed.suite is None else parsed.suite
+        asked = parsed.suite or parsed.config
+        if asked is None:
+            sides = ", ".join(sorted({str(choice.size or "their own") for spec in found for choice in spec.choices}))
+            raise UsageError(f"the methods are made for images of different sides ({sides}): choose one by --size")
         raise UsageError(f"{asked} has {len(found)} parts, and `bench {parsed.verb}` does one: name methods and data")
     return found[0]
 
@@ -78,7 +81,17 @@ def run_specs(parsed: argparse.Namespace) -> tuple[RunSpec, ...]:
         DataError: A file of weights that is named is not there.
     """
     known = _model()
-    return tuple(dict.fromkeys(_run_spec(parsed, part, known) for part in parts(parsed, known.model_fields)))
+    told = (_run_spec(parsed, part, known) for part in parts(parsed, known.model_fields))
+    return tuple(dict.fromkeys(each for spec in told for each in _by_side(spec)))
+
+
+def _by_side(spec: RunSpec) -> Iterator[RunSpec]:
+    """The spec in parts whose methods take images of one side."""
+    alike: dict[tuple[Choice, ...], list[Chosen[Method]]] = {}
+    for method in spec.methods:
+        alike.setdefault(tuple(choice.sized_for(method) for choice in spec.choices), []).append(method)
+    for choices, methods in alike.items():
+        yield dataclasses.replace(spec, choices=choices, methods=tuple(methods))
 
 
 def _run_spec(parsed: argparse.Namespace, part: Mapping[str, object], known: type[BaseModel]) -> RunSpec:

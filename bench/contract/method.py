@@ -99,6 +99,8 @@ class Method(Plugin):
     reference methods that every attack is held against (three for pairs, two for membership). `unlearned` names
     parameters that only `load` reads: what `fit` learns is shared by methods that differ in these alone (the
     harness fits with them at their defaults).
+    `sides` maps a preset's name to the side in pixels that the method's sizes for it are made for: images that can be
+    had at any side are prepared at it, unless a user says otherwise.
     """
 
     claims: ClassVar[str] = "no formal guarantee"
@@ -108,6 +110,7 @@ class Method(Plugin):
     needs_labels: ClassVar[bool] = False
     equal_classes: ClassVar[bool] = False
     unlearned: ClassVar[frozenset[str]] = frozenset()
+    sides: ClassVar[Mapping[str, int]] = {}
 
     @abstractmethod
     def fit(self, public: Dataset, seed: int) -> Scheme:

@@ -37,7 +37,7 @@ SECONDS = 600.0
 SAID: Mapping[Group, tuple[str, ...]] = {
     "methods": (
         "name", "source", "requires", "claims", "uses_labels", "needs_labels", "needs_public", "equal_classes",
-        "unlearned",
+        "unlearned", "sides",
     ),
     "attacks": ("name", "source", "requires", "scores", "knowledge", "uses_labels", "needs_public"),
 }  # fmt: skip
@@ -47,6 +47,7 @@ HELD = frozenset({"written", "told", "asked", "group", "role", "confidential", "
 LONGEST_NAME = 60
 KINDS: Mapping[str, type] = {
     **dict.fromkeys(("uses_labels", "needs_labels", "needs_public", "equal_classes"), bool), "unlearned": list,
+    "sides": dict,
 }  # fmt: skip
 """What is said that is no text."""
 
@@ -196,6 +197,10 @@ def _checked(name: str, value: JsonValue) -> object:
         raise ValueError("scores must be pairs or membership")
     if name == "name" and (NAME.fullmatch(str(value)) is None or len(str(value)) > LONGEST_NAME):
         raise ValueError(f"a name must be of a-z, 0-9 and single hyphens, and at most {LONGEST_NAME} long")
+    if isinstance(value, dict):
+        if bad := [side for side in value.values() if not isinstance(side, int) or side < 1]:
+            raise ValueError(f"{name} must be pixels, got {line(str(bad[0]))}")
+        return value
     if isinstance(value, list):
         return frozenset(map(str, value))
     return line(value) if isinstance(value, str) else value

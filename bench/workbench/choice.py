@@ -127,6 +127,12 @@ class Choice:
         """What reads the images, before a method sees them or after."""
         return self.features or self.scored_in
 
+    def sized_for(self, method: Chosen[Method]) -> Choice:
+        """The choice with images at the side that the method's preset is made for, where nothing else decides it."""
+        side = method.plugin.sides.get(self.preset)
+        free = self.size is None and self.features is None and self.dataset.plugin.default_size is not None
+        return replace(self, size=side) if free and side is not None else self
+
     @property
     def beside(self) -> Chosen[Source] | None:
         """Where public rows come from; None where its own people are set aside, or there are no such rows."""

@@ -274,7 +274,7 @@ def test_a_file_beside_a_plugin_in_a_file_is_followed(tmp_path: Path, monkeypatc
     assert found[0] != found[1]
 
 
-CONTRACT = "48647888294b1e8a"
+CONTRACT = "6f90914254a37416"
 
 
 def test_what_the_contract_computes_changes_with_the_protocol() -> None:
