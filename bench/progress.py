@@ -19,6 +19,14 @@ def report(what: str, done: int, total: int) -> None:
     LOGGER.info("%s %d/%d", what, done, total)
 
 
+SMALLER = "the device's memory ran out, rows at a time from now on, of those before:"
+
+
+def smaller(now: int, before: int) -> None:
+    """Say that the device's memory ran out, so that fewer rows at a time are worked on; records hold that it did."""
+    report(SMALLER, now, before)
+
+
 class Forwarder(logging.Handler):
     """Hands every `stage` and `report` to `send(name, done, total)`; done and total are 0 for a new stage."""
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from bench.memory.budget import Budget
 from bench.memory.rows import Rows
+from bench.progress import smaller
 
 ROWS = 256
 
@@ -24,7 +25,8 @@ def by_blocks(
 
     Args:
         samples: The rows.
-        make: Of rows (b, ...), an ordinary tensor where they fit, as many others; only the last block is smaller.
+        make: Of rows (b, ...), an ordinary tensor where they fit, as many others; only the last block is smaller. Where
+            the device's memory does not suffice for a block, it is asked again for half of it, and blocks stay so.
         size: Rows at a time. None: all of an ordinary tensor, `ROWS` where they are read where they are used.
         like: Of whose kind the result is: of `Rows` come `Rows` where it does not fit as an ordinary tensor. None
             stands for `samples`.
@@ -32,8 +34,31 @@ def by_blocks(
     if size is None:
         size = ROWS if isinstance(samples, Rows) else max(1, len(samples))
     own = samples if like is None else like
-    parts = (make(part[:]) for part in torch.split(samples, size))
-    return kept(parts, len(samples), own.budget if isinstance(own, Rows) else None)
+    return kept(_made(samples, make, size), len(samples), own.budget if isinstance(own, Rows) else None)
+
+
+def _made(samples: Tensor, make: Callable[[Tensor], Tensor], size: int) -> Iterator[Tensor]:
+    """The blocks of `by_blocks`, half as large wherever the device's memory does not suffice."""
+    at = 0
+    while at < len(samples) or not at:  # no rows are one block
+        part = _if_it_fits(make, samples[at : at + size][:])
+        if part is None:
+            size, before = min(size, len(samples)) // 2, size
+            smaller(size, before)
+            torch.cuda.empty_cache()
+            continue
+        at += max(1, size)
+        yield part
+
+
+def _if_it_fits(make: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor | None:
+    """What is made of rows; None where the device's memory does not suffice, and fewer rows would do with less."""
+    try:
+        return make(rows)
+    except torch.OutOfMemoryError:
+        if len(rows) < 2:
+            raise
+        return None
 
 
 def by_even_blocks(samples: Tensor, make: Callable[[Tensor], Tensor], count: int) -> Tensor:

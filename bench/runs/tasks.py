@@ -20,7 +20,7 @@ from bench.contract.evaluator import check_measurement, check_pictures
 from bench.contract.seal import ContractError
 from bench.isolation import RemoteAttack, tenant
 from bench.plugins import registry
-from bench.progress import stage
+from bench.progress import SMALLER, stage, told
 from bench.results.evidence_file import MOST_BYTES, EvidenceError, pack
 from bench.results.records import claim_record, score_record
 from bench.runs.answers import Drawn, Evaluation, Fitted, Opened
@@ -34,6 +34,8 @@ from bench.workbench.machine import hardware
 from bench.workbench.open_data import open_data
 from bench.workbench.place import Place
 from bench.workbench.workbench import Workbench
+
+SHORTAGE = "memory of the device"
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,10 @@ def open_task(argument: object) -> Opened:
 def fit_task(argument: object) -> Fitted:
     """Do a `FitTask`."""
     task = cast(FitTask, argument)
-    with closing(Workbench.open(task.cell, task.place, task.isolation)) as bench:
+    with _shortages() as short, closing(Workbench.open(task.cell, task.place, task.isolation)) as bench:
         scheme, seconds = bench.fitted()
-        told = {"labels": bench.withheld} if bench.withheld else {}
-        notes = _printable({**scheme.notes(), **told})
+        withheld = {"labels": bench.withheld} if bench.withheld else {}
+        notes = _printable({**scheme.notes(), **withheld, **short})
         return Fitted(claim=claim_record(scheme.claim()), notes=notes, seconds=seconds)
 
 
@@ -86,8 +88,26 @@ def evaluate_task(argument: object) -> Evaluation:
     """Do an `EvaluateTask`."""
     task = cast(EvaluateTask, argument)
     start = time.perf_counter()
-    with closing(Workbench.open(task.cell, task.place, task.isolation)) as bench, _evaluator(task) as evaluator:
-        return _evaluated(task, bench, evaluator, start)
+    with (
+        _shortages() as short,
+        closing(Workbench.open(task.cell, task.place, task.isolation)) as bench,
+        _evaluator(task) as evaluator,
+    ):
+        found = _evaluated(task, bench, evaluator, start)
+        return found.model_copy(update={"details": {**found.details, **short}})
+
+
+@contextmanager
+def _shortages() -> Iterator[dict[str, JsonValue]]:
+    """Holds what a record says of it where, within the block, the device's memory ran out."""
+    found: dict[str, JsonValue] = {}
+
+    def hear(name: str, done: int, total: int) -> None:
+        if name == SMALLER:  # (a plug-in may say so, too: a record takes that it was said, and no number)
+            found[SHORTAGE] = "ran out: rows were worked on in smaller blocks"
+
+    with told(hear):
+        yield found
 
 
 @contextmanager

@@ -1,0 +1,67 @@
+"""A device whose memory does not suffice for a block of rows."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from made.cells import cell, place
+
+from bench.memory.kept import by_blocks
+from bench.plugins.chosen import choose
+from bench.progress import SMALLER, told
+from bench.runs import tasks
+from bench.runs.tasks import EvaluateTask, FitTask, evaluate_task, fit_task
+from bench.types import Dataset
+from bench.workbench.cell import Planned
+from methods.blur import BlurKey
+
+
+class Device:
+    """Holds so many rows at a time; `seen` are the blocks that it was given."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.seen = most, list[int]()
+
+    def __call__(self, rows: torch.Tensor) -> torch.Tensor:
+        self.seen.append(len(rows))
+        if len(rows) > self.most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return rows + 1
+
+
+@pytest.mark.parametrize(("size", "most", "blocks"), [
+    (None, 10, [10]), (None, 5, [10, 5, 5]), (None, 1, [10, 5, 2, 1, *[1] * 9]), (4, 3, [4, 2, 2, 2, 2, 2]),
+    (64, 5, [10, 5, 5]),
+])  # fmt: skip
+def test_blocks_are_halved_until_they_fit_and_stay_so(size: int | None, most: int, blocks: list[int]) -> None:
+    device, said = Device(most), list[tuple[str, int, int]]()
+    with told(lambda name, done, total: said.append((name, done, total))):
+        made = by_blocks(torch.arange(10.0), device, size)
+    assert made.tolist() == list(range(1, 11))
+    assert device.seen == blocks
+    assert [name for name, _, _ in said] == [SMALLER] * sum(block > most for block in blocks)
+
+
+def test_a_row_that_does_not_fit_is_an_error() -> None:
+    with pytest.raises(torch.OutOfMemoryError):
+        by_blocks(torch.arange(10.0), Device(0))
+
+
+def test_no_rows_are_one_block() -> None:
+    assert by_blocks(torch.zeros(0, 3), Device(1)).shape == (0, 3)
+
+
+def test_records_say_that_the_memory_ran_out(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, device = BlurKey, Device(20)
+    release = key.release
+
+    def halved(self: object, private: Dataset) -> object:
+        by_blocks(torch.arange(float(len(private))), device)
+        return release(self, private)
+
+    monkeypatch.setattr(key, "release", halved)
+    where = place(tmp_path)
+    planned = Planned("reidentification", choose("attacks", "nearest-neighbour", "smoke"), ("guesswork",))
+    assert tasks.SHORTAGE not in fit_task(FitTask(cell("blur"), where, "none")).notes
+    found = evaluate_task(EvaluateTask(cell("blur"), where, planned, "none"))
+    assert "smaller blocks" in str(found.details[tasks.SHORTAGE])
