@@ -5,6 +5,7 @@ What is not named here is not there: no home folder, no data roots, no results, 
 
 from __future__ import annotations
 
+import csv
 import os
 import shutil
 import subprocess
@@ -54,7 +55,7 @@ def confined(command: Sequence[str], *, folder: Path | None, files: Sequence[Pat
         line += ["--setenv", name, value]
     for place in SYSTEM:
         line += ["--ro-bind-try", place, place]
-    for path in dict.fromkeys([*_python(), *files]):
+    for path in dict.fromkeys([*python(), *files]):
         line += ["--ro-bind", str(path), str(path)]
     if device == "cuda":
         for pattern in NVIDIA:
@@ -73,24 +74,42 @@ def environment(*, sandbox: bool) -> dict[str, str]:
     kept = {
         name: value for name, value in os.environ.items() if name in KEPT_VARIABLES or name.startswith(KEPT_PREFIXES)
     }
+    if "PYTHONPATH" in kept:
+        kept["PYTHONPATH"] = os.pathsep.join(map(str, _path()))
     # A user's name, for the sandbox has no list of users, in which torch looks one up for its caches (on CUDA).
     places = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "USER": "sandbox"} if sandbox else {}
     usual = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     return {**kept, **usual, **places, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _python() -> Iterator[Path]:
-    """Python itself, its packages, and this project's."""
+def python() -> Iterator[Path]:
+    """Python itself, its packages, and this project's: what every sandbox shows."""
     found = {Path(path).resolve() for path in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
     written = {Path(path) for path in (sys.prefix, sys.base_prefix)}  # a link is followed to where it leads
     yield from sorted((found | written) - {Path("/usr"), Path("/")})
     yield from sorted({Path(path) for name, path in sysconfig.get_paths().items() if name in ("purelib", "platlib")})
-    for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep):
-        # Modules of a cluster and `pip install --target` put packages there. A folder without them may hold anything.
-        if entry and any(Path(entry).glob("*.dist-info")):
-            yield Path(entry).absolute()
+    for entry in _path():
+        yield from _installed(entry)
     for package in PACKAGES:
         yield HOME / package
+
+
+def _path() -> list[Path]:
+    """The entries of PYTHONPATH, wherever a process that reads them works; an empty one is no folder of packages."""
+    return [Path(entry).absolute() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+
+
+@cache
+def _installed(entry: Path) -> tuple[Path, ...]:
+    """What installers put into a folder, as modules of a cluster and `pip install --target` do, by their own lists.
+
+    Whatever else lies there stays hidden: the folder may be somebody's home.
+    """
+    found: dict[str, None] = {}
+    for record in sorted(entry.glob("*.dist-info/RECORD")):
+        with record.open(newline="", encoding="utf-8", errors="replace") as lines:
+            found |= dict.fromkeys(row[0].split("/")[0] for row in csv.reader(lines) if row)
+    return tuple(entry / name for name in found if name not in ("", "..", ".") and (entry / name).exists())
 
 
 @cache

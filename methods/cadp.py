@@ -268,7 +268,7 @@ class CADPKey(Key):
             return noise.rebuild(blurred, shown.take(index))
 
         every = torch.arange(len(private), device=private.samples.device)
-        rows = by_blocks(every, obfuscate, noise.together(stream), like=private.samples)
+        rows = by_blocks(every, obfuscate, noise.together(stream), like=private.samples, draws=True)
         return paired(rows, private.labels)
 
     def state(self) -> State:

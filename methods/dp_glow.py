@@ -210,7 +210,7 @@ class DPGlowScheme(Scheme):
             return decoded(flow, code.float())
 
         together = math.lcm(rows_at_once(samples), stream.rows_apart(len(noise.half)))
-        return by_blocks(samples, obfuscate, together)
+        return by_blocks(samples, obfuscate, together, draws=True)
 
     def claim(self) -> PrivacyClaim:
         """The paper's epsilon, and sum of (clip's width / scale) over the latent, which bounds it; infinity if none."""

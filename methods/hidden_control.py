@@ -118,7 +118,7 @@ class HiddenControlKey(Key):
             pad = stream.integers(LEVELS, *part.shape).to(part.device)
             return low + extent * ((steps + pad) % LEVELS) / (LEVELS - 1)
 
-        return by_blocks(rows, padded, ROWS)
+        return by_blocks(rows, padded, ROWS, draws=True)
 
 
 def _network(rows: Tensor, stream: Stream) -> Tensor:
@@ -127,7 +127,7 @@ def _network(rows: Tensor, stream: Stream) -> Tensor:
         std, mean = torch.std_mean(made, dim=1, correction=0, keepdim=True)
         return ((made - mean) / std.clamp_min(TINY)).reshape(part.shape)
 
-    return by_blocks(rows, drawn, ROWS)
+    return by_blocks(rows, drawn, ROWS, draws=True)
 
 
 def _shuffled(rows: Tensor, again: Callable[[], Stream]) -> Tensor:

@@ -136,7 +136,7 @@ class InstaHideKey(Key):
         released = every.repeat_interleave(method.k)
         first = torch.arange(method.k, device=samples.device).repeat(len(samples)) == 0
         return Release(
-            samples=by_blocks(every, mixed, ROWS, like=samples),
+            samples=by_blocks(every, mixed, ROWS, like=samples, draws=True),
             labels=None if private.labels is None else soft_labels(private.labels, rows, weights),
             links=torch.stack((rows.flatten(), released), dim=1),
             primary=first,
@@ -147,7 +147,7 @@ class InstaHideKey(Key):
         if self.scheme.method.query == "plain":
             return by_blocks(samples, self.scheme.standardise, ROWS)
         signs = self.secret.derive("query").bound_to(samples).stream("signs")
-        return by_blocks(samples, lambda part: _flip(self.scheme.standardise(part), signs), ROWS)
+        return by_blocks(samples, lambda part: _flip(self.scheme.standardise(part), signs), ROWS, draws=True)
 
     def state(self) -> State:
         """The secret, uint8 (32,)."""

@@ -131,7 +131,7 @@ class KnownLeakKey(Key):
             def made(part: Tensor) -> Tensor:
                 return make(part.flatten(1).double()).reshape(part.shape).to(torch.float32)
 
-            return by_blocks(samples, made, ROWS)
+            return by_blocks(samples, made, ROWS, draws=True)
 
         def shown(values: Tensor, of: Tensor) -> Tensor:
             """values[of[i]], which is a row's or fills it, in place of row i."""

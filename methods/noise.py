@@ -73,4 +73,4 @@ class NoiseKey(Key):
 
 
 def _normal(like: Tensor, stream: Stream) -> Tensor:
-    return by_blocks(like, lambda rows: stream.normal(*rows.shape).to(like.device, torch.float32), ROWS)
+    return by_blocks(like, lambda rows: stream.normal(*rows.shape).to(like.device, torch.float32), ROWS, draws=True)

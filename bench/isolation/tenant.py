@@ -11,6 +11,7 @@ from bench.plugins.chosen import Chosen
 from bench.plugins.groups import Group
 from bench.plugins.outside import files_of
 from bench.plugins.spec import UsageError
+from bench.sandbox import python
 
 
 @dataclass(frozen=True)
@@ -50,4 +51,6 @@ def tenant(
         raise UsageError(
             f"{chosen.spec.shown} may not be shown {shown[0]}, in which the results lie: name files, not that"
         )
+    if shown := [path for path in python() if sandbox and folder.resolve().is_relative_to(path.resolve())]:
+        raise UsageError(f"every plug-in is shown {shown[0]}, where Python lies, and the results lie in it: move them")
     return Tenant(chosen.group, str(chosen), chosen.preset, device, sandbox, tuple(files), folder, memory)

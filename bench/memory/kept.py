@@ -19,8 +19,9 @@ ROWS = 256
 
 
 def by_blocks(
-    samples: Tensor, make: Callable[[Tensor], Tensor], size: int | None = None, *, like: Tensor | None = None
-) -> Tensor:
+    samples: Tensor, make: Callable[[Tensor], Tensor], size: int | None = None, *, like: Tensor | None = None,
+    draws: bool = False,
+) -> Tensor:  # fmt: skip
     """What `make` makes of rows (n, ...), each of its own row alone, asked for `size` rows at a time, in order.
 
     Args:
@@ -30,18 +31,23 @@ def by_blocks(
         size: Rows at a time. None: all of an ordinary tensor, `ROWS` where they are read where they are used.
         like: Of whose kind the result is: of `Rows` come `Rows` where it does not fit as an ordinary tensor. None
             stands for `samples`.
+        draws: `make` draws random numbers, or works on its rows together: no block is asked for again, or in halves,
+            which would come out as others.
     """
     if size is None:
         size = ROWS if isinstance(samples, Rows) else max(1, len(samples))
     own = samples if like is None else like
-    return kept(_made(samples, make, size), len(samples), own.budget if isinstance(own, Rows) else None)
+    return kept(
+        _made(samples, make, size, halved=not draws), len(samples), own.budget if isinstance(own, Rows) else None
+    )
 
 
-def _made(samples: Tensor, make: Callable[[Tensor], Tensor], size: int) -> Iterator[Tensor]:
-    """The blocks of `by_blocks`, half as large wherever the device's memory does not suffice."""
+def _made(samples: Tensor, make: Callable[[Tensor], Tensor], size: int, *, halved: bool) -> Iterator[Tensor]:
+    """The blocks of `by_blocks`, where `halved` half as large wherever the device's memory does not suffice."""
     at = 0
     while at < len(samples) or not at:  # no rows are one block
-        part = _if_it_fits(make, samples[at : at + size][:])
+        rows = samples[at : at + size][:]
+        part = _if_it_fits(make, rows) if halved else make(rows)
         if part is None:
             size, before = min(size, len(samples)) // 2, size
             smaller(size, before)

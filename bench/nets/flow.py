@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+
+from bench.memory.kept import by_blocks
 
 CHUNK = 2**18  # elements (rows x d) that are worked on at once
 
@@ -37,20 +40,17 @@ class Flow(nn.Module, ABC):
 
 def encoded(flow: Flow, samples: Tensor, condition: Tensor | None = None) -> Tensor:
     """Latents (n, d) of any number of rows, without gradients and in full float32."""
-    with torch.no_grad():
-        return torch.cat([flow.encode(*part)[0] for part in _parts(samples, condition)])
+    return _each(lambda *part: flow.encode(*part)[0], samples, condition)
 
 
 def decoded(flow: Flow, latent: Tensor, condition: Tensor | None = None) -> Tensor:
     """The rows (n, ...) of any number of latents, without gradients and in full float32."""
-    with torch.no_grad():
-        return torch.cat([flow.decode(*part) for part in _parts(latent, condition)])
+    return _each(flow.decode, latent, condition)
 
 
 def log_densities(flow: Flow, samples: Tensor, condition: Tensor | None = None) -> Tensor:
     """Log densities (n,) of any number of rows in nats, without gradients and in full float32."""
-    with torch.no_grad():
-        return torch.cat([flow.log_density(*part) for part in _parts(samples, condition)])
+    return _each(flow.log_density, samples, condition)
 
 
 def rows_at_once(rows: Tensor) -> int:
@@ -58,7 +58,11 @@ def rows_at_once(rows: Tensor) -> int:
     return max(1, CHUNK // max(1, rows[:1].numel()))
 
 
-def _parts(rows: Tensor, condition: Tensor | None) -> list[tuple[Tensor, Tensor | None]]:
-    size = rows_at_once(rows)
-    conditions = [None] * math.ceil(len(rows) / size) if condition is None else torch.split(condition, size)
-    return list(zip(torch.split(rows, size), conditions, strict=True))
+def _each(work: Callable[[Tensor, Tensor | None], Tensor], rows: Tensor, condition: Tensor | None) -> Tensor:
+    """What `work` makes of the rows and their conditions, some of them at a time."""
+
+    def made(index: Tensor) -> Tensor:
+        return work(rows[index], None if condition is None else condition[index])
+
+    with torch.no_grad():
+        return by_blocks(torch.arange(len(rows), device=rows.device), made, rows_at_once(rows))

@@ -69,12 +69,13 @@ def scattering(images: Tensor) -> Tensor:
         raise ValueError(f"scattering needs images of {SMALLEST} pixels a side at least, got {h}x{w}")
     border = (STEP, STEP + -w % STEP, STEP, STEP + -h % STEP)
     kept = filters(h + border[2] + border[3], w + border[0] + border[1])
+    if not n:  # which some transforms of Fourier refuse
+        return images.new_zeros(0, c * MAPS, len(kept.down), len(kept.across))
     made = [
         _scattered(pad(part.reshape(-1, 1, h, w), border, mode="reflect"), kept)
         for part in torch.split(images, max(1, ROWS // c))
     ]
-    found = torch.cat(made) if made else images.new_zeros(0, MAPS, len(kept.down), len(kept.across))
-    return found.reshape(n, c * MAPS, *found.shape[2:])
+    return torch.cat(made).reshape(n, c * MAPS, len(kept.down), len(kept.across))
 
 
 def scattered(images: Tensor) -> Tensor:

@@ -70,7 +70,7 @@ class GridNoise:
             noise = self.grid.laplace(stream, self.scale, tuple(places.shape))
             return self.grid.values(places + noise.to(places.device))
 
-        return by_blocks(samples, noisy, stream.rows_apart(samples.shape[1:].numel()))
+        return by_blocks(samples, noisy, stream.rows_apart(samples.shape[1:].numel()), draws=True)
 
 
 def above(exact: Fraction) -> float:

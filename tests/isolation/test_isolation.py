@@ -324,23 +324,39 @@ def test_a_library_that_asks_for_the_users_name_gets_one_in_a_sandbox() -> None:
     assert subprocess.run(line, capture_output=True, text=True, check=True, timeout=300).stdout == "sandbox\n"
 
 
-def test_a_sandbox_shows_installed_packages_of_the_path_and_no_other_folder_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_sandbox_shows_installed_packages_of_the_path_and_nothing_beside_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absolute: bool
 ) -> None:
-    (tmp_path / "site" / "torch-3.0.dist-info").mkdir(parents=True)
-    (tmp_path / "work").mkdir()
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", str(tmp_path / "site"), str(tmp_path / "work")]))
+    home, work = tmp_path / "home", tmp_path / "work"  # somebody's home, after `pip install --target .`
+    for folder in (home / "torch-3.0.dist-info", home / "torch", home / "results", work / "mine"):
+        folder.mkdir(parents=True)
+    listed = ("torch/__init__.py", "torch-3.0.dist-info/RECORD", "../../bin/torchrun", "/etc/passwd", "gone.py", "./x")
+    (home / "torch-3.0.dist-info" / "RECORD").write_text("".join(f"{name},,\n" for name in listed))
+    monkeypatch.chdir(tmp_path)
+    entries = [str(home), str(work)] if absolute else ["home", "work"]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", *entries]))
     monkeypatch.setattr("bench.sandbox.BWRAP", "/usr/bin/bwrap")
     line = confined(["true"], folder=None, files=(), device="cpu")
-    place = str(tmp_path / "site")
-    assert next(line[n - 1 : n + 2] for n, word in enumerate(line) if word == place) == ["--ro-bind", place, place]
-    assert str(tmp_path / "work") not in line
+    shown = {
+        line[n + 1] for n, word in enumerate(line) if word == "--ro-bind" and line[n + 1].startswith(str(tmp_path))
+    }
+    assert shown == {str(home / "torch"), str(home / "torch-3.0.dist-info")}
+    assert line[line.index("PYTHONPATH") + 1] == os.pathsep.join([str(home), str(work)])
 
 
 def test_nobody_is_shown_the_folder_of_the_results(tmp_path: Path) -> None:
     chosen = choose("attacks", f"{SPY}:Spy[canary={tmp_path}]", "smoke")
     with pytest.raises(UsageError, match="in which the results lie"):
         tenant(chosen, device="cpu", sandbox=True, folder=tmp_path / "results" / "rooms")
+
+
+def test_results_within_an_environment_of_python_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))  # `python -m venv .` in the folder of a project
+    chosen = choose("attacks", "chance", "smoke")
+    with pytest.raises(UsageError, match="where Python lies, and the results lie in it: move them"):
+        tenant(chosen, device="cpu", sandbox=True, folder=tmp_path / "results" / "rooms")
+    assert tenant(chosen, device="cpu", sandbox=False, folder=tmp_path / "results" / "rooms").files == ()
 
 
 REMEMBERS = """

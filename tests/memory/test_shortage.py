@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from made.cells import cell, place
 
 from bench.memory.kept import by_blocks
+from bench.plugins import registry
 from bench.plugins.chosen import choose
+from bench.plugins.spec import parse
 from bench.progress import SMALLER, told
+from bench.randomness import Secret
 from bench.runs import tasks
 from bench.runs.tasks import EvaluateTask, FitTask, evaluate_task, fit_task
-from bench.types import Dataset
+from bench.seeds import generator
+from bench.types import Dataset, Method
 from bench.workbench.cell import Planned
 from methods.blur import BlurKey
 
@@ -45,6 +52,39 @@ def test_blocks_are_halved_until_they_fit_and_stay_so(size: int | None, most: in
 def test_a_row_that_does_not_fit_is_an_error() -> None:
     with pytest.raises(torch.OutOfMemoryError):
         by_blocks(torch.arange(10.0), Device(0))
+
+
+def test_what_draws_numbers_is_not_asked_again() -> None:
+    device = Device(5)
+    with pytest.raises(torch.OutOfMemoryError):
+        by_blocks(torch.arange(10.0), device, draws=True)
+    assert device.seen == [10]
+
+
+@pytest.mark.parametrize("spec", ["cadp", "cadp[variant=official-code]", "dp-glow"])
+def test_a_release_with_noise_is_the_same_where_its_network_needs_smaller_blocks(
+    spec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = registry.build("methods", parse(spec), "smoke")
+    assert isinstance(method, Method)
+    labels = torch.arange(40).remainder(2).float()[:, None]
+    samples = torch.rand(40, 1, 8, 8, generator=generator(0))
+    rows = Dataset("made", samples, labels, None, ("a",), False, True)
+    scheme: Any = method.fit(rows, 0)
+    key = scheme.sample_key(Secret(bytes(32)))
+    usual = key.release(rows).samples
+    for name in ("encode", "decode"):
+        monkeypatch.setattr(scheme.noise.flow, name, _narrow(getattr(scheme.noise.flow, name)))
+    torch.testing.assert_close(key.release(rows).samples, usual, atol=1e-3, rtol=1e-3)
+
+
+def _narrow(whole: Callable[..., Any]) -> Callable[..., Any]:
+    def narrow(part: torch.Tensor, *more: object) -> Any:
+        if len(part) > 7:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return whole(part, *more)
+
+    return narrow
 
 
 def test_no_rows_are_one_block() -> None:

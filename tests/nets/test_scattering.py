@@ -28,6 +28,7 @@ def test_there_are_81_maps_a_colour_at_a_quarter_of_the_side(shape: tuple[int, .
     images = torch.rand(2, *shape, generator=generator(0))
     assert tuple(scattering(images).shape) == (2, *maps)
     assert tuple(scattered(images).shape) == (2, math.prod(maps))
+    assert tuple(scattered(images[:0]).shape) == (0, math.prod(maps))
 
 
 def test_images_below_eight_pixels_are_refused() -> None:
