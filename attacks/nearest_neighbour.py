@@ -4,9 +4,9 @@ Source: the plainest re-identification attack. Similarity is the cosine of centr
 are each centred by their own mean over the set, without which rows near the mean resemble everything, noise included.
 
 So many and so large images that their products would take hours are compared at a smaller side, by the means of squares
-of their pixels: as large as takes `PRODUCTS` multiplications for all pairs of a release. The record's notes say at which
-side. It weakens the attack: of 600 phantoms under `dp-simple[scale=10]` the right one came 41st in the mean at 64 pixels,
-49th at 32 and 64th at 16; at 45, which is no whole part of 64, 60th.
+of their pixels: as large as takes `PRODUCTS` multiplications for all pairs of a release. The record's notes say at
+which side. It weakens the attack: of 600 phantoms under `dp-simple[scale=10]` the right one came 41st in the mean at 64
+pixels, 49th at 32 and 64th at 16; at 45, which is no whole part of 64, 60th.
 """
 
 from __future__ import annotations
