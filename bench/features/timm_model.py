@@ -47,6 +47,7 @@ class Timm(Extractor):
     name: ClassVar[str] = "timm"
     source: ClassVar[str] = "Wightman 2019 (PyTorch Image Models), doi:10.5281/zenodo.4414861"
     requires: ClassVar[str] = "the model's weights: --weights FILE, or the Hugging Face hub or its cache"
+    needs_public: ClassVar[bool] = False
     confidential: ClassVar[frozenset[str]] = frozenset({"weights"})
     packages: ClassVar[tuple[str, ...]] = ("timm",)  # it sets sides, means and poolings, and converts weights
 

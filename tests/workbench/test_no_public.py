@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import timm
 from made.cells import cell, opened
+from safetensors.torch import save_file
 
 from bench.cli import parser
 from bench.cli.options import run_spec
 from bench.evaluators.audit import Audit
+from bench.nets.seeded import seeded
 from bench.plugins import registry
 from bench.plugins.chosen import choose
 from bench.plugins.spec import UsageError
@@ -78,6 +81,16 @@ def test_an_extractor_that_reads_public_rows_is_refused(tmp_path: Path) -> None:
         Choice.read({"dataset": "digits", "preset": "smoke", "public": "none", "features": "eigenspace"})
     bench = opened(tmp_path, "k-same[k=2]", public="none", features="pixels")
     assert bench.private.samples.shape[1:] == (64,)
+    bench.key(bench.scheme(), 0).release(bench.private)
+
+
+def test_an_extractor_that_was_trained_elsewhere_does_without(tmp_path: Path) -> None:
+    with seeded(0):
+        save_file(timm.create_model("test_resnet.r160_in1k").state_dict(), tmp_path / "weights.safetensors")
+    features = f"timm:test_resnet.r160_in1k[size=32,weights={tmp_path / 'weights.safetensors'}]"
+    bench = opened(tmp_path, "k-same[k=2]", public="none", features=features)
+    assert bench.private.samples.ndim == 2
+    assert bench.public.samples.shape == (0, bench.private.samples.shape[1])
     bench.key(bench.scheme(), 0).release(bench.private)
 
 
