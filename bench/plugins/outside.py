@@ -45,6 +45,8 @@ SAID: Mapping[Group, tuple[str, ...]] = {
 HELD = frozenset({"written", "told", "asked", "group", "role", "confidential", "presets"})
 """What a stand-in's class holds, and no parameter may be called."""
 LONGEST_NAME = 60
+MOST_SIDE = 4096
+"""Pixels: a whole data set is prepared at what a method of another author says."""
 KINDS: Mapping[str, type] = {
     **dict.fromkeys(("uses_labels", "needs_labels", "needs_public", "equal_classes"), bool), "unlearned": list,
     "sides": dict,
@@ -198,8 +200,8 @@ def _checked(name: str, value: JsonValue) -> object:
     if name == "name" and (NAME.fullmatch(str(value)) is None or len(str(value)) > LONGEST_NAME):
         raise ValueError(f"a name must be of a-z, 0-9 and single hyphens, and at most {LONGEST_NAME} long")
     if isinstance(value, dict):
-        if bad := [side for side in value.values() if not isinstance(side, int) or side < 1]:
-            raise ValueError(f"{name} must be pixels, got {line(str(bad[0]))}")
+        if bad := [side for side in value.values() if type(side) is not int or not 1 <= side <= MOST_SIDE]:
+            raise ValueError(f"{name} must be pixels, {MOST_SIDE} at most, got {line(str(bad[0]))}")
         return value
     if isinstance(value, list):
         return frozenset(map(str, value))

@@ -82,7 +82,8 @@ def test_a_method_from_outside_says_its_side_and_nothing_else_in_its_place(tmp_p
     path = tmp_path / "own.py"
     path.write_text(OWN.replace("SIDE", "96"))
     assert choose("methods", f"{path}:Sharp", "smoke").plugin.sides == {"smoke": 96}
-    path = tmp_path / "wrong.py"
-    path.write_text(OWN.replace("SIDE", "'wide'"))
-    with pytest.raises(UsageError, match="sides must be pixels, got wide"):
-        choose("methods", f"{path}:Sharp", "smoke")
+    for number, (said, told) in enumerate((("'wide'", "wide"), ("True", "True"), ("10**6", "1000000"), ("0", "0"))):
+        path = tmp_path / f"wrong{number}.py"
+        path.write_text(OWN.replace("SIDE", said))
+        with pytest.raises(UsageError, match=f"sides must be pixels, 4096 at most, got {told}"):
+            choose("methods", f"{path}:Sharp", "smoke")
