@@ -46,8 +46,7 @@ def _made(samples: Tensor, make: Callable[[Tensor], Tensor], size: int, *, halve
     """The blocks of `by_blocks`, where `halved` half as large wherever the device's memory does not suffice."""
     at = 0
     while at < len(samples) or not at:  # no rows are one block
-        rows = samples[at : at + size][:]
-        part = _if_it_fits(make, rows) if halved else make(rows)
+        part = _if_it_fits(make, samples, slice(at, at + size), halved=halved)
         if part is None:
             size, before = min(size, len(samples)) // 2, size
             smaller(size, before)
@@ -57,12 +56,15 @@ def _made(samples: Tensor, make: Callable[[Tensor], Tensor], size: int, *, halve
         yield part
 
 
-def _if_it_fits(make: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor | None:
-    """What is made of rows; None where the device's memory does not suffice, and fewer rows would do with less."""
+def _if_it_fits(make: Callable[[Tensor], Tensor], samples: Tensor, place: slice, *, halved: bool) -> Tensor | None:
+    """What is made of some rows; None where the device's memory does not suffice, and fewer may do with less.
+
+    That the rows are read here counts too: those on disk come to the device as they are read.
+    """
     try:
-        return make(rows)
+        return make(samples[place][:])
     except torch.OutOfMemoryError:
-        if len(rows) < 2:
+        if not halved or min(place.stop, len(samples)) - place.start < 2:
             raise
         return None
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from made.cells import cell, place
 
+from bench.memory.budget import Budget
 from bench.memory.kept import by_blocks
+from bench.memory.rows import Rows
 from bench.plugins import registry
 from bench.plugins.chosen import choose
 from bench.plugins.spec import parse
@@ -85,6 +88,13 @@ def _narrow(whole: Callable[..., Any]) -> Callable[..., Any]:
         return whole(part, *more)
 
     return narrow
+
+
+def test_reading_rows_on_disk_may_be_what_does_not_fit() -> None:
+    device, numbers = Device(3), np.arange(10, dtype=np.uint8)[:, None]
+    rows = Rows.of(numbers, Budget(1 << 16)).map(device)
+    assert by_blocks(rows, lambda part: part, 8)[:].flatten().tolist() == list(range(1, 11))
+    assert max(device.seen) == 8
 
 
 def test_no_rows_are_one_block() -> None:
