@@ -56,17 +56,21 @@ def calm(kind: str, content: bytes) -> bytes:
 
 
 def failing(share: float, seed: int) -> Mood:
-    """Fails, cuts short or changes a byte in a share of all reads and writes."""
+    """Fails, cuts short or changes a byte in a share of all reads and writes.
+
+    Which byte, and to what, is drawn: what is read back must not undo by chance what happened when it was written.
+    """
     chance, lock = random.Random(seed), threading.Lock()
 
     def mood(kind: str, content: bytes) -> bytes:
         with lock:
-            drawn, how = chance.random(), chance.randrange(3)
+            drawn, how, where, change = chance.random(), chance.randrange(3), chance.random(), chance.randrange(1, 256)
         if drawn > share or not content:
             return content
         if how == 0:
             raise OSError("the network is gone")
-        return content[: len(content) // 2] if how == 1 else bytes([content[0] ^ 1]) + content[1:]
+        at = int(where * len(content))
+        return content[:at] if how == 1 else content[:at] + bytes([content[at] ^ change]) + content[at + 1 :]
 
     return mood
 
