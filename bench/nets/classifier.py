@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
 
+from bench.nets.replay import set_rate
 from bench.rows.label_classes import labelled
 from bench.seeds import drawn, generator
 
@@ -130,8 +131,7 @@ def train(
         shuffled = drawn(len(rows), order)
         for batch in shuffled.tensor_split(course.batches(len(rows)))[: total - done]:
             share = min((done + 1) / rise, 0.5 * (1 + math.cos(math.pi * max(0, done - rise) / max(1, total - rise))))
-            for group in optimiser.param_groups:
-                group["lr"] = course.learning_rate * share
+            set_rate(optimiser, course.learning_rate * share)
             optimiser.zero_grad(set_to_none=True)
             seen = samples[batch] if vary is None else _laid_out(vary(samples[batch], order))
             loss = loss_of(forward(network, seen, course.precision), labels[batch])

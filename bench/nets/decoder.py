@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from bench.nets.classifier import Standardise
 from bench.nets.patches import cut, fitting_patch, fold, patch_grid
+from bench.nets.replay import set_rate
 from bench.nets.sau import SAU
 from bench.nets.seeded import seeded
 from bench.progress import report
@@ -112,7 +113,7 @@ def train_decoder(
     order = generator(derive(seed, "rows"), device)
     for step in range(steps):
         rows = drawn(len(raw), order, batch)
-        optimiser.param_groups[0]["lr"] = learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps))
+        set_rate(optimiser, learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps)))
         optimiser.zero_grad(set_to_none=True)
         loss = (network(released[rows]) - raw[rows]).square().mean()
         loss.backward()

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
 
+from bench.nets.replay import set_rate
 from bench.progress import report
 from bench.randomness import Secret
 from bench.validation import at_least, between, one_of, positive_and_finite, within
@@ -120,8 +121,7 @@ def train_privately(
     sampler = secret.stream("batches")
     network.train()
     for step in range(steps):
-        for group in optimiser.param_groups:
-            group["lr"] = course.rate(step, steps, peak)
+        set_rate(optimiser, course.rate(step, steps, peak))
         drawn = (sampler.uniform(n) < share).nonzero()[:, 0].to(rows.device)
         parts = torch.split(drawn, ROWS)
         for number, part in enumerate(parts):
