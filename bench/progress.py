@@ -27,6 +27,9 @@ def smaller(now: int, before: int) -> None:
     report(SMALLER, now, before)
 
 
+AGAIN = "made again, for the disk has no room to keep it"
+
+
 class Forwarder(logging.Handler):
     """Hands every `stage` and `report` to `send(name, done, total)`; done and total are 0 for a new stage."""
 

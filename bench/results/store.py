@@ -3,6 +3,9 @@
 A folder proves that it is what its name says: its manifest carries a digest over every byte of it, the kind and the
 inputs that the folder is named after, and the hash of the tensors beside it.
 
+Where the disk has no room for the tensors, the manifest stands alone: whoever asks makes them again, and they must have
+the hash that it holds.
+
 No lock is needed for that to be right, on one machine or on many: who makes an artefact makes it in a folder of its
 own, and the first to give that folder its name decides; what others made by then is as right, and goes. Locks save
 double work where the file system has them.
@@ -31,6 +34,7 @@ from bench.results.atomic_file import make_folder, sync, write_new
 from bench.results.attested import AlteredError
 from bench.results.content_key import Inputs, content_key
 from bench.results.heartbeat import beating, is_left
+from bench.results.room import Unstored, checksum_of, has_room
 from bench.results.turn import turn
 from bench.wire.tensor_file import read_tensors, write_tensors
 
@@ -39,6 +43,7 @@ __all__ = ["Artefact", "CorruptArtefactWarning", "Inputs", "Store"]
 KIND = "artefact"
 TRAINING = ".training"
 MANIFEST, DATA, BEATS = "manifest.json", "data.safetensors", "beats"
+STORED = "stored"
 UNFINISHED = re.compile(r"\.new-(?P<key>[0-9a-f]{32})-(?P<maker>.+)")
 _TRIES = 3
 
@@ -67,10 +72,20 @@ class Store:
     root: Path
     budget: Budget | None = None
 
-    def ensure(self, kind: str, inputs: Inputs, make: Callable[[], Artefact]) -> Artefact:
+    def ensure(self, kind: str, inputs: Inputs, make: Callable[[], Artefact], *, copies: int | None = None) -> Artefact:
         """The artefact for `inputs`, from the store if it is there and intact, otherwise from `make`.
 
         Two processes that make the same thing at once get the one that was there first.
+
+        Args:
+            kind: The folder that it lies in.
+            inputs: All that it depends on.
+            make: Makes it.
+            copies: So many as large are to come, and where they would take more than half of what is free on the disk,
+                the tensors are not stored, but made again for everyone who asks. None: they are always stored.
+
+        Raises:
+            ContractError: Tensors that were made again are others.
         """
         key = content_key(inputs)
         make_folder(self.root, mode=0o700)
@@ -82,9 +97,14 @@ class Store:
             if found is None:
                 with _building(folder) as building:
                     found = make()
-                    found = _write(building, folder, found, inputs, self.budget)
+                    stored = copies is None or has_room(folder.parent, found.tensors, copies)
+                    found = _write(building, folder, found, inputs, self.budget, stored=stored)
                 shutil.rmtree(_training(folder), ignore_errors=True)
-        return found
+        if not isinstance(found, Unstored):
+            return found
+        again = make()
+        found.check(again.tensors)
+        return again
 
     def training(self, kind: str, inputs: Inputs) -> Path:
         """The folder that keeps how far whoever makes an artefact has come in training, until it is made."""
@@ -117,22 +137,21 @@ def _building(folder: Path) -> Iterator[Path]:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def _write(building: Path, folder: Path, artefact: Artefact, inputs: Inputs, budget: Budget | None) -> Artefact:
+def _write(
+    building: Path, folder: Path, artefact: Artefact, inputs: Inputs, budget: Budget | None, *, stored: bool
+) -> Artefact | Unstored:
     """Give the artefact its name, and what then stands under it: the same, or what another maker put there first."""
     for last in (False, True):
         try:
-            data = building / DATA
-            with data.open("wb") as file:
-                write_tensors(file, artefact.tensors)
-            sync(data)
             manifest: dict[str, JsonValue] = {
                 "kind": folder.parent.name,
                 "inputs": dict(inputs),
                 "notes": dict(artefact.notes),
-                "sha256": _checksum(data),
+                STORED: stored,
+                "sha256": _written(building / DATA, artefact) if stored else checksum_of(artefact.tensors),
             }
             write_new(building / MANIFEST, attested.written(attested.attest(manifest, KIND)), mode=0o600)
-            return _named(building, folder, artefact, budget)
+            return _named(building, folder, artefact, budget, stored=stored)
         except FileNotFoundError:  # who is stopped for long is taken for dead, and finds its folder gone
             if last:
                 raise
@@ -140,7 +159,17 @@ def _write(building: Path, folder: Path, artefact: Artefact, inputs: Inputs, bud
     raise AssertionError("the second try returns or raises")
 
 
-def _named(building: Path, folder: Path, artefact: Artefact, budget: Budget | None) -> Artefact:
+def _written(data: Path, artefact: Artefact) -> str:
+    """The checksum of a file of the artefact's tensors, once it is on the disk."""
+    with data.open("wb") as file:
+        write_tensors(file, artefact.tensors)
+    sync(data)
+    return _checksum(data)
+
+
+def _named(
+    building: Path, folder: Path, artefact: Artefact, budget: Budget | None, *, stored: bool
+) -> Artefact | Unstored:
     (building / BEATS).unlink(missing_ok=True)
     for _ in range(_TRIES):
         try:
@@ -152,7 +181,7 @@ def _named(building: Path, folder: Path, artefact: Artefact, budget: Budget | No
                 return found  # another maker was faster
         else:
             sync(folder.parent)
-            if any(isinstance(tensor, Rows) for tensor in artefact.tensors.values()):
+            if stored and any(isinstance(tensor, Rows) for tensor in artefact.tensors.values()):
                 with contextlib.suppress(OSError):  # somebody may have removed it by now
                     return Artefact(read_tensors(folder / DATA, budget), artefact.notes)
             break
@@ -221,11 +250,13 @@ def problem(folder: Path, key: str | None = None) -> str | None:
     return None
 
 
-def _read(folder: Path, budget: Budget | None) -> Artefact | None:
+def _read(folder: Path, budget: Budget | None) -> Artefact | Unstored | None:
     if not folder.exists():
         return None
     try:
         manifest = _manifest(folder, folder.name)
+        if not manifest.get(STORED, True):
+            return Unstored(cast(str, manifest["sha256"]))
         return Artefact(read_tensors(folder / DATA, budget), cast("Mapping[str, JsonValue]", manifest["notes"]))
     except (OSError, AlteredError) as error:
         if not folder.exists():  # it went while it was read
@@ -246,7 +277,7 @@ def _manifest(folder: Path, name: str) -> Mapping[str, JsonValue]:
         raise AlteredError("its manifest must hold inputs and notes")
     if (key := content_key(inputs)) != name or manifest.get("kind") != folder.parent.name:
         raise AlteredError(f"it is {manifest.get('kind')}/{key}, put in the place of another")
-    if manifest.get("sha256") != _checksum(folder / DATA):
+    if manifest.get(STORED, True) and manifest.get("sha256") != _checksum(folder / DATA):
         raise AlteredError("its checksum does not match: the tensors were altered")
     return manifest
 

@@ -20,7 +20,7 @@ from bench.contract.evaluator import check_measurement, check_pictures
 from bench.contract.seal import ContractError
 from bench.isolation import RemoteAttack, tenant
 from bench.plugins import registry
-from bench.progress import SMALLER, stage, told
+from bench.progress import AGAIN, SMALLER, stage, told
 from bench.results.evidence_file import MOST_BYTES, EvidenceError, pack
 from bench.results.records import claim_record, score_record
 from bench.runs.answers import Drawn, Evaluation, Fitted, Opened
@@ -35,7 +35,11 @@ from bench.workbench.open_data import open_data
 from bench.workbench.place import Place
 from bench.workbench.workbench import Workbench
 
-SHORTAGE = "memory of the device"
+SHORTAGES: Mapping[str, tuple[str, str]] = {
+    SMALLER: ("memory of the device", "ran out: rows were worked on in smaller blocks"),
+    AGAIN: ("releases on the disk", "found no room: each was made again from scheme and key, the same to the bit"),
+}
+"""What a record says of it where something ran short, by what is said when it does."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +103,13 @@ def evaluate_task(argument: object) -> Evaluation:
 
 @contextmanager
 def _shortages() -> Iterator[dict[str, JsonValue]]:
-    """Holds what a record says of it where, within the block, the device's memory ran out."""
+    """Holds what a record says of it where, within the block, something ran short."""
     found: dict[str, JsonValue] = {}
 
     def hear(name: str, done: int, total: int) -> None:
-        if name == SMALLER:  # (a plug-in may say so, too: a record takes that it was said, and no number)
-            found[SHORTAGE] = "ran out: rows were worked on in smaller blocks"
+        if name in SHORTAGES:  # (a plug-in may say so, too: a record takes that it was said, and no number)
+            what, became = SHORTAGES[name]
+            found[what] = became
 
     with told(hear):
         yield found

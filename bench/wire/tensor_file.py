@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import Protocol
 
 import torch
 from safetensors import safe_open
@@ -27,7 +27,14 @@ ALIGNED = 8
 BLOCK_BYTES = 16 << 20
 
 
-def write_tensors(file: IO[bytes], tensors: Mapping[str, Tensor]) -> None:
+class Written(Protocol):
+    """What takes the bytes of a file in order."""
+
+    def write(self, content: bytes | memoryview, /) -> int:
+        """Take some more."""
+
+
+def write_tensors(file: Written, tensors: Mapping[str, Tensor]) -> None:
     """Write tensors, of which `Rows` are read block by block, as they are stored.
 
     Raises:

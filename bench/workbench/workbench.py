@@ -241,6 +241,7 @@ class Workbench:
                     drawn=drawn is not None,
                 ),
                 make,
+                copies=max(1, self.preset.keys - number),
             )
         else:
             artefact = make()  # used once

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from bench.memory.rows import Rows
 from bench.plugins import registry
 from bench.plugins.chosen import choose
 from bench.plugins.spec import parse
-from bench.progress import SMALLER, told
+from bench.progress import AGAIN, SMALLER, told
 from bench.randomness import Secret
 from bench.runs import tasks
 from bench.runs.tasks import EvaluateTask, FitTask, evaluate_task, fit_task
@@ -24,6 +26,8 @@ from bench.seeds import generator
 from bench.types import Dataset, Method
 from bench.workbench.cell import Planned
 from methods.blur import BlurKey
+
+DEVICE, _ = tasks.SHORTAGES[SMALLER]
 
 
 class Device:
@@ -112,6 +116,20 @@ def test_records_say_that_the_memory_ran_out(tmp_path, monkeypatch: pytest.Monke
     monkeypatch.setattr(key, "release", halved)
     where = place(tmp_path)
     planned = Planned("reidentification", choose("attacks", "nearest-neighbour", "smoke"), ("guesswork",))
-    assert tasks.SHORTAGE not in fit_task(FitTask(cell("blur"), where, "none")).notes
+    assert DEVICE not in fit_task(FitTask(cell("blur"), where, "none")).notes
     found = evaluate_task(EvaluateTask(cell("blur"), where, planned, "none"))
-    assert "smaller blocks" in str(found.details[tasks.SHORTAGE])
+    assert "smaller blocks" in str(found.details[DEVICE])
+
+
+def test_releases_without_room_on_the_disk_give_the_same_figures(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    what, _ = tasks.SHORTAGES[AGAIN]
+    planned = Planned("reidentification", choose("attacks", "nearest-neighbour", "smoke"), ("guesswork",))
+    task = EvaluateTask(cell("dp-simple"), place(tmp_path), planned, "none")
+    kept = evaluate_task(task)
+    shutil.rmtree(tmp_path / "results/artefacts/releases")
+    monkeypatch.setattr("bench.results.room.shutil.disk_usage", lambda folder: SimpleNamespace(free=1000))
+    first, second = evaluate_task(task), evaluate_task(task)
+    assert not list((tmp_path / "results/artefacts/releases").rglob("*.safetensors"))
+    assert first.scores == second.scores == kept.scores
+    assert what not in kept.details
+    assert "made again" in str(second.details[what])

@@ -3,11 +3,14 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from made.gone import gone_name
 
+from bench.contract.seal import ContractError
+from bench.progress import AGAIN, told
 from bench.results.atomic_file import write_atomically
 from bench.results.content_key import content_key
 from bench.results.store import Artefact, CorruptArtefactWarning, Store, problem
@@ -140,3 +143,43 @@ def test_what_a_killed_process_left_goes_when_the_artefact_is_made_again(tmp_pat
     store.ensure("schemes", INPUTS, lambda: _make([]))
     assert not left.exists()
     assert problem(kind / content_key(INPUTS)) is None
+
+
+def test_what_finds_no_room_is_made_again_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, calls, said = Store(tmp_path / "s"), [], list[str]()
+    monkeypatch.setattr("bench.results.room.shutil.disk_usage", lambda folder: SimpleNamespace(free=100))
+    size = 24  # bytes
+    assert 2 * size <= 100 // 2 < 3 * size
+    for copies, made in ((2, 1), (3, 3)):
+        inputs = {**INPUTS, "copies": copies}
+        with told(lambda name, done, total: said.append(name)):
+            found = [store.ensure("releases", inputs, lambda: _make(calls), copies=copies) for _ in range(3)]
+        assert len(calls) == made
+        assert all(torch.equal(each.tensors["a"], found[0].tensors["a"]) for each in found)
+        folder = tmp_path / "s" / "releases" / content_key(inputs)
+        assert (folder / "data.safetensors").exists() == (copies == 2)
+        assert problem(folder) is None
+        assert said == [] if copies == 2 else [AGAIN] * 2
+        calls.clear()
+
+
+def test_what_finds_no_room_and_comes_out_as_another_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.results.room.shutil.disk_usage", lambda folder: SimpleNamespace(free=0))
+    store, numbers = Store(tmp_path / "s"), iter(range(2))
+
+    def make() -> Artefact:
+        return Artefact({"a": torch.full((2,), next(numbers))}, {})
+
+    store.ensure("releases", INPUTS, make, copies=1)
+    with pytest.raises(ContractError, match="must come out the same to the bit"):
+        store.ensure("releases", INPUTS, make, copies=1)
+
+
+def test_what_is_always_stored_is_stored_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.results.room.shutil.disk_usage", lambda folder: SimpleNamespace(free=0))
+    store, calls = Store(tmp_path / "s"), list[int]()
+    for _ in range(2):
+        store.ensure("schemes", INPUTS, lambda: _make(calls))
+    assert len(calls) == 1

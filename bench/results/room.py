@@ -1,0 +1,64 @@
+"""Room on the disk for tensors, and what stands for those that find none: the hash of the file that they would be."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from bench.contract.seal import ContractError
+from bench.progress import AGAIN, report
+from bench.wire.tensor_file import stored_as, write_tensors
+
+
+@dataclass(frozen=True)
+class Unstored:
+    """Tensors that found no room.
+
+    Args:
+        sha256: As `checksum_of` gives it.
+    """
+
+    sha256: str
+
+    def check(self, tensors: Mapping[str, Tensor]) -> None:
+        """Say that they were made again. Raises ContractError where they came out as others."""
+        report(AGAIN, 1, 1)
+        if (came := checksum_of(tensors)) != self.sha256:
+            raise ContractError(
+                "what finds no room on the disk is made again for each job, and must come out the same to the bit: its "
+                f"checksum was {self.sha256[:12]}..., and is now {came[:12]}...; make room on the disk to have it kept"
+            )
+
+
+def has_room(folder: Path, tensors: Mapping[str, Tensor], copies: int) -> bool:
+    """Whether so many copies of the tensors take at most half of what is free on the disk of a folder."""
+    bytes_ = 0
+    for tensor in tensors.values():
+        kind, shape = stored_as(tensor)
+        bytes_ += kind.itemsize * math.prod(shape)
+    return copies * bytes_ <= shutil.disk_usage(folder).free // 2
+
+
+def checksum_of(tensors: Mapping[str, Tensor]) -> str:
+    """The SHA-256 of the file that `bench.wire.tensor_file.write_tensors` would write."""
+    hashed = _Hashed()
+    write_tensors(hashed, tensors)
+    return hashed.sha256.hexdigest()
+
+
+class _Hashed:
+    """A file that keeps nothing but its hash."""
+
+    def __init__(self) -> None:
+        self.sha256 = hashlib.sha256()
+
+    def write(self, content: bytes | memoryview) -> int:
+        """Take some more."""
+        self.sha256.update(content)
+        return len(content)
