@@ -26,31 +26,32 @@ class RemoteAttack(Attack):
 
     Args:
         plugin: The attack as built here, for what it says of itself.
-        tenant: Where the work is done. Each `fit` opens a new room, which ends with the attacker's `close`.
+        tenant: Where the work is done. Each `fit` has a new room, which ends with the attacker's `close`; the first
+            opens at once, so that its process starts while the judge opens the data.
     """
 
     def __init__(self, plugin: Attack, tenant: Tenant) -> None:
         for name in SAID:
             setattr(self, name, getattr(plugin, name))
         self.tenant = tenant
-        self._rooms: list[Room] = []
+        self.room, self._used = Room(tenant), False
 
     def close(self) -> None:
-        """End every process of it."""
-        for room in self._rooms:
-            room.close()
+        """End its process."""
+        self.room.close()
 
     def fit(self, view: View, seed: int) -> RemoteAttacker:
         """Train in Eve's process. Of the scheme goes what is public; she loads it herself."""
         if not isinstance(view.scheme, RemoteScheme):
             raise TypeError(f"a scheme must be able to travel to Eve's process, got {type(view.scheme).__name__}")
-        self.close()
-        room = Room(self.tenant)
-        self._rooms = [room]
-        found = room.ask(None, "fit", view.public, view.scheme.travelling, view.candidates, view.control, seed)
+        if self._used:
+            self.close()
+            self.room = Room(self.tenant)
+        self._used = True
+        found = self.room.ask(None, "fit", view.public, view.scheme.travelling, view.candidates, view.control, seed)
         if not isinstance(found, Handle) or found.kind != "Attacker":
             raise ContractError(f"{self.name} must give an Attacker when it is fitted")
-        return RemoteAttacker(room, found)
+        return RemoteAttacker(self.room, found)
 
 
 class RemoteAttacker(Attacker):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from bench.runs.executor import Started, Wanted, WorkerCounts
-from bench.workbench.machine import cores
+from bench.workbench.machine import cores, usual_jobs
 
 _END_SECONDS = 60.0
 
@@ -26,7 +26,9 @@ class Processes:
         kinds = sorted(wanted, key=lambda each: (each.needs.alone, each.needs.device))
         for (alone, device), group in groupby(kinds, key=lambda each: (each.needs.alone, each.needs.device)):
             jobs = sum(each.jobs for each in group)
-            count = 1 if alone else min(jobs, self._started.most or (1 if device == "cuda" else cores()))
+            count = (
+                1 if alone else min(jobs, self._started.most or (usual_jobs(device) if device == "cuda" else cores()))
+            )
             threads = None if alone else max(1, cores() // count)
             for _ in range(count):
                 self._begin(self._started.command(device, alone=alone, cores=threads))

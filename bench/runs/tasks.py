@@ -94,8 +94,8 @@ def evaluate_task(argument: object) -> Evaluation:
     start = time.perf_counter()
     with (
         _shortages() as short,
+        _evaluator(task) as evaluator,  # first: Eve's process starts while the data open
         closing(Workbench.open(task.cell, task.place, task.isolation)) as bench,
-        _evaluator(task) as evaluator,
     ):
         found = _evaluated(task, bench, evaluator, start)
         return found.model_copy(update={"details": {**found.details, **short}})

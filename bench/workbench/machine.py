@@ -19,6 +19,7 @@ from bench.plugins.spec import UsageError
 from bench.workbench.card import settings
 
 MOST_JOBS = 4
+JOB_BYTES, CORES_A_JOB = 12 << 30, 2  # of a GPU, and of the processors beside it
 PACKAGES = ("veil-bench", "torch", "timm", "numpy", "scikit-learn")
 
 
@@ -84,9 +85,15 @@ def cores() -> int:
 def usual_jobs(device: str) -> int:
     """Jobs at a time on a kind of device: two of one thread do more than one of two (1.3 times in training).
 
-    A GPU is best left to one.
+    On a GPU too: while a job starts its processes or judges, which the processor does, others have the GPU. Each gets a
+    share of the GPU's memory that suffices for what the presets train.
     """
-    return 1 if device == "cuda" else min(cores(), MOST_JOBS)
+    if device != "cuda":
+        return min(cores(), MOST_JOBS)
+    if not torch.cuda.is_available():  # that of another machine
+        return 1
+    held = torch.cuda.get_device_properties(torch.device(device)).total_memory
+    return max(1, min(cores() // CORES_A_JOB, held // JOB_BYTES, MOST_JOBS))
 
 
 @cache

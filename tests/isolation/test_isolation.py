@@ -17,7 +17,7 @@ import torch
 from made.cells import cell, choice, place
 
 from bench.contract.seal import ContractError
-from bench.isolation import DiedError, OutsideError, RemoteMethod, tenant
+from bench.isolation import DiedError, OutsideError, RemoteAttack, RemoteMethod, tenant
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.outside import StandIn
 from bench.plugins.spec import UsageError
@@ -222,6 +222,13 @@ def test_nothing_that_a_plugin_starts_outlives_its_room(written: str, rows: Data
     method.close()
     _, alive = psutil.wait_procs(inside, timeout=60)
     assert not alive
+
+
+def test_the_process_of_an_attack_starts_before_it_is_asked(tmp_path: Path) -> None:
+    chosen = choose("attacks", "chance", "smoke")
+    with closing(RemoteAttack(chosen.plugin, tenant(chosen, device="cpu", sandbox=False, folder=tmp_path))) as attack:
+        assert psutil.Process(attack.room.process).is_running()
+    assert not attack.room.open
 
 
 def remote(chosen: Chosen[Method], folder: Path, *, sandbox: bool = False) -> RemoteMethod:

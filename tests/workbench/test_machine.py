@@ -10,13 +10,14 @@ import socket
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from bench.plugins.spec import UsageError
 from bench.workbench import machine
-from bench.workbench.machine import PACKAGES, choose_device, git_state, hardware, versions
+from bench.workbench.machine import MOST_JOBS, PACKAGES, choose_device, git_state, hardware, usual_jobs, versions
 
 
 def test_an_absent_device_is_an_error_and_never_a_silent_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,6 +31,20 @@ def test_auto_takes_cuda_where_there_is_one(monkeypatch: pytest.MonkeyPatch, pre
     monkeypatch.setattr(torch.cuda, "is_available", lambda: present)
     assert choose_device("auto").type == ("cuda" if present else "cpu")
     assert choose_device("cpu").type == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("gib", "cores", "jobs"), [(80, 16, MOST_JOBS), (80, 4, 2), (24, 16, 2), (8, 16, 1), (80, 1, 1), (None, 16, 1)]
+)
+def test_jobs_share_a_gpu_as_far_as_its_memory_and_the_cores_beside_it_go(
+    monkeypatch: pytest.MonkeyPatch, gib: int | None, cores: int, jobs: int
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gib is not None)
+    held = SimpleNamespace(total_memory=(gib or 0) << 30)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: held)
+    monkeypatch.setattr(machine, "cores", lambda: cores)
+    assert usual_jobs("cuda") == jobs
+    assert usual_jobs("cpu") == min(cores, MOST_JOBS)
 
 
 def test_hardware_names_sizes_but_neither_host_nor_user_nor_path() -> None:
