@@ -133,7 +133,7 @@ def results(tree: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with patch.context():
         code = main(
             ["run", "--method", "dp-simple", "--dataset", "mimic", "--preset", "smoke", "--attack", "nearest-neighbour",
-             "--size", "32", "--data-root", str(tree.root), "--results", str(folder), "--keep-releases",
+             "--size", "16", "--data-root", str(tree.root), "--results", str(folder), "--keep-releases",
              *(part for name in registry.working("metrics") for part in ("--metric", name))]
         )  # fmt: skip
     patch.undo()
