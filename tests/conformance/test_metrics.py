@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from bench.cli import main
+from bench.conformance import conform
 
 MINE = '''
 from dataclasses import dataclass
@@ -42,8 +44,11 @@ def test_a_metric_without_a_column_is_refused_and_told_how_to_write_one(
     assert "from bench.types" in out
 
 
-def test_a_direction_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_direction_that_is_none_is_refused(tmp_path: Path) -> None:
+    """What `bench check` prints, in this process: a process more is seconds more."""
     column = '    column = Column("Mine", "Seconds of one repeat.", "Cost")\n'
     text = MINE.replace("import Metric", "import Column, Metric").replace('"lower"\n', '"less"\n' + column)
-    assert checked(tmp_path, text) == 1
-    assert "'higher' or 'lower', got 'less'" in " ".join(capsys.readouterr().out.split())
+    (tmp_path / "mine.py").write_text(text)
+    results = conform("metrics", f"{tmp_path}/mine.py:Mine", torch.device("cpu"))
+    (failed,) = (result for result in results if result.status == "failed")
+    assert "'higher' or 'lower', got 'less'" in " ".join(failed.detail.split())

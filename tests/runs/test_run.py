@@ -127,7 +127,8 @@ class ClaimsScheme(Scheme):
     def notes(self):
         return {"size": int(self.learned["learned"]), "bits": float("nan")}
 '''
-SMALL = ["--dataset", "digits", "--preset", "smoke", "--no-site", "--jobs", "1"]
+WHOLE = ["--dataset", "digits", "--preset", "smoke", "--no-site", "--jobs", "1"]
+SMALL = ["--limit", "60", *WHOLE]
 
 
 @pytest.fixture
@@ -166,7 +167,7 @@ def records(results: Path) -> dict[tuple[str, str], Record]:
 def test_identity_is_fully_reidentified_and_noise_is_not(tmp_path: Path) -> None:
     arguments = ["--method", "identity", "--method", "noise", "--attack", "chance", "--attack", "nearest-neighbour"]
     metrics = ["--metric", "guesswork", "--metric", "reid-auc", "--metric", "top-1", "--metric", "patient-guesswork"]
-    assert bench(tmp_path, *arguments, *metrics, "--jobs", "2") == 0
+    assert main(["run", *WHOLE, "--results", str(tmp_path), *arguments, *metrics, "--jobs", "2"]) == 0
     found = records(tmp_path)
     identity = found["identity", "reidentification-nearest-neighbour"]
     assert identity.scores["guesswork"].value == 1.0
@@ -337,7 +338,7 @@ def test_a_run_that_is_stopped_shows_what_is_done(
 ) -> None:
     stop_after(monkeypatch, 3, number)  # data, fit, and the first of two attacks
     asked = ["--method", "identity", "--attack", "chance", "--attack", "nearest-neighbour", "--metric", "reid-auc"]
-    assert main(["run", *SMALL[:-3], "--jobs", "1", "--results", str(tmp_path), *asked]) == 128 + number
+    assert main(["run", *WHOLE[:-3], "--jobs", "1", "--results", str(tmp_path), *asked]) == 128 + number
     assert set(records(tmp_path)) == {("identity", "reidentification-chance")}
     assert (tmp_path / "site" / "index.html").exists()
     said = capsys.readouterr()
