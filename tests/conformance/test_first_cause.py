@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from bench.cli import main
-from bench.conformance import conform, methods
+from bench.conformance import conform
 from bench.conformance.outcome import Result
+
+pytestmark = pytest.mark.usefixtures("no_training")
 
 GOOD = '''
 from __future__ import annotations
@@ -137,14 +139,6 @@ def broken(folder: Path, old: str, new: str) -> tuple[Path, str]:
 
 def first(results: list[Result]) -> Result:
     return next(result for result in results if result.status == "failed")
-
-
-@pytest.fixture(autouse=True)
-def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bob and the judge of promises train models, and have tests of their own."""
-    slow = ("Bob keeps up with simple models", "its word holds")
-    quick = {title: work for title, work in methods._CHECKS.items() if title not in slow}
-    monkeypatch.setattr(methods, "_CHECKS", quick)
 
 
 @pytest.mark.parametrize("name", CASES)

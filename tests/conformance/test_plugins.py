@@ -9,7 +9,7 @@ import timm
 import torch
 from safetensors.torch import save_file
 
-from bench.conformance import bobs_strength, conform, methods, outcome
+from bench.conformance import bobs_strength, conform, outcome
 from bench.plugins import registry
 from bench.plugins.groups import GROUPS, Group
 
@@ -82,18 +82,10 @@ class Bad(Method):
 def small_images(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sixteenth of the pixels that `bench check` tries plug-ins on, which tests/cli does.
 
-    What Bob is to see is twice as strong instead: means over its pixels show it as well as in a quarter of those pixels.
+    What Bob is to see is twice as strong as there: means over its pixels show it as well as on images of 32 x 32.
     """
     monkeypatch.setattr(outcome, "SIDE", 16)
     monkeypatch.setattr(bobs_strength, "STRENGTH", 2 * bobs_strength.STRENGTH)
-
-
-@pytest.fixture
-def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the checks that train models, for tests of other checks."""
-    slow = ("Bob keeps up with simple models", "its word holds")
-    quick = {title: work for title, work in methods._CHECKS.items() if title not in slow}
-    monkeypatch.setattr(methods, "_CHECKS", quick)
 
 
 @pytest.mark.parametrize(("group", "name"), ALL)
