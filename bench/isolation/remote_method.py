@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Literal, cast
@@ -73,11 +74,15 @@ class RemoteMethod(Method):
         return self._held[2]
 
     def fit(self, public: Dataset, seed: int) -> RemoteScheme:
-        """Fit in a process that sees public rows alone, and ends: releases are asked of one that has not fitted."""
+        """Fit in a process that sees public rows alone, and ends: releases are asked of one that has not fitted.
+
+        That one starts meanwhile.
+        """
         training = None if (place := kept_where()) is None else KeptTraining(place)
-        handle = handle_of(self.room().ask(None, "fit", public, seed, training=training), "Scheme")
-        state = tensors(self.room().ask(handle, "state"))
-        self.close()
+        with closing(Room(self.tenant)) as fitting:
+            self.room()
+            handle = handle_of(fitting.ask(None, "fit", public, seed, training=training), "Scheme")
+            state = tensors(fitting.ask(handle, "state"))
         return RemoteScheme(self, state)
 
     def load(self, state: State) -> RemoteScheme:
