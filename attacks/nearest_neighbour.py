@@ -120,7 +120,7 @@ class NearestNeighbourAttacker(Attacker):
         if self.sides is None:
             return {}
         (h, w), (own_h, own_w) = self.sides, self.candidates.shape[2:]
-        return {"compared at": f"{h} x {w} of {own_h} x {own_w} pixels: all pairs would else take too long"}
+        return {"compared at": f"{h} x {w} of {own_h} x {own_w} pixels"}
 
     def _describe(self, samples: Tensor) -> Tensor:
         if self.network is None:

@@ -187,9 +187,13 @@ class RelationalAttacker(Attacker):
             why = " (more rows than refine_up_to)"
         elif self.variant.at_chance:
             why = f" (stopped: at chance on held-out keys, {-math.log(len(kinship.signatures)):.3f})"
-        parts: dict[str, int | str] = {} if kinship.grams is None else {"Gram matrices": len(kinship.grams)}
+        parts: dict[str, str] = (
+            {}
+            if kinship.grams is None
+            else {"Gram matrices": f"{len(kinship.grams)} of {kinship.of[1]} parts of a row"}
+        )
         if kinship.of[0] < kinship.of[1]:
-            parts["signatures"] = f"of {kinship.of[0]} of {kinship.of[1]} parts of a row"
+            parts["signatures"] = f"{kinship.of[0]} of {kinship.of[1]} parts of a row"
         if self.tried_on < len(kinship.signatures):
             parts["reading tried on"] = f"{self.tried_on} of {len(kinship.signatures)} candidates"
         return {

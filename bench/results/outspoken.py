@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from bench.contract.source import Source
 from bench.plugins import registry
 from bench.plugins.spec import parse
+from bench.results.detail import harmless
 from bench.results.reason import SAID, UNSAID, withheld
 from bench.results.records import Record, ScoreRecord, content_of
 
@@ -78,9 +79,12 @@ def _outspoken(value: JsonValue, where: str) -> Iterator[tuple[str, str]]:
 
 def beyond_figures(record: Record) -> Iterator[str]:
     """What a record says beyond figures, which of data that may not be shared it may not."""
-    for name in ("pictures", "evidence", "details", "scheme", "threat_model"):
+    for name in ("pictures", "evidence", "scheme", "threat_model"):
         if getattr(record, name):
             yield f"it holds {name.replace('_', ' ')}"
+    own = record.attack is not None and record.attack.origin == registry.HOME
+    if harmless(record.details, () if record.dataset is None else record.dataset.findings, own=own) != record.details:
+        yield "it holds details"
     unsaid = {withheld(code) for code in SAID}
     for why in filter(None, (record.reason, *record.not_applicable.values())):
         if why not in unsaid:

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
 from bench.results.content_key import content_key
+from bench.results.detail import PEAKS
 from bench.results.records import (
     DatasetRecord,
     MetricRecord,
@@ -30,8 +31,6 @@ from bench.wire.text import scrub
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.inputs import plugin_record, record_inputs
 from bench.workbench.machine import git_state, versions
-
-PEAKS = "peak memory by stage, GiB"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +69,7 @@ def outcome_record(
         said = "the worker process spoke of metrics that were not asked for"
         result, outcome = Evaluation(), replace(outcome, status="failed", code="protocol", reason=said)
     elif not data.shareable:
-        result = restricted(result, data, cell.device)
+        result = restricted(result, data, cell.device, own=_is_own(planned))
     if result.broken:
         reason = "; ".join(f"{name}: {text}" for name, text in result.broken.items())
         outcome = replace(outcome, status="failed", code="metric", phase="judge", reason=reason)
@@ -120,6 +119,11 @@ def outcome_record(
     )
     pictures = {name: picture.png for name, picture in result.pictures.items()}
     return OutcomeRecord(record, pictures, result.evidence)
+
+
+def _is_own(planned: Planned) -> bool:
+    """Whether the attack is one of this project's."""
+    return planned.attack is not None and planned.attack.origin == registry.HOME
 
 
 def described(metrics: Iterable[str]) -> dict[str, MetricRecord]:

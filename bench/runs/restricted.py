@@ -12,6 +12,7 @@ import re
 
 import torch
 
+from bench.results.detail import harmless
 from bench.results.reason import UNSAID, withheld
 from bench.results.records import ClaimRecord, DatasetRecord, FeatureRecord, ScoreRecord
 from bench.rows.person_groups import IMAGES
@@ -29,8 +30,11 @@ POINT = re.compile(r"(within|1 false in) [1-9][0-9]{0,6}")
 SECONDS = ("open", "total")
 
 
-def restricted(found: Evaluation, data: DatasetRecord, device: str) -> Evaluation:
-    """The evaluation without what plug-ins say; the machine is described by this process, which runs none of them."""
+def restricted(found: Evaluation, data: DatasetRecord, device: str, *, own: bool) -> Evaluation:
+    """The evaluation without what plug-ins say; the machine is described by this process, which runs none of them.
+
+    `own` as in `bench.results.detail.harmless`.
+    """
     groups = {"finding": data.findings, "images": IMAGES, **data.attributes}
     names = PARTS.union(data.findings, (f"{name}: {group}" for name, of in groups.items() for group in of))
     threads = found.hardware.get("threads")
@@ -41,6 +45,7 @@ def restricted(found: Evaluation, data: DatasetRecord, device: str) -> Evaluatio
         broken=dict.fromkeys(found.broken, withheld("metric")),
         seconds={name: round(found.seconds[name], 3) for name in SECONDS if name in found.seconds},
         hardware=machine,
+        details=harmless(found.details, data.findings, own=own),
     )
 
 

@@ -21,6 +21,7 @@ from bench.contract.seal import ContractError
 from bench.isolation import RemoteAttack, tenant
 from bench.plugins import registry
 from bench.progress import AGAIN, SMALLER, stage, told
+from bench.results.detail import SHORTAGES
 from bench.results.evidence_file import MOST_BYTES, EvidenceError, pack
 from bench.results.records import claim_record, score_record
 from bench.runs.answers import Drawn, Evaluation, Fitted, Opened
@@ -35,11 +36,8 @@ from bench.workbench.open_data import open_data
 from bench.workbench.place import Place
 from bench.workbench.workbench import Workbench
 
-SHORTAGES: Mapping[str, tuple[str, str]] = {
-    SMALLER: ("memory of the device", "ran out: rows were worked on in smaller blocks"),
-    AGAIN: ("releases on the disk", "found no room: each was made again from scheme and key, the same to the bit"),
-}
-"""What a record says of it where something ran short, by what is said when it does."""
+SHORT: Mapping[str, str] = {SMALLER: "memory of the device", AGAIN: "releases on the disk"}
+"""What ran short, by what is said when it does."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +105,8 @@ def _shortages() -> Iterator[dict[str, JsonValue]]:
     found: dict[str, JsonValue] = {}
 
     def hear(name: str, done: int, total: int) -> None:
-        if name in SHORTAGES:  # (a plug-in may say so, too: a record takes that it was said, and no number)
-            what, became = SHORTAGES[name]
-            found[what] = became
+        if name in SHORT:  # (a plug-in may say so, too: a record takes that it was said, and no number)
+            found[SHORT[name]] = SHORTAGES[SHORT[name]]
 
     with told(hear):
         yield found

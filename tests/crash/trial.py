@@ -17,9 +17,9 @@ from pathlib import Path
 
 import psutil
 
+from bench.results.detail import PEAKS
 from bench.results.maker import machine
 from bench.results.results import Results
-from bench.runs.outcome_record import PEAKS
 
 MARK = "CRASH_MARK"
 WORKER = ("--device", "cpu", "--cores", "1", "--lost-after", "5")  # as many threads as each of two jobs of the run

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from bench.results.detail import PEAKS
 from bench.results.reason import PHASES, SAID
 from bench.results.records import Record
 from bench.results.results import Results
-from bench.runs.outcome_record import PEAKS
 
 HERE = Path(__file__).parent
 PIXELS = "QzKwXvJyCANARYjq"

@@ -27,7 +27,7 @@ from bench.types import Dataset, Method
 from bench.workbench.cell import Planned
 from methods.blur import BlurKey
 
-DEVICE, _ = tasks.SHORTAGES[SMALLER]
+DEVICE = tasks.SHORT[SMALLER]
 
 
 class Device:
@@ -122,7 +122,7 @@ def test_records_say_that_the_memory_ran_out(tmp_path, monkeypatch: pytest.Monke
 
 
 def test_releases_without_room_on_the_disk_give_the_same_figures(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    what, _ = tasks.SHORTAGES[AGAIN]
+    what = tasks.SHORT[AGAIN]
     planned = Planned("reidentification", choose("attacks", "nearest-neighbour", "smoke"), ("guesswork",))
     task = EvaluateTask(cell("dp-simple"), place(tmp_path), planned, "none")
     kept = evaluate_task(task)

@@ -16,6 +16,8 @@ from bench.cli import main
 from bench.data.sets.nih import FINDINGS as NIH_FINDINGS
 from bench.data.sets.synth_cxr import SynthMIMIC, SynthNIH
 from bench.plugins import registry
+from bench.results.detail import PEAKS
+from bench.results.outspoken import restricted
 from bench.results.records import Record
 from bench.results.results import Results
 
@@ -173,6 +175,8 @@ def _all_figures_are_there(results: Path) -> None:
         assert (record.dataset.name, record.dataset.public) == ("mimic", "nih")
         assert record.dataset.subjects["private"] > 10
     attack = next(record for record in records if isinstance(record, Record) and record.kind == "reidentification")
+    assert attack.details.keys() == {PEAKS}
+    assert [said for record in records if isinstance(record, Record) for said in restricted(record)] == []
     assert attack.scores.keys() >= {"guesswork", "reid-auc", "patient-guesswork", "patient-reid-auc", "top-1"}
 
 

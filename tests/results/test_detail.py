@@ -1,0 +1,43 @@
+"""What a record may say beside figures of data that may not be shared."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import JsonValue
+
+from bench.results.detail import PEAKS, SHORTAGES, harmless
+
+WORDS = {
+    "compared at": "56 x 56 of 224 x 224 pixels",
+    "Gram matrices": "14 of 197 parts of a row",
+    "Edema signatures": "3 of 197 parts of a row",
+    "reading tried on": "4096 of 36000 candidates",
+    "matching": "signatures only (more rows than refine_up_to)",
+}
+
+
+def test_bounds_shortages_and_peaks_are_said() -> None:
+    told: dict[str, JsonValue] = {**WORDS, **SHORTAGES, PEAKS: {"attack": 1.5}}
+    assert harmless(told, ["Edema"], own=True) == told
+
+
+def test_of_other_authors_attacks_no_number_is_taken() -> None:
+    assert harmless({**WORDS, **SHORTAGES}, ["Edema"], own=False) == dict(SHORTAGES)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("compared at", "56 x 56 of 224 x 224 pixels of patient 7"),
+        ("compared at", "1234567 x 1 of 1 x 1 pixels"),
+        ("compared at", 56),
+        ("patient 7", "3 of 4 parts of a row"),
+        ("patient 7 signatures", "3 of 4 parts of a row"),
+        ("memory of the device", "ran out: p10000032"),
+        (PEAKS, {"patient 7": 1.0}),
+        (PEAKS, {"attack": "p10000032"}),
+        (PEAKS, "p10000032"),
+    ],
+)
+def test_nothing_else_is(name: str, value: JsonValue) -> None:
+    assert harmless({name: value}, ["Edema"], own=True) == {}
