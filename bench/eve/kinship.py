@@ -115,14 +115,14 @@ class Kinship:
 
 
 def _even_part(count: int, most: int | None) -> list[int]:
-    """The numbers of so many tokens, or of an even part of them with the last.
+    """The numbers of so many tokens, or of `most` of them, evenly apart, with the last.
 
-    >>> _even_part(4, None), _even_part(9, 4)
-    ([0, 1, 2, 3], [0, 3, 6, 8])
+    >>> _even_part(4, None), _even_part(9, 4), _even_part(9, 1)
+    ([0, 1, 2, 3], [0, 2, 5, 8], [8])
     """
     if most is None or count <= most:
         return list(range(count))
-    return sorted({*range(0, count - 1, -(-(count - 1) // max(1, most - 1))), count - 1})
+    return [*((count - 1) * number // (most - 1) for number in range(most - 1)), count - 1]
 
 
 def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> Kinship:
