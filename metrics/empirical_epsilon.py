@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 
 from bench.evidence import AuditEvidence
 from bench.statistics.epsilon_bounds import gaussian_bound, lower_bound, one_run_bound
-from bench.statistics.proportion import clopper_pearson
+from bench.statistics.proportion import upper_proportion
 from bench.types import Column, Metric, Score
 
 MOST = 60.0  # an exponent that is still finite
@@ -39,7 +39,7 @@ def shown(evidence: AuditEvidence, correct: int, guesses: int) -> float:
 
 def _upper_end(evidence: AuditEvidence) -> float:
     """The other Clopper-Pearson end of the same odds; infinity where no guess was wrong."""
-    share = float(clopper_pearson(evidence.calls.correct, evidence.calls.guesses, 1 - evidence.confidence)[1])
+    share = float(upper_proportion(evidence.calls.correct, evidence.calls.guesses, 1 - evidence.confidence))
     return math.inf if share == 1 else math.log(share / (1 - share)) if share > 0 else 0.0
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtr, ndtri
 from scipy.stats import binom
 
-from bench.statistics.proportion import clopper_pearson
+from bench.statistics.proportion import lower_proportion, upper_proportion
 
 Rates = NDArray[np.float64]
 SPARED = 0.1
@@ -47,7 +47,7 @@ def lower_bound(
         given_away = int(binom.isf(SPARED * level, trials, min(delta, 1.0)))
         level *= 1 - SPARED
     right, made = (np.maximum(np.asarray(count, dtype=np.float64) - given_away, 0) for count in (correct, guesses))
-    return _log_odds(clopper_pearson(right, made, level)[0])
+    return _log_odds(lower_proportion(right, made, level))
 
 
 def one_run_bound(correct: int, guesses: int, coins: int, *, delta: float, confidence: float, steps: int = 1) -> float:
@@ -105,9 +105,8 @@ def gaussian_bound(
         delta, confidence: Of the result; 0 < delta < 1, for no mu above 0 gives a finite epsilon at 0.
     """
     level = (1 - confidence) / 2
-    found, alarm = (
-        float(clopper_pearson(hits, firsts, level)[0]), float(clopper_pearson(false_alarms, seconds, level)[1])
-    )  # fmt: skip
+    found = float(lower_proportion(hits, firsts, level))
+    alarm = float(upper_proportion(false_alarms, seconds, level))
     if not 0 < alarm < found < 1:
         return -math.inf
     mu = float(ndtri(found) - ndtri(alarm))

@@ -18,7 +18,21 @@ def clopper_pearson(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[R
     >>> [float(bound.round(4)) for bound in clopper_pearson(5, 10, 0.025)]
     [0.1871, 0.8129]
     """
+    return lower_proportion(hits, trials, level), upper_proportion(hits, trials, level)
+
+
+def lower_proportion(hits: ArrayLike, trials: ArrayLike, level: float) -> Rates:
+    """The lower bound of `clopper_pearson` alone, for half the time."""
+    k, n = _counts(hits, trials)
+    return np.where(k == 0, 0.0, betaincinv(np.where(k == 0, 1.0, k), n - k + 1, level))
+
+
+def upper_proportion(hits: ArrayLike, trials: ArrayLike, level: float) -> Rates:
+    """The upper bound of `clopper_pearson` alone, for half the time."""
+    k, n = _counts(hits, trials)
+    return np.where(k == n, 1.0, betaincinv(k + 1, np.where(k == n, 1.0, n - k), 1 - level))
+
+
+def _counts(hits: ArrayLike, trials: ArrayLike) -> tuple[Rates, Rates]:
     k, n = np.broadcast_arrays(np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64))
-    low = np.where(k == 0, 0.0, betaincinv(np.where(k == 0, 1.0, k), n - k + 1, level))
-    high = np.where(k == n, 1.0, betaincinv(k + 1, np.where(k == n, 1.0, n - k), 1 - level))
-    return low, high
+    return k, n
