@@ -116,7 +116,8 @@ class KSameKey(Key):
             ValueError: A row is not finite.
         """
         n, k = len(private), self.k
-        bad = (~private.samples.flatten(1).isfinite()).any(dim=1).nonzero()
+        finite = [part.flatten(1).isfinite().all(dim=1) for part in torch.split(private.samples, ROWS)]
+        bad = (~torch.cat(finite)).nonzero()
         if len(bad):
             raise ValueError(
                 f"k-same takes means of finite rows: row {int(bad[0])} is not finite ({len(bad)} such rows)"
@@ -149,7 +150,7 @@ class KSameKey(Key):
         cluster, first = torch.empty_like(number), 0
         for c in torch.unique(number).tolist():
             rows = (number == c).nonzero()[:, 0]
-            cluster[rows] = first + same_size_clusters(private.samples[rows], k)
+            cluster[rows] = first + same_size_clusters(private.samples, k, rows)
             first = int(cluster[rows].amax()) + 1
         return paired(_means(private.samples, cluster), labels)
 
@@ -186,7 +187,8 @@ def _means(samples: Tensor, cluster: Tensor) -> Tensor:
     sums = torch.zeros(len(counts), shape.numel(), dtype=torch.float64, device=samples.device)
     for own, part in zip(torch.split(cluster, ROWS), torch.split(samples, ROWS), strict=True):
         sums.index_add_(0, own, part.flatten(1).double())
-    means = (sums / counts[:, None]).to(samples.dtype)
+    means = sums.div_(counts[:, None]).to(samples.dtype)
+    del sums
     return by_blocks(cluster, lambda own: means[own].reshape(len(own), *shape), ROWS, like=samples)
 
 

@@ -13,9 +13,14 @@ Where bounds say little (rows that tie, or the last few), every row's sum is mea
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from functools import reduce
 
 import torch
 from torch import Tensor
+
+from bench.memory.rows import Rows
+from bench.pairs.blocks import split_evenly
 
 STORED = 512
 """Measured rows whose distances are kept."""
@@ -24,43 +29,43 @@ CHUNK = 16
 """Rows measured at a time."""
 SHARE = 0.7
 """When so few of the rows are left, the others are cleared away."""
+ROWS = 256
+"""Rows read or moved at a time."""
+CACHED = 4 << 20
+"""Bytes of rows that are float64 at a time."""
 BITS = 25
 """Coordinates are whole numbers whose rows are at most 2^25 long: squares of distances are below 2^53."""
 
 
 class OutermostRow:
-    """A search among rows (n, d) float64, finite.
+    """A search among some of the rows (n, ...), finite; `which` (s,) int64 are searched.
 
     Rows are whole numbers on a grid, so that products in float64 are exact, and so are squared distances. Their roots
-    are rounded to a multiple of a power of two so fine that sums of n of them are exact too.
+    are rounded to a multiple of a power of two so fine that sums of n of them are exact too. Rows that do not fit
+    (`bench.memory.rows.Rows`) are kept as int32: half of what float64 takes, and up to a third slower.
 
     Attributes:
-        rows: (s,) int64, the numbers of the rows that are stored, ascending.
+        rows: (s,) int64, the places in `which` of the rows that are stored, ascending.
         alive: (s,) bool, which of them are left.
         left: How many are left.
     """
 
-    def __init__(self, points: Tensor) -> None:
-        n, d = points.shape
-        self._wide = points.new_ones(n, d + 2)  # the row, 1, its square
-        grid = torch.sub(points, points.amin(dim=0) / 2 + points.amax(dim=0) / 2, out=self._wide[:, :d])
-        longest = float(torch.linalg.vector_norm(grid, dim=1).amax())
-        if longest:
-            grid.mul_(2.0 ** (BITS - math.ceil(math.log2(longest)))).round_()
+    def __init__(self, rows: Tensor, which: Tensor) -> None:
+        n, device = len(which), rows.device
+        self.rows = torch.arange(n, device=device)
+        self._grid, self._squares = _on_grid(rows, which)
         # Squares are below 2^51, so a root that is rounded once still tells which whole number it is the root of.
-        self._wide[:, d + 1] = torch.linalg.vector_norm(grid, dim=1).square_().round_()
         self._fine = 2.0 ** (52 - BITS - math.ceil(math.log2(n)))
-        self.rows = torch.arange(n, device=points.device)
-        self.alive = torch.ones(n, dtype=torch.bool, device=points.device)
+        self.alive = torch.ones(n, dtype=torch.bool, device=device)
         self.left = n
         self._everyone = False  # whether the bounds are the sums themselves
-        self._away = points.new_empty(n, min(n, STORED))
-        self._front = torch.zeros(self._away.shape[1], dtype=torch.int64, device=points.device)
+        self._away = self._squares.new_empty(n, min(n, STORED))
+        self._front = torch.zeros(self._away.shape[1], dtype=torch.int64, device=device)
         # Sums of the measured rows in front; -1 where a place is free.
-        self._sums = points.new_full((self._away.shape[1],), -1.0)
+        self._sums = self._squares.new_full((self._away.shape[1],), -1.0)
         self._limit = math.inf
         self._group()
-        self._bounds = self._bound(torch.mm(self._wide, _turned(self._moments).T))
+        self._bounds = self._bound(self._products(self._moments))
 
     def find(self) -> Tensor:
         """Distances (s,) of the outermost row that is left: -1 to itself, infinite to rows that are gone."""
@@ -91,18 +96,38 @@ class OutermostRow:
 
     def _distances(self, which: Tensor) -> Tensor:
         """Distances (s, len(which)) of all stored rows, alive or not, to `which`."""
-        return self._rounded_roots(torch.mm(self._wide, _turned(self._wide[which]).T))
+        return self._rounded_roots(self._products(self._wide(which)))
+
+    def _wide(self, which: Tensor) -> Tensor:
+        """Rows (len(which), d + 2) float64: a row, 1, its square."""
+        wide = self._squares.new_ones(len(which), self._grid.shape[1] + 2)
+        wide[:, :-2], wide[:, -1] = self._grid[which], self._squares[which]
+        return wide
+
+    def _products(self, wide: Tensor) -> Tensor:
+        """Products (s, w) of all stored rows with wide rows or sums of those: their squared distances, added up."""
+        turned, out = -2 * wide[:, :-2].T, self._squares.new_empty(len(self._grid), len(wide))
+        for part in self._parts():
+            torch.mm(self._grid[part].double(), turned, out=out[part])
+        out.addcmul_(self._squares[:, None], wide[:, -2])
+        return out.add_(wide[:, -1])
+
+    def _parts(self) -> list[slice]:
+        """The stored rows: all of them, or as many as become float64 in the processor's cache."""
+        n, d = self._grid.shape
+        return split_evenly(n, n if self._grid.dtype == torch.float64 else max(1, CACHED // (8 * d)))
 
     def _rounded_roots(self, squares: Tensor) -> Tensor:
         return squares.sqrt_().mul_(self._fine).round_()
 
     def _group(self) -> None:
         """Put every row, all of them alive, to the nearest of a few, and add the groups up."""
-        n, d = len(self._wide), self._wide.shape[1] - 2
+        n, d = self._grid.shape
         some = torch.linspace(0, n - 1, GROUPS, device=self.rows.device).long()
-        self._of = torch.mm(self._wide, _turned(self._wide[some]).T).argmin(dim=1)
-        members = torch.nn.functional.one_hot(self._of, GROUPS).to(self._wide.dtype)
-        self._moments = torch.mm(members.T, self._wide)
+        self._of = self._products(self._wide(some)).argmin(dim=1)
+        members = torch.nn.functional.one_hot(self._of, GROUPS).double().T
+        sums = reduce(torch.add, (members[:, part] @ self._grid[part].double() for part in self._parts()))
+        self._moments = torch.cat((sums, members.sum(dim=1)[:, None], (members @ self._squares)[:, None]), dim=1)
         self._counted = self.alive.clone()  # rows that the moments are the sums of
         # The error of a sum of n squares, of taking some off again, and of a product with it; all terms are positive
         # but for one, and add up to at most 2^(2 BITS + 2) for each row of the group.
@@ -111,7 +136,7 @@ class OutermostRow:
     def _count_out(self) -> None:
         """Take rows that are gone out of the moments."""
         gone = (self._counted & ~self.alive).nonzero()[:, 0]
-        self._moments.index_add_(0, self._of[gone], self._wide[gone], alpha=-1)
+        self._moments.index_add_(0, self._of[gone], self._wide(gone), alpha=-1)
         self._counted[gone] = False
 
     def _bound(self, squares: Tensor) -> Tensor:
@@ -129,8 +154,10 @@ class OutermostRow:
             self._count_out()
             place = self.alive.cumsum(dim=0) - 1
             self._front = torch.where(self._sums < 0, 0, place[self._front])
-            self._away, self._of, self._counted = self._away[kept], self._of[kept], self._counted[kept]
-        self._wide, self.rows, self._bounds = self._wide[kept], self.rows[kept], self._bounds[kept]
+            self._away = _moved_forward(self._away, kept)
+            self._of, self._counted = self._of[kept], self._counted[kept]
+        self._grid = _moved_forward(self._grid, kept)
+        self._squares, self.rows, self._bounds = self._squares[kept], self.rows[kept], self._bounds[kept]
         self.alive = self.alive[kept]
 
     def _hopes(self) -> Tensor:
@@ -144,7 +171,7 @@ class OutermostRow:
         """Measure rows until one leads; and at least a few, so that the next rounds have their leaders too."""
         self._clear()
         self._count_out()
-        alive, groups, measured = self.alive.to(self._wide.dtype), self._moments, 0
+        alive, groups, measured = self.alive.double(), self._moments, 0
         while True:
             best, some = self._hopes().topk(min(CHUNK, self.left))
             if not len(groups):  # the bounds are new
@@ -156,7 +183,7 @@ class OutermostRow:
             if 2 * measured > self.left or measured > len(self._sums):  # more rows tie than are stored
                 self._measure_everyone()
                 return
-            products = torch.mm(self._wide, _turned(torch.cat((self._wide[some], groups))).T)
+            products = self._products(torch.cat((self._wide(some), groups)))
             if len(groups):
                 self._bounds = torch.minimum(self._bounds, self._bound(products[:, len(some) :]))
                 groups = groups[:0]
@@ -168,13 +195,35 @@ class OutermostRow:
     def _measure_everyone(self) -> None:
         """The sums of all rows that are left."""
         self._everyone = True
-        places, alive = torch.arange(len(self.rows), device=self.rows.device), self.alive.to(self._wide.dtype)
+        places, alive = torch.arange(len(self.rows), device=self.rows.device), self.alive.double()
         for part in torch.split(places, CHUNK):
             self._bounds[part] = torch.mv(self._distances(part).T, alive)
         self._bounds[~self.alive] = -1
         self._away = self._away[:, :0]
 
 
-def _turned(wide: Tensor) -> Tensor:
-    """Rows whose products with wide rows are squared distances, and with sums of wide rows sums of those."""
-    return torch.cat((-2 * wide[:, :-2], wide[:, -1:], wide[:, -2:-1]), dim=1)
+def _on_grid(rows: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows `which` as whole numbers (s, d) about their middle, float64 or int32, and their squares (s,) float64."""
+
+    def read() -> Iterator[tuple[slice, Tensor]]:
+        for part in split_evenly(len(which), ROWS):
+            yield part, rows[which[part]].flatten(1).double()
+
+    least = torch.stack([part.amin(dim=0) for _, part in read()]).amin(dim=0)
+    most = torch.stack([part.amax(dim=0) for _, part in read()]).amax(dim=0)
+    middle = least / 2 + most / 2
+    longest = max(float(torch.linalg.vector_norm(part - middle, dim=1).amax()) for _, part in read())
+    unit = 2.0 ** (BITS - math.ceil(math.log2(longest))) if longest else 1.0
+    kind = torch.int32 if isinstance(rows, Rows) else torch.float64
+    grid, squares = middle.new_empty(len(which), len(middle), dtype=kind), middle.new_empty(len(which))
+    for place, part in read():
+        whole = part.sub_(middle).mul_(unit).round_()
+        grid[place], squares[place] = whole, torch.linalg.vector_norm(whole, dim=1).square_().round_()
+    return grid, squares
+
+
+def _moved_forward(stored: Tensor, kept: Tensor) -> Tensor:
+    """The rows `kept` (ascending) of those stored, in the same memory, a few at a time."""
+    for part in split_evenly(len(kept), ROWS):
+        stored[part] = stored[kept[part]]  # nothing is written over that is still to be read
+    return stored[: len(kept)]

@@ -16,35 +16,43 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bench.owner.outermost_row import OutermostRow
+from bench.memory.rows import Rows
+from bench.owner.outermost_row import ROWS, OutermostRow
 
 
-def same_size_clusters(rows: Tensor, k: int) -> Tensor:
+def same_size_clusters(rows: Tensor, k: int, which: Tensor | None = None) -> Tensor:
     """The cluster of every row; each has k rows, but for the last, which has the n % k that are left over as well.
 
     Of equal distances or sums the row with the lower number comes first.
 
     Args:
-        rows: (n, ...) finite, in the units that distances are to be measured in.
+        rows: (n, ...) finite, in the units that distances are to be measured in; read a few at a time.
         k: At least 1.
+        which: (s,) int64, ascending: the rows that are put into clusters; None stands for all of them.
 
     Returns:
-        (n,) int64 on the device of the rows, in the order in which the clusters were formed.
+        (s,) int64 on the device of the rows, in the order in which the clusters were formed.
 
     Raises:
         ValueError: Fewer rows than k; a row that is not finite (it is named).
+        TooLargeError: Rows that are read where they are used, and are too large to be searched in memory.
 
     >>> same_size_clusters(torch.tensor([[0.0], [0.1], [5.0], [9.0], [9.2]]), 2).tolist()
     [0, 0, 1, 1, 1]
     """
-    if not 1 <= k <= len(rows):
-        raise ValueError(f"clusters need k from 1 to the number of rows, {len(rows)}, got {k}")
-    points = rows.detach().flatten(1).double()
-    bad = (~torch.linalg.vector_norm(points, dim=1).isfinite()).nonzero()
+    which = torch.arange(len(rows), device=rows.device) if which is None else which
+    if not 1 <= k <= len(which):
+        raise ValueError(f"clusters need k from 1 to the number of rows, {len(which)}, got {k}")
+    if isinstance(rows, Rows):
+        rows.budget.check((len(which), *rows.shape[1:]), len(which) * rows.shape[1:].numel() * torch.int32.itemsize)
+    finite = [
+        torch.linalg.vector_norm(rows[part].flatten(1).double(), dim=1).isfinite() for part in torch.split(which, ROWS)
+    ]
+    bad = which[~torch.cat(finite)]
     if len(bad):
         raise ValueError(f"clusters need finite rows: row {int(bad[0])} is not ({len(bad)} such rows)")
-    cluster = torch.full((len(rows),), -1, dtype=torch.int64, device=rows.device)
-    search = OutermostRow(points)
+    cluster = torch.full((len(which),), -1, dtype=torch.int64, device=rows.device)
+    search = OutermostRow(rows, which)
     number = 0
     while search.left >= 2 * k:
         away = search.find()

@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bench.owner.outermost_row as outermost_row
+from bench.memory.budget import Budget, TooLargeError
+from bench.memory.rows import Rows
 from bench.owner.same_size_clusters import same_size_clusters
 
 
@@ -96,12 +98,12 @@ def test_how_many_rows_are_measured_or_stored_at_a_time_changes_nothing(monkeypa
 
 
 def test_bounds_are_never_below_the_sums_and_close_to_them_in_many_dimensions():
-    search = outermost_row.OutermostRow(normal(600, 80).double())
+    search = outermost_row.OutermostRow(normal(600, 80), torch.arange(600))
     gone = torch.randperm(600, generator=torch.Generator().manual_seed(1))[:250]
     search.remove(gone)
     sums = (on_grid(normal(600, 80)) * search.alive).sum(dim=1)
     search._count_out()
-    ratio = search._bound(search._wide @ outermost_row._turned(search._moments).T) / sums
+    ratio = search._bound(search._products(search._moments)) / sums
     assert ratio.amin() >= 1
     # Root mean square against mean: about 1 + var / (2 mean^2) of the distances, .3 % for normal rows in 80 dimensions.
     assert ratio.amax() < 1.02
@@ -139,12 +141,27 @@ def test_images_are_clustered_as_their_pixels_and_stay_untouched():
     assert torch.equal(images, before)
 
 
+@pytest.mark.parametrize("images", [normal(700, 90).reshape(700, 1, 9, 10), torch.eye(300)])
+def test_rows_that_are_read_where_they_are_used_form_the_clusters_of_those_in_memory(monkeypatch, images):
+    monkeypatch.setattr(outermost_row, "CACHED", 64 * 90 * 8)
+    on_disk = Rows.of(images.numpy(), Budget(4 * images.numel() * 4))
+    assert torch.equal(same_size_clusters(on_disk, 3), same_size_clusters(images, 3))
+    with pytest.raises(TooLargeError, match="or allow --memory"):
+        same_size_clusters(Rows.of(images.numpy(), Budget(4 * images.numel() * 4 - 1)), 3)
+
+
+def test_rows_of_a_class_form_the_clusters_that_they_form_alone():
+    rows, which = normal(400, 5), torch.arange(0, 400, 3)
+    assert torch.equal(same_size_clusters(rows, 3, which), same_size_clusters(rows[which], 3))
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_rows_that_are_not_finite_are_named(bad):
     rows = normal(9, 2)
     rows[5, 1] = bad
-    with pytest.raises(ValueError, match=r"row 5 is not \(1 such rows\)"):
-        same_size_clusters(rows, 2)
+    for which in (None, torch.arange(4, 9)):
+        with pytest.raises(ValueError, match=r"row 5 is not \(1 such rows\)"):
+            same_size_clusters(rows, 2, which)
 
 
 @pytest.mark.parametrize("k", [0, 4])
