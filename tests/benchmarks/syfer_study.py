@@ -68,15 +68,17 @@ def main() -> None:
         print(f"| {setting} |", " | ".join(cells), "|", reasons.get(setting, "") if set(cells) == {"-"} else "")
     if options.plot is not None:
         points = [
-            (setting, utility, guesses)
+            (setting, utility, guesses, title.removeprefix("guesses, "))
             for setting, by in found.items()
-            for utility, guesses in zip(by["utility"], by["guesses, relational"], strict=False)
+            for title in COLUMNS
+            if title.startswith("guesses")
+            for utility, guesses in zip(by["utility"], by[title], strict=False)
         ]
         sns.set_theme(style="whitegrid")
-        _, axes = plt.subplots(figsize=(9, 6), layout="constrained")
-        names, utilities, guesses = zip(*points, strict=True)
-        sns.scatterplot(x=utilities, y=guesses, hue=names, style=names, ax=axes, s=60)
-        axes.set(xlabel="Utility AUC", ylabel="Guesses, relational", yscale="log")
+        _, axes = plt.subplots(figsize=(11, 5), layout="constrained")
+        names, utilities, guesses, attacks = zip(*points, strict=True)
+        sns.scatterplot(x=utilities, y=guesses, hue=names, style=attacks, ax=axes, s=60)
+        axes.set(xlabel="Utility AUC", ylabel="Guesses", yscale="log")
         sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), frameon=False)
         plt.savefig(options.plot, dpi=150)
 
