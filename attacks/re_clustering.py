@@ -15,6 +15,8 @@ form again.
   releases them, takes rows whose form is there for present, and guesses among the others until nothing is missing.
 - Rows that were identical beforehand are told apart by their order alone, which Eve does not know: she may take one for
   the other where they stand in different clusters.
+- Rows and releases that do not fit in memory are read in blocks; which of them are the same is told by digests of 16
+  bytes. Sums over all rows are then added up in float64 block by block: only guesses of missing rows could differ.
 - Methods that draw fresh noise or keys give her own release another form, and her scores say little; whether two
   releases of hers agree is in the notes.
 """
@@ -26,21 +28,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from scipy.optimize import nnls
 from torch import Tensor
 
-from bench.pair_distances import pair_distances
+from bench.eve.forms import chosen_rows, forms_at, nearest_row, same_rows, sharing, squared_distances
+from bench.eve.missing_rows import summing_to
 from bench.randomness import Secret
 from bench.rows.label_classes import label_classes
-from bench.rows.originals import in_order
+from bench.rows.originals import originals
 from bench.seeds import derive, generator
-from bench.types import Attack, Attacker, NotApplicable, PairScores, Release, View
+from bench.types import Attack, Attacker, NotApplicable, PairScores, Release, Rows, View
 from bench.validation import at_least
 
 EXACT = 2.0**-36
 """Squared distance, in units of a released row's mean squared length, up to which two rows are one but for rounding."""
-BLOCK = 1024
-EQUATIONS = 512
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class ReClustering(Attack):
         every = torch.arange(len(view.candidates))
         first, second = (_own_release(view, every, derive(seed, "key", number)) for number in range(2))
         notes: dict[str, int | float | str] = {
-            "own releases agree": "yes" if _same(first.forms, second.forms) else "no: fresh noise or keys",
+            "own releases agree": "yes" if same_rows(first.forms, second.forms) else "no: fresh noise or keys",
         }
         candidates = None
         if self.labelled:
@@ -87,7 +87,8 @@ class OwnRelease:
     """Eve's own release of the candidates.
 
     Args:
-        forms: (n, d) float32: the released form of each candidate; 0 where it was left out.
+        forms: (n, d) float32: the released form of each candidate; 0 where it was left out. `Rows` where the release
+            comes as such.
         present: (n,) bool: whether the candidate has a form.
         keeps_labels: Whether labels are released, and as they are.
     """
@@ -102,23 +103,16 @@ def _own_release(view: View, order: Tensor, seed: int) -> OwnRelease:
     order = order.to(view.candidates.samples.device)
     rows = view.candidates.take(order)
     release = view.scheme.sample_key(Secret.of_seed(seed)).release(rows)
-    made, found = in_order(release, release.links, rows, "the method")
-    forms = made.samples.flatten(1).new_zeros(len(rows), made.samples[0].numel())
-    forms[order[found]] = made.samples.flatten(1)
-    present = torch.zeros(len(rows), dtype=torch.bool, device=order.device)
-    present[order[found]] = True
+    place = torch.full((len(rows),), -1, dtype=torch.int64, device=order.device)
+    raw = originals(release.links, len(release), "the method").to(order.device)
+    place[order[raw]] = torch.arange(len(release), device=order.device)
     kept = (
         rows.labels is not None
         and release.labels is not None
         and release.links is not None
-        and _same(rows.labels[release.links[:, 0]], release.labels[release.links[:, 1]])
+        and same_rows(rows.labels[release.links[:, 0]], release.labels[release.links[:, 1]])
     )
-    return OwnRelease(forms, present, kept)
-
-
-def _same(a: Tensor, b: Tensor) -> bool:
-    """Whether rows (n, k) are equal, with NaN as a value."""
-    return a.shape == b.shape and bool(((a == b) | (a.isnan() & b.isnan())).all())
+    return OwnRelease(forms_at(release.samples.flatten(1), place), place >= 0, kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +140,7 @@ class ReClusteringAttacker(Attacker):
             both = label_classes(torch.cat((self.labels, sealed.labels)), n + len(released))[0]
             number, given = both[:n], both[n:]
         own = self.first if len(released) >= n else self._completed(released, exact)
-        alike = exact * _sharing(own.forms, number) / n
+        alike = exact * sharing(own.forms, number) / n
         return FormScores(own, released.double(), exact, alike, number, given)
 
     def _completed(self, released: Tensor, exact: float) -> OwnRelease:
@@ -155,22 +149,25 @@ class ReClusteringAttacker(Attacker):
         n, missing = len(rows), len(rows) - len(released)
         beyond = rows.sum(dim=0) - released.double().sum(dim=0) if rows.shape[1] == released.shape[1] else None
         best = torch.full((n,), torch.inf, dtype=torch.float64, device=rows.device)
-        forms, present = torch.zeros_like(self.first.forms), torch.zeros_like(self.first.present)
+        first = self.first.forms
+        forms: Tensor = torch.zeros((), dtype=first.dtype, device=first.device).expand(first.shape)
+        present = torch.zeros_like(self.first.present)
         tried: set[tuple[int, ...]] = set()
         random = generator(derive(self.seed, "missing"))
         for number in range(self.rounds):
             left = (best > exact).nonzero().flatten()
             if len(left) <= missing:
                 break
-            guess = left[_summing_to(rows[left], beyond, missing)] if beyond is not None else left[:missing]
+            others = rows.at(left) if isinstance(rows, Rows) else rows[left]
+            guess = left[:missing] if beyond is None else left[summing_to(others, beyond, missing)]
             if tuple(guess.tolist()) in tried:
                 guess = left[torch.randperm(len(left), generator=random)[:missing].to(left.device)].sort().values
             tried.add(tuple(guess.tolist()))
             kept = torch.ones_like(present).index_fill_(0, guess, False).nonzero().flatten()
             own = _own_release(self.view, torch.cat((kept, guess)), derive(self.seed, "key", number + 2))
-            gap = torch.where(own.present, _nearest(own.forms, released), torch.inf)
+            gap = torch.where(own.present, nearest_row(own.forms, released), torch.inf)
             better = gap < best
-            forms, present = torch.where(better[:, None], own.forms, forms), present | better
+            forms, present = chosen_rows(better, own.forms, forms), present | better
             best = torch.minimum(best, gap)
         self.said["missing rows"] = missing
         self.said["rows whose form is there"] = int((best <= exact).sum())
@@ -179,35 +176,6 @@ class ReClusteringAttacker(Attacker):
     def notes(self) -> Mapping[str, int | float | str]:
         """Whether Eve's own releases agree, what labels do, and how much of the last release she made again."""
         return self.said
-
-
-def _summing_to(rows: Tensor, total: Tensor, many: int) -> Tensor:
-    """The `many` of rows (n, d) float64 that sum to `total` (d,), as far as non-negative weights tell; ascending."""
-    mean = rows.mean(dim=0)
-    equations, goal = (rows - mean).T, total - many * mean
-    if len(equations) > EQUATIONS:  # sums of equations hold too
-        mixing = torch.randn(EQUATIONS, len(equations), generator=generator(0), dtype=torch.float64).to(rows.device)
-        equations, goal = mixing @ equations, mixing @ goal
-    size = equations.square().sum(dim=0).mean().sqrt()
-    equations = torch.cat((equations, size.expand(1, len(rows))))  # as many as are missing
-    goal = torch.cat((goal, (size * many)[None]))
-    weights, _ = nnls(equations.cpu().numpy(), goal.cpu().numpy())
-    return torch.from_numpy(weights).argsort(descending=True, stable=True)[:many].sort().values.to(rows.device)
-
-
-def _nearest(forms: Tensor, released: Tensor) -> Tensor:
-    """(n,) float64: squared distance of each form (n, d) to the nearest released row."""
-    distinct, number = torch.unique(forms, dim=0, return_inverse=True)
-    others = torch.unique(released, dim=0)
-    return torch.cat([pair_distances(part, others, 2).amin(dim=1) for part in distinct.split(BLOCK)])[number]
-
-
-def _sharing(forms: Tensor, labels: Tensor | None) -> Tensor:
-    """(n,) how many candidates share the form, and the class of labels (n,) where there is one."""
-    number = torch.unique(forms, dim=0, return_inverse=True)[1]
-    if labels is not None:
-        number = torch.unique(torch.stack((number, labels), dim=1), dim=0, return_inverse=True)[1]
-    return torch.bincount(number)[number]
 
 
 class FormScores(PairScores):
@@ -240,7 +208,7 @@ class FormScores(PairScores):
 
     def block(self, rows: slice, cols: slice) -> Tensor:
         """Scores (rows, cols), float64."""
-        apart = pair_distances(self.own[rows], self.released[cols], 2)
+        apart = squared_distances(self.own, self.released, rows, cols)
         apart = torch.where(apart <= self.exact, self.alike[rows, None], apart)
         if self.classes is not None and self.given is not None:
             apart += self.beyond * (self.classes[rows, None] != self.given[cols])

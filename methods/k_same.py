@@ -127,7 +127,7 @@ class KSameKey(Key):
         if self.variant == "paper":
             kept = slice(0, n - n % k)
             labels = None if private.labels is None else private.labels[kept]
-            rows = private.samples[kept]
+            rows = torch.split(private.samples, [kept.stop, n - kept.stop])[0]
             return paired(_means(rows, same_size_clusters(rows, k)), labels)
         number, classes = label_classes(private.labels, n)
         number = number.to(private.samples.device)

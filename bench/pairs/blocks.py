@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -41,15 +41,21 @@ def products(a: Tensor, b: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
 
 
 def all_products(a: Tensor, b: Tensor) -> Tensor:
-    """Inner products (n, m) of rows (n, d) and (m, d), of which no more than a block of each is read at a time.
+    """Inner products (n, m) of rows (n, d) and (m, d), as `all_pairs` reads them."""
+    return all_pairs(a, b, lambda part, other: part @ other.T)
 
-    Where all of `b` fit as an ordinary tensor, they are read once and not once for every block of `a`.
+
+def all_pairs(a: Tensor, b: Tensor, compare: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """What `compare` (ordinary rows and others to (rows, others)) gives for all pairs of rows (n, d) and (m, d).
+
+    No more than a block of each is read at a time; where all of `b` fit as an ordinary tensor, they are read once and
+    not once for every block of `a`.
     """
     if not isinstance(a, Rows) and not isinstance(b, Rows):
-        return a @ b.T
+        return compare(a, b)
     if isinstance(b, Rows) and b.bytes_of(len(b)) <= b.budget.plain:
         b = b.whole()
-    return torch.cat([torch.cat([part @ other.T for _, other in in_blocks(b)], dim=1) for _, part in in_blocks(a)])
+    return torch.cat([torch.cat([compare(part, each) for _, each in in_blocks(b)], dim=1) for _, part in in_blocks(a)])
 
 
 def blocks(shape: tuple[int, int], block: int) -> Iterator[tuple[slice, slice]]:

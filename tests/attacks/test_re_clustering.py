@@ -9,7 +9,8 @@ from made.keyless import Keyless, Unlinked
 from torch import Tensor
 
 from attacks.label_linkage import LabelLinkage
-from attacks.re_clustering import ReClustering, _summing_to
+from attacks.re_clustering import ReClustering
+from bench.eve.missing_rows import summing_to
 from bench.pairs.sweep import PairCounts, count
 from bench.randomness import Secret
 from bench.types import Attacker, Dataset, Key, NotApplicable, PairScores, Release, Scheme, View, paired
@@ -201,9 +202,9 @@ def test_rows_that_were_dropped_come_last_and_the_others_are_all_found_again() -
 def test_what_is_missing_from_a_sum_is_found() -> None:
     rows = table(500).samples.double()
     missing = torch.tensor([3, 77, 210, 211, 499])
-    assert torch.equal(_summing_to(rows, rows[missing].sum(dim=0), 5), missing)
+    assert torch.equal(summing_to(rows, rows[missing].sum(dim=0), 5), missing)
     wide = torch.nn.functional.pad(rows, (0, 600))
-    assert torch.equal(_summing_to(wide, wide[missing].sum(dim=0), 5), missing)
+    assert torch.equal(summing_to(wide, wide[missing].sum(dim=0), 5), missing)
 
 
 def test_any_block_has_the_bits_of_the_whole_and_the_same_seed_the_same_scores() -> None:

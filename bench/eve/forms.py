@@ -1,0 +1,79 @@
+"""Released forms of candidates: which are the same, which are nearest, and which are chosen of two.
+
+Rows that are read where they are used stay such: nothing here holds more than blocks of them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from bench.memory.kept import by_blocks
+from bench.memory.rows import Rows, in_blocks, rows_at
+from bench.pair_distances import pair_distances
+from bench.pairs.blocks import all_pairs
+from bench.rows.distinct import distinct
+
+BLOCK = 1024
+
+
+def forms_at(released: Tensor, place: Tensor) -> Tensor:
+    """Of released rows (m, d) those at `place` (n,), 0 where that is -1."""
+
+    def at(index: Tensor) -> Tensor:
+        found = (released.read if isinstance(released, Rows) else released.__getitem__)(index.clamp_min(0))
+        return found.masked_fill_((index < 0).to(found.device)[:, None], 0)
+
+    if not isinstance(released, Rows):
+        return at(place)
+    place = place.cpu()
+    return released.like(lambda index: at(place[index]), (len(place), released.shape[1]))
+
+
+def same_rows(a: Tensor, b: Tensor) -> bool:
+    """Whether rows (n, k) are equal, with NaN as a value."""
+    if a.shape != b.shape:
+        return False
+    return all(
+        bool(((part == other) | (part.isnan() & other.isnan())).all())
+        for (_, part), (_, other) in zip(in_blocks(a, BLOCK), in_blocks(b, BLOCK), strict=True)
+    )
+
+
+def nearest_row(forms: Tensor, released: Tensor) -> Tensor:
+    """(n,) float64: squared distance of each form (n, d) to the nearest released row."""
+    first, number = distinct(forms)
+    others = rows_at(released, distinct(released)[0])
+    found = [
+        torch.stack([pair_distances(part, other, 2).amin(dim=1) for _, other in in_blocks(others)]).amin(dim=0)
+        for _, part in in_blocks(rows_at(forms, first), BLOCK)
+    ]
+    return torch.cat(found)[number]
+
+
+def chosen_rows(which: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    """Rows (n, d) of `new` where `which` (n,) bool, of `old` elsewhere."""
+
+    def make(rows: Tensor) -> Tensor:
+        return torch.where(which[rows][:, None], rows_at(new, rows)[:], rows_at(old, rows)[:])
+
+    return by_blocks(torch.arange(len(which), device=which.device), make, BLOCK, like=new)
+
+
+def sharing(forms: Tensor, labels: Tensor | None) -> Tensor:
+    """(n,) how many candidates share the form, and the class of labels (n,) where there is one."""
+    number = distinct(forms)[1]
+    if labels is not None:
+        number = torch.unique(torch.stack((number, labels), dim=1), dim=0, return_inverse=True)[1]
+    return torch.bincount(number)[number]
+
+
+def squared_distances(a: Tensor, b: Tensor, rows: slice, cols: slice) -> Tensor:
+    """(rows, cols) float64 of rows a (n, d) and b (m, d), each pair by itself."""
+    left, right = (
+        side.at(torch.arange(len(side))[part]) if isinstance(side, Rows) else side[part]
+        for side, part in ((a, rows), (b, cols))
+    )
+    return all_pairs(left, right, partial(pair_distances, power=2))

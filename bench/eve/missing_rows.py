@@ -1,0 +1,31 @@
+"""Which rows are missing where only their sum is known."""
+
+from __future__ import annotations
+
+import torch
+from scipy.optimize import nnls
+from torch import Tensor
+
+from bench.memory.rows import in_blocks
+from bench.seeds import generator
+
+EQUATIONS = 512
+
+
+def summing_to(rows: Tensor, total: Tensor, many: int) -> Tensor:
+    """The `many` of rows (n, d) float64 that sum to `total` (d,), as far as non-negative weights tell; ascending."""
+    mean, d = rows.mean(dim=0), rows.shape[1]
+    mixing = None
+    if d > EQUATIONS:  # sums of equations hold too
+        mixing = torch.randn(EQUATIONS, d, generator=generator(0), dtype=torch.float64).to(rows.device)
+    goal = total - many * mean
+
+    def mixed(numbers: Tensor) -> Tensor:
+        return numbers if mixing is None else mixing @ numbers
+
+    equations, goal = torch.cat([mixed((part - mean).T) for _, part in in_blocks(rows)], dim=1), mixed(goal)
+    size = equations.square().sum(dim=0).mean().sqrt()
+    equations = torch.cat((equations, size.expand(1, len(rows))))  # as many as are missing
+    goal = torch.cat((goal, (size * many)[None]))
+    weights, _ = nnls(equations.cpu().numpy(), goal.cpu().numpy())
+    return torch.from_numpy(weights).argsort(descending=True, stable=True)[:many].sort().values.to(rows.device)
