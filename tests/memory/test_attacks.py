@@ -1,7 +1,8 @@
-"""Attacks that read rows in blocks find on disk what they find in memory, and those that cannot say what they need."""
+"""Attacks that read rows in blocks find on disk what they find in memory, and one that cannot says what it left out."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -9,12 +10,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from attacks.absolute_correlation import AbsoluteCorrelation
 from bench.memory.budget import Budget, TooLargeError
 from bench.memory.rows import Rows
 from bench.plugins import registry
 from bench.plugins.spec import parse
 from bench.randomness import Secret
 from bench.types import Attack, Dataset, Method, View
+from methods.instahide import InstaHide
 
 N, SIDE = 2600, 8
 FITTING = 1200  # rows in float64 that a job may bring together: fewer than all of them in float32
@@ -68,7 +71,35 @@ def test_means_that_are_added_up_block_by_block_move_scores_by_roundings(attack:
     )
 
 
-@pytest.mark.parametrize("attack", ["absolute-correlation"])
-def test_attacks_that_need_all_rows_say_how_much_memory_that_takes(attack: str) -> None:
+FEW, NUMBERS = 300, SIDE * SIDE
+ALL_NUMBERS = 128 * FEW * NUMBERS  # bytes of a job of which a sixteenth holds the rows as float64
+
+
+def found_by_absolute_values(memory: int | None) -> tuple[Tensor, Mapping[str, int | float | str]]:
+    """Scores against InstaHide and the notes, where a job may hold so much memory; None: where rows are in memory."""
+    samples = torch.from_numpy(BYTES[:FEW].astype(np.float32) / 255)
+    if memory is not None:
+        samples = Rows.of(BYTES[:FEW], Budget(memory), divisor=255.0)
+    private = Dataset("made", samples, None, None, (), False, True)
+    public = images(64, on_disk=False)
+    scheme = InstaHide(k=2).fit(public, 0)
+    attacker = AbsoluteCorrelation(restarts=0).fit(View(public, scheme, private, public), 0)
+    release = scheme.sample_key(Secret.of_seed(5)).release(private)
+    return attacker.score(release).block(slice(None), slice(None)), attacker.notes()
+
+
+def test_mixtures_are_taken_apart_on_disk_as_in_memory_where_all_numbers_of_a_row_fit() -> None:
+    (on_disk, said), (in_memory, expected) = (found_by_absolute_values(memory) for memory in (2 * ALL_NUMBERS, None))
+    assert torch.equal(on_disk, in_memory)
+    assert said == expected
+
+
+def test_notes_say_how_many_numbers_of_a_row_are_compared_where_more_do_not_fit() -> None:
+    scores, said = found_by_absolute_values(ALL_NUMBERS // 2)
+    assert scores.shape[0] == FEW
+    assert said["compared"] == "32 of 64 numbers of a row: more would not fit in memory"
+
+
+def test_where_not_one_number_of_a_row_fits_the_error_says_how_much_memory_that_takes() -> None:
     with pytest.raises(TooLargeError, match="or allow --memory"):
-        found(attack, "dp-simple", on_disk=True)
+        found_by_absolute_values(ALL_NUMBERS // NUMBERS // 2)
