@@ -23,7 +23,7 @@ its Gram matrix has a row for each of them, or for each number of a row. Where t
 job may hold as float64, only as many numbers of a row are compared as fit, drawn by Eve's seed: signs are flipped
 number by number, so that those left are a mixture just the same. The record's notes say how many. It weakens the
 attack: of the links of 160 synthetic X-rays of 64 x 64 under `instahide[k=3]` it found .994 by all 4,096 numbers, .992
-by 1,024, .988 by 256 and .904 by 128; of 400 made images of 32 x 32, on a key of Eve's own, all by 1,024 and by 800, .990
+by 1,024, .988 by 256 and .904 by 128; of 400 made images of 32 x 32, on a key of Eve's own, all by 1,024 and 800, .990
 by 400 and .969 by 200.
 
 Beyond as many candidates as numbers a row, the regression cannot tell all of them apart and finds fewer.
