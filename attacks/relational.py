@@ -22,8 +22,8 @@ candidate in turn (Sinkhorn) where there are equally many. Above `refine_up_to` 
 their cosine; the record's notes say which of the two was done. Of many rows (thousands) an even part of the locations
 has signatures, as many as have `SORTED` inner products, and the reading is tried on some of the candidates: the notes
 say so too. Of 600 phantoms under two keys, signatures of 9, of 4 and of 2 of 17 locations gave mean ranks of 1.00, 1.03
-and 1.66 (`syfer-random`) and of 122, 158 and 195 (`instahide[k=3]`); an even part of the Gram matrices, down to 2 of 17,
-changed nothing there.
+and 1.66 (`syfer-random`) and of 122, 158 and 195 (`instahide[k=3]`); an even part of the Gram matrices, down to 2 of
+17, changed nothing there.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from bench.contract.source import Source
 from bench.plugins import registry
 from bench.plugins.spec import parse
-from bench.results.detail import harmless
+from bench.results.detail import harmless, shortages
 from bench.results.reason import SAID, UNSAID, withheld
 from bench.results.records import Record, ScoreRecord, content_of
 
@@ -79,11 +79,18 @@ def _outspoken(value: JsonValue, where: str) -> Iterator[tuple[str, str]]:
 
 def beyond_figures(record: Record) -> Iterator[str]:
     """What a record says beyond figures, which of data that may not be shared it may not."""
-    for name in ("pictures", "evidence", "scheme", "threat_model"):
+    for name in ("pictures", "evidence", "threat_model"):
         if getattr(record, name):
             yield f"it holds {name.replace('_', ' ')}"
-    own = record.attack is not None and record.attack.origin == registry.HOME
-    if harmless(record.details, () if record.dataset is None else record.dataset.findings, own=own) != record.details:
+    if shortages(record.scheme) != record.scheme:
+        yield "it holds scheme"
+    harmless_details = harmless(
+        record.details,
+        () if record.dataset is None else record.dataset.findings,
+        own_attack=record.attack is not None and record.attack.origin == registry.HOME,
+        own_method=record.method.origin == registry.HOME,
+    )
+    if harmless_details != record.details:
         yield "it holds details"
     unsaid = {withheld(code) for code in SAID}
     for why in filter(None, (record.reason, *record.not_applicable.values())):

@@ -69,7 +69,10 @@ def outcome_record(
         said = "the worker process spoke of metrics that were not asked for"
         result, outcome = Evaluation(), replace(outcome, status="failed", code="protocol", reason=said)
     elif not data.shareable:
-        result = restricted(result, data, cell.device, own=_is_own(planned))
+        result = restricted(
+            result, data, cell.device, own_attack=planned.attack is not None and planned.attack.origin == registry.HOME,
+            own_method=cell.method.origin == registry.HOME,
+        )  # fmt: skip
     if result.broken:
         reason = "; ".join(f"{name}: {text}" for name, text in result.broken.items())
         outcome = replace(outcome, status="failed", code="metric", phase="judge", reason=reason)
@@ -119,11 +122,6 @@ def outcome_record(
     )
     pictures = {name: picture.png for name, picture in result.pictures.items()}
     return OutcomeRecord(record, pictures, result.evidence)
-
-
-def _is_own(planned: Planned) -> bool:
-    """Whether the attack is one of this project's."""
-    return planned.attack is not None and planned.attack.origin == registry.HOME
 
 
 def described(metrics: Iterable[str]) -> dict[str, MetricRecord]:

@@ -12,7 +12,7 @@ import re
 
 import torch
 
-from bench.results.detail import harmless
+from bench.results.detail import PEAKS, harmless, shortages
 from bench.results.reason import UNSAID, withheld
 from bench.results.records import ClaimRecord, DatasetRecord, FeatureRecord, ScoreRecord
 from bench.rows.person_groups import IMAGES
@@ -28,36 +28,40 @@ PARTS = frozenset({
 POINT = re.compile(r"(within|1 false in) [1-9][0-9]{0,6}")
 """Points of a curve."""
 SECONDS = ("open", "total")
+MOST_THREADS = 10_000
 
 
-def restricted(found: Evaluation, data: DatasetRecord, device: str, *, own: bool) -> Evaluation:
+def restricted(
+    found: Evaluation, data: DatasetRecord, device: str, *, own_attack: bool, own_method: bool
+) -> Evaluation:
     """The evaluation without what plug-ins say; the machine is described by this process, which runs none of them.
 
-    `own` as in `bench.results.detail.harmless`.
+    `own_attack` and `own_method` as in `bench.results.detail.harmless`.
     """
     groups = {"finding": data.findings, "images": IMAGES, **data.attributes}
     names = PARTS.union(data.findings, (f"{name}: {group}" for name, of in groups.items() for group in of))
+    said = {name: value for name, value in found.details.items() if name != PEAKS}  # measured outside of the worker
     threads = found.hardware.get("threads")
-    machine = hardware(torch.device(device)) | ({"threads": threads} if isinstance(threads, int) else {})
+    machine = hardware(torch.device(device)) | ({"threads": threads} if threads in range(1, MOST_THREADS) else {})
     return Evaluation(
         scores={name: _figure(score, names) for name, score in found.scores.items()},
         not_applicable=dict.fromkeys(found.not_applicable, withheld("not-applicable")),
         broken=dict.fromkeys(found.broken, withheld("metric")),
         seconds={name: round(found.seconds[name], 3) for name in SECONDS if name in found.seconds},
         hardware=machine,
-        details=harmless(found.details, data.findings, own=own),
+        details=harmless(said, data.findings, own_attack=own_attack, own_method=own_method),
     )
 
 
 def restricted_fit(fitted: Fitted) -> Fitted:
-    """A method's bounds without its words."""
+    """A method's bounds without its words, and what ran short."""
     claim = fitted.claim
     if claim is not None:
         claim = ClaimRecord(
             unit=claim.unit, epsilon=claim.epsilon, derived=claim.derived, delta=claim.delta, assumptions=UNSAID,
             basis=UNSAID, neighbours=claim.neighbours,
         )  # fmt: skip
-    return Fitted(claim=claim, notes={}, seconds=fitted.seconds)
+    return Fitted(claim=claim, notes=shortages(fitted.notes), seconds=fitted.seconds)
 
 
 def restricted_data(data: DatasetRecord) -> DatasetRecord:
