@@ -4,7 +4,7 @@ A folder proves that it is what its name says: its manifest carries a digest ove
 inputs that the folder is named after, and the hash of the tensors beside it.
 
 Where the disk has no room for the tensors, the manifest stands alone: whoever asks makes them again, and they must have
-the hash that it holds.
+the hash that it holds. Once there is room, whoever asks next makes and keeps them.
 
 No lock is needed for that to be right, on one machine or on many: who makes an artefact makes it in a folder of its
 own, and the first to give that folder its name decides; what others made by then is as right, and goes. Locks save
@@ -34,7 +34,7 @@ from bench.results.atomic_file import make_folder, sync, write_new
 from bench.results.attested import AlteredError
 from bench.results.content_key import Inputs, content_key
 from bench.results.heartbeat import beating, is_left
-from bench.results.room import Unstored, checksum_of, has_room
+from bench.results.room import Unstored, checksum_of, has_room, size_of
 from bench.results.turn import turn
 from bench.wire.tensor_file import read_tensors, write_tensors
 
@@ -43,7 +43,7 @@ __all__ = ["Artefact", "CorruptArtefactWarning", "Inputs", "Store"]
 KIND = "artefact"
 TRAINING = ".training"
 MANIFEST, DATA, BEATS = "manifest.json", "data.safetensors", "beats"
-STORED = "stored"
+STORED, SIZE = "stored", "bytes"
 UNFINISHED = re.compile(r"\.new-(?P<key>[0-9a-f]{32})-(?P<maker>.+)")
 _TRIES = 3
 
@@ -82,7 +82,8 @@ class Store:
             inputs: All that it depends on.
             make: Makes it.
             copies: So many as large are to come, and where they would take more than half of what is free on the disk,
-                the tensors are not stored, but made again for everyone who asks. None: they are always stored.
+                the tensors are not stored, but made again for everyone who asks, until there is room for them. None:
+                they are always stored.
 
         Raises:
             ContractError: Tensors that were made again are others.
@@ -94,10 +95,13 @@ class Store:
         cache_tag.tag(folder.parent)
         with turn(folder.with_suffix(".lock"), lambda: _is_being_made(folder)):
             found = _read(folder, self.budget)
+            if isinstance(found, Unstored) and has_room(folder.parent, found.size, copies):
+                _remove(folder)
+                found = None
             if found is None:
                 with _building(folder) as building:
                     found = make()
-                    stored = copies is None or has_room(folder.parent, found.tensors, copies)
+                    stored = has_room(folder.parent, size_of(found.tensors), copies)
                     found = _write(building, folder, found, inputs, self.budget, stored=stored)
                 shutil.rmtree(_training(folder), ignore_errors=True)
         if not isinstance(found, Unstored):
@@ -148,6 +152,7 @@ def _write(
                 "inputs": dict(inputs),
                 "notes": dict(artefact.notes),
                 STORED: stored,
+                SIZE: size_of(artefact.tensors),
                 "sha256": _written(building / DATA, artefact) if stored else checksum_of(artefact.tensors),
             }
             write_new(building / MANIFEST, attested.written(attested.attest(manifest, KIND)), mode=0o600)
@@ -256,7 +261,7 @@ def _read(folder: Path, budget: Budget | None) -> Artefact | Unstored | None:
     try:
         manifest = _manifest(folder, folder.name)
         if not manifest.get(STORED, True):
-            return Unstored(cast(str, manifest["sha256"]))
+            return Unstored(cast(str, manifest["sha256"]), cast(int, manifest[SIZE]))
         return Artefact(read_tensors(folder / DATA, budget), cast("Mapping[str, JsonValue]", manifest["notes"]))
     except (OSError, AlteredError) as error:
         if not folder.exists():  # it went while it was read

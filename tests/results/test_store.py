@@ -177,6 +177,21 @@ def test_what_finds_no_room_and_comes_out_as_another_is_refused(
         store.ensure("releases", INPUTS, make, copies=1)
 
 
+def test_what_found_no_room_is_kept_once_there_is_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, numbers, free = Store(tmp_path / "s"), iter(range(9)), [0]
+    monkeypatch.setattr("bench.results.room.shutil.disk_usage", lambda folder: SimpleNamespace(free=free[0]))
+
+    def make() -> Artefact:
+        return Artefact({"a": torch.full((2,), next(numbers))}, {})
+
+    store.ensure("releases", INPUTS, make, copies=1)
+    free[0] = 1000
+    kept = store.ensure("releases", INPUTS, make, copies=1)
+    free[0] = 0
+    assert torch.equal(store.ensure("releases", INPUTS, make, copies=1).tensors["a"], kept.tensors["a"])
+    assert next(numbers) == 2
+
+
 def test_what_is_always_stored_is_stored_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.results.room.shutil.disk_usage", lambda folder: SimpleNamespace(free=0))
     store, calls = Store(tmp_path / "s"), list[int]()
