@@ -14,6 +14,7 @@ double work where the file system has them.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import re
 import shutil
@@ -101,8 +102,7 @@ class Store:
             if found is None:
                 with _building(folder) as building:
                     found = make()
-                    stored = has_room(folder.parent, size_of(found.tensors), copies)
-                    found = _write(building, folder, found, inputs, self.budget, stored=stored)
+                    found = _write(building, folder, found, inputs, self.budget, copies)
                 shutil.rmtree(_training(folder), ignore_errors=True)
         if not isinstance(found, Unstored):
             return found
@@ -142,18 +142,22 @@ def _building(folder: Path) -> Iterator[Path]:
 
 
 def _write(
-    building: Path, folder: Path, artefact: Artefact, inputs: Inputs, budget: Budget | None, *, stored: bool
+    building: Path, folder: Path, artefact: Artefact, inputs: Inputs, budget: Budget | None, copies: int | None
 ) -> Artefact | Unstored:
     """Give the artefact its name, and what then stands under it: the same, or what another maker put there first."""
+    size = size_of(artefact.tensors)
+    stored = has_room(folder.parent, size, copies)
     for last in (False, True):
         try:
+            sha256 = _written(building / DATA, artefact, needed=copies is None) if stored else None
+            stored = sha256 is not None
             manifest: dict[str, JsonValue] = {
                 "kind": folder.parent.name,
                 "inputs": dict(inputs),
                 "notes": dict(artefact.notes),
                 STORED: stored,
-                SIZE: size_of(artefact.tensors),
-                "sha256": _written(building / DATA, artefact) if stored else checksum_of(artefact.tensors),
+                SIZE: size,
+                "sha256": sha256 or checksum_of(artefact.tensors),
             }
             write_new(building / MANIFEST, attested.written(attested.attest(manifest, KIND)), mode=0o600)
             return _named(building, folder, artefact, budget, stored=stored)
@@ -164,11 +168,20 @@ def _write(
     raise AssertionError("the second try returns or raises")
 
 
-def _written(data: Path, artefact: Artefact) -> str:
-    """The checksum of a file of the artefact's tensors, once it is on the disk."""
-    with data.open("wb") as file:
-        write_tensors(file, artefact.tensors)
-    sync(data)
+def _written(data: Path, artefact: Artefact, *, needed: bool) -> str | None:
+    """The checksum of a file of the artefact's tensors, once it is on the disk.
+
+    None where it is not needed, and other jobs, or a quota, have left less room than there was said to be.
+    """
+    try:
+        with data.open("wb") as file:
+            write_tensors(file, artefact.tensors)
+        sync(data)
+    except OSError as error:
+        if needed or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        data.unlink()
+        return None
     return _checksum(data)
 
 

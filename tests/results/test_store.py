@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import errno
 import os
+import re
 import stat
+from io import BufferedWriter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -190,6 +193,20 @@ def test_what_found_no_room_is_kept_once_there_is_some(tmp_path: Path, monkeypat
     free[0] = 0
     assert torch.equal(store.ensure("releases", INPUTS, make, copies=1).tensors["a"], kept.tensors["a"])
     assert next(numbers) == 2
+
+
+def test_a_disk_that_fills_meanwhile_is_as_one_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(file: BufferedWriter, tensors: object) -> None:
+        file.write(b"some")
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    store, calls = Store(tmp_path / "s"), list[int]()
+    monkeypatch.setattr("bench.results.store.write_tensors", fill)
+    found = store.ensure("releases", INPUTS, lambda: _make(calls), copies=1)
+    assert torch.equal(found.tensors["a"], _make([]).tensors["a"])
+    assert {each.name for each in (tmp_path / "s/releases" / content_key(INPUTS)).iterdir()} == {"manifest.json"}
+    with pytest.raises(OSError, match=re.escape(os.strerror(errno.EDQUOT))):
+        store.ensure("schemes", INPUTS, lambda: _make(calls))
 
 
 def test_what_is_always_stored_is_stored_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
