@@ -25,6 +25,7 @@ UNTOLD: Mapping[str, str] = {"bounds": "the attack was bounded: how far is not s
 _SIDES = r"[0-9]{1,5} x [0-9]{1,5}"
 BOUNDS: Mapping[str, re.Pattern[str]] = {
     "compared at": re.compile(rf"{_SIDES} of {_SIDES} pixels"),
+    "compared": re.compile(r"[0-9]{1,8} of [0-9]{1,8} numbers of a row: more would not fit in memory"),
     "Gram matrices": re.compile(r"[0-9]{1,5} of [0-9]{1,5} parts of a row"),
     "signatures": re.compile(r"[0-9]{1,5} of [0-9]{1,5} parts of a row"),
     "matching": re.compile(re.escape("signatures only (more rows than refine_up_to)")),

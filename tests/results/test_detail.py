@@ -9,6 +9,7 @@ from bench.results.detail import PEAKS, SHORTAGES, UNTOLD, harmless, shortages
 
 WORDS = {
     "compared at": "56 x 56 of 224 x 224 pixels",
+    "compared": "800 of 50176 numbers of a row: more would not fit in memory",
     "Gram matrices": "14 of 197 parts of a row",
     "Edema signatures": "3 of 197 parts of a row",
     "reading tried on": "4096 of 36000 candidates",
