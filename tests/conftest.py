@@ -93,3 +93,13 @@ def handed(handed_once: Handed, monkeypatch: pytest.MonkeyPatch) -> Handed:
 
     monkeypatch.setattr("bench.submission.complete.wanted", submissions.few)
     return handed_once
+
+
+@pytest.fixture
+def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The contract of methods without Bob and the judge of promises, which train models and have tests of their own."""
+    from bench.conformance import methods
+
+    slow = ("Bob keeps up with simple models", "its word holds")
+    quick = {title: work for title, work in methods._CHECKS.items() if title not in slow}
+    monkeypatch.setattr(methods, "_CHECKS", quick)

@@ -54,7 +54,9 @@ def begun(start: Any, **sizes: Any) -> Any:
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    for name, value in (("RAY_worker_niceness", "0"), ("RAY_AUTH_MODE", "disabled")):
+    # On a busy machine a node that does not answer for 10 s, as often as Ray asks, would be taken for dead.
+    patient = ("RAY_health_check_timeout_ms", "60000")
+    for name, value in (("RAY_worker_niceness", "0"), ("RAY_AUTH_MODE", "disabled"), patient):
         monkeypatch.setenv(name, value)
     from ray.cluster_utils import Cluster
 
