@@ -11,7 +11,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bench.results import cache_tag
-from bench.results.store import BEATS, DATA, MANIFEST, TRAINING, UNFINISHED, is_unfinished_and_left
+from bench.results.making import BEATS, UNFINISHED, is_unfinished_and_left
+from bench.results.store import DATA, MANIFEST, TRAINING
 
 ARTEFACT = re.compile(r"[0-9a-f]{32}")
 

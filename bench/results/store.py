@@ -16,11 +16,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import re
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -30,11 +28,11 @@ from torch import Tensor
 
 from bench.memory.budget import Budget
 from bench.memory.rows import Rows
-from bench.results import attested, cache_tag, maker
+from bench.results import attested, cache_tag
 from bench.results.atomic_file import make_folder, sync, write_new
 from bench.results.attested import AlteredError
 from bench.results.content_key import Inputs, content_key
-from bench.results.heartbeat import beating, is_left
+from bench.results.making import BEATS, begun, is_being_made, sweep, temporary, unfinished
 from bench.results.room import Unstored, checksum_of, has_room, size_of
 from bench.results.turn import turn
 from bench.wire.tensor_file import read_tensors, write_tensors
@@ -43,9 +41,8 @@ __all__ = ["Artefact", "CorruptArtefactWarning", "Inputs", "Store"]
 
 KIND = "artefact"
 TRAINING = ".training"
-MANIFEST, DATA, BEATS = "manifest.json", "data.safetensors", "beats"
+MANIFEST, DATA = "manifest.json", "data.safetensors"
 STORED, SIZE = "stored", "bytes"
-UNFINISHED = re.compile(r"\.new-(?P<key>[0-9a-f]{32})-(?P<maker>.+)")
 _TRIES = 3
 
 
@@ -94,13 +91,13 @@ class Store:
         folder = self.root / kind / key
         make_folder(folder.parent)
         cache_tag.tag(folder.parent)
-        with turn(folder.with_suffix(".lock"), lambda: _is_being_made(folder)):
+        with turn(folder.with_suffix(".lock"), lambda: is_being_made(folder)):
             found = _read(folder, self.budget)
             if isinstance(found, Unstored) and has_room(folder.parent, found.size, copies):
                 _remove(folder)
                 found = None
             if found is None:
-                with _building(folder) as building:
+                with begun(folder) as building:
                     found = make()
                     found = _write(building, folder, found, inputs, self.budget, copies)
                 shutil.rmtree(_training(folder), ignore_errors=True)
@@ -121,24 +118,11 @@ class Store:
     def drop(self, kind: str, inputs: Inputs) -> None:
         """Remove an artefact that is no longer needed, and what a process left that was killed while it made it."""
         folder = self.root / kind / content_key(inputs)
-        if folder.exists() or next(_unfinished(folder), None):
-            with turn(folder.with_suffix(".lock"), lambda: _is_being_made(folder)):
+        if folder.exists() or next(unfinished(folder), None):
+            with turn(folder.with_suffix(".lock"), lambda: is_being_made(folder)):
                 _remove(folder)
-                _sweep(folder)
+                sweep(folder)
         shutil.rmtree(_training(folder), ignore_errors=True)
-
-
-@contextmanager
-def _building(folder: Path) -> Iterator[Path]:
-    """A new folder for a maker of the artefact, with its heartbeat, which goes unless it was given its name."""
-    _sweep(folder)
-    building = _temporary(folder)
-    building.mkdir(mode=0o700)
-    try:
-        with beating(building / BEATS):
-            yield building
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
 
 
 def _write(
@@ -208,7 +192,7 @@ def _named(
 
 def _remove(folder: Path) -> None:
     """Remove an artefact. A kill leaves no half of it under its name."""
-    gone = _temporary(folder)
+    gone = temporary(folder)
     with contextlib.suppress(FileNotFoundError):  # somebody else was faster
         folder.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
@@ -216,7 +200,7 @@ def _remove(folder: Path) -> None:
 
 def _remove_corrupt(folder: Path) -> None:
     """As `_remove`; but where another maker has just put a good one in its place, that one stays."""
-    gone = _temporary(folder)
+    gone = temporary(folder)
     try:
         folder.rename(gone)
     except FileNotFoundError:
@@ -229,31 +213,6 @@ def _remove_corrupt(folder: Path) -> None:
 
 def _training(folder: Path) -> Path:
     return folder.with_suffix(TRAINING)
-
-
-def _temporary(folder: Path) -> Path:
-    return folder.with_name(f".new-{folder.name}-{maker.own_name()}")
-
-
-def _unfinished(folder: Path) -> Iterator[Path]:
-    return folder.parent.glob(f".new-{folder.name}-*")
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what makers of the artefact left that are gone."""
-    for left in _unfinished(folder):
-        if is_unfinished_and_left(left):
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def is_unfinished_and_left(path: Path) -> bool:
-    """Whether a folder is one in which an artefact was being made by somebody who is gone."""
-    found = UNFINISHED.fullmatch(path.name)
-    return found is not None and is_left(path, found["maker"])
-
-
-def _is_being_made(folder: Path) -> bool:
-    return any(not is_unfinished_and_left(each) for each in _unfinished(folder))
 
 
 def problem(folder: Path, key: str | None = None) -> str | None:

@@ -12,9 +12,10 @@ from safetensors import SafetensorError, safe_open
 from bench.results import attested, store
 from bench.results.attested import AlteredError
 from bench.results.content_key import Inputs
+from bench.results.making import BEATS
 from bench.results.remade import only
 from bench.results.results import Results
-from bench.results.store import BEATS, DATA, MANIFEST, Artefact, Store
+from bench.results.store import DATA, MANIFEST, Artefact, Store
 from bench.transfer.content_name import KINDS, MOST_RECORD, MOST_TENSORS
 
 

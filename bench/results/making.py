@@ -1,0 +1,59 @@
+"""Folders in which artefacts are being made: each has a name that says of what and by whom, and a heartbeat.
+
+By that name and its silence the next maker tells what was left by one that was killed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.results import maker
+from bench.results.heartbeat import beating, is_left
+
+BEATS = "beats"
+UNFINISHED = re.compile(r"\.new-(?P<key>[0-9a-f]{32})-(?P<maker>.+)")
+
+
+@contextmanager
+def begun(folder: Path) -> Iterator[Path]:
+    """A new folder for a maker of the artefact, with its heartbeat, which goes unless it was given its name."""
+    sweep(folder)
+    building = temporary(folder)
+    building.mkdir(mode=0o700)
+    try:
+        with beating(building / BEATS):
+            yield building
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def temporary(folder: Path) -> Path:
+    """A new name beside the folder of an artefact."""
+    return folder.with_name(f".new-{folder.name}-{maker.own_name()}")
+
+
+def unfinished(folder: Path) -> Iterator[Path]:
+    """The folders in which the artefact is being made, or was."""
+    return folder.parent.glob(f".new-{folder.name}-*")
+
+
+def sweep(folder: Path) -> None:
+    """Remove what makers of the artefact left that are gone."""
+    for left in unfinished(folder):
+        if is_unfinished_and_left(left):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def is_unfinished_and_left(path: Path) -> bool:
+    """Whether a folder is one in which an artefact was being made by somebody who is gone."""
+    found = UNFINISHED.fullmatch(path.name)
+    return found is not None and is_left(path, found["maker"])
+
+
+def is_being_made(folder: Path) -> bool:
+    """Whether somebody who is not gone makes the artefact."""
+    return any(not is_unfinished_and_left(each) for each in unfinished(folder))
