@@ -36,7 +36,7 @@ from bench.randomness import Secret
 from bench.rows.label_classes import label_classes
 from bench.rows.originals import originals
 from bench.seeds import derive, generator
-from bench.types import Attack, Attacker, NotApplicable, PairScores, Release, Rows, View
+from bench.types import Attack, Attacker, NotApplicable, PairScores, Release, View
 from bench.validation import at_least
 
 EXACT = 2.0**-36
@@ -158,8 +158,7 @@ class ReClusteringAttacker(Attacker):
             left = (best > exact).nonzero().flatten()
             if len(left) <= missing:
                 break
-            others = rows.at(left) if isinstance(rows, Rows) else rows[left]
-            guess = left[:missing] if beyond is None else left[summing_to(others, beyond, missing)]
+            guess = left[:missing] if beyond is None else summing_to(rows, left, beyond, missing)
             if tuple(guess.tolist()) in tried:
                 guess = left[torch.randperm(len(left), generator=random)[:missing].to(left.device)].sort().values
             tried.add(tuple(guess.tolist()))

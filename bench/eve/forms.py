@@ -72,8 +72,4 @@ def sharing(forms: Tensor, labels: Tensor | None) -> Tensor:
 
 def squared_distances(a: Tensor, b: Tensor, rows: slice, cols: slice) -> Tensor:
     """(rows, cols) float64 of rows a (n, d) and b (m, d), each pair by itself."""
-    left, right = (
-        side.at(torch.arange(len(side))[part]) if isinstance(side, Rows) else side[part]
-        for side, part in ((a, rows), (b, cols))
-    )
-    return all_pairs(left, right, partial(pair_distances, power=2))
+    return all_pairs(rows_at(a, rows), rows_at(b, cols), partial(pair_distances, power=2))

@@ -6,14 +6,22 @@ import torch
 from scipy.optimize import nnls
 from torch import Tensor
 
-from bench.memory.rows import in_blocks
+from bench.memory.rows import in_blocks, rows_at
 from bench.seeds import generator
 
 EQUATIONS = 512
 
 
-def summing_to(rows: Tensor, total: Tensor, many: int) -> Tensor:
-    """The `many` of rows (n, d) float64 that sum to `total` (d,), as far as non-negative weights tell; ascending."""
+def summing_to(rows: Tensor, among: Tensor, total: Tensor, many: int) -> Tensor:
+    """The `many` rows that sum to `total` (d,), as far as non-negative weights tell: their numbers, ascending.
+
+    Args:
+        rows: (n, d) float64.
+        among: (s,) int64, ascending: the rows that it may be.
+        total: (d,) float64.
+        many: How many of them it is.
+    """
+    rows = rows_at(rows, among)
     mean, d = rows.mean(dim=0), rows.shape[1]
     mixing = None
     if d > EQUATIONS:  # sums of equations hold too
@@ -28,4 +36,5 @@ def summing_to(rows: Tensor, total: Tensor, many: int) -> Tensor:
     equations = torch.cat((equations, size.expand(1, len(rows))))  # as many as are missing
     goal = torch.cat((goal, (size * many)[None]))
     weights, _ = nnls(equations.cpu().numpy(), goal.cpu().numpy())
-    return torch.from_numpy(weights).argsort(descending=True, stable=True)[:many].sort().values.to(rows.device)
+    heaviest = torch.from_numpy(weights).argsort(descending=True, stable=True)[:many].sort().values
+    return among[heaviest.to(among.device)]

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-import torch
 from torch import Tensor
 
 from bench.contract.seal import ContractError
@@ -93,7 +92,7 @@ class RemoteScores(PairScores):
         """A block, as it came; of factors that came, their products, which are the same."""
         if self._factors is not None and isinstance(self._factors[0], Rows):
             a, b = self._factors
-            return all_products(rows_at(a, torch.arange(len(a))[rows]), rows_at(b, torch.arange(len(b))[cols]))
+            return all_products(rows_at(a, rows), rows_at(b, cols))
         found = tensor(self._room.ask(self._handle, "block", *_ends(rows), *_ends(cols)), "a block of scores")
         wanted = tuple(len(range(*part.indices(side))) for part, side in zip((rows, cols), self.shape, strict=True))
         if tuple(found.shape) != wanted:

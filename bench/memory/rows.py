@@ -19,9 +19,11 @@ from bench.memory.functions import ABOUT, answer, plain, refuse_writing
 from bench.memory.lazy import Lazy
 
 
-def rows_at(samples: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    """Some rows (int64 indices) of samples (n, ...); of `Rows` such that are read where they are used."""
-    return samples.at(index) if isinstance(samples, Rows) else samples[index]
+def rows_at(samples: torch.Tensor, which: torch.Tensor | slice) -> torch.Tensor:
+    """Some rows (int64 indices, or a slice) of samples (n, ...); of `Rows` such that are read where they are used."""
+    if not isinstance(samples, Rows):
+        return samples[which]
+    return samples.at(torch.arange(len(samples))[which] if isinstance(which, slice) else which)
 
 
 def in_blocks(samples: torch.Tensor, most: int | None = None) -> Iterator[tuple[slice, torch.Tensor]]:

@@ -42,12 +42,7 @@ class CosineScores(PairScores):
 
     def block(self, rows: slice, cols: slice) -> Tensor:
         """Cosines (rows, cols), float64."""
-        left, right = self.a, self.b
-        if not isinstance(left, Rows) and not isinstance(right, Rows):
-            return left[rows] @ right[cols].T
-        return all_products(
-            rows_at(left, torch.arange(len(left))[rows]), rows_at(right, torch.arange(len(right))[cols])
-        )
+        return all_products(rows_at(self.a, rows), rows_at(self.b, cols))
 
     def factors(self) -> tuple[Tensor, Tensor] | None:
         """The unit rows on the grid; None where they are too large to be handed over."""

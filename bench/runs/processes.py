@@ -26,9 +26,8 @@ class Processes:
         kinds = sorted(wanted, key=lambda each: (each.needs.alone, each.needs.device))
         for (alone, device), group in groupby(kinds, key=lambda each: (each.needs.alone, each.needs.device)):
             jobs = sum(each.jobs for each in group)
-            count = (
-                1 if alone else min(jobs, self._started.most or (usual_jobs(device) if device == "cuda" else cores()))
-            )
+            most = self._started.most or (usual_jobs(device) if device == "cuda" else cores())
+            count = 1 if alone else min(jobs, most)
             threads = None if alone else max(1, cores() // count)
             for _ in range(count):
                 self._begin(self._started.command(device, alone=alone, cores=threads))

@@ -202,9 +202,9 @@ def test_rows_that_were_dropped_come_last_and_the_others_are_all_found_again() -
 def test_what_is_missing_from_a_sum_is_found() -> None:
     rows = table(500).samples.double()
     missing = torch.tensor([3, 77, 210, 211, 499])
-    assert torch.equal(summing_to(rows, rows[missing].sum(dim=0), 5), missing)
+    assert torch.equal(summing_to(rows, torch.arange(len(rows)), rows[missing].sum(dim=0), 5), missing)
     wide = torch.nn.functional.pad(rows, (0, 600))
-    assert torch.equal(summing_to(wide, wide[missing].sum(dim=0), 5), missing)
+    assert torch.equal(summing_to(wide, torch.arange(len(wide)), wide[missing].sum(dim=0), 5), missing)
 
 
 def test_any_block_has_the_bits_of_the_whole_and_the_same_seed_the_same_scores() -> None:
