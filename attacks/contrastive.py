@@ -30,7 +30,7 @@ from bench.nets.towers import Encoder, Tower, Towers
 from bench.pairs.cosine import CosineScores
 from bench.randomness import Secret
 from bench.seeds import derive, drawn, generator
-from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View
+from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View, rows_at
 from bench.validation import at_least, one_of, positive
 
 SET_ROWS = 8192
@@ -144,7 +144,7 @@ def embed(tower: nn.Module, rows: Tensor, labels: Tensor | None, seed: int) -> T
     inputs = (rows,) if labels is None else (rows, labels)
     with torch.no_grad():
         parts = order.tensor_split(math.ceil(len(rows) / SET_ROWS))
-        embeddings = [tower(*(tensor[part] for tensor in inputs)) for part in parts]
+        embeddings = [tower(*(rows_at(tensor, part) for tensor in inputs)) for part in parts]
     return torch.cat(embeddings)[order.argsort()]
 
 

@@ -18,7 +18,7 @@ from bench.contract.release import Generator, Release, paired
 from bench.contract.replicates import Replicates
 from bench.contract.source import DataError, Scan, Source
 from bench.memory.kept import by_blocks, by_even_blocks
-from bench.memory.rows import Rows
+from bench.memory.rows import Rows, rows_at
 
 __all__ = [
     "CAVEAT",
@@ -59,4 +59,5 @@ __all__ = [
     "column_of",
     "evidence_type",
     "paired",
+    "rows_at",
 ]

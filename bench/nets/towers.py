@@ -29,6 +29,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from bench.memory.kept import by_blocks
+from bench.memory.rows import Rows
 from bench.nets.patches import fitting_patch
 from bench.nets.relations import Relations
 from bench.nets.resnet import resnet18
@@ -80,7 +82,8 @@ class Tower(nn.Module):
         """(n, ...) rows of one set, float32, with their labels (n, k), to (n, width) embeddings of length one."""
         centred = rows - rows.mean(dim=0, keepdim=True)
         scaled = centred / centred.std(correction=0).clamp_min(SMALLEST_DEVIATION)
-        instances = self.instance(scaled)
+        # Layers hold ten times a set and more: of rows on disk, each is encoded as it is read.
+        instances = by_blocks(scaled, self.instance) if isinstance(scaled, Rows) else self.instance(scaled)
         if self.relations is not None:
             instances = instances + self.relations(scaled)
         if self.label is not None:

@@ -14,7 +14,7 @@ import psutil
 
 _PDEATHSIG, _CHILD_SUBREAPER = 1, 36  # of <linux/prctl.h>
 _ROUNDS = 100
-_PART = re.compile(r"^(\w+): +([0-9]+) kB$", re.MULTILINE)
+_PART = re.compile(r"^(\w+):[ \t]+([0-9]+) kB$", re.MULTILINE)
 
 
 def adopt_orphans() -> None:
@@ -75,6 +75,24 @@ def memory(processes: Iterable[psutil.Process]) -> int:
         with contextlib.suppress(psutil.Error, AttributeError):
             held += _held(process)
     return held
+
+
+def at_most(processes: Iterable[psutil.Process]) -> int:
+    """Bytes that `memory` does not exceed, told without a walk over every page: what is shared counts for each."""
+    bound = 0
+    for process in processes:
+        with contextlib.suppress(psutil.Error, AttributeError):
+            bound += _own(process)
+    return bound
+
+
+def _own(process: psutil.Process) -> int:
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # gone
+            told = dict(_PART.findall(Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")))
+            if "RssAnon" in told:
+                return 1024 * sum(int(told.get(part, 0)) for part in ("RssAnon", "RssShmem", "VmSwap"))
+    return int(process.memory_info().rss)
 
 
 def _held(process: psutil.Process) -> int:

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -20,7 +20,7 @@ from bench.results.reason import ABSENT, Code, Phase, phase_of, withheld
 from bench.runs.answers import MESSAGE_CAP, Answer, Progress, allowed
 from bench.runs.backend import Job, Outcome
 from bench.runs.job_clock import JobClock
-from bench.runs.process_tree import below, end_below, memory
+from bench.runs.process_tree import at_most, below, end_below, memory
 from bench.runs.supervisor import supervise
 from bench.wire.channel import Reader
 from bench.wire.message import WireError
@@ -48,6 +48,7 @@ class _Running:
     looked: float = 0.0
     phase: Phase = "start"
     peaks: dict[Phase, int] = field(default_factory=dict)
+    bounds: dict[Phase, int] = field(default_factory=dict)  # what `at_most` said when `memory` was last asked
     said: int = 0
     outcome: Outcome | None = None
     answered: float = 0.0
@@ -160,12 +161,20 @@ class Workers:
             running.outcome = _without(running, "timed-out", overdue, seconds)
             return None
         running.seen = {process for process in running.seen if process.is_running()}.union(tree)
+        self._measure(running, tree, seconds)
+        return None
+
+    def _measure(self, running: _Running, tree: Sequence[psutil.Process], seconds: float) -> None:
+        """Note what a job holds, unless it is surely no more than was noted in this stage; stop it above the limit."""
+        bound = at_most(tree)  # to tell what is shared from what is not, the system walks over all that is mapped
+        if bound <= min(self._memory, running.bounds.get(running.phase, 0)):
+            return
         held = memory(tree)
+        running.bounds[running.phase] = max(bound, running.bounds.get(running.phase, 0))
         running.peaks[running.phase] = max(held, running.peaks.get(running.phase, 0))
         if held > self._memory:
             text = f"stopped at {held / 2**30:.1f} GiB of memory: the limit is {self._memory / 2**30:.1f} GiB"
             running.outcome = _without(running, "out-of-memory", text, seconds)
-        return None
 
     def _hear(self, running: _Running, seconds: float) -> Outcome | None:
         """What the worker says now: its outcome, if it is told, or if what it says makes no sense."""

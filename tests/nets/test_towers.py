@@ -4,6 +4,8 @@ import pytest
 import torch
 from made.dense_scores import diagonal
 
+from bench.memory.budget import Budget
+from bench.memory.rows import Rows
 from bench.nets.seeded import seeded
 from bench.nets.towers import Tower, Towers, matching_loss
 from bench.types import NotApplicable
@@ -32,6 +34,17 @@ def test_embeddings_have_length_one_and_ignore_scale_and_offset():
         assert torch.allclose(tower(5 * rows() + 3), embeddings, atol=1e-4)
     assert embeddings.shape == (8, 16)
     assert torch.allclose(embeddings.norm(dim=1), torch.ones(8), atol=1e-6)
+
+
+def test_a_set_on_disk_is_encoded_in_blocks_and_ends_at_the_same_embeddings():
+    tower, plain = pair().raw.eval(), rows(600)
+    on_disk = Rows.of(plain.numpy(), Budget(8 * plain.numel() * 4))
+    blocks = []
+    tower.instance.register_forward_pre_hook(lambda module, given: blocks.append(len(given[0])))
+    with torch.no_grad():
+        found, whole = tower(on_disk), tower(plain)
+    assert blocks == [256, 256, 88, 600]
+    assert torch.allclose(found, whole, atol=1e-5)
 
 
 def test_towers_without_a_clue_lose_the_logarithm_of_the_set():

@@ -21,7 +21,7 @@ from bench.contract.seal import ContractError
 from bench.contract.source import DataError
 from bench.plugins import source_hash
 from bench.progress import report, stage
-from bench.runs import supervisor
+from bench.runs import supervisor, workers
 from bench.runs.answers import MESSAGE_CAP
 from bench.runs.backend import Job, Outcome
 from bench.runs.workers import Workers
@@ -60,9 +60,9 @@ class Ran:
     said: list[tuple[str, str, int, int]] = field(default_factory=list)
 
 
-def run(*jobs: Job, workers: int = 2, memory: int = MEMORY) -> Ran:
+def run(*jobs: Job, at_a_time: int = 2, memory: int = MEMORY) -> Ran:
     ran = Ran()
-    with closing(Workers(jobs=workers, memory=memory, notify=lambda *told: ran.said.append(told))) as pool:
+    with closing(Workers(jobs=at_a_time, memory=memory, notify=lambda *told: ran.said.append(told))) as pool:
         for job in jobs:
             pool.submit(job)
         while (finished := pool.next()) is not None:
@@ -99,11 +99,11 @@ def test_a_job_alone_starts_when_the_others_are_done(job: Callable[..., Job]) ->
     assert float(str(found["alone"].value)) >= max(float(str(found[name].value)) for name in "ab")
 
 
-@pytest.mark.parametrize(("workers", "started"), [(1, ["x"]), (2, ["a", "x"]), (4, ["a", "b", "x", "y"])])
+@pytest.mark.parametrize(("at_a_time", "started"), [(1, ["x"]), (2, ["a", "x"]), (4, ["a", "b", "x", "y"])])
 def test_half_of_the_workers_measure_what_there_is_to_measure(
-    job: Callable[..., Job], workers: int, started: list[str]
+    job: Callable[..., Job], at_a_time: int, started: list[str]
 ) -> None:
-    with closing(Workers(jobs=workers, memory=MEMORY, notify=lambda *told: None)) as pool:
+    with closing(Workers(jobs=at_a_time, memory=MEMORY, notify=lambda *told: None)) as pool:
         for name in "abcxy":
             pool.submit(job(nap, 1000, float, name=name, prepares=name in "abc"))
         pool._start()
@@ -287,7 +287,7 @@ MODES = {
 def test_every_way_to_break_a_job_is_one_bounded_outcome(job: Callable[..., Job]) -> None:
     late = {"timed-out": 3.0}
     jobs = [job(work, timeout=late.get(code, 3600)) for work, (code, _) in MODES.items()]
-    found = run(*jobs, job(answer, {"x": 1}), workers=4).found
+    found = run(*jobs, job(answer, {"x": 1}), at_a_time=4).found
     assert len(found) == len(MODES) + 1
     assert found["answer"].value == {"x": 1}
     for work, (code, text) in MODES.items():
@@ -367,6 +367,30 @@ def test_what_a_child_holds_counts(job: Callable[..., Job]) -> None:
     (outcome,) = run(job(eats_in_a_child), memory=2 * 2**30).found.values()
     assert (outcome.code, outcome.status) == ("out-of-memory", "failed")
     assert left() == []
+
+
+def test_memory_is_walked_over_only_where_it_may_be_more_than_was_noted(
+    job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bounds = iter([100, 90, 100, 101, 80, MEMORY + 1, MEMORY + 1])
+    walked: list[int] = []
+    monkeypatch.setattr(workers, "at_most", lambda tree: next(bounds))
+    monkeypatch.setattr(workers, "memory", lambda tree: walked.append(0) or 50 + len(walked))
+    with closing(Workers(jobs=1, memory=MEMORY, notify=lambda *told: None)) as pool:
+        pool.submit(job(nap, 1000))
+        pool._start()
+        (running,) = pool._running
+        seen = []
+        for _ in range(4):
+            pool._measure(running, [], 1.0)
+            seen.append(len(walked))
+        running.phase = "score"
+        for _ in range(3):  # whatever was noted, above the limit it is looked at
+            pool._measure(running, [], 1.0)
+            seen.append(len(walked))
+    assert seen == [1, 1, 1, 2, 3, 4, 5]
+    assert running.peaks == {"start": 52, "score": 55}
+    assert running.outcome is None
 
 
 def prints(argument: object) -> object:

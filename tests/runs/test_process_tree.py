@@ -54,7 +54,21 @@ def test_an_older_kernel_tells_it_too(tmp_path: Path, monkeypatch: pytest.Monkey
     assert held(tmp_path, mapped=1, own=64) > empty + 48
 
 
+def test_the_bound_counts_for_each_what_they_share_and_no_mapped_file() -> None:
+    forks = "import os, sys; own = b'x' * (64 << 20); os.fork(); print('there', flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", forks], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert [child.stdout.readline(), child.stdout.readline()] == [b"there\n"] * 2
+        parent = psutil.Process(child.pid)
+        both = [parent, *parent.children()]
+        found, bound = process_tree.memory(both), process_tree.at_most(both)
+        child.communicate()
+    assert 64 * MIB < found < 96 * MIB
+    assert found + 60 * MIB < bound < 192 * MIB
+
+
 def test_a_process_that_is_gone_holds_nothing() -> None:
     with subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE) as child:
         process = psutil.Process(child.pid)
     assert process_tree.memory([process]) == 0
+    assert process_tree.at_most([process]) == 0
