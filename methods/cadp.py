@@ -17,8 +17,9 @@ Differences from the paper:
 - Normed latents are rounded to a grid of a 2^30th of the noise's scale, towards zero, and the noise is the
   discrete Laplace distribution on it, so that the bound holds for the bits that the flow decodes.
 - The code down-samples by IRevNet in all configurations, as the preset `paper` does; elsewhere it is Haar's wavelet.
-  For CelebA the code has clamp=1.2 (a parameter) and gives half or a quarter of a level's channels out at once, which
-  the flow here does not: all of its latent goes through the flat couplings.
+- The preset is not CelebA's, of which the code has clamp=1.2, splits=1+0.5+0.5+0.25, blocks=6, flat_blocks=12 and
+  train_batch=16. What leaves a level is a latent of its own there, clipped by its own norm, as in `official-code`; the
+  other variants bring the whole latent to the norm, as Algorithm 1 says.
 - The code's notebook of diabetes decodes every row under a sex that it draws at random; the paper's is the row's own.
   Where columns are the condition, `official-code` draws them, each of their values as likely.
 - Released numbers are not clamped to [0, 1]: that would be post-processing and hide the latent from Eve, the attacker.
@@ -70,6 +71,7 @@ class CADP(Method):
         batch: Rows that share a norm in the official code.
         condition: "labels", or columns of a table, counted from 0 and joined by +: they are released as they are.
         coupling, downsampling, levels, blocks, width, flat_blocks, flat_width: Of the flow; see `bench.nets.cinn`.
+        splits: The share of its channels that goes on from each level, as in "1+0.5"; None: all go on.
         input_noise: While training, in standard deviations; None: 0.15 for images, 0.02 for tables.
         clamp: A coupling scales by at most exp(clamp); None: 1.5 for images, 2 for tables; 1.2 in the code for CelebA.
         steps, train_batch, learning_rate: Of training, which ends when every row was seen 150 times.
@@ -97,6 +99,7 @@ class CADP(Method):
     coupling: Coupling = "glow"
     downsampling: Downsampling = "haar"
     levels: int | None = None
+    splits: str | None = None
     blocks: int = 4
     width: int = 128
     flat_blocks: int = 4
@@ -117,6 +120,10 @@ class CADP(Method):
         at_least(1, batch=self.batch, steps=self.steps, train_batch=self.train_batch)
         at_least(0, input_noise=self.input_noise)
         positive_and_finite(clamp=self.clamp)
+        if not all(0 < share <= 1 for share in self._shares):
+            raise ValueError(f'splits must be shares in (0, 1] as in "1+0.5", got {self.splits!r}')
+        if self.levels is not None and len(self._shares) not in (0, self.levels):
+            raise ValueError(f"splits must be a share for each of {self.levels} levels, got {self.splits!r}")
         if self.condition != "labels" and not all(part.isdecimal() for part in self.condition.split("+")):
             raise ValueError(f'condition must be "labels" or columns as in "1" or "1+3", got {self.condition!r}')
 
@@ -177,6 +184,11 @@ class CADP(Method):
         )
         return CADPScheme(dict(state), mechanism, self.variant, self.epsilon)
 
+    @property
+    def _shares(self) -> tuple[float, ...]:
+        """Of `splits`; NaN, which is no share, for what is no number."""
+        return () if self.splits is None else tuple(map(_number, self.splits.split("+")))
+
     def _flow(self, shape: tuple[int, ...], conditions: Conditions) -> CINN:
         image = len(shape) == 3
         noise = IMAGE_NOISE if image else TABLE_NOISE
@@ -184,6 +196,7 @@ class CADP(Method):
             coupling=self.coupling,
             downsampling=self.downsampling,
             levels=self.levels,
+            splits=self._shares,
             blocks=self.blocks,
             width=self.width,
             flat_blocks=self.flat_blocks,
@@ -192,6 +205,13 @@ class CADP(Method):
             noise=noise if self.input_noise is None else self.input_noise,
         )
         return CINN(shape, conditions.width, sizes)
+
+
+def _number(written: str) -> float:
+    try:
+        return float(written)
+    except ValueError:
+        return math.nan
 
 
 def _finely(scale: float) -> GridNoise:

@@ -2,7 +2,8 @@
 
 Source: Tölle et al., Content-aware differential privacy (2022), Algorithm 1. Every latent z becomes s z / |z|_1: though
 the paper calls it a clip, it divides, and lengthens short vectors too. The authors' code does clip: where the matrix
-norm of order 1 of a batch, the largest column sum of absolute values, exceeds s, the batch is divided by what is over.
+norm of order 1 of a batch, the largest column sum of absolute values, exceeds s, the batch is divided by what is over;
+where the flow gives several latents out, each by its own.
 
 What the paper gets wrong:
 - Two vectors of L1 norm s differ by up to 2 s, so that noise of scale s / epsilon gives 2 epsilon. Variant `paper` adds
@@ -118,8 +119,12 @@ class NormedLatent(Mechanism):
         if self.rowwise:
             long = latent.abs().sum(dim=1, keepdim=True)
             return self._rounded(self.norm * SHORTER * latent / long.clamp_min(SHORTEST), along=1)
-        parts = torch.split(latent, self.batch)
-        return torch.cat([self._rounded(clipped(part, self.norm * SHORTER), along=0) for part in parts])
+        batches = torch.split(latent, self.batch)
+        return torch.cat([self._rounded(self._clipped(batch), along=0) for batch in batches])
+
+    def _clipped(self, batch: Tensor) -> Tensor:
+        parts = torch.split(batch, self.flow.parts, dim=1)
+        return torch.cat([clipped(part, self.norm * SHORTER) for part in parts], dim=1)
 
     def together(self, stream: Stream) -> int:
         """Rows that are released at a time: no other numbers, batches or noise than of all at once."""

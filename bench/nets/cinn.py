@@ -2,8 +2,9 @@
 
 Source: Tölle et al., Content-aware differential privacy with conditional invertible neural networks (2022), section 4
 and appendix A; Ardizzone et al., Guided image generation with conditional INNs (2019). Images go through levels of
-downsampling, each followed by couplings of a convolutional subnetwork, and as flat vectors through couplings of a
-linear subnetwork; tables only through the linear couplings. A random permutation stands after every coupling.
+downsampling, each followed by couplings of a convolutional subnetwork (after which some channels may leave for the
+latent), and as flat vectors through couplings of a linear subnetwork; tables only through the linear couplings. A
+random permutation stands after every coupling.
 
 Differences from the paper:
 - Rows are standardised by the public rows (one mean and deviation a channel, or a column), and the input noise of
@@ -41,8 +42,10 @@ class CINNSizes:
     Args:
         coupling: "glow" scales and shifts; "gin" does so with the volume kept.
         downsampling: Four pixels become four channels, by a wavelet or as they are.
-        levels: How often an image is downsampled; None: while no side falls below 7 pixels, but once at least (28
-            pixels: 2 levels, 128 pixels: 4).
+        levels: How often an image is downsampled; None: once for each of `splits`, or without any while no side falls
+            below 7 pixels, but once at least (28 pixels: 2 levels, 128 pixels: 4).
+        splits: The share of its channels, in (0, 1], that goes on from each level; the others are latent as they are.
+            As many as levels, or none: all go on.
         blocks: Couplings a level.
         width: Channels of their subnetworks: three 3 x 3 convolutions.
         flat_blocks: Couplings of flat vectors.
@@ -54,6 +57,7 @@ class CINNSizes:
     coupling: Coupling
     downsampling: Downsampling
     levels: int | None
+    splits: tuple[float, ...]
     blocks: int
     width: int
     flat_blocks: int
@@ -88,7 +92,8 @@ class CINN(Flow):
         sizes: As above.
 
     Raises:
-        NotApplicable: The levels do not divide the image, or a table has a single column.
+        NotApplicable: The levels do not divide the image, or a share leaves a level without channels, or a table has a
+            single column.
     """
 
     mean: Tensor
@@ -102,18 +107,28 @@ class CINN(Flow):
         self.register_buffer("std", torch.ones(per_channel))
         stack = partial(_couplings, coupling=sizes.coupling, conditions=conditions, clamp=sizes.clamp)
         self.spatial = nn.ModuleList()
+        self.leaving: dict[int, list[int]] = {}  # after which module so many channels go on, and so many leave
+        now, left = shape, []
         if len(shape) == 3:
-            now = shape
-            for _ in range(levels_of(shape, sizes.levels)):
+            levels = levels_of(shape, sizes.levels or len(sizes.splits) or None)
+            for share in sizes.splits or (1.0,) * levels:
                 down = _downsampling(sizes.downsampling, now)
                 now = (4 * now[0], now[1] // 2, now[2] // 2)
                 self.spatial.extend((down, *stack(now, blocks=sizes.blocks, width=sizes.width)))
+                if (on := int(share * now[0])) < now[0]:
+                    if not on:
+                        raise NotApplicable(f"of {now[0]} channels of a level, a share of {share} leaves none to go on")
+                    self.leaving[len(self.spatial) - 1] = [on, now[0] - on]
+                    left.append((now[0] - on) * now[1] * now[2])
+                    now = (on, *now[1:])
             self.inner = now
         elif shape[0] < 2:
             raise NotApplicable(
                 f"couplings transform some elements by others: needs at least 2 columns, got {shape[0]}"
             )
-        flat = (math.prod(shape),)
+        flat = (math.prod(now),)
+        self.parts = [*flat, *left]
+        """Elements of a latent that come out of the flat couplings, and from each level that some left."""
         width = min(sizes.flat_width, WIDEST * flat[0])
         self.flat = nn.ModuleList(stack(flat, blocks=sizes.flat_blocks, width=width))
 
@@ -133,25 +148,31 @@ class CINN(Flow):
         if self.training:
             rows = rows + self.noise * torch.randn_like(rows)
         log_det = -self.std.log().expand(self.shape).sum().expand(len(rows))
-        for module in self.spatial:
+        left = []
+        for number, module in enumerate(self.spatial):
             (rows,), change = module((rows,), c=_spread(told, rows))
             log_det = log_det + change
+            if number in self.leaving:
+                rows, out = torch.split(rows, self.leaving[number], dim=1)
+                left.append(out.flatten(1))
         rows = rows.flatten(1)
         for module in self.flat:
             (rows,), change = module((rows,), c=told)
             log_det = log_det + change
-        return rows, log_det
+        return (torch.cat((rows, *left), dim=1) if left else rows), log_det
 
     def decode(self, latent: Tensor, condition: Tensor | None = None) -> Tensor:
         """See `Flow.decode`. Raises ValueError for conditions of another shape."""
         told = self._told(condition, len(latent))
-        rows = latent
+        rows, *left = torch.split(latent, self.parts, dim=1)
         for module in reversed(self.flat):
             (rows,), _ = module((rows,), c=told, rev=True)
         if self.spatial:
             rows = rows.reshape(-1, *self.inner)
-        for module in reversed(self.spatial):
-            (rows,), _ = module((rows,), c=_spread(told, rows), rev=True)
+        for number in reversed(range(len(self.spatial))):
+            if number in self.leaving:
+                rows = torch.cat((rows, left.pop().reshape(len(rows), -1, *rows.shape[2:])), dim=1)
+            (rows,), _ = self.spatial[number]((rows,), c=_spread(told, rows), rev=True)
         return rows * self.std + self.mean
 
     def _told(self, condition: Tensor | None, rows: int) -> list[Tensor]:

@@ -84,6 +84,23 @@ def test_no_two_inputs_differ_by_more_than_the_derived_bound_and_witnesses_attai
     assert any(first.labels.isfinite().all() for first, _ in pairs)
 
 
+def test_the_official_code_clips_what_leaves_a_level_by_itself_and_the_bound_counts_all_parts():
+    method = CADP(**SMALL, splits="0.5+0.5", variant="official-code", epsilon=3.0)
+    scheme = method.fit(images(seed=1), 0)
+    mechanism, bound = scheme.mechanism(), scheme.claim().derived
+    latent = torch.randn(7, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    latent[:, :16] *= 100
+    norms = [part.abs().sum(dim=0).amax() for part in mechanism.normed(latent).split(mechanism.flow.parts, dim=1)]
+    assert [float(norm) for norm in norms] == pytest.approx([mechanism.norm] * 3, rel=1e-6)
+    assert bound == pytest.approx(2 * 64 * 3.0)
+    first, second = mechanism.witnesses(images())[0]
+    apart = (mechanism.locate(first) - mechanism.locate(second)).abs() / mechanism.scale
+    assert float(apart.sum()) == pytest.approx(bound, rel=0.01)
+    whole = replace(method, variant="corrected").fit(images(seed=1), 0).mechanism()
+    assert torch.allclose(whole.locate(images(5)).abs().sum(dim=1), torch.tensor(whole.norm, dtype=torch.float64))
+    assert torch.equal(scheme.sample_key(Secret.of_seed(1)).release(images(5)).labels, images(5).labels)
+
+
 @pytest.mark.parametrize(("rows", "batch"), [(1, 512), (7, 512), (9, 4)])
 def test_a_changed_row_moves_the_official_codes_batch_by_at_most_two_s_for_every_column(state, rows, batch):
     mechanism = loaded(state, variant="official-code", sensitivity=1.5, batch=batch).mechanism()
@@ -307,6 +324,9 @@ def test_any_image_that_the_levels_divide_will_do():
         ({"sensitivity": math.inf}, "sensitivity must be positive and finite"),
         ({"batch": 0}, "batch must be at least 1, got 0"),
         ({"condition": "sex"}, 'condition must be "labels" or columns'),
+        ({"splits": "1+half"}, "splits must be shares in"),
+        ({"splits": "1+0"}, "splits must be shares in"),
+        ({"splits": "0.5+0.5", "levels": 3}, "splits must be a share for each of 3 levels"),
         ({"input_noise": -1.0}, "input_noise must be at least 0"),
     ],
 )

@@ -14,11 +14,12 @@ KINDS = [
     ((5,), 3, "gin", "haar"),
     ((4,), 0, "glow", "haar"),
 ]
+SPLIT = [((1, 8, 8), 2, (0.5, 0.25)), ((3, 8, 4), 0, (1.0, 0.5)), ((1, 4, 4), 1, (0.5,))]
 
 
-def small(shape, conditions, coupling="glow", downsampling="haar", *, seed=0, spread=0.1, noise=0.1):
+def small(shape, conditions, coupling="glow", downsampling="haar", *, seed=0, spread=0.1, noise=0.1, splits=()):
     """A flow whose last layers are no longer zero."""
-    sizes = CINNSizes(coupling, downsampling, None, 2, 8, 2, 12, 1.5, noise)
+    sizes = CINNSizes(coupling, downsampling, None, splits, 2, 8, 2, 12, 1.5, noise)
     with seeded(seed):
         flow = CINN(shape, conditions, sizes)
         for weight in flow.parameters():
@@ -33,9 +34,16 @@ def rows(shape, conditions, n=6):
     return samples, condition if conditions else None
 
 
-@pytest.mark.parametrize(("shape", "conditions", "coupling", "downsampling"), KINDS)
-def test_decoding_inverts_encoding(shape, conditions, coupling, downsampling):
-    flow, (samples, condition) = small(shape, conditions, coupling, downsampling), rows(shape, conditions)
+def each_kind(test):
+    """Flows of every kind, and such that channels leave."""
+    kinds = [(*kind, ()) for kind in KINDS] + [(*kind, "glow", "i-revnet", splits) for *kind, splits in SPLIT]
+    return pytest.mark.parametrize(("shape", "conditions", "coupling", "downsampling", "splits"), kinds)(test)
+
+
+@each_kind
+def test_decoding_inverts_encoding(shape, conditions, coupling, downsampling, splits):
+    flow = small(shape, conditions, coupling, downsampling, splits=splits)
+    samples, condition = rows(shape, conditions)
     flow.standardise_by(samples)
     with torch.no_grad():
         latent, _ = flow.encode(samples, condition)
@@ -43,15 +51,33 @@ def test_decoding_inverts_encoding(shape, conditions, coupling, downsampling):
         torch.testing.assert_close(flow.decode(latent, condition), samples, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("shape", "conditions", "coupling", "downsampling"), KINDS)
-def test_the_log_determinant_is_that_of_the_jacobian(shape, conditions, coupling, downsampling):
-    flow, (samples, condition) = small(shape, conditions, coupling, downsampling), rows(shape, conditions, n=1)
+@each_kind
+def test_the_log_determinant_is_that_of_the_jacobian(shape, conditions, coupling, downsampling, splits):
+    flow = small(shape, conditions, coupling, downsampling, splits=splits)
+    samples, condition = rows(shape, conditions, n=1)
     flow.standardise_by(rows(shape, 0, n=9)[0])
     flow.double()
     samples, condition = samples.double(), None if condition is None else condition.double()
     jacobian = torch.autograd.functional.jacobian(lambda x: flow.encode(x, condition)[0], samples)
     expected = torch.linalg.slogdet(jacobian.reshape(math.prod(shape), -1)).logabsdet
     torch.testing.assert_close(flow.encode(samples, condition)[1][0], expected, atol=1e-6, rtol=1e-6)
+
+
+def test_what_leaves_a_level_is_latent_as_it_is_and_never_reaches_the_flat_couplings():
+    flow = small((1, 8, 8), 2, splits=(0.5, 0.25))
+    assert flow.parts == [2 * 2 * 2, 2 * 4 * 4, 6 * 2 * 2]  # of 4 channels 2 go on, and of their 8 channels again 2
+    told = []
+    flow.flat[0].register_forward_pre_hook(lambda module, given: told.append(given[0][0].shape[1]))
+    samples, condition = rows((1, 8, 8), 2)
+    before, _ = flow.encode(samples, condition)
+    for weight in flow.flat.parameters():
+        torch.nn.init.normal_(weight)
+    after, _ = flow.encode(samples, condition)
+    assert told == [8, 8]
+    assert torch.equal(before[:, 8:], after[:, 8:])
+    assert not torch.equal(before[:, :8], after[:, :8])
+    with pytest.raises(NotApplicable, match=r"of 4 channels of a level, a share of 0.1 leaves none to go on"):
+        small((1, 8, 8), 2, splits=(0.1, 1.0))
 
 
 def test_gin_keeps_the_volume_of_standardised_rows():
@@ -115,7 +141,7 @@ def test_training_finds_two_clusters_by_their_condition_and_stays_invertible():
     samples = torch.randn(400, 2, generator=random) * torch.tensor([0.2, 1.0]) + 4 * classes[:, None]
     condition = torch.nn.functional.one_hot(classes, 2).float()
     with seeded(0):
-        flow = CINN((2,), 2, CINNSizes("glow", "haar", None, 1, 8, 4, 16, 2.0, 0.0))
+        flow = CINN((2,), 2, CINNSizes("glow", "haar", None, (), 1, 8, 4, 16, 2.0, 0.0))
     flow.standardise_by(samples[:300])
     course = FlowCourse(steps=150, batch=100, learning_rate=1e-2, warm_up=20, noise=0.0)
     fit = train_flow(flow, samples[:300], condition[:300], course, held_out=(samples[300:], condition[300:]), seed=0)
