@@ -19,7 +19,9 @@ Differences from the paper:
 - The code down-samples by IRevNet in all configurations, as the preset `paper` does; elsewhere it is Haar's wavelet.
 - The preset is not CelebA's, of which the code has clamp=1.2, splits=1+0.5+0.5+0.25, blocks=6, flat_blocks=12 and
   train_batch=16. What leaves a level is a latent of its own there, clipped by its own norm, as in `official-code`; the
-  other variants bring the whole latent to the norm, as Algorithm 1 says.
+  other variants bring the whole latent to the norm, as Algorithm 1 says. The code's notebook of faces takes
+  min(epsilon / 4, 4) for the norm (`sensitivity`), batches of one, and decodes under attributes that it draws at
+  random, all but a few; here labels are released, and decoded under, as they are.
 - The code's notebook of diabetes decodes every row under a sex that it draws at random; the paper's is the row's own.
   Where columns are the condition, `official-code` draws them, each of their values as likely.
 - Released numbers are not clamped to [0, 1]: that would be post-processing and hide the latent from Eve, the attacker.
@@ -71,7 +73,7 @@ class CADP(Method):
         batch: Rows that share a norm in the official code.
         condition: "labels", or columns of a table, counted from 0 and joined by +: they are released as they are.
         coupling, downsampling, levels, blocks, width, flat_blocks, flat_width: Of the flow; see `bench.nets.cinn`.
-        splits: The share of its channels that goes on from each level, as in "1+0.5"; None: all go on.
+        splits: Of images, the share of its channels that goes on from each level, as in "1+0.5"; None: all go on.
         input_noise: While training, in standard deviations; None: 0.15 for images, 0.02 for tables.
         clamp: A coupling scales by at most exp(clamp); None: 1.5 for images, 2 for tables; 1.2 in the code for CelebA.
         steps, train_batch, learning_rate: Of training, which ends when every row was seen 150 times.

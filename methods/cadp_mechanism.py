@@ -120,9 +120,9 @@ class NormedLatent(Mechanism):
             long = latent.abs().sum(dim=1, keepdim=True)
             return self._rounded(self.norm * SHORTER * latent / long.clamp_min(SHORTEST), along=1)
         batches = torch.split(latent, self.batch)
-        return torch.cat([self._rounded(self._clipped(batch), along=0) for batch in batches])
+        return torch.cat([self._rounded(self._clipped_by_part(batch), along=0) for batch in batches])
 
-    def _clipped(self, batch: Tensor) -> Tensor:
+    def _clipped_by_part(self, batch: Tensor) -> Tensor:
         parts = torch.split(batch, self.flow.parts, dim=1)
         return torch.cat([clipped(part, self.norm * SHORTER) for part in parts], dim=1)
 

@@ -44,8 +44,8 @@ class CINNSizes:
         downsampling: Four pixels become four channels, by a wavelet or as they are.
         levels: How often an image is downsampled; None: once for each of `splits`, or without any while no side falls
             below 7 pixels, but once at least (28 pixels: 2 levels, 128 pixels: 4).
-        splits: The share of its channels, in (0, 1], that goes on from each level; the others are latent as they are.
-            As many as levels, or none: all go on.
+        splits: The share of its channels, in (0, 1], that goes on from each level, rounded down; the others are latent
+            as they are. As many as levels, or none: all go on.
         blocks: Couplings a level.
         width: Channels of their subnetworks: three 3 x 3 convolutions.
         flat_blocks: Couplings of flat vectors.
@@ -92,8 +92,8 @@ class CINN(Flow):
         sizes: As above.
 
     Raises:
-        NotApplicable: The levels do not divide the image, or a share leaves a level without channels, or a table has a
-            single column.
+        NotApplicable: The levels do not divide the image, or a share leaves a level without channels, or the flat
+            couplings with a single element.
     """
 
     mean: Tensor
@@ -108,10 +108,11 @@ class CINN(Flow):
         stack = partial(_couplings, coupling=sizes.coupling, conditions=conditions, clamp=sizes.clamp)
         self.spatial = nn.ModuleList()
         self.leaving: dict[int, list[int]] = {}  # after which module so many channels go on, and so many leave
-        now, left = shape, []
+        now = shape
+        left: list[int] = []
         if len(shape) == 3:
             levels = levels_of(shape, sizes.levels or len(sizes.splits) or None)
-            for share in sizes.splits or (1.0,) * levels:
+            for _, share in zip(range(levels), sizes.splits or (1.0,) * levels, strict=True):
                 down = _downsampling(sizes.downsampling, now)
                 now = (4 * now[0], now[1] // 2, now[2] // 2)
                 self.spatial.extend((down, *stack(now, blocks=sizes.blocks, width=sizes.width)))
@@ -122,13 +123,11 @@ class CINN(Flow):
                     left.append((now[0] - on) * now[1] * now[2])
                     now = (on, *now[1:])
             self.inner = now
-        elif shape[0] < 2:
-            raise NotApplicable(
-                f"couplings transform some elements by others: needs at least 2 columns, got {shape[0]}"
-            )
-        flat = (math.prod(now),)
+        if (elements := math.prod(now)) < 2:
+            raise NotApplicable(f"couplings transform some elements by others: needs at least 2, got {elements}")
+        flat = (elements,)
         self.parts = [*flat, *left]
-        """Elements of a latent that come out of the flat couplings, and from each level that some left."""
+        """Elements of a latent that come out of the flat couplings, and out of each level that some leave."""
         width = min(sizes.flat_width, WIDEST * flat[0])
         self.flat = nn.ModuleList(stack(flat, blocks=sizes.flat_blocks, width=width))
 
@@ -192,7 +191,7 @@ def levels_of(shape: tuple[int, ...], levels: int | None) -> int:
     if levels > possible:
         raise NotApplicable(
             f"{levels} levels halve both sides of an image {levels} times: {shape[1]}x{shape[2]} can be halved "
-            f"{possible} times; set levels to at most that, or prepare the images at another size"
+            f"{possible} times; set levels (or splits) to at most that, or prepare the images at another size"
         )
     return levels
 

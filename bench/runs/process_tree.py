@@ -78,18 +78,22 @@ def memory(processes: Iterable[psutil.Process]) -> int:
 
 
 def at_most(processes: Iterable[psutil.Process]) -> int:
-    """Bytes that `memory` does not exceed, told without a walk over every page: what is shared counts for each."""
+    """Bytes that `memory` does not exceed, told without a walk over every page: what is shared counts for each.
+
+    Some kernels count late, by 128 KiB a processor and process.
+    """
     bound = 0
     for process in processes:
         with contextlib.suppress(psutil.Error, AttributeError):
-            bound += _own(process)
+            bound += _resident(process)
     return bound
 
 
-def _own(process: psutil.Process) -> int:
+def _resident(process: psutil.Process) -> int:
     if sys.platform == "linux":
         with contextlib.suppress(OSError):  # gone
-            told = dict(_PART.findall(Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")))
+            content = Path(f"/proc/{process.pid}/status").read_bytes()  # its name is whatever bytes it chose
+            told = dict(_PART.findall(content.decode("ascii", "replace")))
             if "RssAnon" in told:
                 return 1024 * sum(int(told.get(part, 0)) for part in ("RssAnon", "RssShmem", "VmSwap"))
     return int(process.memory_info().rss)

@@ -30,6 +30,7 @@ PRELOADED = ["bench.runs.tasks", "bench.runs.supervisor", "scipy.stats", "bench.
 """What every worker starts with: importing scipy and numba took each job that has metrics .7 s of processor time."""
 _POLL_SECONDS = 0.2
 _LOOK_SECONDS = 0.5
+_WALK_SECONDS = 10.0  # pages that are shared at first become a process's own, and no bound tells
 _LINGER_SECONDS = 5.0
 _ENDING_LOOKS = 50
 _MORE_STARTS = 10
@@ -46,6 +47,7 @@ class _Running:
     started: float
     clock: JobClock
     looked: float = 0.0
+    walked: float = 0.0
     phase: Phase = "start"
     peaks: dict[Phase, int] = field(default_factory=dict)
     bounds: dict[Phase, int] = field(default_factory=dict)  # what `at_most` said when `memory` was last asked
@@ -165,12 +167,14 @@ class Workers:
         return None
 
     def _measure(self, running: _Running, tree: Sequence[psutil.Process], seconds: float) -> None:
-        """Note what a job holds, unless it is surely no more than was noted in this stage; stop it above the limit."""
-        bound = at_most(tree)  # to tell what is shared from what is not, the system walks over all that is mapped
-        if bound <= min(self._memory, running.bounds.get(running.phase, 0)):
+        """Note what a job holds, now and then, and whenever it may be more than it was; stop it above the limit."""
+        now, bound = time.perf_counter(), at_most(tree)
+        noted = running.bounds.get(running.phase, 0)
+        if bound <= min(self._memory, noted) and now - running.walked < _WALK_SECONDS:
             return
-        held = memory(tree)
-        running.bounds[running.phase] = max(bound, running.bounds.get(running.phase, 0))
+        held = memory(tree)  # the system walks over every page that is mapped, and the job waits meanwhile
+        running.walked = now
+        running.bounds[running.phase] = max(noted, min(bound, at_most(tree)))  # what went on the way was not seen
         running.peaks[running.phase] = max(held, running.peaks.get(running.phase, 0))
         if held > self._memory:
             text = f"stopped at {held / 2**30:.1f} GiB of memory: the limit is {self._memory / 2**30:.1f} GiB"

@@ -98,7 +98,7 @@ def test_the_official_code_clips_what_leaves_a_level_by_itself_and_the_bound_cou
     assert float(apart.sum()) == pytest.approx(bound, rel=0.01)
     whole = replace(method, variant="corrected").fit(images(seed=1), 0).mechanism()
     assert torch.allclose(whole.locate(images(5)).abs().sum(dim=1), torch.tensor(whole.norm, dtype=torch.float64))
-    assert torch.equal(scheme.sample_key(Secret.of_seed(1)).release(images(5)).labels, images(5).labels)
+    assert scheme.sample_key(Secret.of_seed(1)).release(images(5)).samples.isfinite().all()
 
 
 @pytest.mark.parametrize(("rows", "batch"), [(1, 512), (7, 512), (9, 4)])
@@ -311,7 +311,7 @@ def test_any_image_that_the_levels_divide_will_do():
         .release(colour)
     )
     assert released.samples.shape == (12, 3, 64, 12)
-    with pytest.raises(NotApplicable, match="set levels to at most that"):
+    with pytest.raises(NotApplicable, match="to at most that"):
         CADP(**SMALL, levels=3).fit(colour, 0)
 
 

@@ -35,7 +35,7 @@ def rows(shape, conditions, n=6):
 
 
 def each_kind(test):
-    """Flows of every kind, and such that channels leave."""
+    """Flows of every kind, and some whose levels give channels out."""
     kinds = [(*kind, ()) for kind in KINDS] + [(*kind, "glow", "i-revnet", splits) for *kind, splits in SPLIT]
     return pytest.mark.parametrize(("shape", "conditions", "coupling", "downsampling", "splits"), kinds)(test)
 
@@ -78,6 +78,10 @@ def test_what_leaves_a_level_is_latent_as_it_is_and_never_reaches_the_flat_coupl
     assert not torch.equal(before[:, :8], after[:, :8])
     with pytest.raises(NotApplicable, match=r"of 4 channels of a level, a share of 0.1 leaves none to go on"):
         small((1, 8, 8), 2, splits=(0.1, 1.0))
+    with pytest.raises(NotApplicable, match=r"needs at least 2, got 1"):
+        small((1, 4, 4), 0, splits=(0.25, 0.25))
+    with pytest.raises(NotApplicable, match=r"set levels \(or splits\) to at most that"):
+        small((1, 4, 4), 0, splits=(1.0, 1.0, 1.0))
 
 
 def test_gin_keeps_the_volume_of_standardised_rows():
@@ -123,7 +127,7 @@ def test_what_cannot_be_halved_is_not_applicable():
         levels_of((1, 28, 28), 3)
     with pytest.raises(NotApplicable, match="27x28 can be halved 0 times"):
         levels_of((1, 27, 28), None)
-    with pytest.raises(NotApplicable, match="at least 2 columns, got 1"):
+    with pytest.raises(NotApplicable, match="at least 2, got 1"):
         small((1,), 0)
 
 

@@ -369,28 +369,52 @@ def test_what_a_child_holds_counts(job: Callable[..., Job]) -> None:
     assert left() == []
 
 
-def test_memory_is_walked_over_only_where_it_may_be_more_than_was_noted(
+def test_memory_is_walked_over_where_it_may_be_more_than_was_noted_and_now_and_then(
     job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bounds = iter([100, 90, 100, 101, 80, MEMORY + 1, MEMORY + 1])
-    walked: list[int] = []
-    monkeypatch.setattr(workers, "at_most", lambda tree: next(bounds))
-    monkeypatch.setattr(workers, "memory", lambda tree: walked.append(0) or 50 + len(walked))
+    bounds: list[int] = []
+    held, walked = iter([50, 40, 60, 30, 70, 20, 10]), list[int]()
+    monkeypatch.setattr(workers, "at_most", lambda tree: bounds.pop(0))
+    monkeypatch.setattr(workers, "memory", lambda tree: walked.append(next(held)) or walked[-1])
+    monkeypatch.setattr(workers, "_WALK_SECONDS", 3600.0)
     with closing(Workers(jobs=1, memory=MEMORY, notify=lambda *told: None)) as pool:
         pool.submit(job(nap, 1000))
         pool._start()
         (running,) = pool._running
-        seen = []
-        for _ in range(4):
+        running.walked = time.perf_counter()
+
+        def walks(*told: int) -> bool:
+            """Whether it is walked over, where the bound is so before, and so after a walk."""
+            bounds[:], before = told, len(walked)
             pool._measure(running, [], 1.0)
-            seen.append(len(walked))
+            return len(walked) > before
+
+        assert walks(100, 100)
+        assert not walks(90)
+        assert not walks(100)
+        assert walks(101, 60)  # what was there for a moment
+        assert walks(101, 101)  # is looked for again
+        assert not walks(101)
+        running.walked -= 3601
+        assert walks(80, 80)
         running.phase = "score"
-        for _ in range(3):  # whatever was noted, above the limit it is looked at
-            pool._measure(running, [], 1.0)
-            seen.append(len(walked))
-    assert seen == [1, 1, 1, 2, 3, 4, 5]
-    assert running.peaks == {"start": 52, "score": 55}
+        assert walks(10, 10)
+        assert walks(MEMORY + 1, MEMORY + 1)  # above the limit, whatever was noted
+        assert walks(MEMORY + 1, MEMORY + 1)
+    assert running.peaks == {"start": 60, "score": 70}
     assert running.outcome is None
+
+
+def hides_its_name(argument: object) -> object:
+    ctypes.CDLL(None).prctl(15, b"\xff\n:")
+    time.sleep(2)
+    return {}
+
+
+@LINUX
+def test_a_job_whose_name_is_no_text_is_measured(job: Callable[..., Job]) -> None:
+    outcome = run(job(hides_its_name)).found["hides_its_name"]
+    assert (outcome.status, outcome.value) == ("ok", {})
 
 
 def prints(argument: object) -> object:
