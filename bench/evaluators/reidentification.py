@@ -176,6 +176,7 @@ def _attack_once(
             first_set = len(every) + place * (1 + sets)
             exchanged.setdefault(notion, []).append(whole[first_set : first_set + 1 + sets])
         named.append(Named(watched.untouched(attack.name, partial(first_guesses, scores)), every["images"]))
+        del scores  # and with them what the attacker holds of this release
         report("score", number + 1, bench.preset.keys)
     links = _links(_renumbered(first, order), torch.arange(n), subjects)
     # One key may leave nobody to exchange; then all keys go without.

@@ -105,6 +105,11 @@ class Inside:
             return {"number": number, "error": ["outside", f"{type(error).__name__[:100]}: {_bounded(error)}"]}
         return {"number": number, "ok": packed}
 
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Let objects go that the judge asks for no more."""
+        for number in numbers:
+            self._objects.pop(number, None)
+
     def _ask(self, whom: int | None, what: str, values: Sequence[Value]) -> Value:
         if what == "hold":  # in place of the rows that were held before
             self._objects.pop(self._rows, None)
@@ -199,7 +204,10 @@ def main(arguments: Sequence[str]) -> NoReturn:
         select.select([reading], [], [])
         try:
             for request in reader.messages():
-                _reply(writing, inside.answer(request))
+                if "forget" in request:
+                    inside.forget(cast("list[int]", request["forget"]))
+                else:
+                    _reply(writing, inside.answer(request))
         except EOFError:
             sys.exit(0)
 

@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from typing import NoReturn, cast
 
@@ -70,6 +71,7 @@ class Room:
                 os.close(end)
         self._reader = Reader(self._read, MESSAGE_BYTES)
         self._numbers = itertools.count()
+        self._forgotten: list[int] = []
         self.open = True
 
     @property
@@ -97,6 +99,7 @@ class Room:
         """
         if not self.open:
             raise DiedError("the plug-in's process has ended")
+        self._let_go()
         number = next(self._numbers)
         beside: dict[str, Tensor] = {}
 
@@ -140,6 +143,15 @@ class Room:
         remove(self._folder)
         os.close(self._lock)
 
+    def _let_go(self) -> None:
+        """Tell the process which of its objects nobody can ask for any more: it keeps neither them nor their files."""
+        gone: list[JsonValue] = []
+        while self._forgotten:
+            gone.append(self._forgotten.pop())
+        if gone:
+            with contextlib.suppress(BrokenPipeError):  # the question that follows tells
+                send(self._write, {"forget": gone}, MESSAGE_BYTES)
+
     def _wait(self, number: int, training: KeptTraining | None) -> dict[str, JsonValue]:
         """The answer with that number; what is said of progress on the way is passed on."""
         while True:
@@ -181,9 +193,12 @@ class Room:
             return generator(state)
 
         try:
-            return unpack(found, find, made)
+            value = unpack(found, find, made)
         except FileNotFoundError:
             raise WireError("not-json", "tensors were named that did not come") from None
+        if isinstance(value, Handle):
+            weakref.finalize(value, self._forgotten.append, value.number).atexit = False
+        return value
 
     def _died(self) -> NoReturn:
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -36,6 +36,10 @@ def description(group: Group, spec: str, preset: str) -> dict[str, JsonValue]:
     chosen = choose(cast(Any, group), spec, preset, here=True)
     plugin = chosen.plugin
     cls = type(plugin)
+    if missing := [name for name in SAID[group] if not hasattr(plugin, name)]:
+        raise UsageError(
+            f'{spec} must say its {" and its ".join(missing)}: class variables, as in name: ClassVar[str] = "..."'
+        )
     said = {name: getattr(plugin, name) for name in SAID[group]}
     return {
         "spec": str(chosen),

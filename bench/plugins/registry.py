@@ -264,5 +264,10 @@ def confidential(cls: type) -> frozenset[str]:
 
 
 def first_parameter(cls: type) -> str | None:
-    """The parameter that the argument behind the colon of a spec gives."""
+    """The parameter that the argument behind the colon of a spec gives. Raises UsageError for no dataclass."""
+    if not dataclasses.is_dataclass(cls):
+        raise UsageError(
+            f"{cls.__name__} must be a frozen dataclass, whose fields are its parameters: write "
+            "@dataclass(frozen=True) above the class"
+        )
     return next((field.name for field in dataclasses.fields(cls) if field.init), None)

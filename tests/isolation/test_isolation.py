@@ -49,6 +49,40 @@ def test_figures_are_the_same_wherever_a_plugin_works(tmp_path: Path, isolation:
     assert not list(Results(tmp_path / "apart" / "results").rooms.iterdir())
 
 
+COUNTING = """
+import weakref
+from dataclasses import dataclass
+from typing import ClassVar
+import torch
+from bench.pairs.cosine import CosineScores
+from bench.types import Attack, Attacker
+
+@dataclass(frozen=True)
+class Counting(Attack):
+    name: ClassVar[str] = "counting"
+    source: ClassVar[str] = "a test"
+    knowledge: ClassVar[str] = "nothing"
+    def fit(self, view, seed): return Counted(len(view.candidates))
+
+class Counted(Attacker):
+    def __init__(self, rows):
+        self.rows, self.held, self.most = rows, [], 0
+    def score(self, sealed):
+        found = CosineScores(torch.rand(self.rows, 2), torch.rand(len(sealed), 2))
+        self.held.append(weakref.ref(found))
+        self.most = max(self.most, sum(each() is not None for each in self.held))
+        return found
+    def notes(self): return {"most scores at once": self.most, "scores": len(self.held)}
+"""
+
+
+def test_what_an_attacker_holds_of_a_release_goes_before_the_next_comes(tmp_path: Path) -> None:
+    path = tmp_path / "counting.py"
+    path.write_text(COUNTING, encoding="utf-8")
+    found = evaluated(tmp_path, "identity", f"{path}:Counting", "processes")
+    assert (found.details["most scores at once"], found.details["scores"]) == (1, 2)
+
+
 @needs_sandbox
 def test_spies_in_a_sandbox_see_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     canary = "3f1c-canary"
@@ -250,12 +284,24 @@ def test_plugins_from_outside_are_never_imported_by_the_judge(tmp_path: Path) ->
         chosen.plugin.fit(None, 0)  # type: ignore[arg-type]
 
 
+BARE = """
+from dataclasses import dataclass
+from bench.types import Attack
+{decorator}
+class Spy(Attack):
+    {said}
+    def fit(self, view, seed): pass
+"""
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [
         ("import os; os._exit(0)", "ends the process"),
         ("raise RuntimeError('no')", "cannot be imported at line 1: RuntimeError: no"),
         ("x = 1", "has no class 'Spy'"),
+        (BARE.format(decorator="", said="name = source = knowledge = 'x'"), "Spy must be a frozen dataclass"),
+        (BARE.format(decorator="@dataclass(frozen=True)", said="knowledge = 'x'"), "must say its name and its source:"),
     ],
 )
 def test_what_cannot_be_imported_says_so(source: str, said: str, tmp_path: Path) -> None:
