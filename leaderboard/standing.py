@@ -23,9 +23,9 @@ SIGNS: Mapping[Word, str] = {
 MEANINGS: Mapping[Word, str] = {
     "not broken": "no attack whose controls hold did better than chance; that is all it says",
     "members not told": "no attack on membership whose controls hold did better than chance",
-    "dented": "an attack did better than chance, and no more",
+    "dented": "an attack did better than chance, and more is not sure",
     "members told": "an attack tells members from others better than chance",
-    "broken": "an attack finds people in fewer than 5 guesses on average, and not by chance",
+    "broken": "an attack surely finds people in fewer than 5 guesses (the 95 % interval ends there), and not by chance",
     "not certified": "no attack with a figure has controls that ran and hold: its figures support no claim",
     "not rated": "the method's word on its links was broken, or nobody looked into it",
     "does not apply": "nothing is released that these attacks could match to people",
