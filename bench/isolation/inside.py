@@ -74,7 +74,6 @@ class Inside:
         self._device, self._folder = device, folder
         self._objects: dict[int, object] = {}
         self._numbers = itertools.count(1)
-        self._rows = 0  # the number of those that are held
 
     def answer(self, request: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """What becomes of a request: {"number", "ok"} or {"number", "error"}."""
@@ -111,11 +110,8 @@ class Inside:
             self._objects.pop(number, None)
 
     def _ask(self, whom: int | None, what: str, values: Sequence[Value]) -> Value:
-        if what == "hold":  # in place of the rows that were held before
-            self._objects.pop(self._rows, None)
-            handle = self._held(cast(Dataset, values[0]), "Dataset")
-            self._rows = handle.number
-            return handle
+        if what == "hold":
+            return self._held(cast(Dataset, values[0]), "Dataset")
         if whom is None:
             plugin = _plugin(self._group, self._spec, self._preset)
             if isinstance(plugin, Attack):

@@ -70,6 +70,7 @@ class RemoteMethod(Method):
         """Rows that the owner's process keeps; the same rows are handed over once."""
         room = self.room()
         if self._held is None or self._held[0] is not rows or self._held[1] is not room:
+            self._held = None  # those before go first
             self._held = (rows, room, handle_of(room.ask(None, "hold", rows), "Dataset"))
         return self._held[2]
 

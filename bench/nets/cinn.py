@@ -124,7 +124,9 @@ class CINN(Flow):
                     now = (on, *now[1:])
             self.inner = now
         if (elements := math.prod(now)) < 2:
-            raise NotApplicable(f"couplings transform some elements by others: needs at least 2, got {elements}")
+            raise NotApplicable(
+                f"couplings transform some elements by others: needs at least 2 elements, got {elements}"
+            )
         flat = (elements,)
         self.parts = [*flat, *left]
         """Elements of a latent that come out of the flat couplings, and out of each level that some leave."""

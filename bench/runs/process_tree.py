@@ -7,7 +7,7 @@ import ctypes
 import re
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import psutil
@@ -70,11 +70,7 @@ def memory(processes: Iterable[psutil.Process]) -> int:
 
     Files that are mapped, those of prepared data and of releases, do not count: they go when memory is short.
     """
-    held = 0
-    for process in processes:
-        with contextlib.suppress(psutil.Error, AttributeError):
-            held += _held(process)
-    return held
+    return _together(processes, _held)
 
 
 def at_most(processes: Iterable[psutil.Process]) -> int:
@@ -82,34 +78,42 @@ def at_most(processes: Iterable[psutil.Process]) -> int:
 
     Some kernels count late, by 128 KiB a processor and process.
     """
-    bound = 0
+    return _together(processes, _resident)
+
+
+def _together(processes: Iterable[psutil.Process], of: Callable[[psutil.Process], int]) -> int:
+    held = 0
     for process in processes:
         with contextlib.suppress(psutil.Error, AttributeError):
-            bound += _resident(process)
-    return bound
-
-
-def _resident(process: psutil.Process) -> int:
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):  # gone
-            content = Path(f"/proc/{process.pid}/status").read_bytes()  # its name is whatever bytes it chose
-            told = dict(_PART.findall(content.decode("ascii", "replace")))
-            if "RssAnon" in told:
-                return 1024 * sum(int(told.get(part, 0)) for part in ("RssAnon", "RssShmem", "VmSwap"))
-    return int(process.memory_info().rss)
+            held += of(process)
+    return held
 
 
 def _held(process: psutil.Process) -> int:
     if sys.platform != "linux":
         return int(process.memory_full_info().uss)
-    try:
-        told = dict(_PART.findall(Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii")))
-    except OSError:  # of another user, or gone
-        told = {}
+    told = _told(process, "smaps_rollup")
     if "Pss_Anon" not in told:  # an older kernel: what is shared with those that it was forked from counts whole
         found = process.memory_info()
         return int(found.rss - found.shared)
-    return 1024 * sum(int(told.get(part, 0)) for part in ("Pss_Anon", "Pss_Shmem", "SwapPss"))
+    return sum(told.get(part, 0) for part in ("Pss_Anon", "Pss_Shmem", "SwapPss"))
+
+
+def _resident(process: psutil.Process) -> int:
+    told = _told(process, "status") if sys.platform == "linux" else {}
+    if "RssAnon" not in told:
+        return int(process.memory_info().rss)
+    return sum(told.get(part, 0) for part in ("RssAnon", "RssShmem", "VmSwap"))
+
+
+def _told(process: psutil.Process, file: str) -> dict[str, int]:
+    """Bytes by name, as Linux tells them; nothing of a process of another user, or one that is gone."""
+    try:
+        content = Path(f"/proc/{process.pid}/{file}").read_bytes()
+    except OSError:
+        return {}
+    text = content.decode("ascii", "replace")  # a process's name is whatever bytes it chose
+    return {name: 1024 * int(kib) for name, kib in _PART.findall(text)}
 
 
 def _lives(process: psutil.Process) -> bool:

@@ -78,7 +78,7 @@ def test_what_leaves_a_level_is_latent_as_it_is_and_never_reaches_the_flat_coupl
     assert not torch.equal(before[:, :8], after[:, :8])
     with pytest.raises(NotApplicable, match=r"of 4 channels of a level, a share of 0.1 leaves none to go on"):
         small((1, 8, 8), 2, splits=(0.1, 1.0))
-    with pytest.raises(NotApplicable, match=r"needs at least 2, got 1"):
+    with pytest.raises(NotApplicable, match="needs at least 2 elements, got 1"):
         small((1, 4, 4), 0, splits=(0.25, 0.25))
     with pytest.raises(NotApplicable, match=r"set levels \(or splits\) to at most that"):
         small((1, 4, 4), 0, splits=(1.0, 1.0, 1.0))
@@ -127,7 +127,7 @@ def test_what_cannot_be_halved_is_not_applicable():
         levels_of((1, 28, 28), 3)
     with pytest.raises(NotApplicable, match="27x28 can be halved 0 times"):
         levels_of((1, 27, 28), None)
-    with pytest.raises(NotApplicable, match="at least 2, got 1"):
+    with pytest.raises(NotApplicable, match="needs at least 2 elements, got 1"):
         small((1,), 0)
 
 
