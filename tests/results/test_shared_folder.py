@@ -8,7 +8,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError
@@ -155,6 +155,18 @@ def test_makers_that_are_killed_at_random_leave_nothing_that_is_wrong(mounts: li
         assert torch.equal(store.ensure("schemes", {"number": number}, artefact).tensors["a"], CONTENT)
         store.drop("schemes", {"number": number})
     assert {path.suffix for path in (root / "schemes").iterdir()} <= {".lock", ".TAG"}
+
+
+def test_who_is_killed_while_asking_for_the_time_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def named(handle: int, true: Callable[[int], os.stat_result] = os.fstat) -> os.stat_result:
+        seen.append([path.name for path in tmp_path.iterdir()])
+        return true(handle)
+
+    seen: list[list[str]] = []
+    monkeypatch.setattr("os.fstat", named)
+    heartbeat.file_time(tmp_path)
+    assert seen
+    assert not any(seen)
 
 
 def kept(evidence: bytes, **more: object) -> Record:
