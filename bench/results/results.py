@@ -1,4 +1,4 @@
-"""Everything that a run leaves behind, in one place: records, pictures, plans, opened data, verdicts, artefacts, logs.
+"""Everything that a run leaves behind, in one place: records, pictures, evidence, its journal, artefacts, logs.
 
 Where a thing lies is known here alone, and what is read is what was written, or is refused by name. `Shelf` is what
 keeps it: a folder, and in a file of its own any other place.
@@ -8,36 +8,28 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path, PurePosixPath
-
-from pydantic import JsonValue, ValidationError
+from pathlib import Path
 
 from bench.plugins.slug import slug
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
-from bench.results import attested, run_secret, store
+from bench.results import run_secret, store
 from bench.results.atomic_file import make_folder
-from bench.results.attested import AlteredError
+from bench.results.journal import Journal
 from bench.results.maker import machine
 from bench.results.queue import Queue
 from bench.results.record_files import ANY, RecordFiles, evidence_name, picture_name, stem
-from bench.results.records import DatasetRecord, Record, RecordError, loads, proved
+from bench.results.records import Record, RecordError, loads, proved
 from bench.results.shelf import PRIVATE, Folder, Shelf
 from bench.results.signing_key import SigningKey
 from bench.results.store import Store
 from bench.wire.text import plain
 
-PLANS = f"{PRIVATE}plans/"
-RECORDS, PICTURES, DATA, PANELS = "cells/*/*/*.json", "cells/*/*/*.png", "data/", "panels/"
+RECORDS, PICTURES = "cells/*/*/*.json", "cells/*/*/*.png"
 SECRET = f"{PRIVATE}run-secret"
-
-
-class AlteredWarning(UserWarning):
-    """Something beside the records is not what was written; it is done without, or made again."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +61,11 @@ class Results:
     def store(self) -> Store:
         """Fitted schemes, releases and detectors, by content."""
         return Store(self.root / PRIVATE)
+
+    @cached_property
+    def journal(self) -> Journal:
+        """What runs noted beside their records: plans, opened data, verdicts on attacks."""
+        return Journal(self.root, self._kept)
 
     @property
     def queue(self) -> Queue:
@@ -226,69 +223,6 @@ class Results:
             )
         return png
 
-    def keep_plan(self, cell: str, text: str, before: str | None) -> bool:
-        """Note what a cell consists of; paths may be in it.
-
-        Args:
-            cell: Its folder.
-            text: The note.
-            before: What was noted when the note was made, which it replaces.
-
-        Returns:
-            Whether it was noted; False where another run has noted something else since then.
-        """
-        if text == before:
-            return True
-        name, content = f"{PLANS}{cell}.yaml", attested.stamped(text, f"plan {cell}")
-        if before is None and not self._kept.holds(name):
-            return self._kept.write_once(name, content)
-        return self._kept.write(name, content, still=lambda: self._noted(cell) == before)
-
-    def _noted(self, cell: str) -> str | None:
-        """What was noted of a cell, if it can be read."""
-        with contextlib.suppress(RecordError):
-            return self.plan(cell)
-        return None
-
-    def plan(self, cell: str) -> str | None:
-        """What was noted of a cell; None where nothing was. Raises RecordError where it was altered."""
-        try:
-            return attested.unstamped(self._kept.read(f"{PLANS}{cell}.yaml"), f"plan {cell}")
-        except FileNotFoundError:
-            return None
-        except (AlteredError, UnicodeDecodeError) as error:
-            raise RecordError(f"{self.root / PLANS / cell}.yaml: {error}") from error
-
-    def plans(self) -> Iterator[str]:
-        """The folders of the cells that were planned."""
-        return self._below(PLANS, "*/*", "yaml")
-
-    def keep_data(self, key: str, data: DatasetRecord) -> None:
-        """Keep what a choice of data came to, so that a dry run knows it without opening the data."""
-        self._keep_json(f"{DATA}{key}.json", data.model_dump(mode="json"))
-
-    def data(self, key: str) -> DatasetRecord | None:
-        """What a choice of data came to when it was last opened, or None; of a file that was altered with a warning."""
-        try:
-            return DatasetRecord.model_validate(self._read_json(f"{DATA}{key}.json"))
-        except (FileNotFoundError, ValidationError):  # never opened, or by an earlier version
-            return None
-        except (OSError, RecordError) as error:
-            warnings.warn(f"{error}; the data are opened again", AlteredWarning, stacklevel=2)
-            return None
-
-    def data_keys(self) -> Iterator[str]:
-        """The choices of data that were opened, as `data` takes them."""
-        return self._below(DATA, "*", "json")
-
-    def keep_panel(self, cell: str, text: str) -> None:
-        """Keep the verdict on the attacks of a cell: a JSON object."""
-        self._keep_json(f"{PANELS}{cell}.json", attested.parsed(text.encode()))
-
-    def panel(self, cell: str) -> dict[str, JsonValue]:
-        """The verdict on the attacks of a cell. Raises FileNotFoundError, or RecordError where it was altered."""
-        return self._read_json(f"{PANELS}{cell}.json")
-
     def bare(self, name: str, reason: object) -> str:
         """Why a file was refused, made plain, without its name and without the folder of this machine."""
         told = str(reason).replace(str(self.root / name), name).replace(f"{self.root}/", "")
@@ -317,34 +251,7 @@ class Results:
     def problems(self) -> Iterator[tuple[str, str]]:
         """Every record, picture, plan, choice of data, verdict and artefact that is not what was written, and why."""
         yield from self.refused()
-        for cell in self.plans():
-            try:
-                self.plan(cell)
-            except (RecordError, OSError) as error:
-                yield f"{PLANS}{cell}.yaml", str(error)
-        for key in self.data_keys():
-            with warnings.catch_warnings(record=True) as said:
-                warnings.simplefilter("always", AlteredWarning)
-                self.data(key)
-            yield from ((f"{DATA}{key}.json", str(warning.message)) for warning in said)
-        for cell in self._below(PANELS, "*/*", "json"):
-            try:
-                self.panel(cell)
-            except (RecordError, OSError) as error:
-                yield f"{PANELS}{cell}.json", str(error)
+        yield from self.journal.problems()
         for folder in sorted(self.root.glob(f"{PRIVATE}*/{'[0-9a-f]' * 32}")):
             if (reason := store.problem(folder)) is not None:
                 yield folder.relative_to(self.root).as_posix(), reason
-
-    def _below(self, folder: str, pattern: str, ending: str) -> Iterator[str]:
-        for name in self._kept.names(f"{folder}{pattern}.{ending}"):
-            yield PurePosixPath(name).relative_to(folder).with_suffix("").as_posix()
-
-    def _keep_json(self, name: str, content: dict[str, JsonValue]) -> None:
-        self._kept.write(name, attested.written(attested.attest(content, name)))
-
-    def _read_json(self, name: str) -> dict[str, JsonValue]:
-        try:
-            return attested.read(self._kept.read(name), name)
-        except AlteredError as error:
-            raise RecordError(f"{self.root / name}: {error}") from error

@@ -17,8 +17,9 @@ from bench.plugins.chosen import Chosen, choose
 from bench.plugins.spec import UsageError, parse
 from bench.results.content_key import content_key
 from bench.results.identity import METRIC
+from bench.results.journal import AlteredWarning
 from bench.results.records import DatasetRecord, NewerRecordError, Record, RecordError
-from bench.results.results import AlteredWarning, Results
+from bench.results.results import Results
 from bench.runs.run_spec import Overwrite, RunSpec
 from bench.sandbox import FROM_WEAKEST, Isolation
 from bench.types import Attack, Evaluator, Method, Role, evidence_type
@@ -216,7 +217,7 @@ def write_plan(results: Results, cell: Cell, planned: Sequence[Planned]) -> None
 
 def _written(results: Results, cell: Cell, planned: Sequence[Planned]) -> bool:
     try:
-        text = results.plan(cell.folder)
+        text = results.journal.plan(cell.folder)
     except RecordError as error:
         warnings.warn(f"{error}; it is written anew, with what is asked for now", AlteredWarning, stacklevel=3)
         text = None
@@ -225,7 +226,7 @@ def _written(results: Results, cell: Cell, planned: Sequence[Planned]) -> bool:
         attack = None if each.attack is None else str(each.attack)
         known[each.name] = {"name": each.name, "evaluator": each.written, "attack": attack, "metrics": [*each.metrics]}
     content = {**cell.values(), "evaluators": [*known.values()]}
-    return results.keep_plan(cell.folder, yaml.safe_dump(content, sort_keys=True), text)
+    return results.journal.keep_plan(cell.folder, yaml.safe_dump(content, sort_keys=True), text)
 
 
 def _parsed(text: str) -> Mapping[str, Any]:

@@ -203,7 +203,7 @@ def _wanted(spec: RunSpec, place: Place) -> Iterator[tuple[str, bool]]:
     """Every job of a run, and whether it is to be done, as far as can be told before the data are opened."""
     data: dict[str, bool] = {}
     for cell, evaluators in work(spec).items():
-        known = place.results.data(data_key(cell.choice))
+        known = place.results.journal.data(data_key(cell.choice))
         found = {each: standing(place.results, cell, each, known, spec.isolation) for each in evaluators}
         missing = {each: to_run(there, spec.overwrite) for each, there in found.items()}
         yield from ((evaluation_job(cell, each), wanted) for each, wanted in missing.items())

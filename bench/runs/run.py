@@ -127,7 +127,7 @@ class _Scheduler:
             self.commitment = self.results.keep_secret().commitment()  # before any worker asks for it
             self.place = replace(self.place, results=replace(self.results, began_under=self.commitment))
         if not outcome.elsewhere:
-            self.results.keep_data(data_key(choice), data)
+            self.results.journal.keep_data(data_key(choice), data)
             self.display.message(_opened_text(choice, data))
         for cell in part:
             if not self.ledger.shared:  # else it is written by whoever planned the run

@@ -108,7 +108,7 @@ def _serve(
     def inner(look: Callable[[], None]) -> Backend:
         return Workers(jobs=1, memory=most, notify=display.progress, look=look, threads=terms.cores)
 
-    shared = Shared(place.results.queue, planned.name, offer, inner, place.results.data)
+    shared = Shared(place.results.queue, planned.name, offer, inner, place.results.journal.data)
     try:
         with closing(shared):
             served.stopped = execute(spec, here, display, shared, signer, shared).stopped

@@ -12,8 +12,9 @@ from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import run_secret
 from bench.results.attested import AlteredError
+from bench.results.journal import AlteredWarning, Journal
 from bench.results.records import RecordError
-from bench.results.results import RECORDS, AlteredWarning, Results
+from bench.results.results import RECORDS, Results
 from bench.results.shelf import Folder
 from bench.transfer.artefact_folder import artefacts
 from bench.transfer.offer import Offer, Prefer, bring, chosen, offer, strangers
@@ -61,8 +62,8 @@ def merge(
             tally.add(Outcome(folder.kind, folder.name, "refused", f"in {folder.root.parent}: {error}"))
         step(through, total)
     for source in sources:
-        _data(source, into, tally)
-        _plans(source, into, tally)
+        _data(source.journal, into.journal, tally)
+        _plans(source.journal, into.journal, tally)
     tally.notes += strangers(into, wanted)
     return tally
 
@@ -107,7 +108,7 @@ def _offers(sources: Sequence[Results], tally: Tally) -> Iterator[Offer]:
             yield offer(record, str(source.root), file.read)
 
 
-def _data(source: Results, into: Results, tally: Tally) -> None:
+def _data(source: Journal, into: Journal, tally: Tally) -> None:
     for key in source.data_keys():
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always", AlteredWarning)
@@ -118,7 +119,7 @@ def _data(source: Results, into: Results, tally: Tally) -> None:
             into.keep_data(key, data)
 
 
-def _plans(source: Results, into: Results, tally: Tally) -> None:
+def _plans(source: Journal, into: Journal, tally: Tally) -> None:
     for cell in source.plans():
         try:
             new, old = source.plan(cell), into.plan(cell)

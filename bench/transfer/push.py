@@ -48,8 +48,8 @@ def push(results: Results, target: Target, crew: Crew, *, named: bool, check: bo
     if refused and not found:
         raise UsageError(f"{target.place} holds other things ({refused[0][0]}): name a folder of its own")
     sender = _Sender(results, target, Border(named), found, check)
-    for key in results.data_keys():
-        if (data := results.data(key)) is not None:
+    for key in results.journal.data_keys():
+        if (data := results.journal.data(key)) is not None:
             sender.border.learn(data)
     records = [RecordFile(results, name) for name in Folder(results.root).names(RECORDS)]
     folders = list(artefacts(results.store.root))

@@ -28,7 +28,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def results(tmp_path: Path) -> Results:
     made = Results(tmp_path / "results")
     made.store.ensure("releases", INPUTS, lambda: Artefact({"a": torch.zeros(1000)}, {}))
-    made.keep_plan("d/c", "a: 1\n", None)
+    made.journal.keep_plan("d/c", "a: 1\n", None)
     (made.root / "cells").mkdir()
     (made.root / "artefacts" / "run-secret").write_bytes(b"not to be made again")
     return made

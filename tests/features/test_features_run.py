@@ -151,7 +151,7 @@ def test_results_stay_where_they_are_when_the_weights_move(tmp_path: Path) -> No
     results = place(tmp_path).results
     write_plan(results, planned, [])
     first.unlink()
-    assert read_plan(results.plan(planned.folder) or "")[0] == planned
+    assert read_plan(results.journal.plan(planned.folder) or "")[0] == planned
     with pytest.raises(DataError, match=r"there is no zebra\.safetensors where it says"):
         cell("--features", MODEL, "--weights", str(first))
     with pytest.raises(UsageError, match="weights are named twice"):

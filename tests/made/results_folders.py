@@ -61,7 +61,7 @@ def folder(root: Path, *, count: int = 6) -> Results:
     artefact(results, "schemes", inputs(one(), method="m"))
     artefact(results, "detectors", inputs(one()), 2.0)
     results.keep_secret(SECRET)
-    results.keep_plan("synth-cxr/c0", "method: m\nevaluators: []\n", None)
+    results.journal.keep_plan("synth-cxr/c0", "method: m\nevaluators: []\n", None)
     log = results.log("synth-cxr", "c0", "utility")
     log.parent.mkdir(parents=True)
     log.write_text("a patient's name")

@@ -20,8 +20,9 @@ from bench.pictures.strips import draw
 from bench.results import attested
 from bench.results.content_key import content_key
 from bench.results.evidence_file import pack
+from bench.results.journal import AlteredWarning
 from bench.results.records import evidence_record, picture_record
-from bench.results.results import AlteredWarning, Results
+from bench.results.results import Results
 from bench.results.signing_key import SigningKey, make_pair
 from bench.results.store import Artefact, CorruptArtefactWarning
 from bench.runs.plan import Planned, read_plan, write_plan
@@ -40,8 +41,8 @@ def fill(folder: Path, signer: SigningKey | None) -> Results:
                   evidence=evidence_record(evidence))  # fmt: skip
     results.keep(made, {"release": png}, signer, evidence=evidence)
     write_plan(results, cell(), [Planned("sets", None, ("max-dispersion",))])
-    results.keep_data("abc", dataset())
-    results.keep_panel("d/c", json.dumps({"attacks": {"a": {"reach": 0.5}}}))
+    results.journal.keep_data("abc", dataset())
+    results.journal.keep_panel("d/c", json.dumps({"attacks": {"a": {"reach": 0.5}}}))
     results.store.ensure("schemes", INPUTS, artefact)
     return results
 
@@ -153,7 +154,7 @@ def test_a_plan_in_the_place_of_another_is_noticed_and_written_anew(whole: Resul
     assert named(results, moved)
     with pytest.warns(AlteredWarning, match="written anew"):
         write_plan(results, other, [Planned("sets", None, ("max-dispersion",))])
-    assert read_plan(results.plan(other.folder) or "")[0] == other
+    assert read_plan(results.journal.plan(other.folder) or "")[0] == other
     assert yaml.safe_load(moved.read_text())["method"] == "noise"
 
 
@@ -162,7 +163,7 @@ def test_an_altered_choice_of_data_is_done_without_and_said(whole: Results, tmp_
     path = tmp_path / "r" / "data" / "abc.json"
     path.write_text(path.read_text().replace('"private": 300', '"private": 301'))
     with pytest.warns(AlteredWarning, match=r"abc\.json: it was altered"):
-        assert Results(tmp_path / "r").data("abc") is None
+        assert Results(tmp_path / "r").journal.data("abc") is None
 
 
 def manifest(content: dict[str, object]) -> bytes:

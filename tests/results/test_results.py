@@ -88,8 +88,8 @@ def test_plans_come_back_and_add_up(tmp_path: Path) -> None:
     for results in both(tmp_path):
         write_plan(results, made, [Planned("sets", None, ("max-dispersion",))])
         write_plan(results, made, [Planned("throughput", None, ("throughput",))])
-        assert list(results.plans()) == [made.folder]
-        found, planned = read_plan(results.plan(made.folder) or "")
+        assert list(results.journal.plans()) == [made.folder]
+        found, planned = read_plan(results.journal.plan(made.folder) or "")
         assert found == made
         assert list(planned) == ["sets", "throughput"]
 

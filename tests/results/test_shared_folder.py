@@ -157,7 +157,9 @@ def test_makers_that_are_killed_at_random_leave_nothing_that_is_wrong(mounts: li
     assert {path.suffix for path in (root / "schemes").iterdir()} <= {".lock", ".TAG"}
 
 
-def test_who_is_killed_while_asking_for_the_time_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_killed_while_asking_for_the_time_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def named(handle: int, true: Callable[[int], os.stat_result] = os.fstat) -> os.stat_result:
         seen.append([path.name for path in tmp_path.iterdir()])
         return true(handle)

@@ -40,7 +40,7 @@ def test_two_folders_and_their_like_join_to_one(tmp_path: Path) -> None:
     assert tally.of("refused") == 0
     assert files(into.root, *CARRIED) == {**files(a.root, *CARRIED), **files(b.root, *CARRIED)}
     assert into.keep_secret() == SECRET
-    assert list(into.plans()) == ["synth-cxr/c0"]
+    assert list(into.journal.plans()) == ["synth-cxr/c0"]
     assert not list(into.problems())
     again = joined(into, a, b)
     assert again.of("moved") == 0
@@ -134,9 +134,9 @@ def test_plans_of_one_cell_are_joined(tmp_path: Path) -> None:
     a, b, into = (Results(tmp_path / name) for name in ("a", "b", "into"))
     for results, name in ((a, "utility"), (b, "throughput")):
         keep(results, one(name))
-        results.keep_plan("d/c", f"method: m\nevaluators:\n- name: {name}\n", None)
+        results.journal.keep_plan("d/c", f"method: m\nevaluators:\n- name: {name}\n", None)
     joined(into, a, b)
-    plan = into.plan("d/c")
+    plan = into.journal.plan("d/c")
     assert plan is not None
     assert "utility" in plan
     assert "throughput" in plan

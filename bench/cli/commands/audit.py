@@ -34,7 +34,7 @@ def main(options: argparse.Namespace) -> int:
         nonlocal violated
         by_data: dict[Choice, dict[Cell, Record]] = {}
         for cell, planned in work(spec).items():
-            data = where.results.data(data_key(cell.choice))
+            data = where.results.journal.data(data_key(cell.choice))
             found = standing(where.results, cell, planned[0], data).record
             if found is not None:
                 by_data.setdefault(cell.choice, {})[cell] = found

@@ -120,7 +120,7 @@ def _print_table(summary: Summary, where: Place) -> None:
     # Panels speak of every attack that is on record; controls that ran now change those of other cells too.
     panels = {row.cell: (row.panel, row.membership) for row in (*board, *rows(pool))}
     for cell, made in panels.items():
-        where.results.keep_panel(cell, dumps(*made))
+        where.results.journal.keep_panel(cell, dumps(*made))
     console = to_stdout()
     for dataset in dict.fromkeys(row.dataset for row in board):
         part = [row for row in board if row.dataset == dataset]
@@ -187,7 +187,7 @@ def _dry_run(specs: Sequence[RunSpec], where: Place) -> int:
     for number, spec in enumerate(specs, 1):
         counts = {True: 0, False: 0}
         for cell, planned in work(spec).items():
-            data = where.results.data(data_key(cell.choice))
+            data = where.results.journal.data(data_key(cell.choice))
             for evaluator in planned:
                 if (cell.folder, evaluator.name) in seen:  # an earlier part has it
                     continue

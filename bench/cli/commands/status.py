@@ -28,7 +28,7 @@ def main(options: argparse.Namespace) -> int:
         return _watch(results, once=options.once)
     if options.cost:
         return print_costs(results, rows=options.rows, workers=options.workers, price=options.price)
-    planned = list(results.plans())
+    planned = list(results.journal.plans())
     if not planned:
         raise UsageError(f"no cells in {results.root}: run something first, or name the folder with --results")
     table = Table("data set", "cell", "evaluator", "state", "why")
@@ -61,8 +61,8 @@ def _watch(results: Results, *, once: bool) -> int:
 
 def _lines(folder: str, results: Results) -> list[tuple[str, str, str]]:
     try:
-        cell, planned = read_plan(results.plan(folder) or "")
-        data = results.data(data_key(cell.choice))
+        cell, planned = read_plan(results.journal.plan(folder) or "")
+        data = results.journal.data(data_key(cell.choice))
         found = [
             (name, "unknown", str(each)) if isinstance(each, UsageError) else _line(results, cell, each, data)
             for name, each in planned.items()
