@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from bench.pairs.blocks import blocks, split_evenly
-from bench.pairs.census import NO_LINK, Census, Counter, Part, Tally, TorchCounter
+from bench.pairs.census import NO_LINK, Counter, Part, TorchCounter
 from bench.pairs.reader import Reading
 from bench.types import PairScores
 
@@ -108,35 +108,47 @@ def count_grids(
     groups = _groups(parts)
     counter = _counter(engine, reading.device)
     swept = reading.sweep([[parts[number] for number in group] for group in groups], counter)
-    counts = {
-        number: [_counts(notion, parts[number], lane, census, tally) for notion in range(len(cells[number]))]
-        for group, (census, tally) in zip(groups, swept, strict=True)
-        for lane, number in enumerate(group)
-    }
+    counts: dict[int, list[PairCounts]] = {}
+    for group, (census, tally) in zip(groups, swept, strict=True):
+        levels = census.places.levels.cpu()
+        views = zip(census.best.cpu(), tally.above.cpu(), tally.tied.cpu(), strict=True)  # of each part and notion
+        for number, total in zip(group, tally.totals.cpu(), strict=True):
+            part = parts[number]
+            up_to = torch.nn.functional.pad(total.cumsum(0), (1, 0))  # here, for there may be hundreds of notions
+            counts[number] = [
+                _counts(_shape(part), linked, levels, total, up_to, *next(views))
+                for linked in zip(part.cells, part.scores, strict=True)
+            ]
     return [counts[number] for number in range(len(grids))]
 
 
-def _counts(notion: int, part: Part, lane: int, census: Census, tally: Tally) -> PairCounts:
-    """Counts of one notion of a part, which is number `lane` of its census."""
-    levels, total = census.places.levels.cpu(), tally.totals[lane].cpu()
-    cells, scores = part.cells[notion], part.scores[notion]
+def _counts(
+    shape: tuple[int, int], pairs: tuple[Tensor, Tensor], levels: Tensor, total: Tensor, up_to: Tensor,
+    best: Tensor, above: Tensor, level: Tensor,
+) -> PairCounts:  # fmt: skip
+    """Counts of one notion of a part.
+
+    Args:
+        shape: Of the part.
+        pairs: Numbers of the linked cells, and their scores.
+        levels, total, up_to: Of the part: linked scores that places lie among, scores at each place, and before it.
+        best, above, level: Of each column: place of its best linked score, and how many scores are above and equal.
+    """
+    cells, scores = pairs
     values, linked = torch.unique(scores, return_counts=True)
     tied = 2 * torch.searchsorted(levels, values) + 1
-    up_to = torch.nn.functional.pad(total.cumsum(0), (1, 0))
     start = torch.nn.functional.pad(tied + 1, (1, 0))
     stop = torch.nn.functional.pad(tied, (0, 1), value=len(total))
     others = torch.empty(2 * len(values) + 1, dtype=torch.int64)
     others[0::2] = up_to[stop] - up_to[start]
     others[1::2] = total[tied] - linked
-    view = census.part_of.index(lane) + notion
-    best, above, level = (counts[view].cpu() for counts in (census.best, tally.above, tally.tied))
     cols = cells % len(best)
     place = 2 * torch.searchsorted(levels, scores) + 1
     correct = torch.bincount(cols[place == best[cols]], minlength=len(best))
     seen = best != NO_LINK
     above, level, correct = above[seen], level[seen], correct[seen].to(torch.float64)
     top_1 = torch.where(above == 0, correct / level, 0.0)
-    return PairCounts(_shape(part), linked, others, top_1, above + (level + 1) / (correct + 1))
+    return PairCounts(shape, linked, others, top_1, above + (level + 1) / (correct + 1))
 
 
 def _shape(part: Part) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import get_type_hints
@@ -60,25 +60,32 @@ def entries(group: Group) -> Mapping[str, Entry]:
     loser is listed under `name (distribution)` with the reason.
     """
     found: dict[str, Entry] = {}
-    points = sorted(entry_points(group=f"bench.{group}"), key=lambda point: (_origin(point) != HOME, _origin(point)))
-    for point in points:
-        entry = Entry(group, point.name, point.value, _origin(point))
-        rival = found.get(point.name)
+    registered = [
+        Entry(group, point.name, point.value, _origin(point)) for point in entry_points(group=f"bench.{group}")
+    ]
+    for entry in sorted(registered, key=lambda entry: (entry.origin != HOME, entry.origin)):
+        rival = found.get(entry.name)
         if rival is None:
-            found[point.name] = entry
+            found[entry.name] = entry
         elif rival.target != entry.target:
-            reason = f"the name {point.name!r} is also claimed by {{}}: one of the two must be renamed or uninstalled"
+            reason = f"the name {entry.name!r} is also claimed by {{}}: one of the two must be renamed or uninstalled"
             lost = [(entry, rival)] if rival.origin == HOME else [(entry, rival), (rival, entry)]
             for loser, winner in lost:
                 label = f"{loser.name} ({loser.origin})"
                 found[label] = Entry(group, label, loser.target, loser.origin, reason.format(winner.origin))
             if rival.origin != HOME:
-                found[point.name] = Entry(group, point.name, rival.target, rival.origin, reason.format(entry.origin))
+                found[entry.name] = Entry(group, entry.name, rival.target, rival.origin, reason.format(entry.origin))
     return found
 
 
 def _origin(point: EntryPoint) -> str:
-    return point.dist.name if point.dist is not None else "unknown"
+    return _distribution(point.dist) if point.dist is not None else "unknown"
+
+
+@cache
+def _distribution(found: Distribution) -> str:
+    """Its name: for each of its plug-ins anew, its whole description would be read."""
+    return found.name
 
 
 def load(group: Group, name: str) -> type:
