@@ -9,6 +9,7 @@ What was done is a note. Nothing is stretched by an image's own brightness: one 
 from __future__ import annotations
 
 import warnings
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 _MARK = slice(128, 132)
 _GREY = ("MONOCHROME1", "MONOCHROME2")
 _ALLOCATED = (8, 16)
+_MAY_BE_BLANK = (
+    "NumberOfFrames", "RescaleSlope", "RescaleIntercept", "ModalityLUTSequence", "VOILUTSequence",
+    "VOILUTFunction", "WindowCenter", "WindowWidth",
+)  # fmt: skip
 
 
 def is_dicom(path: Path) -> bool:
@@ -48,17 +53,24 @@ def read_dicom(path: Path, pixels: int) -> Grey:
         DataError: It is cut short or damaged.
     """
     from pydicom import dcmread  # only where there are such files: it takes a third of a second
-    from pydicom.errors import InvalidDicomError
+    from pydicom.errors import BytesLengthException, InvalidDicomError
 
+    damage = (
+        AttributeError, KeyError, TypeError, ValueError, IndexError, EOFError, ArithmeticError, RuntimeError,
+        zlib.error, BytesLengthException,
+    )  # fmt: skip
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of values that the standard would write otherwise
             file = dcmread(path)
+            for name in _MAY_BE_BLANK:
+                if name in file and file[name].is_empty:  # an element without a value says as much as none
+                    del file[name]
             _check(file, pixels)
             return _shown(file, _stored(file))
     except InvalidDicomError as error:
         raise DataError("not a readable DICOM file") from error
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError, EOFError) as error:
+    except damage as error:
         raise DataError(f"a damaged DICOM file ({type(error).__name__})") from error
 
 
@@ -72,13 +84,17 @@ def _check(file: FileDataset, pixels: int) -> None:
         raise RefusedError(f"more than {pixels} pixels: if that is no mistake, raise --max-pixels")
     if int(file.BitsAllocated) not in _ALLOCATED:
         raise RefusedError(f"DICOM: expected values of 8 or 16 bits, found {int(file.BitsAllocated)}")
+    if not 0 < int(file.BitsStored) <= int(file.BitsAllocated):
+        raise RefusedError(f"DICOM: {int(file.BitsStored)} bits stored of {int(file.BitsAllocated)} allocated")
 
 
 def _stored(file: FileDataset) -> np.ndarray:
     bits, syntax = int(file.BitsStored), file.file_meta.TransferSyntaxUID
-    if not file.PixelRepresentation and not syntax.is_compressed and syntax.is_little_endian:
-        raw = np.frombuffer(file.PixelData, dtype=f"<u{file.BitsAllocated // 8}")
-        if (raw >> bits).any():  # pydicom would cut them off, and light would be dark
+    if not syntax.is_compressed:
+        order = "<" if syntax.is_little_endian else ">"
+        beyond = np.frombuffer(file.PixelData, dtype=f"{order}u{file.BitsAllocated // 8}") >> bits
+        signs = 2 ** (int(file.BitsAllocated) - bits) - 1 if file.PixelRepresentation else 0
+        if ((beyond != 0) & (beyond != signs)).any():  # pydicom would cut them off, and light would be dark
             raise RefusedError(f"DICOM: a value needs more than the {bits} bits that the file states")
     try:
         return np.asarray(file.pixel_array)
@@ -91,17 +107,13 @@ def _stored(file: FileDataset) -> np.ndarray:
 
 
 def _shown(file: FileDataset, stored: np.ndarray) -> Grey:
-    from pydicom.pixels.processing import apply_modality_lut
-
     bits, low = int(file.BitsStored), -(2 ** (int(file.BitsStored) - 1)) if file.PixelRepresentation else 0
-    ends = np.array([low, low + 2**bits - 1])
-    table = "ModalityLUTSequence" in file
-    values = np.asarray(apply_modality_lut(stored, file), dtype=np.float64)
+    values = _meant(file, stored)
     how, share = _viewed(file, values)
     if share is None:
-        if table:
+        if "ModalityLUTSequence" in file:
             raise RefusedError("DICOM: values go through a table, and no window says what of them to show")
-        first, last = np.asarray(apply_modality_lut(ends, file), dtype=np.float64)
+        first, last = np.sort(_meant(file, np.array([low, low + 2**bits - 1])))
         how, share = f"no window, so all {bits} bits are shown", (values - first) / (last - first)
     grey = np.floor(share.clip(0, 1) * 255 + 0.5).astype(np.uint8)
     inverted = file.PhotometricInterpretation == _GREY[0]
@@ -109,17 +121,45 @@ def _shown(file: FileDataset, stored: np.ndarray) -> Grey:
     return Grey(Image.fromarray(255 - grey if inverted else grey), (f"DICOM: {how}{end}",))
 
 
+def _meant(file: FileDataset, stored: np.ndarray) -> np.ndarray:
+    """The values (float64) that stored ones stand for: by the file's modality table, or its slope and intercept."""
+    if "ModalityLUTSequence" in file:
+        return _looked_up(file, "ModalityLUTSequence", stored)[0]
+    slope, intercept = float(file.get("RescaleSlope", 1)), float(file.get("RescaleIntercept", 0))
+    if slope == 0 or not np.isfinite([slope, intercept]).all():
+        raise RefusedError(f"DICOM: a rescale slope of {slope:g} and intercept of {intercept:g} say nothing")
+    return stored.astype(np.float64) * slope + intercept
+
+
+def _looked_up(file: FileDataset, name: str, values: np.ndarray) -> tuple[np.ndarray, int]:
+    """What the first table of that name has for each value (float64), and the most that it can hold.
+
+    PS3.3, C.11.1.1: values below the first that is mapped have the first entry, those beyond the last one the last.
+    pydicom's own `apply_voi_lut` wraps values at 256 where entries have eight bits.
+    """
+    table = file[name].value[0]
+    entries, first, bits = (int(number) for number in table.LUTDescriptor)
+    count, data = entries or 2**16, table.LUTData
+    if isinstance(data, bytes):  # words; entries of eight bits may also stand in a byte each
+        order = "<" if file.file_meta.TransferSyntaxUID.is_little_endian else ">"
+        data = np.frombuffer(data, dtype="u1" if bits <= 8 and len(data) < 2 * count else f"{order}u2")
+    held = np.atleast_1d(np.asarray(data)).astype(np.float64)
+    if len(held) < count or not 0 < bits <= 16 or held.max() >= 2**bits:
+        raise RefusedError(f"DICOM: a table of {len(held)} entries where the file states {count} of {bits} bits")
+    return held[np.clip(np.floor(values) - first, 0, count - 1).astype(np.int64)], 2**bits - 1
+
+
 def _viewed(file: FileDataset, values: np.ndarray) -> tuple[str, np.ndarray | None]:
     """What the file wants shown, and the share of white of each value; None where it says nothing."""
-    from pydicom.pixels.processing import apply_voi_lut
-
     if "VOILUTSequence" in file:
-        most = 2 ** int(file.VOILUTSequence[0].LUTDescriptor[2]) - 1
-        return "shown through the file's own table", np.asarray(apply_voi_lut(values.astype(np.int64), file)) / most
+        held, most = _looked_up(file, "VOILUTSequence", values)
+        return "shown through the file's own table", held / most
     if "WindowCenter" not in file or "WindowWidth" not in file:
         return "", None
     centre, width = (float(np.atleast_1d(file[name].value)[0]) for name in ("WindowCenter", "WindowWidth"))
-    form = str(file.get("VOILUTFunction", "") or "LINEAR").upper()
+    form = str(file.get("VOILUTFunction", "LINEAR")).upper()
+    if not np.isfinite([centre, width]).all():
+        raise RefusedError(f"DICOM: a window of width {width:g} about {centre:g} says nothing")
     if form == "SIGMOID" and width > 0:
         return "shown through the file's sigmoid window", 1 / (1 + np.exp(-4 * (values - centre) / width))
     if form == "LINEAR_EXACT" and width > 0:

@@ -1,3 +1,4 @@
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -111,3 +112,99 @@ def test_a_file_packed_as_jpeg_2000_is_unpacked_exactly(tmp_path: Path) -> None:
 def test_refusals_are_told_from_damage(tmp_path: Path) -> None:
     with pytest.raises(RefusedError):
         read(dicom(tmp_path / "a.dcm", TWELVE, SamplesPerPixel=3))
+
+
+@pytest.mark.parametrize(
+    "blank",
+    [
+        {"WindowCenter": "", "WindowWidth": ""},
+        {"RescaleSlope": "", "RescaleIntercept": ""},
+        {"VOILUTSequence": []},
+        {"ModalityLUTSequence": []},
+        {"NumberOfFrames": ""},
+    ],
+)
+def test_a_blank_element_says_as_much_as_none(tmp_path: Path, blank: dict[str, object]) -> None:
+    plain, found = read(dicom(tmp_path / "a.dcm", TWELVE)), read(dicom(tmp_path / "b.dcm", TWELVE, **blank))
+    np.testing.assert_array_equal(found.pixels, plain.pixels)
+    assert found.notes == plain.notes
+
+
+def test_low_values_are_dark_where_the_slope_is_negative_too(tmp_path: Path) -> None:
+    plain = read(dicom(tmp_path / "a.dcm", TWELVE)).pixels
+    turned = {"RescaleSlope": "-1", "RescaleIntercept": "4095"}
+    np.testing.assert_array_equal(read(dicom(tmp_path / "b.dcm", TWELVE, **turned)).pixels, 255 - plain)
+
+
+def test_a_slope_without_an_intercept_counts(tmp_path: Path) -> None:
+    window = {"WindowCenter": 4096, "WindowWidth": 8192}
+    both = read(dicom(tmp_path / "a.dcm", TWELVE, RescaleSlope="2", RescaleIntercept="0", **window)).pixels
+    np.testing.assert_array_equal(read(dicom(tmp_path / "b.dcm", TWELVE, RescaleSlope="2", **window)).pixels, both)
+    assert both[0, 63, 63] == 255
+
+
+@pytest.mark.parametrize("kind", ["words", "bytes"])
+def test_tables_of_eight_bits_do_not_wrap(tmp_path: Path, kind: str) -> None:
+    entries = np.arange(4096) // 16
+    table = Dataset()
+    table.LUTDescriptor = [4096, 0, 8]
+    table.LUTData = entries.astype("<u2" if kind == "words" else "u1").tobytes()
+    found = read(dicom(tmp_path / "a.dcm", TWELVE, VOILUTSequence=[table])).pixels[0]
+    np.testing.assert_array_equal(found, TWELVE // 16)
+
+
+def test_values_before_and_after_a_table_get_its_ends(tmp_path: Path) -> None:
+    table = Dataset()
+    table.LUTDescriptor = [256, 1000, 8]
+    table.LUTData = np.arange(256).astype("<u2").tobytes()
+    found = read(dicom(tmp_path / "a.dcm", TWELVE, VOILUTSequence=[table])).pixels[0]
+    np.testing.assert_array_equal(found, np.clip(TWELVE.astype(int) - 1000, 0, 255))
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"RescaleSlope": "0", "RescaleIntercept": "0"}, "a rescale slope of 0"),
+        ({"WindowCenter": float("nan"), "WindowWidth": 5}, "a window of width 5 about nan"),
+        ({"BitsStored": 0}, "0 bits stored of 16 allocated"),
+        ({"BitsStored": 20}, "20 bits stored of 16 allocated"),
+        ({"PixelRepresentation": 1, "BitsStored": 11, "HighBit": 10}, "more than the 11 bits"),
+    ],
+)
+def test_what_says_nothing_is_refused_and_named(tmp_path: Path, more: dict[str, object], reason: str) -> None:
+    with pytest.raises(RefusedError, match=reason):
+        read(dicom(tmp_path / "a.dcm", TWELVE, **more))
+
+
+def test_a_table_shorter_than_stated_is_refused(tmp_path: Path) -> None:
+    table = Dataset()
+    table.LUTDescriptor = [4096, 0, 16]
+    table.LUTData = np.arange(100).astype("<u2").tobytes()
+    with pytest.raises(RefusedError, match="a table of 100 entries where the file states 4096 of 16 bits"):
+        read(dicom(tmp_path / "a.dcm", TWELVE, VOILUTSequence=[table]))
+
+
+@pytest.mark.parametrize("length", [0.4, 0.7, 0.95])
+def test_a_cut_deflated_file_is_an_error(tmp_path: Path, length: float) -> None:
+    from pydicom import dcmread
+    from pydicom.uid import DeflatedExplicitVRLittleEndian
+
+    file = dcmread(dicom(tmp_path / "a.dcm", TWELVE))
+    file.file_meta.TransferSyntaxUID = DeflatedExplicitVRLittleEndian
+    file.save_as(tmp_path / "b.dcm")
+    whole = (tmp_path / "b.dcm").read_bytes()
+    (tmp_path / "b.dcm").write_bytes(whole[: int(len(whole) * length)])
+    with pytest.raises(DataError, match="damaged"):
+        read(tmp_path / "b.dcm")
+
+
+def test_bytes_changed_at_random_are_never_worse_than_an_error(tmp_path: Path) -> None:
+    whole = dicom(tmp_path / "a.dcm", TWELVE[:8, :8].copy()).read_bytes()
+    random = np.random.default_rng(0)
+    for _ in range(150):
+        changed = bytearray(whole)
+        for place in random.integers(132, len(whole), 4):
+            changed[place] = random.integers(256)
+        (tmp_path / "b.dcm").write_bytes(changed)
+        with contextlib.suppress(DataError):
+            read(tmp_path / "b.dcm")
