@@ -40,7 +40,13 @@ def read_groups(words: Mapping[str, Sequence[str]]) -> Attributes | None:
     columns = []
     for name, column in words.items():
         shown: dict[str, str] = {}  # a group is called as it is first written
-        known = {word: _group(name, word, shown) for word in dict.fromkeys(column)}
+        known: dict[str, str] = {}
+        for row, word in enumerate(column):
+            if word not in known:
+                try:
+                    known[word] = _group(name, word, shown)
+                except DataError as error:
+                    raise DataError(f"the attribute {name} of row {row + 1}: {error}") from None
         found = sorted({group for group in known.values() if group})
         if len(found) > MOST_GROUPS:
             raise DataError(
@@ -57,10 +63,7 @@ def read_groups(words: Mapping[str, Sequence[str]]) -> Attributes | None:
 
 def _group(name: str, word: str, shown: dict[str, str]) -> str:
     """The group behind a word; empty where it says nothing. `shown` keeps how each word was first written."""
-    try:
-        said = spelling(word)
-    except DataError as error:
-        raise DataError(f"the attribute {name}: {error}") from None
+    said = spelling(word)
     if said in NOTHING:
         return ""
     if name == "sex":
@@ -74,6 +77,9 @@ def _band(word: str) -> str:
     """The band of an age in years, months, weeks or days, as DICOM writes it or as a number; empty past `OLDEST`."""
     found = _AGE.fullmatch(word)
     if found is None:
-        raise DataError("an age must be a number of years, or as DICOM writes it (058Y, 011M), and is neither")
+        raise DataError(
+            f"expected an age as a number of years, or as DICOM writes it (058Y, 011M), got {word[:20]!r}: mend it, or "
+            f"leave it blank"
+        )
     years = int(found[1]) if found[2] in ("", "y") else 0
     return BANDS[bisect_right(AGES, years)] if years <= OLDEST else ""

@@ -1,8 +1,9 @@
 """Preparation: decode and resize a data set once into a memory-mapped array that later runs open at once.
 
 A prepared data set is the folder `<cache>/<name>-<key>`. The key is a hash of everything the content depends on: the
-source's name, parameters and code, the size, and the source's stamp of the raw files (their resolved place, and sizes,
-times or numbers of files as each source says in its `stamp`). The folder appears in one step, complete, or not at all.
+source's name, parameters and code, the code that decodes, the size, and the source's stamp of the raw files (their
+resolved place, and sizes, times or numbers of files as each source says in its `stamp`). The folder appears in one
+step, complete, or not at all; it is made again where corrupt images that it was made without have changed since.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from bench.data.prepared import SCHEMA, DamagedError, Prepared, connect, load, p
 from bench.data.sample_array import Report, drop, fill
 from bench.data.scan_check import check_scan
 from bench.data.tree import links_note
-from bench.plugins.source_hash import source_hash
+from bench.plugins.source_hash import modules_hash, source_hash
 from bench.results import cache_tag
 from bench.validation import at_least, within
 
@@ -40,6 +41,8 @@ __all__ = ["Prepared", "Report", "prepare", "verify"]
 
 SIDE = 8192  # most pixels that images are resized to, a side
 _LISTED = 20
+_LEFT = "left out"
+"""In meta.json: the state of each corrupt image that a data set was prepared without."""
 
 
 def prepare(
@@ -113,6 +116,7 @@ def prepare(
                 "version": scan.version,
                 "notes": [*scan.told, *known.notes, *_read_notes(scan, filled, len(kept))],
                 "parameters": _parameters(source),
+                _LEFT: _states([str(scan.paths[row]) for row in sorted(failures)] if scan.paths else []),
             },
             labels=scan.labels[kept],
             subjects=known.numbers,
@@ -132,21 +136,42 @@ def _parameters(source: Source) -> dict[str, object]:
 
 def _key(source: Source, roots: Sequence[Path], size: int | None, pixels: int) -> str:
     """16 hex digits over everything that the prepared content depends on."""
-    content = [SCHEMA, source.name, _parameters(source), size, pixels, source_hash(type(source)), source.stamp(roots)]
+    code = [source_hash(type(source)), modules_hash(Path(__file__))]
+    content = [SCHEMA, source.name, _parameters(source), size, pixels, code, source.stamp(roots)]
     text = json.dumps(content, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _cached(folder: Path) -> Prepared | None:
-    """What `folder` holds, None if it is not there; a damaged one is removed with a warning."""
+    """What `folder` holds, None if it is not there.
+
+    A damaged one is removed with a warning; so is one whose corrupt images have changed since, without.
+    """
     if not folder.exists():
         return None
     try:
-        return load(folder)
-    except DamagedError as error:
+        found = load(folder)
+        left = json.loads((folder / "meta.json").read_text(encoding="utf-8"))[_LEFT]
+    except (DamagedError, KeyError) as error:
         warnings.warn(f"{error}: preparing again", stacklevel=3)
-        shutil.rmtree(folder)
-        return None
+    else:
+        if left == _states([path for path, *_ in left]):
+            return found
+    shutil.rmtree(folder)
+    return None
+
+
+def _states(paths: Sequence[str]) -> list[list[str | int]]:
+    """Each file with its bytes and the time of its last change of any kind; zeros where there is none."""
+    states = list[list[str | int]]()
+    for path in paths:
+        try:
+            status = os.stat(path)  # noqa: PTH116
+        except OSError:  # missing, or a link to nowhere or in circles
+            states.append([path, 0, 0])
+        else:
+            states.append([path, status.st_size, status.st_ctime_ns])
+    return states
 
 
 def _read_notes(scan: Scan, filled: Decoded, n: int) -> Iterator[str]:

@@ -10,6 +10,8 @@ import numpy as np
 
 from bench.contract.source import PARTS, DataError, Scan, Source
 from bench.data.grey_depth import FEWEST, MOST
+from bench.data.groups import read_groups
+from bench.data.people import people
 from bench.data.spelling import spelling
 from bench.validation import within
 
@@ -42,6 +44,7 @@ def check_scan(source: Source, scan: Scan, size: int | None) -> None:
             f"{source.name}: an attribute must be called by at most 40 of a-z, 0-9, blanks and hyphens, got {odd[0]!r}"
         )
     _check_findings(source, scan.findings)
+    _check_words(source, scan)
     if scan.labels.dtype != np.float32 or k != len(scan.findings):
         raise ValueError(
             f"{source.name}: labels must be float32 with {len(scan.findings)} columns, got {k} of {scan.labels.dtype}"
@@ -57,6 +60,15 @@ def check_scan(source: Source, scan: Scan, size: int | None) -> None:
             f"{source.name}: samples must be (n, c, h, w) uint8 or (n, d) float32, got "
             f"{scan.samples.shape} {scan.samples.dtype}"
         )
+
+
+def _check_words(source: Source, scan: Scan) -> None:
+    """Raise DataError where people or groups cannot be read, before hours of decoding."""
+    try:
+        people(scan.subjects)
+        read_groups(scan.attributes)
+    except DataError as error:
+        raise DataError(f"{source.name}: {error}") from None
 
 
 def _check_findings(source: Source, findings: Sequence[str]) -> None:

@@ -43,7 +43,7 @@ def test_words_that_differ_in_form_alone_are_one_group() -> None:
 def test_an_identifier_and_an_age_that_is_no_number_are_refused() -> None:
     with pytest.raises(DataError, match=f"33 different words, expected at most {MOST_GROUPS}"):
         read_groups({"site": [f"s{number}" for number in range(33)]})
-    with pytest.raises(DataError, match="an age must be a number of years"):
+    with pytest.raises(DataError, match="of row 1: expected an age as a number of years"):
         read_groups({"age": ["old"]})
 
 

@@ -1,7 +1,7 @@
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,9 +11,11 @@ import torch
 from PIL import Image
 
 from bench.contract.source import DataError, Scan, Source
+from bench.data import prepare as prepare_module
 from bench.data.prepare import prepare, verify
 from bench.data.prepared import connect
 from bench.data.roots import stamp_folder
+from bench.plugins import source_hash
 
 
 @dataclass(frozen=True)
@@ -343,3 +345,51 @@ def test_senseless_sizes_and_worker_counts_are_refused(root: Path, cache: Path, 
 def test_a_source_that_cannot_download_says_how_to_get_its_data(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot be downloaded by this program\. Draw some"):
         Pictures().download(tmp_path)
+
+
+@dataclass(frozen=True)
+class Listed(Pictures):
+    """Looks at the names of its files alone, as the large sets do."""
+
+    name: ClassVar[str] = "listed"
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        return stamp_folder(roots[0])
+
+
+def test_mended_images_are_no_longer_left_out(root: Path, cache: Path) -> None:
+    sound = (root / "0-1.png").read_bytes()
+    corrupt(root, "0-1.png", "0-2.png")
+    left = prepare(Listed(), roots=[root], cache=cache, skip_corrupt=True)
+    assert prepare(Listed(), roots=[root], cache=cache, skip_corrupt=True).folder == left.folder
+    (root / "0-1.png").write_bytes(sound)
+    assert prepare(Listed(), roots=[root], cache=cache, skip_corrupt=True).skipped == 1
+    (root / "0-2.png").write_bytes(sound)
+    assert len(prepare(Listed(), roots=[root], cache=cache)) == 15
+
+
+def test_images_are_decoded_again_by_code_that_decodes_otherwise(
+    root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = prepare(Pictures(), roots=[root], cache=cache)
+    behind_it = {path.name for path in source_hash.behind(Path(prepare_module.__file__))}
+    assert {"dicom.py", "picture.py", "grey_depth.py", "sample_array.py", "people.py", "groups.py"} <= behind_it
+    monkeypatch.setattr(prepare_module, "modules_hash", lambda start: "another")
+    assert prepare(Pictures(), roots=[root], cache=cache).folder != first.folder
+
+
+@dataclass(frozen=True)
+class Aged(Pictures):
+    """Nobody can tell an age, and no image is one: what is said first was looked at first."""
+
+    name: ClassVar[str] = "aged"
+
+    def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
+        found = super().scan(roots, size)
+        return replace(found, attributes={"age": ["31", "thirty", *["40"] * (len(found.labels) - 2)]})
+
+
+def test_words_are_read_before_images_are_decoded(root: Path, cache: Path) -> None:
+    corrupt(root, *(path.name for path in root.iterdir()))
+    with pytest.raises(DataError, match=r"aged: the attribute age of row 2: expected an age .*, got 'thirty'"):
+        prepare(Aged(), roots=[root], cache=cache)
