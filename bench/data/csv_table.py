@@ -15,7 +15,7 @@ from bench.contract.source import DataError
 from bench.data.impostor import impostor
 from bench.data.spelling import spelling
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def read_table(
@@ -42,10 +42,18 @@ def read_table(
         raise DataError(f"{path}: not a readable CSV table: {error}. {obtain}".rstrip()) from error
     _check_header(path, header, (*columns, *optional), obtain)
     missing = [column for column in columns if column not in header]
-    if missing or len(set(header)) != len(header):
+    again = sorted({column for column in header if column and header.count(column) > 1})
+    if missing:
+        other = next((mark for mark in ";\t|" if len(header) == 1 and mark in header[0]), None)
+        hint = f" (cells must be separated by commas, not by {other!r})" if other else ""
+        wrong = f"{', '.join(missing)} not found among {', '.join(header)}{hint}"
+    elif again:
+        wrong = f"{', '.join(again)} found more than once: keep one of each"
+    else:
+        wrong = ""
+    if wrong:
         raise DataError(
-            f"{path}: expected the columns {', '.join(columns)}, each column once; "
-            f"{', '.join(missing) or 'none'} not found among {', '.join(header)}. {obtain}".rstrip()
+            f"{path}: expected the columns {', '.join(columns)}, each column once; {wrong}. {obtain}".rstrip()
         )
     return pd.DataFrame(cells, index=pd.Index(lines, name="line", dtype="int64"), dtype=str)
 

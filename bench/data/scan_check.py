@@ -53,6 +53,8 @@ def check_scan(source: Source, scan: Scan, size: int | None) -> None:
         raise ValueError(f"{source.name}: labels must be 0, 1 or NaN")
     if scan.exclusive and not (scan.labels.sum(axis=1) == 1).all():
         raise ValueError(f"{source.name}: exclusive labels must have exactly one 1 in each row")
+    if scan.exclusive and k < 2:
+        raise DataError(f"{source.name}: expected at least two classes, found {k}. {source.obtain}")
     if scan.paths is not None and (size is None or scan.channels not in (1, 3)):
         raise ValueError(f"{source.name}: image files need a size and 1 or 3 channels, got {size} and {scan.channels}")
     if scan.samples is not None and f"{scan.samples.ndim} {scan.samples.dtype}" not in ("4 uint8", "2 float32"):
@@ -78,7 +80,10 @@ def _check_findings(source: Source, findings: Sequence[str]) -> None:
             raise DataError(
                 f"{source.name}: a finding or class must have a name of 1 to {_LONGEST} letters, got {finding[:20]!r}"
             )
-    counts = Counter(spelling(finding) for finding in findings)
+    try:
+        counts = Counter(spelling(finding) for finding in findings)
+    except DataError as error:
+        raise DataError(f"{source.name}: the name of a finding or class: {error}: rename it") from None
     if again := [name for name, count in counts.items() if count > 1]:
         raise DataError(
             f"{source.name}: two findings or classes are called {again[0]!r}, whether or not in capitals: rename one"

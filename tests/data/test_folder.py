@@ -141,7 +141,13 @@ def test_senseless_parameters_are_refused(path: str, channels: int) -> None:
         ("Path,Edema\ni/0.png,1\n", "expected the column path, found 'Path'"),
         ("path,Edema,Edema\ni/0.png,1,0\n", "each column once"),
         ("path,Edema,edema\ni/0.png,1,0\n", "two findings or classes are called 'edema'"),
-        ("path,Edema,\ni/0.png,1,0\n", "must have a name"),
+        ("path,Edema,\ni/0.png,1,0\n", "column 3 has no name"),
+        (",path,Edema\n0,i/0.png,1\n", "column 1 has no name"),
+        ("path,Edema,Sex\ni/0.png,1,M\n", "expected the column sex, found 'Sex'"),
+        ("path,Edema,sex,attribute:sex\ni/0.png,1,M,F\n", "each attribute once, found sex, attribute:sex"),
+        ("path,Edema,attribute:\ni/0.png,1,1\n", "an attribute must be called"),
+        ("path,class\ni/0.png,a\n", "expected at least two classes, found 1"),
+        ("path;Edema\ni/0.png;1\n", "separated by commas, not by ';'"),
         ("path,Edema\ni/0.png,true\n", "Edema is 'true', expected 1, 0"),
         ("path,Edema\ni/0.png,\uff11\n", "expected 1, 0"),
         ("path,Edema\ni/0.png,nan\n", "Edema is 'nan'"),
@@ -305,3 +311,18 @@ def test_dicom_files_of_a_class_folder_are_read(tmp_path: Path) -> None:
         dicom(tmp_path / "own" / name / "x.dcm", np.full((8, 8), 2048 * number, np.uint16))
     prepared = prepare(Folder(str(tmp_path / "own")), roots=[], cache=tmp_path / "c")
     assert [int(row.max()) for row in prepared.samples] == [0, 128]
+
+
+def test_parts_of_a_split_are_no_classes(tmp_path: Path) -> None:
+    for part in ("train", "Valid", "test"):
+        for number, kind in enumerate(("cat", "dog")):
+            draw(tmp_path / part / kind / "0.png", number)
+    with pytest.raises(DataError, match="found Valid, test, train, which are parts of a split"):
+        prepare(Folder(str(tmp_path)), roots=[], cache=tmp_path / "cache")
+
+
+def test_a_class_whose_name_is_no_text_is_refused_with_the_name_of_the_set(classes: Path, tmp_path: Path) -> None:
+    (classes / os.fsdecode(b"\xff")).mkdir()
+    draw(classes / os.fsdecode(b"\xff") / "0.png", 9)
+    with pytest.raises(DataError, match="folder: the name of a finding or class: expected readable text"):
+        prepare(Folder(str(classes)), roots=[], cache=tmp_path / "cache")

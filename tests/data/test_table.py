@@ -56,3 +56,22 @@ def test_truncated_gzip_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(DataError, match="not a readable CSV table"):
         read_table(path, ("id", "x"))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a;b\n1;2\n", "a not found among a;b .cells must be separated by commas, not by ';'"),
+        ("a\tb\n1\t2\n", r"not by '\\t'"),
+        ("a,b,b\n1,2,3\n", "b found more than once"),
+        ("\n", "a not found among"),
+        ("a,b\n1,\x85\n", "line 2 holds the control character"),
+    ],
+)
+def test_the_reason_names_what_is_wrong_with_the_columns(tmp_path: Path, text: str, reason: str) -> None:
+    with pytest.raises(DataError, match=reason):
+        read_table(write(tmp_path, text), ("a",))
+
+
+def test_columns_without_a_name_are_passed_over_where_others_are_not_read(tmp_path: Path) -> None:
+    assert list(read_table(write(tmp_path, ",a,\n1,2,3\n"), ("a",))["a"]) == ["2"]

@@ -4,8 +4,8 @@ The CSV is PATH/labels.csv or PATH itself. Columns: `path` (relative to the CSV'
 `split` (train, val, test, or blank), and either `class`, a word each for exclusive classes, or one column a finding
 with 1, 0, or blank or -1 for unknown; `[exclusive=true]` says that each row has exactly one of them, and that is
 checked. The columns `sex`, `age`, `view` and `site`, and those called `attribute:NAME`, hold words: groups for which
-figures are given apart. Class sub-folders give exclusive classes and know no people. Messages name lines and counts,
-not files, because such data may be confidential.
+figures are given apart. Class sub-folders give exclusive classes and know no people; they are not called train, val and
+test, which are parts. Messages name lines and counts, not files, because such data may be confidential.
 """
 
 from __future__ import annotations
@@ -133,6 +133,12 @@ class Folder(Source):
         for path in tree.files:
             if path.suffix.lower() in _ENDINGS and path.parent != place:
                 files[path.relative_to(place).parts[0]].append(path)
+        if files and {name.lower() for name in files} <= set(_PARTS):
+            raise DataError(
+                f"{self.name}: expected sub-folders that are classes, found {', '.join(files)}, which are parts of a "
+                f"split: name one of them (PATH/{next(iter(files))}), or list the images in a CSV with the columns "
+                f"path, class and split"
+            )
         empty = [name for name, found in files.items() if not found]
         if len(parts) < 2 or empty:
             what = f"no image in {', '.join(empty)}" if empty else f"{len(parts)} sub-folders and no labels.csv"
@@ -151,9 +157,13 @@ class Folder(Source):
         )
 
     def _listed(self, table: Path) -> Scan:
-        rows = read_table(table, ("path",), optional=_KNOWN[1:], rest=True, obtain=self.obtain)
-        told = {column: _attribute(column) for column in rows.columns}
-        findings = tuple(column for column in rows.columns if column not in _KNOWN and not told[column])
+        rows = read_table(table, ("path",), optional=(*_KNOWN[1:], *_ATTRIBUTES), rest=True, obtain=self.obtain)
+        if "" in rows.columns:
+            raise DataError(f"{table}: column {list(rows.columns).index('') + 1} has no name. Name it or remove it")
+        told = {column: name for column in rows.columns if (name := _attribute(column)) is not None}
+        findings = tuple(column for column in rows.columns if column not in _KNOWN and column not in told)
+        if len(set(told.values())) < len(told):
+            raise DataError(f"{table}: expected each attribute once, found {', '.join(told)}. Remove all but one")
         classes = "class" in rows.columns
         if classes and findings:
             raise DataError(
@@ -197,7 +207,7 @@ class Folder(Source):
             exclusive=self.exclusive or classes,
             paths=paths,
             notes=() if known else (UNKNOWN,),
-            attributes={name: list(rows[column]) for column, name in told.items() if name},
+            attributes={name: list(rows[column]) for column, name in told.items()},
             parts=None if parts is None else list(parts),
         )
 
@@ -221,9 +231,11 @@ def _one_hot(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
     ]
 
 
-def _attribute(column: str) -> str:
-    """The attribute that a column holds; empty for another one."""
-    return column if column in _ATTRIBUTES else column.removeprefix(_PREFIX) if column.startswith(_PREFIX) else ""
+def _attribute(column: str) -> str | None:
+    """The attribute that a column holds; None for another one."""
+    if column in _ATTRIBUTES:
+        return column
+    return column.removeprefix(_PREFIX) if column.startswith(_PREFIX) else None
 
 
 def _table(place: Path) -> Path | None:
