@@ -158,6 +158,8 @@ def _official(
             f"{int(both.sum())} rows of the other official parts were left out, because their people or images are "
             f"among the {judged} rows too"
         )
+    if (prepared.parts < 0).any():
+        notes.append(f"{int((prepared.parts < 0).sum())} rows that stand in no official part were left out")
     return rows, tuple(notes)
 
 

@@ -65,3 +65,17 @@ def test_lists_that_are_no_lists_are_refused(top: Path, name: str, content: str,
 def test_an_unknown_attribute_is_an_error_that_names_it(top: Path) -> None:
     with pytest.raises(DataError, match="Smirking among them"):
         CelebA("Smirking").scan([top], 64)
+
+
+def test_an_image_or_an_attribute_listed_twice_is_refused(top: Path) -> None:
+    path = top / "list_attr_celeba.txt"
+    once = path.read_text()
+    path.write_text(once.replace("5\n", "6\n", 1) + "000001.jpg 1 1 1\n")
+    with pytest.raises(DataError, match=r"each once, .* first line 8"):
+        CelebA().scan([top], 64)
+    attributes(top, columns="Male Smiling Smiling")
+    with pytest.raises(DataError, match="each once; found Male, Smiling, Smiling"):
+        CelebA().scan([top], 64)
+    path.write_text(once.replace("5\n", "²\n", 1))
+    with pytest.raises(DataError, match="expected a number of images"):
+        CelebA().scan([top], 64)

@@ -54,3 +54,9 @@ def test_another_array_is_refused(tmp_path: Path) -> None:
     (tmp_path / "olivetti_faces.npy").write_bytes(b"<html>")
     with pytest.raises(DataError, match="expected the Olivetti faces"):
         Olivetti().scan([tmp_path], None)
+
+
+def test_files_of_another_ending_are_counted(tmp_path: Path) -> None:
+    for number, name in enumerate(("Ann/Ann_0001.jpg", "Ann/Ann_0002.JPG", "Bo/Bo_0001.png")):
+        picture(tmp_path / "lfw" / name, number, 9, 9, 3)
+    assert LFW().scan([tmp_path], 64).notes == ("2 files that are not NAME/*.jpg are left out",)

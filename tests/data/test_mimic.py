@@ -198,3 +198,27 @@ def test_views_and_where_the_table_of_patients_lies_beside_sex_and_age(top: Path
     scan = MIMIC().scan([top], 64)
     assert dict(scan.attributes) == {"view": ["PA", "AP", "AP"], "sex": ["F", "F", ""], "age": ["52", "52", ""]}
     assert MIMIC().stamp([top]) != before
+
+
+def changed(rows: Rows, row: int, column: int, value: str) -> Rows:
+    cells = list(rows[row])
+    cells[column] = value
+    return (*rows[:row], tuple(cells), *rows[row + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "reason"),
+    [
+        ("split", changed(SPLIT, 1, 3, "Train"), "line 2: expected a split among train, validate, test"),
+        ("split", (*SPLIT, SPLIT[1]), "line 6 repeats a dicom_id"),
+        ("metadata", changed(METADATA, 1, 0, "../../x"), "line 2: expected a dicom_id of digits"),
+        ("metadata", changed(METADATA, 2, 1, "11000011"), "line 3: expected the subject_id that mimic-cxr"),
+        ("chexpert", changed(CHEXPERT, 1, 0, "11000011"), "line 2: expected the subject_id that mimic-cxr"),
+    ],
+)
+def test_tables_that_contradict_themselves_or_each_other_are_refused_by_line(
+    top: Path, name: str, rows: Rows, reason: str
+) -> None:
+    write_table(top / f"mimic-cxr-2.0.0-{name}.csv.gz", rows)
+    with pytest.raises(DataError, match=reason):
+        MIMIC().scan([top], 64)

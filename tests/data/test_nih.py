@@ -142,3 +142,12 @@ def test_sex_age_and_view_of_either_edition_are_read(top: Path) -> None:
     table = top / "Data_Entry_2017.csv"
     table.write_text(table.read_text().replace("Patient Gender", "Patient Sex"))
     assert "sex" in NIH().scan([top], 16).attributes
+
+
+def test_patients_of_both_lists_are_compared_as_people(top: Path) -> None:
+    blank = tuple((image, findings, "", mode) for image, findings, _, mode in ROWS)
+    write_table(top, blank)
+    assert NIH().scan([top], 64).parts == ["train", "train", "test"]  # nobody stands on two sides
+    write_table(top, (*ROWS[:2], ("00000002_000.png", "Hernia", "01", "L")))
+    with pytest.raises(DataError, match="to share no patient, found 1 in both"):
+        NIH().scan([top], 64)

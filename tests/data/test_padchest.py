@@ -65,7 +65,7 @@ def test_images_may_lie_in_one_folder(top: Path) -> None:
 
 @pytest.mark.parametrize(
     ("column", "value", "reason"),
-    [(1, "../a.png", "line 2 has an ImageID"), (9, "99", "line 2 has an BitsStored"), (10, "[pneu", "expected lists")],
+    [(1, "../a.png", "line 2 has an ImageID"), (9, "99", "line 2 has an BitsStored"), (10, "[pneu", "expected a list")],
 )
 def test_bad_lines_are_named(top: Path, column: int, value: str, reason: str) -> None:
     rows = [list(row) for row in ROWS]
@@ -78,3 +78,21 @@ def test_bad_lines_are_named(top: Path, column: int, value: str, reason: str) ->
 def test_a_task_that_nobody_has_is_an_error(top: Path) -> None:
     with pytest.raises(DataError, match="labelled pneumonai: check `tasks`"):
         PadChest("pneumonai").scan([top], 64)
+
+
+@pytest.mark.parametrize("cell", ["5", "'pneumonia'", "{'pneumonia': 1}", "[None]", "b'x'", "['pneumonia', 5]"])
+def test_labels_that_are_no_list_of_words_are_refused_by_line(top: Path, cell: str) -> None:
+    rows = [list(row) for row in ROWS]
+    rows[2][-1] = cell
+    table(top / NAME, COLUMNS, rows)
+    with pytest.raises(DataError, match="line 4: expected a list of labels"):
+        PadChest(TASKS).scan([top], 64)
+
+
+def test_blank_labels_say_nothing_and_odd_digits_are_no_year(top: Path) -> None:
+    rows = [list(row) for row in ROWS]
+    rows[0][3], rows[2][-1] = "²²²²0915", "['']"
+    table(top / NAME, COLUMNS, rows)
+    scan = PadChest(TASKS).scan([top], 64)
+    assert len(scan.labels) == 1
+    assert scan.attributes["age"] == [""]

@@ -81,3 +81,13 @@ def test_a_row_of_another_table_is_named_by_its_line(top: Path) -> None:
     table(top / "stage_2_train_labels.csv", BOXES, [(NAMES[0], "", "", "", "", 7)])
     with pytest.raises(DataError, match="line 2: expected a patientId and Target among 0, 1, got '7'"):
         RSNA().scan([top], 64)
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "[" * 100_000, "twice"])
+def test_pairs_that_tell_nothing_or_two_things_are_refused(top: Path, text: str) -> None:
+    pairs(top)
+    path = top / "pneumonia-challenge-dataset-mappings_2018.json"
+    listed = json.loads(path.read_text())
+    path.write_text(json.dumps([*listed, {**listed[0], "img_id": "00000009_000.png"}]) if text == "twice" else text)
+    with pytest.raises(DataError, match=r"expected (one NIH image for each of 4 images|pairs of)"):
+        RSNA().scan([top], 64)

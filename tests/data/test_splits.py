@@ -275,3 +275,10 @@ def test_nobody_is_set_aside_where_no_public_rows_are_wanted() -> None:
     parts = split(plain(240), None, seed=0, limit=None, public_limit=20, aside=False)
     assert parts.counts == {"public": 0, "private": 144, "control": 48, "test": 48}
     assert parts.public.samples.shape[1:] == parts.private.samples.shape[1:]
+
+
+def test_rows_of_no_official_part_are_left_out_and_counted() -> None:
+    prepared = official(50, ["train"] * 30 + ["test"] * 10 + [""] * 10)
+    found = split(prepared, None, seed=0, limit=None, public_limit=None, official=True)
+    assert sum(len(rows) for rows in found.rows.values()) == 40
+    assert found.notes[1] == "10 rows that stand in no official part were left out"

@@ -127,21 +127,26 @@ class CelebA(Source):
         listed = lines(path, self.obtain)
         columns = listed[1].split() if len(listed) > 2 else []
         missing = [task for task in (*self._findings, "Male") if task not in columns]
-        if missing or not listed[0].isdigit():
+        if missing or len(set(columns)) < len(columns) or not listed[0].isdecimal():
             raise DataError(
                 f"{path}: expected a number of images and then the names of attributes, {', '.join(missing) or 'each'} "
-                f"among them; found {', '.join(columns)[:200] or 'none'}. {self.obtain}"
+                f"among them, each once; found {', '.join(columns)[:200] or 'none'}. {self.obtain}"
             )
         rows = [line.split() for line in listed[2:]]
+        first = {cells[0]: number for number, cells in reversed([*enumerate(rows, start=3)])}
         odd = [
             number
             for number, cells in enumerate(rows, start=3)
-            if len(cells) != len(columns) + 1 or not {"1", "-1"}.issuperset(cells[1:]) or "/" in cells[0]
+            if len(cells) != len(columns) + 1
+            or not {"1", "-1"}.issuperset(cells[1:])
+            or "/" in cells[0]
+            or first[cells[0]] != number
         ]
         if odd or len(rows) != int(listed[0]):
             raise DataError(
-                f"{path}: expected {listed[0]} images with {len(columns)} numbers of 1 or -1, found {len(rows)}, of "
-                f"which {len(odd)} are other lines{f', first line {odd[0]}' if odd else ''}. {self.obtain}"
+                f"{path}: expected {listed[0]} images, each once, with {len(columns)} numbers of 1 or -1, found "
+                f"{len(rows)}, of which {len(odd)} are other lines{f', first line {odd[0]}' if odd else ''}. "
+                f"{self.obtain}"
             )
         marks = np.array(
             [[cells[1 + columns.index(task)] == "1" for task in (*self._findings, "Male")] for cells in rows]

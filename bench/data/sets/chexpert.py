@@ -116,7 +116,7 @@ class CheXpert(Source):
                 f"{path.name}: line {odd[0]}: expected a path such as train/patient00001/study1/view1_frontal.jpg "
                 f"({len(odd)} lines are wrong). Fetch the table again. {self.obtain}"
             )
-        again = table.index[table["Path"].duplicated()]
+        again = table.index[pd.Series([_place(Path(), name) for name in table["Path"]], index=table.index).duplicated()]
         if len(again):
             raise DataError(f"{path.name}: line {again[0]} lists an image a second time. {self.obtain}")
         for task in self._findings:

@@ -48,9 +48,11 @@ class LFW(Source):
         """See `Source.scan`."""
         top = self._top(roots)
         try:
-            paths = [path for path in walk(top).files if path.suffix == ".jpg" and path.parent.parent == top]
+            there = walk(top).files
         except DataError as error:
             raise DataError(f"{self.name}: {top}: {error}") from None
+        paths = [path for path in there if path.suffix == ".jpg" and path.parent.parent == top]
+        left = len(there) - len(paths)
         odd = [path.name for path in paths if path.stem.rpartition("_")[0] != path.parent.name]
         if odd or not paths:
             raise DataError(
@@ -67,6 +69,7 @@ class LFW(Source):
             channels=3,
             folder=top,
             version=top.name,
+            notes=(f"{left} files that are not NAME/*.jpg are left out",) if left else (),
             official=(Official("images", len(paths), (13_233,)), Official("people", len(set(people)), (5_749,))),
         )
 

@@ -76,7 +76,7 @@ class MIMIC(Source):
             chexpert[task] = read_marks(tables["chexpert"], chexpert[task])
         frontal = metadata[metadata["ViewPosition"].isin(VIEWS[self.views])]
         rows = frontal.merge(chexpert[["study_id", *self._findings]], on="study_id", how="left")
-        part = split["split"].str.replace("validate", "val").where(split["split"].isin(_PARTS), "")
+        part = split["split"].replace("validate", "val")
         rows["part"] = rows["dicom_id"].map(dict(zip(split["dicom_id"], part, strict=True))).fillna("")
         known = rows[rows[list(self._findings)].notna().any(axis=1)]
         parts = zip(known["subject_id"], known["study_id"], known["dicom_id"], strict=True)
@@ -175,24 +175,38 @@ class MIMIC(Source):
     def _check(
         self, tables: dict[str, Path], chexpert: pd.DataFrame, metadata: pd.DataFrame, split: pd.DataFrame
     ) -> None:
-        for table, frame, column in (("chexpert", chexpert, "study_id"), ("metadata", metadata, "dicom_id")):
+        once = (("chexpert", chexpert, "study_id"), ("metadata", metadata, "dicom_id"), ("split", split, "dicom_id"))
+        for table, frame, column in once:
             again = frame.index[frame[column].duplicated()]
             if len(again):
                 raise DataError(
                     f"{tables[table].name}: line {again[0]} repeats a {column} ({len(again)} such lines). "
                     f"Fetch the table again. {self.obtain}"
                 )
-        for table, frame, column in (
-            (table, frame, column)
-            for table, frame in (("metadata", metadata), ("chexpert", chexpert))
+        numbers = [
+            (table, frame, column, "[0-9]{8}", "of 8 digits")
+            for table, frame in (("metadata", metadata), ("chexpert", chexpert), ("split", split))
             for column in ("subject_id", "study_id")
-        ):
-            odd = frame.index[~frame[column].str.fullmatch(r"[0-9]{8}")]
+            if column in frame
+        ]
+        words = [
+            ("metadata", metadata, "dicom_id", "[0-9A-Za-z-]+", "of digits, letters and hyphens"),
+            ("split", split, "split", "|".join(_PARTS), f"among {', '.join(_PARTS)}"),
+        ]
+        for table, frame, column, form, said in (*numbers, *words):
+            odd = frame.index[~frame[column].str.fullmatch(form)]
             if len(odd):
                 raise DataError(
-                    f"{tables[table].name}: line {odd[0]}: expected a {column} of 8 digits "
-                    f"({len(odd)} lines are wrong). Fetch the table again. {self.obtain}"
+                    f"{tables[table].name}: line {odd[0]}: expected a {column} {said} ({len(odd)} lines are wrong). "
+                    f"Fetch the table again. {self.obtain}"
                 )
+        owner = metadata["study_id"].map(dict(zip(chexpert["study_id"], chexpert["subject_id"], strict=True)))
+        other = metadata.index[owner.notna() & (owner != metadata["subject_id"])]
+        if len(other):
+            raise DataError(
+                f"{tables['metadata'].name}: line {other[0]}: expected the subject_id that {tables['chexpert'].name} "
+                f"gives that study ({len(other)} lines are wrong). Fetch the tables again. {self.obtain}"
+            )
         sides = split.groupby("subject_id")["split"].nunique()
         both = int((sides > 1).sum())
         if both:

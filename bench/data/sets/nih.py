@@ -15,6 +15,7 @@ import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_table import read_table
+from bench.data.people import person
 from bench.data.roots import locate, stamp_files, stamp_folder
 from bench.data.text_list import lines
 
@@ -126,8 +127,11 @@ class NIH(Source):
         if not all((top / name).exists() for name in _LISTS):
             return None, f"official lists ({', '.join(_LISTS)}) not found and not checked"
         listed = {name: lines(top / name, self.obtain) for name in _LISTS}
-        sides = [{people[image] for image in images if image in people} for images in listed.values()]
-        both = sorted(sides[0] & sides[1])
+        sides = [
+            {who: people[image] for image in images if image in people and (who := person(people[image])) is not None}
+            for images in listed.values()
+        ]
+        both = sorted(sides[0][who] for who in sides[0].keys() & sides[1].keys())
         if both:
             raise DataError(
                 f"{self.name}: expected {_LISTS[0]} and {_LISTS[1]} in {top} to share no patient, found {len(both)} in "

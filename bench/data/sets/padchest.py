@@ -76,7 +76,7 @@ class PadChest(Source):
         path = next(top / name for name in _TABLES if (top / name).exists())
         table = read_table(path, _COLUMNS, optional=_OPTIONAL, obtain=self.obtain)
         self._check(path, table)
-        labels = table["Labels"].map(lambda cell: _labels(path, cell))
+        labels = pd.Series([_labels(path, line, cell) for line, cell in table["Labels"].items()], index=table.index)
         frontal = table["Projection"].isin(_VIEWS[self.views])
         said = labels.map(lambda found: bool(found) and "exclude" not in found)
         rows, found = table[frontal & said], labels[frontal & said]
@@ -147,15 +147,20 @@ class PadChest(Source):
         ]
 
 
-def _labels(path: Path, cell: str) -> frozenset[str]:
-    """The labels in a cell such as "['pneumonia', 'normal']"; none where it is blank."""
+def _labels(path: Path, line: object, cell: str) -> frozenset[str]:
+    """The labels in a cell such as "['pneumonia', 'normal']"; none where it is blank, or all of them are."""
     if not cell.strip() or cell.strip().lower() == "nan":
         return frozenset()
     try:
-        found = ast.literal_eval(cell)
-    except (ValueError, SyntaxError) as error:
-        raise DataError(f"{path.name}: expected lists of labels in the column Labels, found {cell[:40]!r}") from error
-    return frozenset(str(label).strip().lower() for label in found)
+        found = ast.literal_eval(cell.strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(label, str) for label in found):
+        raise DataError(
+            f"{path.name}: line {line}: expected a list of labels in the column Labels, such as ['pneumonia'], found "
+            f"{cell[:40]!r}. Fetch the table again"
+        )
+    return frozenset(label.strip().lower() for label in found) - {""}
 
 
 def _told(rows: pd.DataFrame) -> dict[str, list[str]]:
@@ -166,6 +171,6 @@ def _told(rows: pd.DataFrame) -> dict[str, list[str]]:
     if {"PatientBirth", "StudyDate_DICOM"} <= set(rows.columns):
         years = rows["StudyDate_DICOM"].str[:4], rows["PatientBirth"].str.removesuffix(".0")
         born = zip(*years, strict=True)
-        told["age"] = [str(int(seen) - int(birth)) if (seen + birth).isdigit() and seen >= birth else ""
+        told["age"] = [str(int(seen) - int(birth)) if (seen + birth).isdecimal() and seen >= birth else ""
                        for seen, birth in born]  # fmt: skip
     return told

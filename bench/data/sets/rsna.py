@@ -126,11 +126,17 @@ class RSNA(Source):
         if wrong := impostor(path):
             raise DataError(f"{path}: expected the list of pairs, found {wrong}. {self.obtain}")
         try:
-            pairs = {str(pair["subset_img_id"]): str(pair["img_id"]) for pair in json.loads(path.read_bytes())}
-        except (ValueError, KeyError, TypeError) as error:
+            listed = [(str(pair["subset_img_id"]), str(pair["img_id"])) for pair in json.loads(path.read_bytes())]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(
                 f"{path}: expected pairs of subset_img_id and img_id ({error!r:.80}). {self.obtain}"
             ) from error
+        pairs = dict(listed)
+        if not set(names) & set(pairs) or len(set(listed)) != len(pairs):
+            raise DataError(
+                f"{path}: expected one NIH image for each of {len(names)} images, found {len(set(listed))} pairs of "
+                f"{len(pairs)} images, {len(set(names) & set(pairs))} of them listed here. {self.obtain}"
+            )
         found = {name: _NIH.fullmatch(image) for name, image in pairs.items()}
         if odd := sum(match is None for match in found.values()):
             raise DataError(f"{path}: {odd} pairs have no NIH image such as 00000001_000.png. {self.obtain}")
