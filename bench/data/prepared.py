@@ -84,12 +84,13 @@ class Prepared:
         They are in memory where that fits the budget (None: any do), else read where they are used. Where they are not
         to be `seen`, zeros that take no memory stand for them.
         """
+        index = torch.from_numpy(rows.astype(np.int64))  # NumPy gives no rows a stride of 0, which cannot be hashed
         taken = self._taken(rows, budget) if seen else torch.zeros(1).expand(len(rows), *self.samples.shape[1:])
         return Dataset(
             name=self.name,
             samples=taken,
-            labels=torch.from_numpy(self.labels[rows]),
-            subjects=None if self.subjects is None else torch.from_numpy(self.subjects[rows]),
+            labels=torch.from_numpy(self.labels)[index],
+            subjects=None if self.subjects is None else torch.from_numpy(self.subjects)[index],
             findings=self.findings,
             exclusive=self.exclusive,
             shareable=self.shareable,

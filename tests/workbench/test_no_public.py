@@ -61,6 +61,14 @@ def test_people_who_would_be_set_aside_are_private_rows(tmp_path: Path) -> None:
     bare.scheme()
 
 
+def test_the_scheme_of_a_set_with_people_is_made_without_any_public_row(tmp_path: Path) -> None:
+    bare = opened(tmp_path, dataset="synth-cxr", public="none")
+    assert bare.public.subjects is not None
+    assert bare.private.subjects is not None
+    assert len(bare.public) == 0
+    bare.scheme()
+
+
 def test_the_choice_is_part_of_the_folder_and_of_the_key(tmp_path: Path) -> None:
     bare, usual = cell(public="none"), cell()
     assert bare.folder != usual.folder
