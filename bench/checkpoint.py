@@ -6,6 +6,7 @@ bits as if it had never been. Only what is fitted on public rows is kept: the ha
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import re
@@ -30,7 +31,7 @@ SECONDS = 300.0
 MOST_BYTES = 1 << 34
 FILE = re.compile(r"training-[0-9]{1,4}\.safetensors")
 """What is kept of a training lies in; other names are of files that are being written."""
-STEP, SPENT, MOVED = "step", "seconds", "moved."
+STEP, SPENT, MOVED, DIGEST = "step", "seconds", "moved.", "digest"
 
 
 class Stateful(Protocol):
@@ -88,7 +89,7 @@ def spent(folder: Path) -> float:
 
 def _seconds(file: Path) -> float:
     try:
-        return float(unpack_tensors(file, MOST_BYTES)[SPENT].sum())
+        return float(_read(file)[SPENT].sum())
     except (TensorsError, KeyError, FileNotFoundError):  # whoever goes on with it will say so
         return 0.0
 
@@ -123,7 +124,7 @@ def steps(total: int, *parts: Part, every: float | None = None) -> Iterator[int]
 def _resumed(file: Path, total: int, parts: tuple[Part, ...]) -> tuple[int, float]:
     """Bring the parts to the state that was kept, if one was; the step that comes next, and seconds trained so far."""
     try:
-        state = unpack_tensors(file, MOST_BYTES)
+        state = _read(file)
     except FileNotFoundError:
         return 0, 0.0
     except TensorsError as error:
@@ -152,11 +153,38 @@ def _anew(file: Path, why: str) -> tuple[int, float]:
 
 
 def _keep(file: Path, done: int, parts: tuple[Part, ...], seconds: float) -> None:
-    """Write the state whole or not at all."""
+    """Write the state whole or not at all, also where the machine stops."""
     file.parent.mkdir(mode=0o700, exist_ok=True)
     new = file.with_name(f"{file.name}.new-{os.getpid()}-{secrets.token_hex(4)}")
-    pack_tensors({**_state(parts), STEP: torch.tensor(done), SPENT: torch.tensor(seconds)}, new)
+    state = {**_state(parts), STEP: torch.tensor(done), SPENT: torch.tensor(seconds)}
+    pack_tensors({**state, DIGEST: _digest(state)}, new)
+    with new.open("rb") as written:
+        os.fsync(written.fileno())
     new.replace(file)
+
+
+def _read(file: Path) -> dict[str, Tensor]:
+    """What `_keep` wrote.
+
+    Raises:
+        TensorsError: It is no such file, or not every byte is as it was written.
+        FileNotFoundError: Nothing is there.
+    """
+    state = unpack_tensors(file, MOST_BYTES)
+    digest = state.pop(DIGEST, None)
+    if digest is None or not torch.equal(digest, _digest(state)):
+        raise TensorsError("it is not as it was written")
+    return state
+
+
+def _digest(state: Mapping[str, Tensor]) -> Tensor:
+    """(32,) uint8 over names, kinds, shapes and values."""
+    seen = hashlib.blake2b(digest_size=32)
+    for name in sorted(state):
+        values = state[name].detach().cpu().contiguous()
+        seen.update(f"{name} {values.dtype} {tuple(values.shape)}\n".encode())
+        seen.update(values.reshape(-1).view(torch.uint8).numpy().data)
+    return torch.frombuffer(bytearray(seen.digest()), dtype=torch.uint8)
 
 
 def _state(parts: tuple[Part, ...]) -> dict[str, Tensor]:

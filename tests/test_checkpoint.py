@@ -148,6 +148,25 @@ def test_what_does_not_fit_is_said_and_the_training_begins_anew(wrong: str, tmp_
     assert done == list(range(total))
 
 
+@pytest.mark.parametrize("place", [0.3, 0.5, 0.9])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_a_training_begins_anew_where_a_byte_of_what_was_kept_is_another(
+    place: float, zeros: bool, tmp_path: Path, cut_off: Callable[[Callable[[], object], int], None]
+) -> None:
+    whole = encoder().state_dict()
+    with kept_in(tmp_path / "kept"):
+        cut_off(encoder, 7)
+    file = tmp_path / "kept" / "training-0.safetensors"
+    content = bytearray(file.read_bytes())
+    first = int(len(content) * place)
+    content[first:] = bytes(len(content) - first) if zeros else bytes([content[first] ^ 64]) + content[first + 1 :]
+    file.write_bytes(content)
+    with kept_in(tmp_path / "kept"), pytest.warns(CheckpointWarning, match="begins anew"):
+        again = encoder().state_dict()
+    assert all(torch.equal(whole[name], again[name]) for name in whole)
+    assert checkpoint.spent(tmp_path / "kept") < 60
+
+
 def test_nothing_is_kept_of_a_short_training_nor_where_nobody_says_where(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
