@@ -121,6 +121,10 @@ class NeuraCryptScheme(Scheme):
     shape: tuple[int, int, int]
     learned: State
 
+    def notes(self) -> Mapping[str, int | float | str]:
+        """How many numbers of a patch one of its vector stands for: above 1, some are lost, whatever is hidden."""
+        return {"numbers of a patch for one of its token": round(self.shape[0] / self.method.channels, 4)}
+
     def sample_key(self, secret: Secret) -> NeuraCryptKey:
         """A fresh network. Its statistics, where fixed, are those of the public images."""
         method, device = self.method, self.learned["mean"].device

@@ -162,3 +162,9 @@ def test_images_of_another_shape_and_schemes_of_other_parameters_are_refused():
 def test_senseless_parameters_are_refused(choices, message):
     with pytest.raises(ValueError, match=message):
         NeuraCrypt(**choices)
+
+
+@pytest.mark.parametrize(("colours", "channels", "ratio"), [(1, 1, 1.0), (3, 1, 3.0), (3, 8, 0.375)])
+def test_what_a_vector_loses_of_its_patch_stands_in_the_record(colours, channels, ratio):
+    scheme = small(channels=channels).fit(uniform(4, colours, 8, 8), 0)
+    assert scheme.notes() == {"numbers of a patch for one of its token": ratio}
