@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from tokenize import TokenError
 from typing import IO
 
 import numpy as np
@@ -24,7 +25,10 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
     """
     version = np.lib.format.read_magic(file)
     header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = header(file)
+    try:
+        shape, _, dtype = header(file)
+    except (SyntaxError, TokenError, RecursionError, MemoryError) as error:  # NumPy lets them through
+        raise ValueError("a header that is no header") from error
     if dtype.hasobject:
         raise DataError("Python objects, which could run code and are not loaded")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size - file.tell():

@@ -51,3 +51,9 @@ def test_more_than_this_machines_memory_is_refused_unread() -> None:
     file = stored(f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({size - 128 - 1},)}}")
     with pytest.raises(DataError, match="of this machine's memory"):
         read_array(file, size - 128 - 1 + len(file.getvalue()))
+
+
+@pytest.mark.parametrize("header", ["{'descr': '<f8', (", "{'descr': '''<f8", "(" * 117, "\\"])
+def test_a_damaged_header_is_said_by_its_reader(header: str) -> None:
+    with pytest.raises((ValueError, DataError)):
+        read(stored(header, bytes(8)))

@@ -60,3 +60,12 @@ def test_files_of_another_ending_are_counted(tmp_path: Path) -> None:
     for number, name in enumerate(("Ann/Ann_0001.jpg", "Ann/Ann_0002.JPG", "Bo/Bo_0001.png")):
         picture(tmp_path / "lfw" / name, number, 9, 9, 3)
     assert LFW().scan([tmp_path], 64).notes == ("2 files that are not NAME/*.jpg are left out",)
+
+
+@pytest.mark.parametrize("length", [1, 100, 130, 150, 20_000])
+def test_a_truncated_matlab_file_is_refused(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "olivettifaces.mat"
+    savemat(path, {"faces": noise(1, 4096, 20)})
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(DataError, match="expected the Olivetti faces"):
+        Olivetti().scan([tmp_path], None)

@@ -159,5 +159,20 @@ def test_a_list_beside_the_file_names_the_people(tmp_path: Path) -> None:
     assert source.stamp([tmp_path]) != before
     assert source.scan([tmp_path], None).subjects == [f"p{row // 4}" for row in range(12)]
     listed.write_text("p0\np1\n")
-    with pytest.raises(DataError, match="expected 12 lines, one for each image, found 2"):
+    with pytest.raises(DataError, match=r"expected 12 lines, one for each image .* found 2"):
         source.scan([tmp_path], None)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"train_images": np.zeros((6, 28, 28, 3), np.uint8)}, r"uint8 of \(28, 28\) and uint8 of \(28, 28, 3\)"),
+        ({"val_images": np.zeros((3, 28, 28))}, r"float64 of \(28, 28\) and uint8"),
+        ({"train_labels": np.zeros(6, np.uint8)}, r"as many columns in each part, found the shapes \(6,\), \(3, 1\)"),
+        ({"test_labels": np.zeros((3, 2), np.uint8)}, r"as many columns in each part, .* \(3, 2\)"),
+    ],
+)
+def test_parts_of_different_forms_are_refused(tmp_path: Path, changed: dict[str, object], reason: str) -> None:
+    write(tmp_path / "pneumoniamnist.npz", **changed)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=reason):
+        MedMNIST("pneumoniamnist").scan([tmp_path], None)

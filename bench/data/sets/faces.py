@@ -10,6 +10,7 @@ is known, and figures that need labels do not apply.
 from __future__ import annotations
 
 import tempfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,7 +150,12 @@ class Olivetti(Source):
     def _read(self, path: Path) -> np.ndarray:
         """(n, 1, 64, 64) uint8."""
         from scipy.io import loadmat
+        from scipy.io.matlab import MatReadError
 
+        damage = (
+            MatReadError, DataError, OSError, ValueError, KeyError, TypeError, EOFError, IndexError, AttributeError,
+            NotImplementedError, OverflowError, MemoryError, zlib.error,
+        )  # fmt: skip
         try:
             if wrong := impostor(path):
                 raise ValueError(wrong)
@@ -159,7 +165,7 @@ class Olivetti(Source):
             else:
                 with path.open("rb") as file:
                     faces = read_array(file, path.stat().st_size)
-        except (DataError, OSError, ValueError, KeyError, TypeError, EOFError, NotImplementedError) as error:
+        except damage as error:
             raise DataError(
                 f"{path}: expected the Olivetti faces, found another file ({error!r:.120}). {self.obtain}"
             ) from error

@@ -69,16 +69,23 @@ class MedMNIST(Source):
         info = _catalogue()[flag]
         path = self._path(roots)
         arrays = self._load(path)
-        images = np.concatenate([arrays[f"{part}_images"] for part in PARTS])
-        marks = np.concatenate([arrays[f"{part}_labels"] for part in PARTS])
+        every, columns = ([arrays[f"{part}_{what}"] for part in PARTS] for what in ("images", "labels"))
         lengths = [[len(arrays[f"{part}_{what}"]) for part in PARTS] for what in ("images", "labels")]
         channels = int(info["n_channels"])
         shape = (side, side) if channels == 1 else (side, side, channels)
-        if images.shape[1:] != shape or images.dtype != np.uint8 or lengths[0] != lengths[1]:
+        kinds = {(each.dtype.name, each.shape[1:]) for each in every}
+        if kinds != {("uint8", shape)} or lengths[0] != lengths[1]:
+            found = " and ".join(f"{dtype} of {others}" for dtype, others in sorted(kinds))
             raise DataError(
-                f"{path}: expected uint8 images of {shape} with a label each, found {images.dtype} of "
-                f"{images.shape[1:]}, {lengths[0]} images and {lengths[1]} labels. {self.obtain}"
+                f"{path}: expected uint8 images of {shape} with a label each, found {found}, {lengths[0]} images and "
+                f"{lengths[1]} labels. {self.obtain}"
             )
+        if any(each.ndim != 2 or each.shape[1] != columns[0].shape[1] for each in columns):
+            raise DataError(
+                f"{path}: expected labels of as many columns in each part, found the shapes "
+                f"{', '.join(str(each.shape) for each in columns)}. {self.obtain}"
+            )
+        images, marks = np.concatenate(every), np.concatenate(columns)
         findings, labels = self._labels(path, marks, info)
         samples = images[:, None] if channels == 1 else np.ascontiguousarray(images.transpose(0, 3, 1, 2))
         subjects, said = self._subjects(_list_beside(path), samples)
@@ -164,7 +171,10 @@ class MedMNIST(Source):
         if listed.exists():
             names = lines(listed, self.obtain)
             if len(names) != len(samples):
-                raise DataError(f"{listed}: expected {len(samples)} lines, one for each image, found {len(names)}")
+                raise DataError(
+                    f"{listed}: expected {len(samples)} lines, one for each image ('?' where nobody knows), found "
+                    f"{len(names)} that are not blank"
+                )
             return names, "patients as a list beside the file names them"
         groups = near_identical(samples)
         joined = int((groups >= 0).sum())
