@@ -69,3 +69,13 @@ def test_a_truncated_matlab_file_is_refused(tmp_path: Path, length: int) -> None
     path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(DataError, match="expected the Olivetti faces"):
         Olivetti().scan([tmp_path], None)
+
+
+def test_a_matlab_file_with_an_array_of_no_class_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "olivettifaces.mat"
+    savemat(path, {"faces": noise(1, 4096, 20)})
+    content = bytearray(path.read_bytes())
+    content[144] = 255  # the class of the array
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="expected the Olivetti faces"):
+        Olivetti().scan([tmp_path], None)

@@ -152,9 +152,9 @@ class Olivetti(Source):
         from scipy.io import loadmat
         from scipy.io.matlab import MatReadError
 
-        damage = (
+        damage = (  # a NameError is SciPy's own, over an array of no class that it knows
             MatReadError, DataError, OSError, ValueError, KeyError, TypeError, EOFError, IndexError, AttributeError,
-            NotImplementedError, OverflowError, MemoryError, zlib.error,
+            NotImplementedError, ArithmeticError, MemoryError, NameError, zlib.error,
         )  # fmt: skip
         try:
             if wrong := impostor(path):
