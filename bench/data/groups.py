@@ -21,6 +21,7 @@ AGES = (18, 40, 60, 80)
 BANDS = ("0-17", "18-39", "40-59", "60-79", "80 and over")
 OLDEST = 120
 _AGE = re.compile(r"([0-9]{1,3})(?:\.[0-9]*)? ?([ymwd]?)(?:ears?)?")
+_TOP = re.compile(r"(?:>=?|≥) ?([0-9]{1,3})|([0-9]{1,3}) ?\+")
 _SEXES = {"f": "female", "female": "female", "w": "female", "m": "male", "male": "male"}
 
 
@@ -74,12 +75,17 @@ def _group(name: str, word: str, shown: dict[str, str]) -> str:
 
 
 def _band(word: str) -> str:
-    """The band of an age in years, months, weeks or days, as DICOM writes it or as a number; empty past `OLDEST`."""
-    found = _AGE.fullmatch(word)
+    """The band of an age in years, months, weeks or days, as DICOM writes it or as a number; empty past `OLDEST`.
+
+    Whoever must not tell ages from 90 on writes `90+` or `>89`: that is of the last band.
+    """
+    top, found = _TOP.fullmatch(word), _AGE.fullmatch(word)
+    if top is not None and int(top[1] or top[2]) >= AGES[-1]:
+        return BANDS[-1]
     if found is None:
         raise DataError(
-            f"expected an age as a number of years, or as DICOM writes it (058Y, 011M), got {word[:20]!r}: mend it, or "
-            f"leave it blank"
+            "expected an age as a number of years, or as DICOM writes it (058Y, 011M), or 90+, found something else: "
+            "mend it, or leave it blank"
         )
     years = int(found[1]) if found[2] in ("", "y") else 0
     return BANDS[bisect_right(AGES, years)] if years <= OLDEST else ""

@@ -40,6 +40,18 @@ def test_words_that_differ_in_form_alone_are_one_group() -> None:
     assert groups("site", ["Ward 1", "ward  1", "WARD 1", ""]) == ["Ward 1"] * 3 + [None]
 
 
+@pytest.mark.parametrize("word", ["90+", ">89", "> 89", ">=90", "≥ 90", "80 +"])
+def test_ages_that_are_cut_off_at_the_top_are_of_the_last_band(word: str) -> None:
+    assert groups("age", [word]) == ["80 and over"]
+
+
+@pytest.mark.parametrize("word", ["60+", ">10", "<18", "++", "90+90"])
+def test_ages_of_which_only_a_bound_is_known_are_refused(word: str) -> None:
+    with pytest.raises(DataError, match="of row 1: expected an age") as refused:
+        read_groups({"age": [word]})
+    assert word not in str(refused.value)  # data may be confidential
+
+
 def test_an_identifier_and_an_age_that_is_no_number_are_refused() -> None:
     with pytest.raises(DataError, match=f"33 different words, expected at most {MOST_GROUPS}"):
         read_groups({"site": [f"s{number}" for number in range(33)]})
