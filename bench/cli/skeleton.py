@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 import keyword
+import re
 import sys
 import sysconfig
+from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
@@ -57,7 +59,17 @@ def _words(kind: Kind, name: str) -> dict[str, str]:
         raise UsageError(f"{module} is a word or a module of Python's: choose another name")
     if module in ("conftest", "tests", *PACKAGES) or _installed(module):
         raise UsageError(f"a module that is called {module} is there already: choose another name")
+    if kind == "package" and _distributed(name):
+        raise UsageError(
+            f"a package that is called {name} is installed, and yours would replace it: choose another name"
+        )
     return {"name": name, "module": module, "Class": written, "title": title}
+
+
+def _distributed(name: str) -> bool:
+    """Whether pip has installed something by that name, as pip reads names; its module may have another."""
+    installed = (each.metadata["Name"] or "" for each in distributions())
+    return name in (re.sub(r"[-_.]+", "-", other).lower() for other in installed)
 
 
 def _installed(module: str) -> bool:

@@ -98,6 +98,15 @@ def test_names_that_something_else_has_are_refused(kind: Kind, name: str, tmp_pa
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("name", ["scikit-learn", "veil-bench"])
+def test_a_package_does_not_take_the_place_of_one_that_is_installed(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["new", "package", name, "--into", str(tmp_path)]) == 2
+    assert f"a package that is called {name} is installed" in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("kind", "name"),
     [("method", "method"), ("method", "key"), ("method", "scheme"), ("package", "release"), ("attack", "attack"),
