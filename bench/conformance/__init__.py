@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import partial
@@ -18,10 +18,16 @@ from bench.conformance.outcome import Noted, Result, Skip, require
 from bench.contract.seal import ContractError
 from bench.plugins import registry
 from bench.plugins.groups import Group
+from bench.plugins.outside import SAID, believed
 from bench.plugins.spec import PluginSpec, parse
 from bench.types import NotApplicable
 
 Check = Callable[[PluginSpec, torch.device], None]
+DESCRIBED = frozenset(
+    {"describes itself", "can be built", "fits public rows", "draws keys", "keys cannot be guessed",
+     "carries its column", "says whose it is"}
+)  # fmt: skip
+"""The checks that a plug-in passes before it has worked."""
 
 
 def conform(
@@ -49,10 +55,20 @@ def conform(
             found = _outcome(title, work, group, spec)
         results.append(replace(found, seconds=time.perf_counter() - start))
         failed += [title] if found.status == "failed" else []
+    if (idle := _idle(results)) is not None:
+        results.append(idle)
     if printed := said.getvalue().strip():
         detail = f"it prints ({printed.splitlines()[0]!r:.60}): a run keeps that in its logs; `bench.progress` shows"
         results.append(Result("keeps quiet", "noted", f"{detail} where it is"))
     return results
+
+
+def _idle(results: Sequence[Result]) -> Result | None:
+    """What is to be said where everything that would have tried the plug-in at work was skipped."""
+    worked = [result for result in results if result.check not in DESCRIBED]
+    if all(result.status == "skipped" for result in worked):
+        return Result("is tried at work", "noted", f"it was not, only described: {worked[0].detail}")
+    return None
 
 
 def _cause(group: Group, title: str, failed: list[str]) -> str | None:
@@ -70,7 +86,9 @@ def _outcome(title: str, work: Callable[[], None], group: Group, spec: PluginSpe
         return Result(title, "skipped", str(reason))
     except Noted as note:
         return Result(title, "noted", str(note))
-    except (Exception, SystemExit) as error:  # a plug-in may fail in any way, and each way is a finding
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plug-in may fail in any way, and each way is a finding
         with suppress(Exception):  # the class that cannot be loaded is what failed
             cause = cause_of(error, registry.load(group, spec.name))
             return Result(title, "failed", _said(error), cause.where, cause.trace)
@@ -93,6 +111,17 @@ def _suite(group: Group, spec: PluginSpec, device: torch.device) -> Mapping[str,
     return {**first, **{title: partial(work, spec, device) for title, work in _SUITES[group].items()}}
 
 
+def _require_believable(cls: type, name: str) -> None:
+    """A run refuses a plug-in that says this of itself in another way."""
+    value = getattr(cls, name, "")
+    if isinstance(value, property):  # known of an instance alone: it may be that of an attack which it holds
+        return
+    try:
+        believed(name, sorted(value) if isinstance(value, frozenset) else value)
+    except ValueError as error:
+        raise ContractError(f"{cls.__name__}.{name} is {value!r:.80}: {error}") from None
+
+
 def _describes_itself(group: Group) -> Check:
     wanted = {
         "methods": ("name", "source"),
@@ -108,6 +137,8 @@ def _describes_itself(group: Group) -> Check:
         for name in wanted:
             value = getattr(cls, name, None)
             require(isinstance(value, str) and value != "", f"{cls.__name__}.{name} must be a text, got {value!r}")
+        for name in SAID.get(group, ("name",)):
+            _require_believable(cls, name)
         lacking = sorted(getattr(cls, "__abstractmethods__", ()))
         require(not lacking, f"{cls.__name__} must define {' and '.join(lacking)}: CONTRIBUTING.md shows one")
         require(bool(cls.__doc__), f"{cls.__name__} needs a docstring: its first line is shown by `bench list`")

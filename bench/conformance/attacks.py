@@ -9,6 +9,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from bench.conformance.cause import blaming
 from bench.conformance.outcome import PRESET, ROWS, Skip, require, sample_data
 from bench.contract.seal import fingerprint, seal
 from bench.evaluators.membership import mixed
@@ -17,7 +18,7 @@ from bench.plugins import registry
 from bench.plugins.spec import PluginSpec
 from bench.randomness import Secret
 from bench.statistics.chance import RARE
-from bench.types import Attack, Dataset, Key, Metric, Release, Scheme, View, paired
+from bench.types import Attack, Attacker, Dataset, Key, Metric, PairScores, Release, Scheme, View, paired
 
 
 class _PlainScheme(Scheme):
@@ -72,45 +73,81 @@ def _attack(spec: PluginSpec) -> Attack:
     return cast(Attack, registry.build("attacks", spec, PRESET))
 
 
-def _scores_are_sound(spec: PluginSpec, device: torch.device) -> None:
-    attack, view, sealed = _pairs(device, spec)
-    before = fingerprint(view.candidates), fingerprint(view.public), fingerprint(view.control)
-    scores = attack.fit(view, 1).score(sealed)
-    after = fingerprint(view.candidates), fingerprint(view.public), fingerprint(view.control)
-    require(before == after, "the attack wrote into its view")
-    require(tuple(scores.shape) == (ROWS, ROWS), f"scores must have shape {(ROWS, ROWS)}, got {tuple(scores.shape)}")
-    whole = scores.block(slice(0, ROWS), slice(0, ROWS))
-    require(bool(whole.isfinite().all()), "scores must be finite")
-    part = scores.block(slice(3, 11), slice(7, 40))
-    require(torch.equal(part, whole[3:11, 7:40]), "a block must hold the same bits as the whole")
+def _attacker(attack: Attack, view: View) -> Attacker:
+    with blaming(type(attack).fit):
+        before = _prints(view)
+        attacker = attack.fit(view, 1)
+        require(isinstance(attacker, Attacker), f"fit must return an Attacker, got {type(attacker).__name__}")
+        require(_prints(view) == before, "the attack wrote into its view: work on a copy")
+    return attacker
 
 
-def _attack_repeats(spec: PluginSpec, device: torch.device) -> None:
-    attack, view, sealed = _pairs(device, spec)
-    first, second = (attack.fit(view, 1).score(sealed).block(slice(0, ROWS), slice(0, ROWS)) for _ in range(2))
-    require(torch.equal(first, second), "one seed gave two different sets of scores")
+def _prints(view: View, sealed: Release | None = None) -> list[str]:
+    """What tells whether an attack wrote into what it was given."""
+    given = [view.candidates, view.public, view.control]
+    if sealed is not None:
+        given.append(replace(view.candidates, samples=sealed.samples, labels=sealed.labels, subjects=None))
+    return [fingerprint(data) for data in given]
 
 
-def _membership_is_sound(spec: PluginSpec, device: torch.device) -> None:
-    case = _membership(device, spec)
-    watched = case.view.candidates, case.view.public, case.view.control
-    before = [fingerprint(data) for data in watched]
-    attacker = case.attack.fit(case.view, 1)
-    same = case.sealed.samples[:1].expand_as(case.sealed.samples).clone()
-    for sealed in (case.sealed, replace(case.sealed, samples=same)):
+def _scored(attacker: Attacker, view: View, sealed: Release) -> Tensor:
+    """All scores of pairs (n, m). Raises ContractError where they are none."""
+    with blaming(type(attacker).score):
+        before = _prints(view, sealed)
+        scores = attacker.score(sealed)
+        require(isinstance(scores, PairScores), f"score must return PairScores, got {type(scores).__name__}")
+        shape = tuple(scores.shape)
+        require(shape == (ROWS, ROWS), f"scores must have shape {(ROWS, ROWS)}, got {shape}")
+    with blaming(type(scores).block):
+        whole = scores.block(slice(0, ROWS), slice(0, ROWS))
+        require(bool(whole.isfinite().all()), "scores must be finite")
+        part = scores.block(slice(3, 11), slice(7, 40))
+        require(torch.equal(part, whole[3:11, 7:40]), "a block must hold the same bits as the whole")
+    with blaming(type(attacker).score):
+        require(_prints(view, sealed) == before, "the attack wrote into the release or its view: work on a copy")
+    return whole
+
+
+def _member_scores(attacker: Attacker, view: View, sealed: Release) -> Tensor:
+    """One score a candidate (n). Raises ContractError where they are none."""
+    with blaming(type(attacker).membership):
+        before = _prints(view, sealed)
         scores = attacker.membership(sealed)
+        require(isinstance(scores, Tensor), f"membership must return a tensor, got {type(scores).__name__}")
         require(tuple(scores.shape) == (2 * ROWS,), f"scores must have shape {(2 * ROWS,)}, got {tuple(scores.shape)}")
         require(
             scores.dtype in (torch.float32, torch.float64), f"scores must be float32 or float64, got {scores.dtype}"
         )
         require(bool(scores.isfinite().all()), "scores must be finite, also for a release of one row over and over")
-    require([fingerprint(data) for data in watched] == before, "the attack wrote into its view")
+        require(_prints(view, sealed) == before, "the attack wrote into the release or its view: work on a copy")
+    return scores
+
+
+def _scores_are_sound(spec: PluginSpec, device: torch.device) -> None:
+    attack, view, sealed = _pairs(device, spec)
+    _scored(_attacker(attack, view), view, sealed)
+
+
+def _attack_repeats(spec: PluginSpec, device: torch.device) -> None:
+    attack, view, sealed = _pairs(device, spec)
+    with blaming(type(attack).fit):
+        first, second = (_scored(_attacker(attack, view), view, sealed) for _ in range(2))
+        require(torch.equal(first, second), "one seed gave two different sets of scores")
+
+
+def _membership_is_sound(spec: PluginSpec, device: torch.device) -> None:
+    case = _membership(device, spec)
+    attacker = _attacker(case.attack, case.view)
+    same = case.sealed.samples[:1].expand_as(case.sealed.samples).clone()
+    for sealed in (case.sealed, replace(case.sealed, samples=same)):
+        _member_scores(attacker, case.view, sealed)
 
 
 def _membership_repeats(spec: PluginSpec, device: torch.device) -> None:
     case = _membership(device, spec)
-    first, second = (case.attack.fit(case.view, 1).membership(case.sealed) for _ in range(2))
-    require(torch.equal(first, second), "one seed gave two different sets of scores")
+    with blaming(type(case.attack).fit):
+        first, second = (case.attack.fit(case.view, 1).membership(case.sealed) for _ in range(2))
+        require(torch.equal(first, second), "one seed gave two different sets of scores")
 
 
 def _members_are_found(spec: PluginSpec, device: torch.device) -> None:

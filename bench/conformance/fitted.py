@@ -85,6 +85,7 @@ class Fits:
             release = key.release(setting.private)
             require(isinstance(release, Release), f"release must return a Release, got {type(release).__name__}")
             check(release, setting.private)
+            require(not release.samples.requires_grad, "released samples carry gradients: detach them")
         return release
 
     def _rows(self, kind: Kind) -> tuple[Dataset, Dataset]:

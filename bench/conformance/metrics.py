@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isfinite
 from typing import cast
 
+import numpy as np
 import torch
+from torch import Tensor
 
+from bench.conformance.cause import blaming
 from bench.conformance.outcome import PRESET, Skip, require
 from bench.plugins import registry
 from bench.plugins.spec import PluginSpec
-from bench.types import Evaluator, Metric, column_of, evidence_type
+from bench.types import Evaluator, Metric, Score, column_of, evidence_type
 
 
 def _carries_its_column(spec: PluginSpec, device: torch.device) -> None:
@@ -24,12 +28,40 @@ def _metric_is_sound(spec: PluginSpec, device: torch.device) -> None:
     cls = registry.load("metrics", spec.name)
     metric = cast("Metric[object]", registry.build("metrics", spec, PRESET))
     for evidence in _evidence(evidence_type(cls)):
-        first, second = metric(evidence), metric(evidence)
-        require(first == second, "the same evidence gave two different scores")
-        require(first.value == first.value and abs(first.value) != float("inf"), "a score must be finite")
-        if first.low is not None and first.high is not None:
-            require(first.low <= first.high, f"the interval is upside down: {first.low} to {first.high}")
-        require(first.low is not None or first.note != "", "a score without an interval must say why in its note")
+        with blaming(cls.__call__):
+            before = list(_bits(evidence))
+            first = _sound(metric(evidence))
+            require(list(_bits(evidence))[: len(before)] == before, "it wrote into its evidence: work on a copy")
+            require(first == metric(evidence), "the same evidence gave two different scores")
+
+
+def _sound(score: Score) -> Score:
+    """The score. Raises ContractError where it is none, or says what no table could show."""
+    require(isinstance(score, Score), f"a metric must return a Score, got {type(score).__name__}")
+    for name in ("value", "low", "high"):
+        number = getattr(score, name)
+        plain = isinstance(number, int | float) and not isinstance(number, bool)
+        if number is not None or name == "value":
+            require(plain, f"{name} must be a plain number (`float`), got {type(number).__name__}")
+            require(isfinite(number), f"{name} must be finite, got {number}: raise NotApplicable where there is none")
+    if score.low is not None and score.high is not None:
+        require(score.low <= score.high, f"the interval is upside down: {score.low} to {score.high}")
+    require(score.low is not None or score.note != "", "a score without an interval must say why in its note")
+    return score
+
+
+def _bits(held: object) -> Iterator[bytes]:
+    """The numbers of every tensor and array in a piece of evidence, in the order in which it holds them."""
+    if isinstance(held, Tensor | np.ndarray):
+        yield np.asarray(held.detach().cpu() if isinstance(held, Tensor) else held).tobytes()
+    elif isinstance(held, Mapping):
+        for value in held.values():
+            yield from _bits(value)
+    elif isinstance(held, Sequence) and not isinstance(held, str | bytes):
+        for value in held:
+            yield from _bits(value)
+    elif hasattr(held, "__dict__"):
+        yield from _bits(vars(held))
 
 
 def _evidence(kind: type) -> Iterator[object]:

@@ -98,6 +98,7 @@ def queries_look_like_releases(fits: Fits) -> None:
         said = f"query must give rows like the release, {shape}, got {tuple(query.shape)}"
         require(tuple(query.shape) == shape, said)
         require(bool(query.isfinite().all()), "query gave numbers that are not finite")
+        require(not query.requires_grad, "rows from query carry gradients: detach them")
     scores = torch.rand(5, 2, generator=generator(0)).to(fits.device)
     with blaming(type(key).decode):
         require(key.decode(scores).shape == scores.shape, "decode must keep the shape of the scores")

@@ -127,7 +127,7 @@ def rebuild(group: Group, spec: PluginSpec, preset: str, told: Mapping[str, Json
     Which files it is made of, and which it may read, is decided by what the user wrote, never by what it says.
     """
     try:
-        said = {name: _checked(name, value) for name, value in cast("dict[str, JsonValue]", told["said"]).items()}
+        said = {name: believed(name, value) for name, value in cast("dict[str, JsonValue]", told["said"]).items()}
         if set(said) != set(SAID[group]):
             raise ValueError("other class variables than a stand-in has")
         if said["name"] in registry.entries(group) and said["name"] != spec.name:
@@ -191,7 +191,8 @@ def _same_number(a: Parameter, b: Parameter) -> bool:
         return str(a).lower() == str(b).lower() and not isinstance(a, str)
 
 
-def _checked(name: str, value: JsonValue) -> object:
+def believed(name: str, value: JsonValue) -> object:
+    """What a plug-in says of itself, as a stand-in repeats it. Raises ValueError where nobody could use it."""
     kind = KINDS.get(name, str)
     if not isinstance(value, kind):
         raise ValueError(f"{name} must be {kind.__name__}, got {type(value).__name__}")

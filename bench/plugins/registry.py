@@ -118,7 +118,7 @@ def inspect(entry: Entry) -> Entry:
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]
         reason = f"needs the package {missing!r}, which is not installed"
-    except Exception as error:  # a plug-in may fail in any way; whatever it was must break nothing else
+    except (Exception, SystemExit) as error:  # a plug-in may fail in any way, and breaks nothing else
         reason = f"broken: {type(error).__name__}: {error}"
     else:
         return entry
@@ -246,7 +246,7 @@ def _module(path_text: str) -> ModuleType:
     sys.modules[module_name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # the author's file may fail in any way
+    except (Exception, SystemExit) as error:  # the author's file may fail in any way
         lines = [
             line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)
         ]
