@@ -48,7 +48,12 @@ def publish(results: Results, folder: Path = PUBLISHED) -> Publication:
     """Bring every row of `results` that may be shown into `folder`, and say by name what may not, and why.
 
     Failures and what does not apply are published with their reasons. A row that is there is replaced.
+
+    Raises:
+        FileExistsError: `folder` is that of `results`: replacing rows there would take their evidence.
     """
+    if folder.resolve() == results.root.resolve():
+        raise FileExistsError(f"{folder} holds the records themselves: name another folder with --to")
     done = Publication()
     fit, done.refused[:] = examined(results, current=True)
     for cell, (records, pictures) in fit.items():

@@ -54,7 +54,8 @@ def build(
         refused: What was kept from the sources before, by name, and why.
 
     Raises:
-        NotADirectoryError: `results` is not a folder.
+        NotADirectoryError: `results` is not a folder, or `site` is a file.
+        FileExistsError: A page would be written over a file that no build wrote, or among records.
     """
     if not results.root.is_dir():
         raise NotADirectoryError(f"expected a results folder, got {results.root}; `bench run` makes one")
@@ -65,6 +66,7 @@ def build(
     taken = intake(results, *more, verdicts=verdicts)
     left_out = [Refusal(name, "unfit", reason) for name, reason in refused]
     pages = files(replace(taken, refused=(*taken.refused, *left_out)))
+    _claim(site, pages, (results, *more))
     _sweep(site, old.files, keep=pages)
     littered = {folder for folder in {(site / name).parent for name in pages} if _littered(folder)}
     written: dict[str, JsonValue] = {}
@@ -73,6 +75,24 @@ def build(
         written[name] = _kept(path, page, old.files.get(name)) or _written(path, page, sweep=path.parent in littered)
     Ledger(written, made_from).write(site)
     return site / "index.html"
+
+
+def _claim(site: Path, pages: Mapping[str, Page], sources: Sequence[Results]) -> None:
+    """Make a folder that no build has written into this board's, if nothing of anybody else's is in the way.
+
+    The empty ledger says from the first page on whose they are, also where the build is killed.
+    """
+    if site.exists() and not site.is_dir():
+        raise NotADirectoryError(f"expected a folder for the pages, got the file {site}")
+    if any(source.root.resolve() == site.resolve() for source in sources):
+        raise FileExistsError(f"{site} holds records: name a folder for the pages alone with --site")
+    if (site / LEDGER).exists():
+        return
+    if there := next((name for name in pages if (site / name).exists()), None):
+        raise FileExistsError(
+            f"{site / there} is there, and no build of a board wrote it: name another folder with --site"
+        )
+    Ledger().write(site)
 
 
 def _made_from(

@@ -14,6 +14,7 @@ from made.board_records import auc, claim, dataset, guesswork, metric, plugin, r
 
 from bench.plugins.option import options
 from bench.results import attested
+from bench.results.atomic_file import write_atomically
 from bench.results.records import FeatureRecord, Record, json_schema, picture_record
 from bench.results.results import Results
 from bench.workbench.choice import Choice
@@ -211,6 +212,38 @@ def test_a_forged_manifest_removes_nothing_outside_the_site(write: Write, tmp_pa
     (site / "files.json").write_bytes(attested.written(forged))
     build(write(*some()), site)
     assert (tmp_path / "precious").exists()
+
+
+def test_files_that_no_build_wrote_are_never_written_over(write: Write, tmp_path: Path) -> None:
+    results, site = write(*some()), tmp_path / "own"
+    site.mkdir()
+    (site / "index.html").write_text("mine")
+    with pytest.raises(FileExistsError, match="no build of a board wrote it: name another folder"):
+        build(results, site)
+    assert [path.name for path in site.iterdir()] == ["index.html"]
+    assert (site / "index.html").read_text() == "mine"
+    with pytest.raises(NotADirectoryError, match="expected a folder for the pages"):
+        build(results, site / "index.html")
+    with pytest.raises(FileExistsError, match="holds records"):
+        build(results, results.root)
+    assert not list(results.root.rglob("*.html"))
+
+
+def test_a_killed_first_build_leaves_a_site_that_the_next_one_makes_whole(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(path: Path, content: bytes, **more: object) -> None:
+        write_atomically(path, content)
+        if path.name == "index.html":
+            raise KeyboardInterrupt
+
+    results, site = write(*some()), tmp_path / "site"
+    with monkeypatch.context() as patch:
+        patch.setattr("leaderboard.site.write_atomically", killed)
+        with pytest.raises(KeyboardInterrupt):
+            build(results, site)
+    assert (site / "index.html").is_file()
+    assert altered(build(results, site).parent) == []
 
 
 def test_every_flipped_bit_of_a_page_is_noticed(write: Write, tmp_path: Path) -> None:

@@ -64,6 +64,15 @@ def test_a_row_is_kept_byte_for_byte_with_its_pictures_its_command_and_its_machi
     assert list(problems(tmp_path / "published")) == []
 
 
+def test_records_are_never_published_over_themselves(tmp_path: Path) -> None:
+    """A published row has no evidence, so that replacing a row there would take it."""
+    results = keep(tmp_path / "results", current())
+    before = {path: path.read_bytes() for path in results.root.rglob("*") if path.is_file()}
+    with pytest.raises(FileExistsError, match="holds the records themselves: name another folder"):
+        publish(results, results.root)
+    assert {path: path.read_bytes() for path in results.root.rglob("*") if path.is_file()} == before
+
+
 def test_failures_and_what_does_not_apply_stay_with_their_reasons(tmp_path: Path) -> None:
     failed = current(status="failed", phase="fit", code="error", reason="ValueError: no luck", scores={})
     senseless = current("noise", status="not-applicable", code="not-applicable", reason="nothing to do", scores={})
