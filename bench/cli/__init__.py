@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import get_args
 
 from bench import shadowing
-from bench.cli.arguments import count, positive, resource_class, results_folder, seconds, trusted
+from bench.cli.arguments import count, port, positive, resource_class, results_folder, seconds, trusted
 from bench.cli.run_arguments import audit, release, run, show, sources
 from bench.cli.stop import code, heeded
 from bench.contract.preset import PRESETS
@@ -200,7 +200,7 @@ def _leaderboard(parser: argparse.ArgumentParser) -> None:
         verb.add_argument("--site", type=Path, metavar="DIR",
                           help="folder of the pages (default: RESULTS/site, or board)")  # fmt: skip
         if name == "serve":
-            verb.add_argument("--port", type=positive, default=8000)
+            verb.add_argument("--port", type=port, default=8000)
     verb = verbs.add_parser("publish", help="bring records that may be shown among those that the project publishes")
     results_folder(verb)
     trusted(verb)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from bench.runs.needs import Needs
 
+MOST_PORT = 65535
+
 
 def results_folder(parser: argparse._ActionsContainer) -> None:
     """Where the records lie."""
@@ -30,6 +32,13 @@ def positive(text: str) -> int:
     """A whole number of at least 1."""
     if not text.isdigit() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def port(text: str) -> int:
+    """A port that a server may listen on; 0 takes any that is free."""
+    if not text.isdecimal() or int(text) > MOST_PORT:
+        raise argparse.ArgumentTypeError(f"expected a port of 0 (any that is free) to {MOST_PORT}, got {text!r}")
     return int(text)
 
 

@@ -34,6 +34,11 @@ def main(options: argparse.Namespace) -> int:
             raise UsageError(f"no record has a figure called {name!r}; {did_you_mean(name, known)}")
     if len(options.method) not in (0, 2):
         raise UsageError(f"name two methods, or none to compare all: got {len(options.method)}")
+    attacks = sorted({name for each in found if each.attack is not None for name in (each.attack.name, each.evaluator)})
+    if options.attack and options.attack not in attacks:
+        raise UsageError(
+            f"no record is of an attack called {options.attack!r}; {did_you_mean(options.attack, attacks)}"
+        )
     for name in options.method:
         if not any(_fits(row, parse(name)) for row in board):
             known_rows = ", ".join(dict.fromkeys(row.label for row in board))
@@ -57,6 +62,8 @@ def _two(part: Part, here: Sequence[Row], names: Sequence[str], metrics: Sequenc
     a, b = (_named(name, here) for name in names)
     if a is None or b is None:
         return False
+    if a is b:
+        raise UsageError(f"{names[0]!r} and {names[1]!r} are one and the same row: name two")
     found = compared(a, b, metrics, attack)
     said = (
         f"First {a.label}, second {b.label}, on the same people, key by key. A difference is the first figure less the "

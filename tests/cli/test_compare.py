@@ -1,0 +1,37 @@
+"""`bench compare` says what is wrong with what it was asked, by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made.board_records import guesswork, record
+
+from bench.cli import main
+from bench.results.results import Results
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["identity", "identity"], "one and the same row: name two"),
+        (["identity"], "name two methods, or none to compare all: got 1"),
+        (["identity", "nothere"], "no record speaks of 'nothere'"),
+        (["identity", "noise", "--attack", "nothere"], "no record is of an attack called 'nothere'"),
+        (["identity", "noise", "--metric", "nothere"], "no record has a figure called 'nothere'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: list[str], said: str
+) -> None:
+    for method in ("identity", "noise"):
+        Results(tmp_path).keep(record(method, scores={"guesswork": guesswork(3.0)}, cell=f"digits/{method}"), {})
+    assert main(["compare", "--results", str(tmp_path), *asked]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "web", "²"])
+def test_a_port_that_is_none_is_refused_by_name(capsys: pytest.CaptureFixture[str], port: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["leaderboard", "serve", "--port", port])
+    assert "expected a port of 0 (any that is free) to 65535" in capsys.readouterr().err
