@@ -37,7 +37,7 @@ class RecordFiles:
         for each, part in beside.items():  # another run may have taken them for those of an earlier record
             if faster is None and not self.shelf.holds(each):
                 self.shelf.write(each, part)
-        for old in sorted(earlier - _names_beside(there) - _names_beside(self._found(name) or there)):
+        for old in sorted(earlier - names_beside(there) - names_beside(self._found(name) or there)):
             self.shelf.remove(old)
         return there
 
@@ -80,7 +80,8 @@ def picture_name(record: Record, name: str) -> str:
     return f"{stem(record)}--{name}-{record.pictures[name].sha256[:12]}.png"
 
 
-def _names_beside(record: Record) -> set[str]:
+def names_beside(record: Record) -> set[str]:
+    """The files with the pictures and the evidence of a record, in the results folder."""
     found = {picture_name(record, name) for name in record.pictures}
     return found if record.evidence is None else found | {evidence_name(record)}
 

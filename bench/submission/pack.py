@@ -6,9 +6,6 @@ import json
 from collections.abc import Mapping
 from importlib.metadata import distributions, version
 from pathlib import Path
-from typing import cast
-
-from pydantic import JsonValue
 
 from bench.results import bundle
 from bench.results.record_files import evidence_name, picture_name
@@ -16,6 +13,7 @@ from bench.results.records import Record, dumps
 from bench.results.results import Results
 from bench.results.run_secret import kept
 from bench.results.signing_key import SigningKey
+from bench.submission.beside import environment
 from bench.submission.check import check
 from bench.submission.finding import Finding
 
@@ -45,7 +43,9 @@ def submit(results: Results, out: Path, *, signer: SigningKey | None, disclose: 
     files = {name: dumps(record).encode() for name, record in checked.records.items()}
     for record in checked.records.values():
         files |= _beside(results, record)
-    files[bundle.ENVIRONMENT] = _environment(list(checked.records.values()))
+    files[bundle.ENVIRONMENT] = (
+        json.dumps(environment(list(checked.records.values())), indent=2, sort_keys=True) + "\n"
+    ).encode()
     files[bundle.LOCK] = lock().encode()
     if disclose and (secret := kept(results.secret_file)) is not None:
         files[bundle.SECRET] = f"{secret.content.hex()}\n".encode()
@@ -64,18 +64,3 @@ def lock() -> str:
     """Every package that is installed, at its version, a line each: `pip install -r` makes the environment again."""
     found = {each.metadata["Name"]: each.version for each in distributions() if each.metadata["Name"]}
     return "".join(f"{name}=={found[name]}\n" for name in sorted(found, key=str.lower))
-
-
-def _environment(records: list[Record]) -> bytes:
-    """The machines and versions that the records name, each once: no host name, no path."""
-
-    def distinct(each: list[JsonValue]) -> list[JsonValue]:
-        return [json.loads(text) for text in sorted({json.dumps(one, sort_keys=True) for one in each})]
-
-    told = {
-        "hardware": distinct([{**record.hardware, "jobs": None} for record in records]),
-        "versions": distinct([cast(JsonValue, record.versions) for record in records]),
-        "git": sorted({str(record.git) for record in records}),
-        "isolation": sorted({record.isolation for record in records}),
-    }
-    return (json.dumps(told, indent=2, sort_keys=True) + "\n").encode()

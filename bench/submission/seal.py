@@ -13,6 +13,7 @@ from bench.results.bundle import Bundle
 from bench.results.records import Record
 from bench.results.tier import Tier
 from bench.results.verdict import Judged
+from bench.submission.beside import out_of_place
 from bench.submission.check import check
 from bench.submission.complete import DONE
 from bench.submission.finding import REFUSED
@@ -39,6 +40,8 @@ def seal(bundle: Bundle, secret: Secret, again: Again) -> tuple[Verified, list[s
     checked = check(bundle.results)
     if refused := [finding for finding in checked.findings if finding.kind in REFUSED]:
         return Verified(tuple(refused)), []
+    if strange := tuple(out_of_place(bundle, checked.records)):
+        return Verified(strange), []
     if any(record.inputs.get(COMMITMENT) == secret.commitment() for record in checked.records.values()):
         raise UsageError("the author's records were made under this very secret: seal under one that is yours alone")
     made = again([record for record in checked.records.values() if not files_of(record)], secret)

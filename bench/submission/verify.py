@@ -20,6 +20,7 @@ from bench.results.evidence_file import EvidenceError
 from bench.results.records import Record
 from bench.results.tier import Tier
 from bench.results.verdict import Judged, Verdict
+from bench.submission.beside import out_of_place
 from bench.submission.check import check
 from bench.submission.finding import REFUSED, Finding
 from bench.submission.keys import order_follows
@@ -92,6 +93,8 @@ def verify(
         return Verified(tuple(refused), tuple(finding for finding in checked.findings if finding not in refused))
     if not checked.records:
         return Verified((Finding("altered", bundle.path.name, "it holds no record"),))
+    if strange := tuple(out_of_place(bundle, checked.records)):
+        return Verified(strange, checked.findings)
     known = secret or bundle.secret
     try:
         if known is not None:

@@ -106,12 +106,11 @@ def test_a_figure_that_is_left_out_leaves_the_row_incomplete(handed: Handed) -> 
 
 
 def test_cherry_picked_measurements_leave_the_row_incomplete(handed: Handed) -> None:
-    name = f"cells/{target(handed)}"
-    found = judged(packed(handed, {each: text for each, text in handed.bundle.files.items() if each != name}))
+    found = judged(forged(handed, {}, **{f"cells/{target(handed)}": None}))
     assert set(tiers(found).values()) == {"self-reported"}
     assert "incomplete" in str(found.notes[0])
-    kept = {each: text for each, text in handed.bundle.files.items() if "/noise--" not in each}
-    assert "on the control that keeps nothing" in str(judged(packed(handed, kept)).notes[0])
+    found = judged(forged(handed, {}, **{"cells/digits/noise--": None}))
+    assert "on the control that keeps nothing" in str(found.notes[0])
 
 
 def test_an_attack_that_is_said_not_to_apply_is_tried_again(handed: Handed, tmp_path: Path) -> None:
@@ -147,6 +146,28 @@ def evidence(handed: Handed, end: str, method: str = METHOD) -> dict[str, object
     content = handed.bundle.results.evidence(record)
     assert content is not None
     return evidence_of(record, content)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("cells/readme.txt", b"hello", "no record of the bundle speaks of it"),
+        ("cells/digits/a/inner.bundle.zip", b"PK", "no record of the bundle speaks of it"),
+        ("environment.json", b"{}", "not what the records say of their machines"),
+        ("environment.json", b"[" * 100_000, "not what the records say of their machines"),
+        ("environment.json", None, "not what the records say of their machines"),
+        ("requirements.lock", b"\x1b[31m\n", "a line NAME==VERSION"),
+        ("requirements.lock", b"-r https://example.org/x\n", "a line NAME==VERSION"),
+        ("requirements.lock", None, "a line NAME==VERSION"),
+    ],
+)
+def test_what_belongs_to_no_record_is_refused_by_name(
+    handed: Handed, tmp_path: Path, name: str, content: bytes | None, said: str
+) -> None:
+    bundle = forged(handed, {}, **{name: content})
+    for found in (judged(bundle), seal(bundle, Secret.of_seed(1), again(handed, tmp_path))[0]):
+        assert said in refusal(found)
+        assert [finding.name for finding in found.refused] == [name]
 
 
 def test_evidence_that_is_swapped_alone_is_refused(handed: Handed) -> None:
@@ -285,7 +306,7 @@ def test_a_data_set_from_a_file_is_never_run(handed: Handed, tmp_path: Path) -> 
 
 def test_sealed_without_an_attack_is_the_authors_choice(handed: Handed) -> None:
     mine = own(handed, CHANCE)
-    kept = {name: text for name, text in handed.bundle.files.items() if target(handed) not in name}
+    without = forged(handed, {}, **{f"cells/{target(handed)}": None})
     made = mine.model_copy(update={"isolation": "sandbox"})
-    found, _ = seal(packed(handed, kept), Secret.of_seed(3), lambda *_: {f"{mine.cell}/{mine.evaluator}": made})
+    found, _ = seal(without, Secret.of_seed(3), lambda *_: {f"{mine.cell}/{mine.evaluator}": made})
     assert set(tiers(found).values()) == {"self-reported"}
