@@ -2,7 +2,7 @@
 "use strict";
 
 (function () {
-  const { make, select, state, remember, rows, titles, number } = veil;
+  const { make, among, select, state, remember, rows, titles, number } = veil;
   const RISKS = [
     ["person-risk", "Worst person: found at most so surely", 1, 0.01], ["reid-auc", "ReID AUC: at most", 1, 0.01],
     ["guesswork", "Guesses until the first match: at least", -1, 1], ["membership-auc", "Membership AUC: at most", 1, 0.01],
@@ -17,7 +17,10 @@
     const kinds = Array.from(new Set(rows.map((row) => row.kind))).sort();
     if (!sets.length) { answer.append("No rows yet."); return; }
     const risks = RISKS.filter(([name]) => rows.some((row) => row.figures[name]));
-    const wish = { set: sets.includes(asked.set) ? asked.set : busiest(sets), preset: asked.preset || "", utility: asked.utility || "", figure: asked.figure || (risks[0] || RISKS[0])[0], risk: asked.risk || "", kind: asked.kind || "", claim: asked.claim || "", epsilon: asked.epsilon || "" };
+    const presets = Array.from(new Set(rows.map((row) => row.preset))).sort();
+    const figures = risks.map(([name]) => name), claims = CLAIMS.map(([name]) => name);
+    const bound = (text) => (text && text.trim() !== "" && Number.isFinite(Number(text)) ? text : "");
+    const wish = { set: among(asked.set, sets) || busiest(sets), preset: among(asked.preset, presets), utility: bound(asked.utility), figure: among(asked.figure, figures) || figures[0] || RISKS[0][0], risk: bound(asked.risk), kind: among(asked.kind, kinds), claim: among(asked.claim, claims), epsilon: bound(asked.epsilon) };
     const change = (name) => (value) => { wish[name] = value; remember(wish); draw(); };
     function field(label, name, step) {
       const input = make("input", { type: "number", step, value: wish[name], inputmode: "decimal" });
@@ -26,7 +29,6 @@
     }
     form.hidden = false;
     form.addEventListener("submit", (event) => event.preventDefault());
-    const presets = Array.from(new Set(rows.map((row) => row.preset))).sort();
     form.append(
       select("Data most like yours", sets.map((slug) => [slug, titles[slug] || slug]), wish.set, change("set")),
       presets.length > 1 ? select("Size of run", [["", "any"], ...presets.map((name) => [name, name])], wish.preset, change("preset")) : "",

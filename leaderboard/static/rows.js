@@ -35,6 +35,10 @@ const veil = (function () {
     } catch (error) { /* a browser that keeps addresses of files as they are */ }
   }
 
+  // What an address asks for, where it is one of the things there are; else nothing, as the control beside it shows.
+  function among(value, known) {
+    return Array.from(known).includes(value) ? value : "";
+  }
   function select(label, options, value, onchange) {
     const list = make("select", {}, options.map(([key, text]) => make("option", { value: key, selected: key === value }, text)));
     list.addEventListener("change", () => onchange(list.value));
@@ -85,5 +89,5 @@ const veil = (function () {
     return size >= 100 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
   }
 
-  return { add, more, built, further, row, load, rows, titles, root, make, state, remember, select, verdict, link, number };
+  return { add, more, built, further, row, load, rows, titles, root, make, state, remember, among, select, verdict, link, number };
 })();

@@ -21,10 +21,9 @@ function begin() {
   const tables = Array.from(document.querySelectorAll("table.lines"));
   if (!tables.length) return;
   const USUALLY_HIDDEN = tables[0].dataset.hidden.split(",").filter(Boolean);
-  const { make, state, remember, select } = veil;
+  const { make, state, remember, among, select } = veil;
   const first = state();
   const wanted = { q: first.get("q") || "" };
-  FILTERS.forEach(([name]) => { wanted[name] = first.get(name) || ""; });
   const open = new Set((first.get("open") || "").split(",").filter(Boolean));
   const hidden = new Set(first.has("hide") ? first.get("hide").split(",").filter(Boolean) : USUALLY_HIDDEN);
   let order = first.get("sort") || "";
@@ -36,6 +35,7 @@ function begin() {
   const heads = (table) => Array.from(table.tHead.rows[0].cells);
   const lines = new Map(tables.map((table) => [table, Array.from(table.tBodies[0].rows)]));  // in the order shown
   const every = tables.flatMap((table) => lines.get(table));
+  FILTERS.forEach(([name]) => { wanted[name] = among(first.get(name), every.map((row) => row.dataset[name])); });
   const places = new Map(every.map((row, place) => [row, place]));
   const opened = new Map();  // what a row was opened to
   const texts = new Map(every.map((row) => [row, row.textContent.toLowerCase()]));

@@ -36,3 +36,24 @@ def test_what_does_not_count_is_said(chromium: Any, tmp_path: Path, certified: b
     results = kept(tmp_path / "r", *whole("a", 0.6), keyed(strong), *(controls(HOLDING) if certified else ()))
     site = build(results, tmp_path / "site").parent
     assert said in answer(chromium, site, "figure=reid-auc&risk=0.7")["a"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["utility=abc", "risk=1e999", "epsilon=%20", "preset=none", "kind=none", "claim=none", "set=none", "figure=none"],
+)
+def test_what_nobody_could_ask_for_asks_for_nothing(chromium: Any, tmp_path: Path, asked: str) -> None:
+    """A wish of the address that no control shows would keep rows out without a word."""
+    results = kept(tmp_path / "r", *whole("a", 0.6), *controls(HOLDING))
+    site = build(results, tmp_path / "site").parent
+    assert answer(chromium, site, asked)["a"] == "nothing was asked of it"
+
+
+def test_a_filter_that_fits_no_row_hides_none(chromium: Any, tmp_path: Path) -> None:
+    site = build(kept(tmp_path / "r", *whole("a", 0.6), *controls(HOLDING)), tmp_path / "site").parent
+    page = chromium.new_page()
+    page.set_default_timeout(60_000)  # a load of ten
+    page.goto(f"{(site / 'index.html').as_uri()}?tier=none&set=none&sort=none&hide=none&open=none")
+    count = page.locator(".controls .count").inner_text()
+    page.close()
+    assert " of " not in count, count
