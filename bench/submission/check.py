@@ -28,7 +28,7 @@ class Checked:
 def check(results: Results) -> Checked:
     """Look at everything in a results folder or in a bundle."""
     findings = [
-        Finding("altered", name, f"{results.bare(name, reason)}; take it out, and `bench run` makes it anew")
+        Finding("altered", name, f"{results.bare(name, reason)}; take it out and run again")
         for name, reason in results.refused()
     ]
     records = {name: found for name, found in results.records() if isinstance(found, Record)}
@@ -67,7 +67,7 @@ def _of_one(name: str, record: Record) -> Iterator[Finding]:
                       f"{', '.join(others)} differ; run it again with --overwrite always")  # fmt: skip
         return
     for said in misdescribed(record):
-        yield Finding("altered", name, f"{said}: take it out, and `bench run` makes it anew")
+        yield Finding("altered", name, f"{said}: take it out and run again")
 
 
 def _private(name: str, record: Record) -> Iterator[Finding]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from bench.cli import main
+from bench.cli.commands.check import _wait
 from bench.conformance import conform
 from bench.conformance.outcome import Result
 
@@ -195,3 +197,10 @@ def test_a_file_that_cannot_be_imported_is_named_with_its_line(
     path.write_text("x = 1\ny = x / 0\n")
     assert main(["check", f"{path}:Mine", "--device", "cpu"]) == 2
     assert "cannot be imported at line 2: ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_check_that_hangs_is_named_while_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    silence = iter([False, False, True])
+    ours = SimpleNamespace(poll=lambda seconds: next(silence))
+    _wait(ours, "keys repeat")  # type: ignore[arg-type]
+    assert capsys.readouterr().err.count('"keys repeat" goes on') == 2

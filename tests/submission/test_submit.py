@@ -15,7 +15,7 @@ from bench.results.bundle import Bundle
 from bench.results.reason import UNSAID
 from bench.results.records import Record
 from bench.results.results import Results
-from bench.results.signing_key import make_pair
+from bench.results.signing_key import SigningKey, make_pair
 from bench.submission import complete
 from bench.submission.check import check
 from bench.submission.pack import lock, submit
@@ -140,7 +140,9 @@ def test_the_command_line_packs_verifies_and_refuses(
     make_pair(key)
     assert main(["submit", str(handed.results.root), "--out", str(bundle), "--disclose", "--sign", str(key)]) == 0
     assert main(["verify", str(bundle), "--sign", str(key), "--trusted", f"{key}.pub"]) == 0
-    assert capsys.readouterr().out.endswith("Tier: replayed\n")
+    printed = capsys.readouterr().out
+    assert printed.endswith("Tier: replayed\n")
+    assert f"Signed by {SigningKey.read(key).public}\n" in printed
     assert (tmp_path / "mine.verdict.json").is_file()
     assert main(["submit", str(handed.results.root), "--out", str(bundle)]) == 2
     bundle.write_bytes(bundle.read_bytes()[:-30])

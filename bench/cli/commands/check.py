@@ -6,6 +6,7 @@ import argparse
 import json
 import multiprocessing
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
@@ -17,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 LONG = 5.0  # seconds of a check that are said
+PATIENCE = 60.0  # seconds after which it is said that a check goes on
 
 
 def main(options: argparse.Namespace) -> int:
@@ -63,6 +65,7 @@ def _told(text: str, device: str) -> Iterator[tuple[str, dict[str, Any]]]:
     group, begun, done = "methods", "loads", False
     try:
         while not done:
+            _wait(ours, begun)
             try:
                 message = json.loads(ours.recv_bytes())
             except EOFError:
@@ -85,6 +88,16 @@ def _told(text: str, device: str) -> Iterator[tuple[str, dict[str, Any]]]:
         how = f"signal {-process.exitcode}" if process.exitcode < 0 else f"exit code {process.exitcode}"
         detail = f"it ended the process ({how}) without an error: no check could go on"
         yield group, {"check": begun, "status": "failed", "detail": detail, "where": "", "trace": "", "seconds": 0.0}
+
+
+def _wait(ours: Connection, begun: str) -> None:
+    """Until the other process says something or ends; what hangs is named meanwhile."""
+    since = time.monotonic()
+    while not ours.poll(PATIENCE):
+        print(
+            f'"{begun}" goes on after {time.monotonic() - since:.0f} s: Ctrl-C ends it and shows where it is',
+            file=sys.stderr,
+        )
 
 
 def _work(text: str, device: str, pipe: Connection) -> None:

@@ -103,6 +103,7 @@ def _conclude(found: Verified, bundle: Bundle, out: Path | None, signer: Signing
     if found.verdict is None:
         print("refused")
         return 1
+    print(f"Signed by {bundle.signer}" if bundle.signer else "Signed by nobody")
     rows = found.verdict.rows
     for cell, row in rows.items():
         counts = Counter(judged.tier for judged in row.records.values())
