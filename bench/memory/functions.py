@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from inspect import Signature, signature
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from bench.memory.lazy import Lazy
+from bench.memory.lazy import Lazy, as_they_are
 from bench.memory.reductions import GATHERED, OWN, gather
 
 ABOUT = frozenset({
@@ -49,9 +49,9 @@ def answer(func: Callable[..., Any], name: str, args: Sequence[Any], more: Mappi
     if name in ROW_BY_ROW and "out" not in more:
         return _row_by_row(func, args, more)
     if name in ("cat", "concatenate", "concat") and "out" not in more:
-        return _joined(*args, **more)
+        return _asked(_joined, args, more)
     if name == "equal":
-        return _equal(*args)
+        return _asked(_equal, args, more)
     if first is not None and not isinstance(first, Lazy):
         like = args[1] if name in LIKE and len(args) == 2 and not more else None
         return first.to(like.device, like.dtype) if isinstance(like, Lazy) else NotImplemented
@@ -63,12 +63,26 @@ def answer(func: Callable[..., Any], name: str, args: Sequence[Any], more: Mappi
         return getattr(torch.empty(0, dtype=first.dtype, device=first.device), name)(*args[1:], **more)
     if name in (GATHERED | OWN) and "out" not in more:
         return gather(func, first, args[1:], more)
-    return _OWN[name](first, *args[1:], **more) if name in _OWN else NotImplemented
+    return _asked(_OWN[name], args, more) if name in _OWN else NotImplemented
 
 
 def plain(value: object) -> object:
     """An ordinary tensor in place of rows; anything else as it is. Raises TooLargeError."""
     return value.whole() if isinstance(value, Lazy) else value
+
+
+def _asked(answers: Callable[..., Any], args: Sequence[Any], more: Mapping[str, Any]) -> Any:
+    """What is answered to these arguments; NotImplemented where torch knows more of them, or by other names."""
+    try:
+        _signature(answers).bind(*args, **more)
+    except TypeError:
+        return NotImplemented
+    return answers(*args, **more)
+
+
+@cache
+def _signature(answers: Callable[..., Any]) -> Signature:
+    return signature(answers)
 
 
 def _row_by_row(func: Callable[..., Any], args: Sequence[Any], more: Mapping[str, Any]) -> Any:
@@ -84,15 +98,21 @@ def _row_by_row(func: Callable[..., Any], args: Sequence[Any], more: Mapping[str
             return NotImplemented
         if isinstance(each, Tensor) and not its_own and each.ndim == most and len(each) != 1:
             return NotImplemented
+    check = as_they_are(args)
 
     def read(index: Tensor) -> Tensor:
+        check()
         given = [
             each if not its_own else each.read(index) if isinstance(each, Lazy) else each[index.to(each.device)]
             for each, its_own in zip(args, own, strict=True)
         ]
         return cast(Tensor, func(*given, **more))
 
-    probe = read(torch.zeros(1, dtype=torch.int64))
+    probe: object = read(torch.zeros(1, dtype=torch.int64))
+    if probe is NotImplemented:  # Python asks the other operand
+        raise TypeError(f"{func.__name__} takes no {' and '.join(type(each).__name__ for each in args)}")
+    if not isinstance(probe, Tensor):
+        return NotImplemented
     return rows.like(read, (n, *probe.shape[1:]), probe.dtype, probe.device)
 
 
@@ -101,9 +121,10 @@ def _joined(parts: Sequence[Tensor], dim: int = 0) -> Any:
     first = next(each for each in parts if isinstance(each, Lazy))
     if dim != 0 or any(each.dtype != first.dtype or each.shape[1:] != first.shape[1:] for each in parts):
         return NotImplemented
-    ends = torch.tensor([len(each) for each in parts]).cumsum(0)
+    ends, check = torch.tensor([len(each) for each in parts]).cumsum(0), as_they_are(parts)
 
     def read(index: Tensor) -> Tensor:
+        check()
         found = torch.empty((len(index), *first.shape[1:]), dtype=first.dtype, device=first.device)
         of = torch.searchsorted(ends, index, right=True)
         for number in sorted(set(of.tolist())):
@@ -124,35 +145,42 @@ def _equal(a: Tensor, b: Tensor) -> bool:
 
 
 def _getitem(rows: Lazy, key: Any) -> Any:
-    head, rest = (key[0], key[1:]) if isinstance(key, tuple) and key else (key, ())
+    if isinstance(key, tuple) and not key:
+        return rows
+    head, rest = (key[0], key[1:]) if isinstance(key, tuple) else (key, ())
     if isinstance(head, bool) or head is None or head is Ellipsis:
         return NotImplemented
     if rest:
         if isinstance(head, slice) and head == slice(None):
-            if any(isinstance(each, Tensor) and each.ndim == 2 for each in rest):
-                return NotImplemented
-            return rows.map(lambda part: part[(slice(None), *rest)])
+            return NotImplemented if _leads(rest) else rows.map(lambda part: part[(slice(None), *rest)])
         if isinstance(head, int):
             return _getitem(rows, head)[rest]
         return _getitem(rows, head)[(slice(None), *rest)] if isinstance(head, slice) else NotImplemented
     if isinstance(head, slice):
         return rows.some(torch.arange(len(rows))[head])
     index = torch.as_tensor(head)
-    if index.dtype == torch.uint8 or index.ndim > 1 or (index.dtype == torch.bool and len(index) != len(rows)):
+    if index.is_floating_point() and not index.numel():  # an empty list
+        index = index.long()
+    if index.ndim > 1 or (index.ndim == 0 and index.dtype == torch.bool) or index.dtype == torch.uint8:
         return NotImplemented
     return rows.some(index[None])[0] if index.ndim == 0 else rows.some(index)
+
+
+def _leads(rest: Sequence[Any]) -> bool:
+    """Whether what is looked up behind the rows comes before them in the result: by several tensors that stand apart.
+
+    So does a tensor of two axes, in one case of many: all rows are read for it.
+    """
+    by = [at for at, each in enumerate(rest) if not (isinstance(each, int | slice) or each is None or each is Ellipsis)]
+    if any(isinstance(rest[at], Tensor) and rest[at].ndim == 2 for at in by):
+        return True
+    return len(by) > 1 and by[-1] - by[0] >= len(by)
 
 
 def _split(rows: Lazy, split_size: int | Sequence[int], dim: int = 0) -> Any:
     if dim != 0:
         return NotImplemented
-    sizes = [split_size] * (len(rows) // split_size) if isinstance(split_size, int) else list(split_size)
-    if isinstance(split_size, int) and (len(rows) % split_size or not len(rows)):
-        sizes.append(len(rows) % split_size)
-    if sum(sizes) != len(rows):
-        return NotImplemented
-    ends = itertools.accumulate(sizes)
-    return tuple(rows.at(torch.arange(end - size, end)) for size, end in zip(sizes, ends, strict=True))
+    return tuple(rows.at(part) for part in torch.arange(len(rows)).split(split_size))  # type: ignore[no-untyped-call]
 
 
 def _matmul(rows: Lazy, other: Tensor) -> Any:
@@ -166,14 +194,10 @@ def _flatten(rows: Lazy, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 
 def _reshape(rows: Lazy, *shape: Any, **more: Any) -> Any:
-    if more or isinstance(shape[0], torch.dtype):
+    if more or not shape or isinstance(shape[0], torch.dtype):
         return NotImplemented
-    whole = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
-    if not len(rows) or not all(isinstance(side, int) for side in whole) or whole[0] not in (len(rows), -1):
-        return NotImplemented
-    rest = math.prod(rows.shape[1:])
-    filled = -1 not in whole[1:] and math.prod(whole[1:]) == rest
-    if not filled and (whole[0] == -1 or whole.count(-1) != 1):
+    whole = torch.empty(tuple(rows.shape), device="meta").reshape(*shape).shape
+    if not len(rows) or not whole or whole[0] != len(rows):
         return NotImplemented
     return rows.map(lambda part: part.reshape(len(part), *whole[1:]))
 
@@ -204,5 +228,6 @@ _OWN: Mapping[str, Callable[..., Any]] = {
     "cpu": lambda rows: rows.on(torch.device("cpu")),
     "unsqueeze": lambda rows, dim: rows.map(lambda part: part.unsqueeze(dim)) if dim >= 1 else NotImplemented,
     "__iter__": lambda rows: iter(rows),
+    "__format__": lambda rows, how: format(repr(rows), how),
 }
 """What is answered without reading all rows."""

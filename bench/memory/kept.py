@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +32,12 @@ def by_blocks(
             stands for `samples`.
         draws: `make` draws random numbers, or works on its rows together: no block is asked for again, or in halves,
             which would come out as others.
+
+    Raises:
+        ValueError: `size` below 1, or blocks that are not of one kind and shape, or not as many rows.
     """
+    if size is not None and size < 1:
+        raise ValueError(f"size must be at least 1, got {size}")
     if size is None:
         size = ROWS if isinstance(samples, Rows) else max(1, len(samples))
     own = samples if like is None else like
@@ -71,6 +75,8 @@ def _if_it_fits(make: Callable[[Tensor], Tensor], samples: Tensor, place: slice,
 
 def by_even_blocks(samples: Tensor, make: Callable[[Tensor], Tensor], count: int) -> Tensor:
     """The same in `count` blocks that differ in size by a row at most, the larger first."""
+    if count < 1:
+        raise ValueError(f"count must be at least 1, got {count}")
     least, more = divmod(len(samples), count)
     sizes = [least + 1] * more + [least] * (count - more)
     parts = (make(part[:]) for part in torch.split(samples, sizes))
@@ -122,18 +128,25 @@ class _Memory:
 
 class _File:
     def __init__(self, kind: torch.dtype, budget: Budget) -> None:
-        self._kind, self._budget = kind, budget
+        self._kind, self._stored, self._budget = kind, _stored_as(kind), budget
         self._file = tempfile.TemporaryFile(dir=budget.made_folder())  # noqa: SIM115 (closed by `rows`)
 
     def take(self, part: Tensor, at: int) -> None:
-        self._file.write(part.detach().cpu().contiguous().numpy().data)
+        self._file.write(part.detach().cpu().to(self._stored).contiguous().numpy().data)
 
     def rows(self, shape: tuple[int, ...], device: torch.device) -> Tensor:
         with self._file:  # the mapping outlives it
             self._file.flush()
-            numbers = np.memmap(self._file, dtype=_kind_of(self._kind), mode="r", shape=shape)
+            numbers = np.memmap(
+                self._file, dtype=torch.empty(0, dtype=self._stored).numpy().dtype, mode="r", shape=shape
+            )
         return Rows.of(numbers, self._budget, dtype=self._kind, device=device)
 
 
-def _kind_of(kind: torch.dtype) -> np.dtype[Any]:
-    return torch.empty(0, dtype=kind).numpy().dtype
+def _stored_as(kind: torch.dtype) -> torch.dtype:
+    """The kind itself, or for those that NumPy lacks (bfloat16) one that holds the same numbers."""
+    try:
+        torch.empty(0, dtype=kind).numpy()
+    except TypeError:
+        return torch.float32
+    return kind

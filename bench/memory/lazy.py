@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Self
 
 import numpy as np
@@ -17,6 +17,23 @@ CACHED = 4 << 20
 """Bytes of rows that are computed at a time."""
 Read = Callable[[Tensor], Tensor]
 """Indices (k,) int64 on the CPU to rows (k, ...)."""
+
+
+def as_they_are(given: Iterable[object]) -> Callable[[], None]:
+    """A check to make before each reading with tensors: raises RuntimeError if any was written to since."""
+    held = [
+        (each, each._version)
+        for each in given
+        if isinstance(each, Tensor) and not isinstance(each, Lazy) and not each.is_inference()
+    ]
+
+    def check() -> None:
+        if any(each._version != version for each, version in held):
+            raise RuntimeError(
+                "a tensor that rows are computed with was written to before they were read: work with a copy of it"
+            )
+
+    return check
 
 
 class Lazy(Tensor):
@@ -67,9 +84,15 @@ class Lazy(Tensor):
         return cls(read, (length, *array.shape[1:]), dtype=dtype, device=place, budget=budget, stored=stored)
 
     def at(self, index: Tensor) -> Self:
-        """Some of the rows (int64 indices, or bool), read when they are used."""
+        """Some of the rows (int64 indices, or bool, one for each row), read when they are used."""
         index = index.detach().cpu()
-        places = index.nonzero()[:, 0] if index.dtype == torch.bool else index.long()
+        mask = index.dtype in (torch.bool, torch.uint8)
+        if index.ndim != 1 or index.is_floating_point() or (mask and len(index) != len(self)):
+            raise IndexError(
+                f"rows are indexed by whole numbers (k,) or bool ({len(self)},), got {index.dtype} of shape "
+                f"{tuple(index.shape)}"
+            )
+        places = index.nonzero()[:, 0] if mask else index.long()
         if len(places) and not -len(self) <= int(places.min()) <= int(places.max()) < len(self):
             raise IndexError(f"indices must lie within {len(self)} rows, got {int(places.min())}..{int(places.max())}")
         places = torch.where(places < 0, places + len(self), places)
@@ -112,8 +135,13 @@ class Lazy(Tensor):
 
     def times(self, matrix: Tensor) -> Self:
         """The products of the rows (n, d) with a matrix (d, q), computed when they are read, as many at a time."""
-        shape = (len(self), matrix.shape[1])
-        return type(self)(lambda index: self.brought(index) @ matrix, shape, dtype=self.dtype, device=self.device,
+        shape, check = (len(self), matrix.shape[1]), as_they_are((matrix,))
+
+        def read(index: Tensor) -> Tensor:
+            check()
+            return self.brought(index) @ matrix
+
+        return type(self)(read, shape, dtype=self.dtype, device=self.device,
                           budget=self.budget, wide=self.wide, few=False)  # fmt: skip
 
     def on(self, device: torch.device) -> Self:

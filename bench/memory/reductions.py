@@ -15,6 +15,8 @@ GATHERED = frozenset({"mean", "sum", "var", "std", "std_mean", "var_mean", "amin
 """What is gathered block by block."""
 OWN = frozenset({"linalg_vector_norm", "logsumexp"})
 """What is only of a row by itself."""
+_TORCHS = {"axis": "dim", "keepdims": "keepdim"}
+"""Torch's own words for NumPy's, which its functions take too."""
 _EXTREMES: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "amin": torch.minimum, "min": torch.minimum, "amax": torch.maximum, "max": torch.maximum,
     "any": torch.logical_or, "all": torch.logical_and,
@@ -26,25 +28,33 @@ def gather(func: Callable[..., Any], rows: Lazy, args: Sequence[Any], more: Mapp
 
     Along other axes than that of the rows it is `func`'s own; along that of the rows sums are added up in float64.
     """
-    name, told = func.__name__, dict(more)
-    if args and not ("dim" in told or isinstance(args[0], bool | Tensor)):
-        told["dim"], args = args[0], args[1:]
+    name, told = func.__name__, {_TORCHS.get(key, key): value for key, value in more.items()}
+    first = "ord" if name == "linalg_vector_norm" else "dim"
+    if args and not (first in told or isinstance(args[0], bool | Tensor)):
+        told[first], args = args[0], args[1:]
     if args or any(isinstance(each, Tensor) for each in told.values()) or not len(rows):
         return NotImplemented
-    dim, keep = told.pop("dim", told.pop("axis", None)), bool(told.pop("keepdim", False))
-    axes = range(rows.ndim) if dim is None or dim == () else [dim] if isinstance(dim, int) else dim
+    if name in ("any", "all") and told.get("dim") == []:  # along no axis, where it is along all to the others
+        return NotImplemented
+    dim, keep = told.pop("dim", None), bool(told.pop("keepdim", False))
+    axes = [dim] if isinstance(dim, int) else tuple(dim or range(rows.ndim))
+    if any(not -rows.ndim <= axis < rows.ndim for axis in axes):
+        raise IndexError(f"dim must lie within {-rows.ndim}..{rows.ndim - 1}, got {dim}")
     places = tuple(sorted(axis % rows.ndim for axis in axes))
     if 0 not in places:  # each row by itself
-        return _along_rows(func, rows, {**more, "dim": dim, "keepdim": keep}, name)
+        return _along_rows(func, rows, {**told, "dim": dim, "keepdim": keep}, name)
     if name in OWN:
         return NotImplemented
     if (name in ("min", "max") and dim is not None) or (name in ("any", "all") and len(places) not in (1, rows.ndim)):
         return NotImplemented
     if name in _EXTREMES:
+        if told:
+            return NotImplemented
         found = _extreme(name, rows, places)
     else:
         correction = told.pop("correction", told.pop("unbiased", True) if "unbiased" in told else 1)
-        kind = told.pop("dtype", None) or rows.dtype
+        whole = name == "sum" and not rows.dtype.is_floating_point
+        kind = told.pop("dtype", None) or (torch.int64 if whole else rows.dtype)
         if told or not (kind.is_floating_point or name == "sum"):
             return NotImplemented
         found = _moments(name, rows, places, int(1 if correction is None else correction), kind)
@@ -63,19 +73,21 @@ def _along_rows(func: Callable[..., Any], rows: Lazy, more: Mapping[str, Any], n
 
 
 def _extreme(name: str, rows: Lazy, places: tuple[int, ...]) -> Tensor:
+    kind = torch.uint8 if rows.dtype == torch.uint8 else torch.bool  # as torch has it
+
     def of(part: Tensor) -> Tensor:
         if name in ("any", "all"):
             flat = part.bool()
             for axis in places:
                 flat = flat.any(dim=axis, keepdim=True) if name == "any" else flat.all(dim=axis, keepdim=True)
-            return flat
+            return flat.to(kind)
         low = name in ("amin", "min")
         return part.amin(dim=places, keepdim=True) if low else part.amax(dim=places, keepdim=True)
 
     blocks = (of(part) for _, part in rows.blocks())
     found = next(blocks)
     for part in blocks:
-        found = _EXTREMES[name](found, part)
+        found = _EXTREMES[name](found, part).to(found.dtype)
     return found
 
 
@@ -94,7 +106,7 @@ def _moments(name: str, rows: Lazy, places: tuple[int, ...], correction: int, ki
 
     sums = total(part.to(wide).sum(dim=places, keepdim=True) for _, part in rows.blocks())
     if name == "sum":
-        return sums if rows.dtype == torch.bool or not kind.is_floating_point else sums.to(kind)
+        return sums.to(kind)
     mean = sums / count
     if name == "mean":
         return mean.to(kind)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from bench.memory import lazy
 from bench.memory.budget import Budget, TooLargeError
-from bench.memory.kept import by_blocks, kept
+from bench.memory.kept import by_blocks, by_even_blocks, kept
 from bench.memory.rows import Rows, in_blocks, rows_at
 
 BYTES = np.random.default_rng(0).integers(0, 256, (90, 1, 8, 8), dtype=np.uint8)
@@ -48,6 +48,14 @@ ROW_BY_ROW: dict[str, Callable[[Tensor], Tensor]] = {
     "projected": lambda t: t.flatten(1) @ torch.ones(64, 2),
     "cut and joined": lambda t: torch.cat([part * 2 for part in torch.split(t, 40)]),
     "twice": lambda t: torch.cat((t, t)),
+    "twice, by keyword": lambda t: torch.cat(tensors=[t, t], axis=0),
+    "by numbers that stand apart": lambda t: t[:, torch.tensor([0, 0]), :, torch.tensor([1, 2])],
+    "some, by numbers that stand apart": lambda t: t[10:20, torch.tensor([0, 0]), :, torch.tensor([1, 2])],
+    "by an array": lambda t: t[np.array([3, 1])],
+    "by nothing": lambda t: t[()],
+    "none": lambda t: t[[]],
+    "under a new axis": lambda t: t[torch.tensor(True)],
+    "its type, on the host": lambda t: t.cpu(memory_format=torch.preserve_format),
 }
 GATHERED: dict[str, Callable[[Tensor], Tensor]] = {
     "mean": lambda t: t.mean(),
@@ -66,6 +74,14 @@ GATHERED: dict[str, Callable[[Tensor], Tensor]] = {
     "any": lambda t: (t > 2).any(),
     "all of a row": lambda t: (~t.isnan()).flatten(1).all(dim=1),
     "any of a column": lambda t: (t.flatten(1) > 0.9).any(dim=0),
+    "largest row by NumPy's words": lambda t: t.amax(axis=0, keepdims=True),
+    "mean row by NumPy's words": lambda t: t.mean(axis=0, keepdims=True),
+    "sum of a row by NumPy's words": lambda t: t.flatten(1).sum(axis=1, keepdims=True),
+    "sum along no axis": lambda t: t.sum(dim=[]),
+    "counted in 32 bits": lambda t: (t > 0.5).sum(dtype=torch.int32),
+    "counted as a number": lambda t: (t > 0.5).sum(dtype=torch.float32),
+    "any byte": lambda t: (t * 255).to(torch.uint8).any(),
+    "length of a row by order": lambda t: torch.linalg.vector_norm(t.flatten(1), 3, dim=1),
 }
 
 
@@ -85,9 +101,67 @@ def test_what_is_gathered_needs_no_more_than_a_block(name: str) -> None:
     assert torch.allclose(found, expected)
 
 
-@pytest.mark.parametrize("work", [nn.Conv2d(1, 2, 3), nn.Flatten(), lambda t: torch.stack([t, t]), Tensor.clone])
+@pytest.mark.parametrize(
+    "work",
+    [
+        nn.Conv2d(1, 2, 3),
+        nn.Flatten(),
+        lambda t: torch.stack([t, t]),
+        Tensor.clone,
+        lambda t: torch.linalg.vector_norm(t, 1),
+        lambda t: torch.where(t > 0.5)[3],
+        lambda t: t.any(dim=[]),
+    ],
+)
 def test_anything_else_gets_all_rows_where_they_fit(work: Callable[[Tensor], Tensor]) -> None:
     assert torch.equal(work(rows(WHOLE)), work(PLAIN))
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param(lambda t: t[1.0], id="number that is not whole"),
+        pytest.param(lambda t: t[torch.tensor([1.5])], id="numbers that are not whole"),
+        pytest.param(lambda t: t[torch.ones(89, dtype=torch.bool)], id="short mask"),
+        pytest.param(lambda t: rows_at(t, torch.ones(89, dtype=torch.bool)), id="short mask of rows"),
+        pytest.param(lambda t: t.mean(4), id="axis"),
+        pytest.param(lambda t: t.reshape(90, 65), id="shape"),
+        pytest.param(lambda t: t.split([40, 40]), id="parts"),
+        pytest.param(lambda t: t.split(0), id="parts of nothing"),
+    ],
+)
+def test_what_a_tensor_refuses_they_refuse_by_the_same_error(work: Callable[[Tensor], Tensor]) -> None:
+    with pytest.raises((IndexError, RuntimeError)) as expected:
+        work(PLAIN)
+    with pytest.raises(expected.type):
+        work(rows(1000))
+
+
+@pytest.mark.parametrize("other", [None, "rows"])
+def test_they_equal_nothing_but_numbers(other: object) -> None:
+    assert (rows(1000) == other, rows(1000) != other) == (False, True)
+    assert not torch.equal(input=rows(WHOLE), other=PLAIN + 1)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        pytest.param(lambda t, other: t.flatten(1) - other[0], id="less a row"),
+        pytest.param(lambda t, other: t.flatten(1) * other[:1], id="times a row"),
+        pytest.param(lambda t, other: t.flatten(1) + other, id="with a row each"),
+        pytest.param(lambda t, other: t.flatten(1) @ other[:64], id="product"),
+        pytest.param(lambda t, other: torch.cat((t.flatten(1), other)), id="joined"),
+    ],
+)
+def test_a_tensor_that_is_written_to_before_they_are_read_is_an_error(
+    use: Callable[[Tensor, Tensor], Tensor],
+) -> None:
+    other = torch.ones(90, 64)
+    made = use(rows(WHOLE), other)
+    assert torch.equal(made, use(PLAIN, other))
+    other.zero_()
+    with pytest.raises(RuntimeError, match="was written to before they were read"):
+        made.sum()
 
 
 def test_all_rows_at_once_are_refused_with_what_would_be_needed() -> None:
@@ -114,6 +188,7 @@ def test_they_are_a_tensor_that_says_what_it_is_without_being_read() -> None:
     assert (tuple(lazy.shape), lazy.ndim, len(lazy), lazy.numel()) == ((5, 2), 2, 5, 10)
     assert (lazy.dtype, lazy.device.type, lazy.to("cpu"), lazy.detach()) == (torch.float32, "cpu", lazy, lazy)
     assert repr(lazy) == "Rows(shape=(5, 2), dtype=torch.float32, device=cpu)"
+    assert f"{lazy}" == repr(lazy)
     assert lazy.new_zeros(3).tolist() == [0.0, 0.0, 0.0]
     assert copy.deepcopy(lazy) is lazy
 
@@ -155,6 +230,24 @@ def test_blocks_that_do_not_fit_together_are_an_error() -> None:
     ):
         with pytest.raises(ValueError, match=text.replace("(", r"\(").replace(")", r"\)")):
             kept(iter(parts), 3, None)
+
+
+def test_kinds_that_numpy_lacks_are_kept_to_the_bit() -> None:
+    def make(part: Tensor) -> Tensor:
+        return part.bfloat16()
+
+    found = by_blocks(rows(WHOLE), make, 40)
+    assert isinstance(found, Rows)
+    assert found.dtype == torch.bfloat16
+    assert torch.equal(found[:], PLAIN.bfloat16())
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_block_has_a_row_at_least(size: int) -> None:
+    with pytest.raises(ValueError, match=f"size must be at least 1, got {size}"):
+        by_blocks(PLAIN, Tensor.clone, size)
+    with pytest.raises(ValueError, match=f"count must be at least 1, got {size}"):
+        by_even_blocks(PLAIN, Tensor.clone, size)
 
 
 def test_blocks_are_as_large_as_fits() -> None:
