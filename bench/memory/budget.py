@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,5 +58,11 @@ class Budget:
             raise TooLargeError(
                 f"rows of shape {shape} were asked for all at once: they take {bytes_ / GIB:.3g} GiB, and of the "
                 f"{self.memory / GIB:.3g} GiB that a job may hold {self.whole / GIB:.3g} are for that; read them in "
-                f"parts (rows[indices]), or allow --memory {bytes_ * WHOLE / GIB:.3g}"
+                f"parts (rows[indices]), or allow --memory {_rounded_up(bytes_ * WHOLE / GIB):.3g}"
             )
+
+
+def _rounded_up(gib: float) -> float:
+    """To three digits, as they are shown: who allows so much has enough."""
+    digits = 10.0 ** (math.floor(math.log10(gib)) - 2)
+    return math.ceil(gib / digits) * digits

@@ -165,9 +165,18 @@ def test_a_tensor_that_is_written_to_before_they_are_read_is_an_error(
 
 
 def test_all_rows_at_once_are_refused_with_what_would_be_needed() -> None:
-    with pytest.raises(TooLargeError, match=r"shape \(90, 1, 8, 8\) .* allow --memory 8\.58e-05") as refused:
+    with pytest.raises(TooLargeError, match=r"shape \(90, 1, 8, 8\) .* allow --memory 8\.59e-05") as refused:
         torch.fft.fft(rows(1000))
     assert isinstance(refused.value, MemoryError)  # a record calls it so
+
+
+@pytest.mark.parametrize("bytes_", [1, 1001, 92160, 33_123_456_789, 10**13 + 1])
+def test_the_memory_that_is_named_suffices(bytes_: int) -> None:
+    with pytest.raises(TooLargeError) as refused:
+        Budget(0).check((1,), bytes_)
+    named = float(str(refused.value).rpartition(" ")[2])
+    Budget(int(named * 2**30)).check((1,), bytes_)
+    assert named < 1.02 * (4 * bytes_ + 4) / 2**30
 
 
 @pytest.mark.parametrize(
