@@ -1,5 +1,6 @@
 """The simulator refuses what CUDA refuses, and counts what the host waits for."""
 
+import numpy as np
 import pytest
 import torch
 from made.simulated_cuda import CUDA, DeviceError, SimulatedCuda
@@ -18,6 +19,14 @@ def rows(device="cuda"):
     return torch.arange(12.0, device=device).reshape(3, 4)
 
 
+def moved_after_a_step(network):
+    optimiser = torch.optim.Adam(network.parameters())
+    for device in ("cpu", "cuda"):
+        network.to(device)(rows(device)).sum().backward()
+        optimiser.step()
+        optimiser.zero_grad()
+
+
 @pytest.mark.parametrize(
     "work",
     [
@@ -32,6 +41,15 @@ def rows(device="cuda"):
         pytest.param(lambda: rows().normal_(generator=generator(0)), id="generator in place"),
         pytest.param(lambda: torch.rand(3, generator=generator(0), device="cuda"), id="generator"),
         pytest.param(lambda: torch.rand(3, generator=generator(0, "cuda")), id="generator of the device"),
+        pytest.param(lambda: torch.rand(3, generator=generator(0, "cuda").clone_state()), id="generator's copy"),
+        pytest.param(lambda: np.from_dlpack(rows()), id="numpy by DLPack"),
+        pytest.param(lambda: torch.tensor(0.0).add_(rows().sum()), id="number written on the host"),
+        pytest.param(lambda: torch.sum(rows(), dim=(0, 1), out=torch.tensor(0.0)), id="out"),
+        pytest.param(lambda: torch._foreach_add([rows(), rows()], [rows(), rows("cpu")]), id="lists"),
+        pytest.param(lambda: moved_after_a_step(nn.Linear(4, 2)), id="state of an optimiser"),
+        pytest.param(lambda: rows().requires_grad_().exp().backward(torch.ones(3, 4)), id="gradient"),
+        pytest.param(lambda: setattr(nn.Parameter(rows()), "grad", rows("cpu")), id="gradient of a weight"),
+        pytest.param(lambda: torch.histogram(rows(), 3), id="no kernel"),
     ],
 )
 def test_two_devices_do_not_mix(cuda, work):
@@ -83,6 +101,26 @@ def test_waits_and_copies_are_counted_where_they_are_asked_for(cuda):
     assert {what for what, _ in cuda.waits} == {"_local_scalar_dense", "index by a mask", "tolist"}
     assert all(where.startswith("tests/cuda/test_simulated_device.py:") for _, where in cuda.waits)
     assert cuda.downloads.total() == 1
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param(lambda on: torch.allclose(on, on), id="compared"),
+        pytest.param(repr, id="shown"),
+        pytest.param(lambda on: torch.cuda.synchronize(), id="asked for"),
+        pytest.param(lambda on: torch.tensor([on[0, 0], on[0, 1]]), id="list of numbers"),
+        pytest.param(lambda on: on.repeat_interleave(on[0].long(), dim=1), id="repeated"),
+        pytest.param(lambda on: torch.normal(on, on), id="judged"),
+        pytest.param(lambda on: torch.multinomial(on[1], 1), id="drawn by weight"),
+        pytest.param(torch.linalg.pinv, id="inverse"),
+    ],
+)
+def test_each_way_to_wait_is_counted(cuda, work):
+    on = rows()
+    assert not cuda.total
+    work(on)
+    assert cuda.total
 
 
 def test_nothing_is_left_when_it_ends():

@@ -40,8 +40,11 @@ _ALL_ON_ONE = {"cat", "stack", "index_select", "gather", "scatter", "scatter_", 
 _WAITS = {"_local_scalar_dense", "nonzero", "nonzero_numpy", "masked_select", "_unique2", "unique_dim",
           "unique_consecutive", "unique_dim_consecutive", "bincount", "equal", "is_nonzero", "_linalg_eigh",
           "_linalg_svd", "linalg_cholesky_ex", "linalg_lu_factor_ex", "_linalg_solve_ex", "linalg_eigh",
-          "_linalg_check_errors", "linalg_qr", "histc", "_linalg_det", "linalg_lstsq"}  # fmt: skip
+          "_linalg_check_errors", "linalg_qr", "histc", "_linalg_det", "linalg_lstsq", "linalg_pinv", "allclose",
+          "multinomial"}  # fmt: skip
 """Operations that cannot go on before the device has answered: their result's size or success is asked for."""
+_HOST_ONLY = {"histogram", "_histogramdd_bin_edges", "_histogramdd_from_bin_cts", "_histogramdd_from_bin_tensors"}
+"""Operations that CUDA has no kernel for."""
 
 
 class DeviceError(RuntimeError):
@@ -103,6 +106,9 @@ class SimulatedCuda(contextlib.AbstractContextManager["SimulatedCuda"]):
             copy = tensor.clone()
         return self.put(copy, there)
 
+    def _waited(self, *_: object) -> None:
+        self.waits["synchronize", asked_by()] += 1
+
     @property
     def total(self) -> int:
         """All waits and copies to the host."""
@@ -123,7 +129,7 @@ class SimulatedCuda(contextlib.AbstractContextManager["SimulatedCuda"]):
         yield replay, "captured", lambda step, inputs: partial(step, *inputs)
         for name, value in {
             "is_available": lambda: True, "is_bf16_supported": lambda *_: True, "device_count": lambda: 1,
-            "current_device": lambda: 0, "get_device_name": lambda *_: "simulated", "synchronize": nothing,
+            "current_device": lambda: 0, "get_device_name": lambda *_: "simulated", "synchronize": self._waited,
             "memory_allocated": lambda *_: 0, "max_memory_allocated": lambda *_: 0,
             "reset_peak_memory_stats": nothing, "set_sync_debug_mode": nothing, "manual_seed": nothing,
             "manual_seed_all": nothing, "is_current_stream_capturing": lambda: False,
@@ -149,6 +155,12 @@ class _Generator(torch._C.Generator):
 
     def __init__(self, device: torch.device | str = "cpu") -> None:
         pass
+
+    def clone_state(self) -> torch._C.Generator:
+        """Another that goes on as this does, where this is."""
+        made = super().clone_state()
+        _generators[made._cdata] = _side(self)  # type: ignore[attr-defined]
+        return made
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]
@@ -183,12 +195,15 @@ class _Calls(TorchFunctionMode):
         if func is Tensor.get_device:
             return 0 if there else -1
         if first is None or name not in {"to", "cpu", "cuda"}:
-            if there and name in {"numpy", "__array__"}:
+            if there and name in {"numpy", "__array__", "__dlpack__"}:
                 raise DeviceError(f"a device tensor given to NumPy, in {asked_by()}")
+            self._check_gradient(func, name, args, options)
             if there and name == "__setitem__" and not isinstance(args[2], Tensor) and _has_tensor(args[1]):
                 self._cuda.uploads[asked_by()] += 1  # torch makes a tensor of the value on the host
-            if there and name == "tolist":
+            if there and name in {"tolist", "__repr__"}:
                 self._cuda.waits[name, asked_by()] += 1
+            if name in {"tensor", "as_tensor"} and first is None and (read := self._held(args)):
+                self._cuda.waits[name, asked_by()] += read  # a list is read number by number
             if func is Tensor.__deepcopy__ or (name == "new_tensor" and "device" not in options):
                 made = func(*args, **options)
                 assert isinstance(made, Tensor)
@@ -196,6 +211,22 @@ class _Calls(TorchFunctionMode):
                 return self._cuda.put(made, there)
             return self._made(func, args, options)
         return self._to(func, name, first, args[1:], options)
+
+    def _held(self, given: object) -> int:
+        return sum(isinstance(each, Tensor) and self._cuda.holds(each) for each in tree_leaves(given))
+
+    def _check_gradient(
+        self, func: Callable[..., object], name: str, args: Sequence[object], options: Mapping[str, object]
+    ) -> None:
+        """A gradient is where its tensor is; autograd compares them without an operation of torch."""
+        if name == "backward":
+            given = options.get("gradient", args[1] if len(args) > 1 else None)
+        elif func == Tensor.grad.__set__:  # type: ignore[union-attr]
+            given = args[1]
+        else:
+            return
+        if isinstance(given, Tensor) and self._cuda.holds(given) != self._cuda.holds(args[0]):  # type: ignore[arg-type]
+            raise DeviceError(f"a gradient on the other device than its tensor, in {asked_by()}")
 
     def _made(self, func: Callable[..., object], args: Sequence[object], options: dict[str, object]) -> object:
         """What a call makes; where it names a device, on that."""
@@ -266,9 +297,10 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         there = [self._cuda.holds(each) for each in given]
         if any(there) and name not in _COPIES:
             self._check(name, args, given, there)
+            self._check_written(func, args, options)
         self._check_generator(name, args, options, any(there))
         if any(there):
-            self._count(name, args)
+            self._count(name, args, options)
         if name == "copy_" and len(set(there[:2])) == 2:
             (self._cuda.uploads if there[0] else self._cuda.downloads)[asked_by()] += 1
         result = func(*args, **options)
@@ -284,9 +316,17 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
     def _check(self, name: str, args: Sequence[object], given: Sequence[Tensor], there: Sequence[bool]) -> None:
-        if name.startswith(("_foreach", "_fused", "_amp")):
+        if name in _HOST_ONLY:
+            raise DeviceError(f"{name} has no kernel for the device, in {asked_by(3)}")
+        if name.startswith("_amp"):
             return
-        if name in _INDEXING:  # indices may be on either side of a tensor that is on the device
+        if name.startswith(("_foreach", "_fused")):  # the first of each list together, the second, and so on
+            lists = [each for each in args if isinstance(each, list) and each and isinstance(each[0], Tensor)]
+            wrong = any(
+                len({self._cuda.holds(each) for each in together if each.dim() or name.startswith("_fused")}) > 1
+                for together in zip(*lists, strict=False)
+            )
+        elif name in _INDEXING:  # indices may be on either side of a tensor that is on the device
             values = args[2] if name.startswith(("index_put", "_index_put")) else None
             beside = isinstance(values, Tensor) and values.dim() > 0 and not self._cuda.holds(values)
             wrong = not there[0] or beside
@@ -299,6 +339,16 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
             )
             raise DeviceError(f"{name} of tensors on two devices ({sides}), in {asked_by(3)}")
 
+    def _check_written(
+        self, func: torch._ops.OpOverload, args: Sequence[object], options: Mapping[str, object]
+    ) -> None:
+        """What is computed on the device cannot be written into a tensor of the host, not even a number."""
+        for at, argument in enumerate(func._schema.arguments):
+            given = options.get(argument.name, args[at] if at < len(args) else None)
+            written = argument.alias_info is not None and argument.alias_info.is_write
+            if written and isinstance(given, Tensor) and not self._cuda.holds(given):
+                raise DeviceError(f"{func} writes what the device has into a tensor of the host, in {asked_by(3)}")
+
     @staticmethod
     def _check_generator(name: str, args: Sequence[object], options: Mapping[str, object], there: bool) -> None:
         found = options.get("generator") or next((each for each in args if isinstance(each, torch._C.Generator)), None)
@@ -307,8 +357,12 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if _side(found) != wanted:
                 raise DeviceError(f"{name}: a generator on {_side(found)} for {wanted}, in {asked_by(3)}")
 
-    def _count(self, name: str, args: Sequence[object]) -> None:
-        if name in _WAITS:
+    def _count(self, name: str, args: Sequence[object], options: Mapping[str, object]) -> None:
+        sized = (
+            name == "repeat_interleave" and options.get("output_size") is None
+        )  # by how often, which are numbers there
+        judged = name == "normal" and isinstance(args[1], Tensor)  # no deviation may be below zero
+        if name in _WAITS or sized or judged:
             self._cuda.waits[name, asked_by()] += 1
         if name in _INDEXING:
             indices = [each for each in args[1] if isinstance(each, Tensor)]  # type: ignore[attr-defined]
