@@ -7,6 +7,7 @@ from statistics import median
 import torch
 from torch import Tensor
 
+from bench.memory.rows import rows_at
 from bench.nets.resnet import resnet18
 from bench.workbench.timing import repeat
 
@@ -23,12 +24,12 @@ def resnet18_rate(rows: Tensor, device: torch.device) -> float | None:
         device: It runs on.
 
     Returns:
-        None where rows are no images of at least 32 pixels a side, which the network halves five times.
+        None where there are no rows, or no images of at least 32 pixels a side, which the network halves five times.
     """
-    if rows.ndim != 4 or min(rows.shape[2:]) < LEAST_SIDE:
+    if rows.ndim != 4 or min(rows.shape[2:]) < LEAST_SIDE or not len(rows):
         return None
     wanted = ROWS[device.type]
-    batch = rows.repeat(-(-wanted // len(rows)), 1, 1, 1)[:wanted].to(device, memory_format=torch.channels_last)
+    batch = rows_at(rows, torch.arange(wanted) % len(rows))[:].to(device, memory_format=torch.channels_last)
     network = resnet18((batch.shape[1], batch.shape[2], batch.shape[3]), 1)
     network.eval().to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     with torch.inference_mode():
