@@ -26,6 +26,7 @@ from bench.contract.seal import check
 from bench.evidence import AnonymityEvidence
 from bench.progress import stage
 from bench.randomness import Secret
+from bench.rows.distinct import distinct
 from bench.rows.joined import joined
 from bench.rows.originals import in_order
 from bench.types import Dataset, Evaluator, Measurement, NotApplicable
@@ -90,8 +91,7 @@ class Anonymity(Evaluator[Workbench]):
 
 def _forms(samples: Tensor) -> Tensor:
     """(n,) int64 on the CPU: equal numbers for equal rows (n, ...)."""
-    number: Tensor = torch.unique(samples.flatten(1), dim=0, return_inverse=True)[1]
-    return number.cpu()
+    return distinct(samples.flatten(1))[1].cpu()
 
 
 def _later(bench: Workbench) -> tuple[Dataset, Tensor]:

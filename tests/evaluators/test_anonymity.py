@@ -7,8 +7,10 @@ import pytest
 import torch
 from made.cells import opened
 
-from bench.evaluators.anonymity import Anonymity, _by_people, _later
+from bench.evaluators.anonymity import Anonymity, _by_people, _forms, _later
 from bench.evidence import AnonymityEvidence
+from bench.memory.budget import Budget
+from bench.memory.rows import Rows
 from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
 from bench.workbench.workbench import Workbench
@@ -126,3 +128,13 @@ def test_rows_of_one_person_are_drawn_together() -> None:
         assert score.high is not None
         spreads.append(score.high - score.low)
     assert spreads[1] > 2 * spreads[0]
+
+
+def test_rows_that_do_not_fit_at_once_are_counted_by_their_digests(tmp_path: Path) -> None:
+    bench = two_pairs(workbench("identity", tmp_path))
+    private = bench.private.samples
+    on_disk = Rows.of(private.numpy(), Budget(4 * private.nbytes // 2))
+    with pytest.raises(NotApplicable, match="no two rows share a released form"):
+        found(replace(bench, private=replace(bench.private, samples=on_disk)))
+    assert _forms(on_disk).unique().numel() == len(private)
+    assert torch.equal(_forms(Rows.of(private.repeat(2, 1).numpy(), on_disk.budget)), torch.arange(40).repeat(2))
