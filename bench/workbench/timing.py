@@ -35,7 +35,7 @@ def repeat(
     than that before it, unless the first takes longer than `SLOW`.
 
     Peak memory is what the second needed beyond what was held before it: by the accelerator's allocator, or
-    on a CPU by the growth of the resident set, looked at every millisecond.
+    on a CPU by the growth of what its processes hold, but for files that are mapped, looked at every millisecond.
 
     Args:
         work: What is timed.
@@ -82,7 +82,7 @@ def _peak(work: Callable[[], object], device: torch.device, number: int | None) 
     processes = [whole, *whole.children(recursive=True)] if number is not None else [whole]
 
     def held() -> int:
-        return sum(int(process.memory_info().rss) for process in processes)
+        return sum(map(_own, processes))
 
     before = high = held()
     done = threading.Event()
@@ -101,3 +101,12 @@ def _peak(work: Callable[[], object], device: torch.device, number: int | None) 
         done.set()
         watcher.join()
     return kept, high - before
+
+
+def _own(process: psutil.Process) -> int:
+    """Bytes in memory that no file could give back (where the system tells those apart); 0 once it has ended."""
+    try:
+        found = process.memory_info()
+    except psutil.Error:
+        return 0
+    return int(found.rss - getattr(found, "shared", 0))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 import weakref
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -108,6 +113,30 @@ def test_memory_that_is_freed_before_work_ends_is_seen() -> None:
         del held
 
     assert repeat(work, device=CPU, repeats=1).peak_bytes > 128 * 2**20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="told apart as Linux tells")
+def test_files_that_are_mapped_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "rows"
+    path.write_bytes(bytes(128 * 2**20))
+
+    def work() -> np.ndarray:
+        mapped = np.memmap(path, dtype=np.uint8, mode="r")
+        assert not mapped[::4096].any()
+        return mapped
+
+    assert repeat(work, device=CPU, repeats=1).peak_bytes < 64 * 2**20
+
+
+def test_a_process_may_end_while_it_is_looked_at() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+
+        def work() -> None:
+            if calls.pop():  # the second run is watched
+                child.communicate(b"\n")
+
+        calls = [False] * 10 + [True, False]
+        assert repeat(work, device=CPU, repeats=1, process=os.getpid()).peak_bytes < 2**30
 
 
 def test_work_that_raises_is_not_swallowed() -> None:
