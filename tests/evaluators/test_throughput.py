@@ -11,8 +11,10 @@ from made.cells import opened
 from made.simulated_cuda import CUDA, SimulatedCuda
 from torch import Tensor
 
-from bench.evaluators.throughput import SWEPT, Throughput
+from bench.evaluators.throughput import SWEPT, Throughput, _on_card
 from bench.evidence import TimingEvidence
+from bench.memory.budget import Budget
+from bench.memory.rows import Rows
 from bench.randomness import Secret
 
 
@@ -45,3 +47,14 @@ def test_on_a_device_more_numbers_of_rows_and_the_way_there_are_timed(tmp_path: 
     assert isinstance(rates, dict)
     assert list(rates) == [str(count) for count in SWEPT]
     assert {"host_to_device_seconds", "device_to_host_seconds", "power"} <= details.keys()
+
+
+def test_rows_on_disk_have_no_way_to_the_device_of_their_own(tmp_path: Path) -> None:
+    bench = opened(tmp_path)
+    images = bench.private.samples
+    on_disk = Rows.of(images.numpy(), Budget(4 * images.nbytes // 2))
+    found = [
+        _on_card(replace(bench, private=replace(bench.private, samples=samples)), bench.scheme())
+        for samples in (images, on_disk)
+    ]
+    assert found[0].keys() - found[1].keys() == {"host_to_device_seconds", "device_to_host_seconds"}
