@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.results.records import Record
-from leaderboard.entries import Entry, beats_chance
+from leaderboard.entries import Entry
 from leaderboard.lines import Line
-from leaderboard.panel import Member
-from leaderboard.reach import PAIRS, Rung, state, step
+from leaderboard.panel import Member, outcome
+from leaderboard.reach import PAIRS, Rung
 
 FIGURES: Mapping[str, tuple[str, ...]] = {PAIRS: ("guesswork", "reid-auc"), "membership": ("membership-auc",)}
 ORDER = ("broken", "members told", "dented", "not broken", "members not told", "not applicable", "failed", "timed out")
@@ -55,17 +55,18 @@ class AttackRecord:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """The methods that it breaks, or whose members it tells."""
+        """The methods that it breaks, or whose members it tells, on data on which its controls hold."""
         return self._methods("broken", "members told")
 
     @property
     def dented(self) -> tuple[str, ...]:
-        """The methods on which it does better than chance, and that it breaks nowhere."""
+        """The methods on which it does better than chance where its controls hold, and that it breaks nowhere."""
         return tuple(name for name in self._methods("dented") if name not in self.broken)
 
     def _methods(self, *states: str) -> tuple[str, ...]:
         told = [each for each in self.outcomes if each.line.row.vouched and not each.line.reference]
-        found = {each.line.row.method for each in told if each.state in states}
+        counted = [each for each in told if each.member is not None and each.member.certified]
+        found = {each.line.row.method for each in counted if each.state in states}
         return tuple(sorted(found))
 
 
@@ -97,17 +98,8 @@ def attack_record(kind: str, name: str, tried: Sequence[tuple[Line, Record]]) ->
 
 
 def _outcome(line: Line, record: Record) -> Outcome:
-    members = (*line.row.panel.members, *line.row.membership.members)
-    member = next((each for each in members if each.evaluator == record.evaluator), None)
+    judging = line.row.panel if record.kind == PAIRS else line.row.membership
+    member = next((each for each in judging.members if each.evaluator == record.evaluator), None)
     entries = line.row.attacks.get(record.evaluator, {})
     shown = tuple(entries[name] for name in FIGURES.get(record.kind, ()) if name in entries)
-    return Outcome(line, record, member, _state(record), shown)
-
-
-def _state(record: Record) -> str:
-    if record.status != "ok":
-        return record.status.replace("-", " ")
-    if record.kind != PAIRS:
-        return "members told" if any(map(beats_chance, record.scores.values())) else "members not told"
-    made = step(record)
-    return "not broken" if made is None else state(made)
+    return Outcome(line, record, member, outcome(record, judging.tries), shown)

@@ -19,12 +19,13 @@ from pydantic import JsonValue
 from bench.evaluators.membership import Membership
 from bench.evaluators.reidentification import Reidentification
 from bench.results.records import Record
-from leaderboard.controls import BESIDE, Control, control, figure_text
+from leaderboard.controls import BESIDE, CONTROLLED, Control, control, figure_text
 from leaderboard.entries import beats_chance, number, of_tries, short
 from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Rung, Step, reach, state, step
 
 ROLES = {evaluator.name: evaluator.controls for evaluator in (Reidentification, Membership)}
 FIRST = "first guess"  # the part of guesswork that says how likely the first guess is right
+TELLING = (*CONTROLLED[MEMBERSHIP], *BESIDE[MEMBERSHIP])  # the worst member's figure has no probability
 SMALL = 0.01  # chances of a first guess below it are not spoken of
 Word = Literal[
     "broken",
@@ -75,12 +76,16 @@ class Member:
 
 @dataclass(frozen=True)
 class Panel:
-    """All attacks of one kind on one cell, the strongest certified one, and the verdict: in two words, and in full."""
+    """All attacks of one kind on one cell, the strongest certified one, and the verdict: in two words, and in full.
+
+    `tries` is how many figures of certified attacks there are: chance has as many tries.
+    """
 
     members: tuple[Member, ...]
     headline: str | None
     word: Word
     verdict: str
+    tries: int = 1
 
     def standing(self, evaluator: str) -> str:
         """Whether that attack counts, in words."""
@@ -103,8 +108,9 @@ def panel(
     certified = {member.evaluator for member in members if member.certified}
     scored = [record for record in attacks if record.evaluator in certified and "guesswork" in record.scores]
     strongest = min(scored, key=lambda record: _strength(record, len(scored)), default=None)
-    word, verdict = _verdict(strongest, scored, attacks, [member for member in members if member.certified])
-    return Panel(members, None if strongest is None else strongest.evaluator, word, verdict)
+    tries = sum(len(record.scores) for record in scored)
+    word, verdict = _verdict(strongest, scored, attacks, [member for member in members if member.certified], tries)
+    return Panel(members, None if strongest is None else strongest.evaluator, word, verdict, tries)
 
 
 def not_rated(made: Panel, why: str) -> Panel:
@@ -128,19 +134,32 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: 
             return Panel(members, None, "does not apply", "no attack on membership applies")
         why = "no membership attack with a figure whose controls ran and hold"
         return Panel(members, None, "not certified", why)
-    figures = [metric, *BESIDE[MEMBERSHIP]]
-    tries = len(scored) * len(figures)
+    tries = len(scored) * len(TELLING)
 
-    def beats(record: Record) -> list[bool]:
-        return [name in record.scores and beats_chance(of_tries(tries, record.scores[name])) for name in figures]
+    def place(record: Record) -> tuple[bool, bool, float]:
+        surely, few = _tells(record, tries)
+        return not surely, not few, -record.scores[metric].value
 
-    strongest = min(scored, key=lambda each: (*(not found for found in beats(each)), -each.scores[metric].value))
-    if not any(beats(strongest)):
-        return Panel(members, strongest.evaluator, "members not told", "members not told by these attacks")
+    strongest = min(scored, key=place)
+    surely, few = _tells(strongest, tries)
+    if not surely and not few:
+        return Panel(members, strongest.evaluator, "members not told", "members not told by these attacks", tries)
     shown = figure_text(strongest, metric)
-    if not beats(strongest)[0]:  # sure of a few members, and no better than chance at most
+    if not surely:  # sure of a few members, and no better than chance at most
         shown += f", {number(100 * strongest.scores['membership-tpr'].value, 1)} % of them at 1 % of others"
-    return Panel(members, strongest.evaluator, "members told", f"members told by {_name(strongest)}: {shown}")
+    return Panel(members, strongest.evaluator, "members told", f"members told by {_name(strongest)}: {shown}", tries)
+
+
+def outcome(record: Record, tries: int) -> str:
+    """How a method stands after one attack of a panel with so many figures, in the words of verdicts.
+
+    The rule is the panel's own: no attack is said to harm a method more than the method's verdict says.
+    """
+    if record.status != "ok":
+        return record.status.replace("-", " ")
+    if record.kind != PAIRS:
+        return "members told" if any(_tells(record, tries)) else "members not told"
+    return "broken" if _breaks(record) else "dented" if _dents(record, tries) else "not broken"
 
 
 def dumps(pairs: Panel, membership: Panel) -> str:
@@ -182,9 +201,9 @@ def _member(record: Record, pool: Sequence[Record], ladder: Sequence[Step], thei
 
 
 def _verdict(
-    strongest: Record | None, scored: Sequence[Record], attacks: Sequence[Record], members: Sequence[Member]
+    strongest: Record | None, scored: Sequence[Record], attacks: Sequence[Record], members: Sequence[Member], tries: int
 ) -> tuple[Word, str]:
-    """What may be said: `scored` and `members` are the certified attacks, `attacks` all of them."""
+    """What may be said: `scored` and `members` are the certified attacks, with `tries` figures, `attacks` all."""
     if not attacks:
         return "no attack", "no attack ran"
     breaking = [record for record in attacks if _breaks(record)]
@@ -196,11 +215,7 @@ def _verdict(
     if _breaks(strongest):
         guesses, shown = strongest.scores["guesswork"], strongest.metrics["guesswork"]
         return "broken", f"broken by {_name(strongest)}: {number(guesses.value, shown.digits)} {shown.unit}"
-    # Chance has as many tries as there are figures of certified attacks.
-    tries = sum(len(record.scores) for record in scored)
-    dents = [
-        record for record in scored if any(beats_chance(of_tries(tries, score)) for score in record.scores.values())
-    ]
+    dents = [record for record in scored if _dents(record, tries)]
     end = _reach_words(members, {rung.method for member in members for rung in member.rungs if _on(rung, strongest)})
     if not dents:
         return "not broken", end + by
@@ -222,6 +237,17 @@ def _one_in(dents: Sequence[Record]) -> str:
 def _breaks(record: Record) -> bool:
     made = step(record)
     return made is not None and state(made) == "broken"
+
+
+def _dents(record: Record, tries: int) -> bool:
+    return any(beats_chance(of_tries(tries, score)) for score in record.scores.values())
+
+
+def _tells(record: Record, tries: int) -> tuple[bool, bool]:
+    """Whether an attack tells members from others better than chance, and whether it does of a few members."""
+    auc, tpr = (record.scores.get(name) for name in TELLING)
+    beats = [score is not None and beats_chance(of_tries(tries, score)) for score in (auc, tpr)]
+    return beats[0], beats[1]
 
 
 def _name(record: Record) -> str:

@@ -1,0 +1,66 @@
+"""What the page of an attack says of whom it harms: what the verdicts of the rows say, and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from made.board_records import plugin, record, score, word
+from made.whole_rows import HOLDING, VOID, attacked, controls, kept, keyed
+
+from bench.results.records import Record
+from bench.types import Role
+from leaderboard.attack_record import AttackRecord, attack_record
+from leaderboard.edition import Edition
+from leaderboard.intake import intake
+
+GENERATORS: dict[str, Role] = {"over-fitted-cvae": "remembers its rows", "constant": "forgets its rows"}
+
+
+def judged(folder: Path, *records: Record) -> tuple[AttackRecord, dict[str, str]]:
+    """The first record's attack, and the verdict on each method."""
+    edition = Edition.of(intake(kept(folder, *records)))
+    tried = [(line, each) for line in edition.lines for each in line.row.records if each.attack is not None]
+    first = records[0]
+    assert first.attack is not None
+    found = attack_record(first.kind, first.attack.name, tried)
+    return found, {line.row.method: line.standing.word for line in edition.lines}
+
+
+def telling(method: str, value: float, p: float, worst: float = 0.5) -> Record:
+    made = record(
+        method,
+        "membership-dcr",
+        {
+            "membership-auc": score(value, value - 0.05, value + 0.05, null=0.5, null_low=0.45, null_high=0.55, p=p),
+            "member-risk": score(worst, 0.0, 1.0, null=0.5, null_low=0.3, null_high=0.99),
+        },
+        kind="membership",
+        attack=plugin("dcr", {}),
+    )
+    return keyed(made, method=made.method.model_copy(update={"role": GENERATORS.get(method)}))
+
+
+def test_the_luckiest_member_of_many_tells_nobody(tmp_path: Path) -> None:
+    """Without a probability, its figure lies above the interval of chance as often as 1 time in 40."""
+    held = telling("over-fitted-cvae", 0.9, 0.0), telling("constant", 0.5, 0.6)
+    found, words = judged(tmp_path, telling("cvae", 0.51, 0.4, worst=0.995), *held, keyed(word("cvae")))
+    assert words["cvae"] == "members not told"
+    assert found.broken == ()
+
+
+def test_one_of_many_figures_that_chance_makes_in_as_many_tries_is_no_dent(tmp_path: Path) -> None:
+    auc = {"null": 0.5, "null_low": 0.45, "null_high": 0.55}
+    lucky = score(0.56, 0.5, 0.6, p=0.0008, **auc)
+    scores = {**attacked("blur").scores, "reid-auc": lucky}
+    found, words = judged(tmp_path, attacked("blur", scores=scores), *controls(HOLDING), keyed(word("blur")))
+    assert words["blur"] == "not broken"
+    assert found.dented == ()
+
+
+def test_an_attack_whose_controls_fail_is_said_to_break_nobody(tmp_path: Path) -> None:
+    found, words = judged(tmp_path, attacked("blur", 1.0, 1.0), *controls(VOID), keyed(word("blur")))
+    assert words["blur"] == "not certified"
+    assert found.broken == ()
+    sure, words = judged(tmp_path / "sure", attacked("blur", 1.0, 1.0), *controls(HOLDING), keyed(word("blur")))
+    assert words["blur"] == "broken"
+    assert sure.broken == ("blur",)
