@@ -12,7 +12,7 @@ from leaderboard.entries import number
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 TICKS = 6
 MARGIN = 0.06
-LEAST = 1e-9
+LEAST, MOST = 1e-9, 1e100  # what is drawn: smaller ones of a logarithmic axis and larger ones stand at its end
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ def logarithmic(values: Sequence[float], start: float, end: float) -> Axis:
 
 
 def _scaled(value: float, log: bool) -> float:
-    return math.log10(max(value, LEAST)) if log else value
+    drawn = min(max(value, LEAST if log else -MOST), MOST)
+    return math.log10(drawn) if log else drawn
 
 
 def _ticks(low: float, high: float, log: bool) -> tuple[float, ...]:

@@ -103,3 +103,11 @@ def test_reference_methods_are_left_out_of_the_picture_that_they_would_stretch()
     board = drawn([*made("noise", "keeps nothing"), *made("cvae", None)])
     plane = next(plane for plane in PLANES if plane.across == "nearest-neighbour-distance")
     assert [point.label for point in points(board, plane)] == ["cvae"]
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("value", [0.0, 5e-324, 1e-200, 1e200, 1.7e308, -1.7e308])
+def test_figures_of_any_size_are_drawn(value: float, log: bool) -> None:
+    made = axis([score(value, -1.7e308, 1.7e308), score(1.0)], 0, 100, log=log)
+    assert 0 <= made.at(value) <= 100
+    assert 0 <= axis([score(value)], 0, 100, log=log).at(value) <= 100
