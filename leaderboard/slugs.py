@@ -7,16 +7,17 @@ import re
 from collections.abc import Iterable
 
 LENGTH = 48
+_HASHED = re.compile("(^|-)[0-9a-f]{8}$")
 
 
 def slug(name: str) -> str:
-    """A safe file stem for any text; names that lose something carry a hash of the whole.
+    """A safe file stem for any text; names that lose something, or look as if they had, carry a hash of the whole.
 
     >>> slug("dp-image"), slug("../../etc/passwd")
     ('dp-image', 'etc-passwd-3754d6cb')
     """
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LENGTH].strip("-")
-    return plain if plain and plain == name else f"{plain}-{digest(name)}".strip("-")
+    return plain if plain and plain == name and not _HASHED.search(plain) else f"{plain}-{digest(name)}".strip("-")
 
 
 def slugs(names: Iterable[str]) -> dict[str, str]:

@@ -126,10 +126,10 @@ def _named(
 
 def _csv_lines(table: Table) -> Iterator[bytes]:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, lineterminator="\r\n")  # text with either of them stands in quotes then
     harmless: dict[Value, Value] = {}  # most places hold what many others hold
     writer.writerow([cell(name) for name in table.kinds])
-    yield text.getvalue().encode()
+    yield _ended(text.getvalue())
     for line in table.lines:
         text.seek(0)
         text.truncate()
@@ -142,7 +142,11 @@ def _csv_lines(table: Table) -> Iterator[bytes]:
             else:
                 places.append(value)
         writer.writerow(places)
-        yield text.getvalue().encode()
+        yield _ended(text.getvalue())
+
+
+def _ended(line: str) -> bytes:
+    return line.removesuffix("\r\n").encode() + b"\n"
 
 
 def can_write_parquet() -> bool:

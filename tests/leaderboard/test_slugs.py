@@ -20,6 +20,7 @@ def test_no_two_names_share_a_slug(names: set[str]) -> None:
 
 def test_a_name_that_poses_as_the_slug_of_another_gets_its_own() -> None:
     assert len(set(slugs(["A b", slug("A b")]).values())) == 2
+    assert slug("A b") != slug(slug("A b"))
 
 
 def test_plain_names_keep_their_form() -> None:

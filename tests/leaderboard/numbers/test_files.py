@@ -26,6 +26,7 @@ from leaderboard.numbers import tables
 from leaderboard.numbers.api import Index, RowFile
 from leaderboard.numbers.shown import Shown
 from leaderboard.sections import sections
+from leaderboard.slugs import slug
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -141,6 +142,23 @@ def test_the_api_has_a_file_a_row_and_every_record_as_it_was_written() -> None:
     assert records == {}
     for name in ("index", "row", "record"):
         assert json.loads(text(found, index.schemas[name]))["type"] == "object"
+
+
+def test_two_records_of_a_row_never_share_a_file() -> None:
+    posing = slug("reidentification-A")
+    board = shown(record("a", "reidentification-A"), record("a", posing))
+    found = [each.name for each in files(board)]
+    assert len(found) == len(set(found))
+
+
+def test_a_carriage_return_ends_no_line_of_a_table() -> None:
+    """Reasons hold what a program printed, and progress bars end in one."""
+    found = made(record("a", status="failed", reason="10 %\r100 %\rout of memory"))
+    read = list(csv.reader(io.StringIO(text(found, "board.csv"), newline="")))
+    assert [len(line) for line in read] == [len(read[0])] * 2
+    (told,) = lines(found, "results.csv.gz")
+    assert told["reason"] == "10 %\r100 %\rout of memory"
+    assert "\r\n" not in text(found, "board.csv")
 
 
 def test_replicates_for_paired_comparison_go_out_with_the_records() -> None:
