@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, telling
 from leaderboard.claims import METRIC
@@ -15,6 +16,7 @@ from leaderboard.downloads import badges
 from leaderboard.entries import WORDS, against_null, interval, number, reason, short
 from leaderboard.lines import usually_hidden
 from leaderboard.numbers.api import record_address, row_address
+from leaderboard.numbers.escapes import page
 from leaderboard.numbers.score_lines import flat
 from leaderboard.repeat import command
 from leaderboard.row_data import dumped
@@ -28,7 +30,7 @@ def environment() -> Environment:
     """The templates; made once, for compiling them takes longer than most pages."""
     env = Environment(
         loader=PackageLoader("leaderboard"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, auto_reload=False,
+        lstrip_blocks=True, auto_reload=False, finalize=_harmless,
     )  # fmt: skip
     env.filters |= {
         "flat": flat,
@@ -59,6 +61,12 @@ def _shared_null(some: Sequence[Row], metric: str) -> str:
     """What chance gives, where it is the same for every row of a table with a figure; else empty."""
     nulls = {row.entries[metric].null for row in some if row.entries[metric].score}
     return nulls.pop() if len(nulls) == 1 else ""
+
+
+def _harmless(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return Markup(page(value)) if isinstance(value, Markup) else page(value)
 
 
 def _json(value: object) -> str:

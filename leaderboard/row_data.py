@@ -11,6 +11,7 @@ from leaderboard.board import Row, missing
 from leaderboard.cost import cost
 from leaderboard.entries import WORDS, Entry, short
 from leaderboard.lines import Line
+from leaderboard.numbers.escapes import page
 from leaderboard.repeat import command
 
 DRAWN = (
@@ -89,8 +90,16 @@ def full(line: Line, tests: Mapping[str, Mapping[str, Mapping[str, float]]]) -> 
 
 
 def dumped(value: JsonValue) -> str:
-    """JSON in ASCII that may stand in a script's file or in a page."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    """JSON in ASCII that may stand in a script's file or in a page, its text as a page may have it."""
+    return json.dumps(_harmless(value), sort_keys=True, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _harmless(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {page(name): _harmless(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_harmless(each) for each in value]
+    return page(value) if isinstance(value, str) else value
 
 
 def _entry(entry: Entry) -> dict[str, JsonValue]:

@@ -72,6 +72,15 @@ def xml(text: str) -> str:
     return html.escape(_XML.sub("\N{REPLACEMENT CHARACTER}", _line(text)))
 
 
+def page(text: str) -> str:
+    """The text as a page may have it: nothing in it turns what stands beside it, or has no place in HTML.
+
+    >>> page("\\u202e0.5" + chr(1))
+    '0.5\N{REPLACEMENT CHARACTER}'
+    """
+    return _XML.sub("\N{REPLACEMENT CHARACTER}", _TURNS.sub("", text))
+
+
 def _line(text: str) -> str:
     """On one line, read in one direction."""
     return " ".join(_TURNS.sub("", text).replace("\0", "\N{REPLACEMENT CHARACTER}").split())
