@@ -10,12 +10,12 @@ from pydantic import JsonValue
 from leaderboard.board import Row, missing
 from leaderboard.cost import cost
 from leaderboard.entries import WORDS, Entry, short
-from leaderboard.lines import Line
+from leaderboard.lines import UTILITY, Line
 from leaderboard.numbers.escapes import page
 from leaderboard.repeat import command
 
 DRAWN = (
-    "utility-auc", "linear-probe-auc", "reid-auc", "guesswork", "person-risk", "membership-auc", "member-risk",
+    *UTILITY, "reid-auc", "guesswork", "person-risk", "membership-auc", "member-risk",
     "nearest-neighbour-distance",
 )  # fmt: skip
 """Figures that are drawn and chosen by."""
@@ -25,7 +25,8 @@ def brief(line: Line) -> dict[str, JsonValue]:
     """A row in a few words and figures: every row of a board is held in memory so.
 
     Of a figure: value, interval, chance; whether the attack that gave it is certified; what an attack that is not found
-    beyond it, null where none did; and whether an attack stopped that might have.
+    beyond it, null where none did; and whether an attack stopped that might have. `useful` names the figure that stands
+    for its utility, as on the board.
     """
     figures: dict[str, JsonValue] = {}
     for name in DRAWN:
@@ -41,6 +42,7 @@ def brief(line: Line) -> dict[str, JsonValue]:
         "seed": row.seed, "verdict": line.standing.word, "sign": line.standing.sign, "kind": line.kind,
         "reference": line.reference, "tier": line.tier.word, "vouched": row.vouched, "said": list(row.said),
         "claim": line.claim, "unrated": row.unrated,
+        "useful": "" if line.utility is None else line.utility.column.name,
         "epsilon": None if claim is None else [claim.epsilon, claim.derived, shown, claim.unit], "figures": figures,
     }  # fmt: skip
 

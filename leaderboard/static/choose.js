@@ -20,7 +20,8 @@
     const presets = Array.from(new Set(rows.map((row) => row.preset))).sort();
     const figures = risks.map(([name]) => name), claims = CLAIMS.map(([name]) => name);
     const bound = (text) => (text && text.trim() !== "" && Number.isFinite(Number(text)) ? text : "");
-    const wish = { set: among(asked.set, sets) || busiest(sets), preset: among(asked.preset, presets), utility: bound(asked.utility), figure: among(asked.figure, figures) || figures[0] || RISKS[0][0], risk: bound(asked.risk), kind: among(asked.kind, kinds), claim: among(asked.claim, claims), epsilon: bound(asked.epsilon) };
+    const set = among(asked.set, sets) || busiest(sets), told = (name) => rows.some((row) => row.set === set && row.figures[name]);
+    const wish = { set, preset: among(asked.preset, presets), utility: bound(asked.utility), figure: among(asked.figure, figures) || figures.find(told) || figures[0] || RISKS[0][0], risk: bound(asked.risk), kind: among(asked.kind, kinds), claim: among(asked.claim, claims), epsilon: bound(asked.epsilon) };
     const change = (name) => (value) => { wish[name] = value; remember(wish); draw(); };
     function field(label, name, step) {
       const input = make("input", { type: "number", step, value: wish[name], inputmode: "decimal" });
@@ -34,8 +35,8 @@
       presets.length > 1 ? select("Size of run", [["", "any"], ...presets.map((name) => [name, name])], wish.preset, change("preset")) : "",
       select("What is released", [["", "anything"], ...kinds.map((kind) => [kind, kind])], wish.kind, change("kind")),
       field("Utility at least", "utility", 0.01),
-      select("Risk", risks.map(([name, text]) => [name, text]), wish.figure, change("figure")),
-      field("this much", "risk", 0.01),
+      select("Risk figure", risks.map(([name, text]) => [name, text]), wish.figure, change("figure")),
+      field("Its bound", "risk", 0.01),
       select("Formal claim", CLAIMS, wish.claim, change("claim")),
       field("Derived ε at most", "epsilon", 0.1));
     draw();
@@ -54,8 +55,8 @@
   });
 
   const busiest = (sets) => sets.reduce((best, slug) => (count(slug) > count(best) ? slug : best));
-  const count = (slug) => rows.filter((row) => row.set === slug && !row.reference).length;
-  const useful = (row) => row.figures["utility-auc"] || row.figures["linear-probe-auc"];
+  const count = (slug) => rows.filter((row) => row.set === slug && !row.reference && Object.keys(row.figures).length).length;
+  const useful = (row) => row.figures[row.useful];
   const nothing = (wish) => [wish.kind, wish.utility, wish.risk, wish.claim, wish.epsilon].every((said) => said === "");
   const utility = (row) => (useful(row) ? useful(row)[0] : -1);
 

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made.board_records import auc, guesswork, record
+from made import board_records
+from made.board_records import auc, dataset, guesswork, record, utility
 from made.whole_rows import HOLDING, controls, kept, keyed, whole
 
+from bench.results.records import proved
 from leaderboard.site import build
 
 
@@ -57,3 +59,19 @@ def test_a_filter_that_fits_no_row_hides_none(chromium: Any, tmp_path: Path) -> 
     count = page.locator(".controls .count").inner_text()
     page.close()
     assert " of " not in count, count
+
+
+def test_utility_is_the_figure_that_the_board_shows(chromium: Any, tmp_path: Path) -> None:
+    told = record("a", "transfer", {"transfer-accuracy": utility(0.9)}, kind="transfer")
+    site = build(kept(tmp_path / "r", keyed(told)), tmp_path / "site").parent
+    assert answer(chromium, site, "utility=0.95")["a"] == "utility is 0.9"
+
+
+def test_the_first_data_are_those_with_most_figures(chromium: Any, tmp_path: Path) -> None:
+    """Not those to which most rows do not apply, though they come first and are as many."""
+    idle = record("z", status="not-applicable", reason="no images", dataset=dataset("aaa"))
+    more = [each.model_copy(update={"cell": f"aaa/z-{seed}", "seed": seed}) for seed, each in enumerate([idle] * 3)]
+    site = build(
+        kept(tmp_path / "r", *whole("a", 0.6), *(proved(board_records.keyed(each)) for each in more)), tmp_path / "site"
+    ).parent
+    assert list(answer(chromium, site, "")) == ["a"]
