@@ -47,7 +47,7 @@ class Made:
 
 def links(shown: Shown) -> list[Link]:
     """What pages link to, in order; files of single rows are found through the index."""
-    tables = [Link(name, f"a table for LaTeX: {name.removeprefix('latex/')}") for name, _ in latex_tables(shown)]
+    tables = [Link(name, "a table for LaTeX") for name, _ in latex_tables(shown)]
     return [
         *_tables(shown.board, "a line a row: every metric's figure, interval and source", "the same as parquet"),
         *_tables(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import random
 import re
@@ -385,3 +386,64 @@ def test_claimed_derived_and_shown_bounds_stand_side_by_side(write: Write, tmp_p
     sentence = "violated: ε of at least 2.40 was shown, 1.50 is claimed"
     assert f'title="{sentence}">violated<' in page
     assert f"<b>Audit</b> {sentence}" in the(tmp_path / "site", "cells/cadp-*.html")
+
+
+class Outline(HTMLParser):
+    """The title of a page and the levels of its headings."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.title = ""
+        self.levels: list[int] = []
+        self._in_title = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._in_title = tag == "title"
+        if re.fullmatch("h[1-6]", tag):
+            self.levels.append(int(tag[1]))
+
+    def handle_data(self, data: str) -> None:
+        self.title += data if self._in_title else ""
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_title = False
+
+
+def test_every_page_has_a_title_of_its_own(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of one row at several seeds and sizes, of rows with long parameters, and further pages of long lists."""
+    for view in ("datasets", "methods"):
+        monkeypatch.setattr(f"leaderboard.views.{view}.MOST_LINES", 3)
+    monkeypatch.setattr("leaderboard.views.datasets.MOST_WIDE", 3)
+    many = [record("a", cell=f"a-{preset}-{seed}", preset=preset, seed=seed, scores={"reid-auc": auc(0.5)})
+            for preset in ("quick", "full") for seed in (0, 1)]  # fmt: skip
+    long = [record("b", cell=f"b-{i}", parameters={"name": f"{i}" * 80}, scores={"reid-auc": auc(0.5)}) for i in (1, 2)]
+    site = build(write(*many, *long), tmp_path / "site").parent
+    titles = [Outline(path.read_text(encoding="utf-8")).title for path in sorted(site.rglob("*.html"))]
+    assert sorted(titles) == sorted(set(titles))
+
+
+def test_headings_leave_out_no_level(site: Path) -> None:
+    for path in sorted(site.rglob("*.html")):
+        levels = Outline(path.read_text(encoding="utf-8")).levels
+        assert all(after <= before + 1 for before, after in itertools.pairwise(levels)), path
+
+
+def test_no_text_of_a_record_turns_or_hides_what_stands_beside_it(write: Write, tmp_path: Path) -> None:
+    turning = "\u202e\u2067evil\u200f\x01"
+    evil = record(turning, scores={"reid-auc": auc(0.9)}, parameters={"a": turning}, scheme={"caveat": turning})
+    site = build(write(evil), tmp_path / "site").parent
+    for path in [*site.rglob("*.html"), *site.rglob("rows/*.js")]:
+        page = path.read_text(encoding="utf-8")
+        found = re.search(r"[\u200e\u200f\u202a-\u202e\u2066-\u2069\x01]|\\u(202e|2067|200f|0001)", page)
+        assert found is None, path
+
+
+def test_a_command_is_broken_before_its_options_alone(site: Path) -> None:
+    (page,) = (path for path in (site / "cells").glob("*.html") if path.name.startswith("noise"))
+    told = re.search('<p class="command"><code>(.*?)</code>', page.read_text(encoding="utf-8"), re.DOTALL)
+    assert told is not None
+    parts = re.findall("<span>(.*?)</span>", told.group(1))
+    assert parts[0] == "bench run"
+    assert all(part.startswith("--") for part in parts[1:])
+    assert " ".join(parts) == re.sub("<[^>]*>", "", told.group(1))
