@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.results.records import Record
-from leaderboard.entries import Entry
+from leaderboard.entries import Entry, entry
 from leaderboard.lines import Line
 from leaderboard.panel import Member, outcome
-from leaderboard.reach import PAIRS, Rung
+from leaderboard.reach import MEMBERSHIP, PAIRS, Rung
 
-FIGURES: Mapping[str, tuple[str, ...]] = {PAIRS: ("guesswork", "reid-auc"), "membership": ("membership-auc",)}
+FIGURES: Mapping[str, tuple[str, ...]] = {
+    PAIRS: ("guesswork", "reid-auc"),
+    MEMBERSHIP: ("membership-auc", "membership-tpr"),
+}
 ORDER = ("broken", "members told", "dented", "not broken", "members not told", "not applicable", "failed", "timed out")
 
 
@@ -100,6 +103,7 @@ def attack_record(kind: str, name: str, tried: Sequence[tuple[Line, Record]]) ->
 def _outcome(line: Line, record: Record) -> Outcome:
     judging = line.row.panel if record.kind == PAIRS else line.row.membership
     member = next((each for each in judging.members if each.evaluator == record.evaluator), None)
-    entries = line.row.attacks.get(record.evaluator, {})
-    shown = tuple(entries[name] for name in FIGURES.get(record.kind, ()) if name in entries)
+    counts = [record.evaluator] if member is not None and member.certified else []
+    named = [name for name in FIGURES.get(record.kind, ()) if name in record.metrics]
+    shown = tuple(entry([record], line.row.entries[name].column, counts) for name in named)
     return Outcome(line, record, member, outcome(record, judging.tries), shown)

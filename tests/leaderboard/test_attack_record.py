@@ -64,3 +64,9 @@ def test_an_attack_whose_controls_fail_is_said_to_break_nobody(tmp_path: Path) -
     sure, words = judged(tmp_path / "sure", attacked("blur", 1.0, 1.0), *controls(HOLDING), keyed(word("blur")))
     assert words["blur"] == "broken"
     assert sure.broken == ("blur",)
+
+
+def test_attacks_on_membership_show_their_figures_too(tmp_path: Path) -> None:
+    found, _ = judged(tmp_path, telling("cvae", 0.51, 0.4), keyed(word("cvae")))
+    (outcome,) = found.outcomes
+    assert [entry.text for entry in outcome.entries if entry.score] == ["0.510"]
