@@ -447,3 +447,14 @@ def test_a_command_is_broken_before_its_options_alone(site: Path) -> None:
     assert parts[0] == "bench run"
     assert all(part.startswith("--") for part in parts[1:])
     assert " ".join(parts) == re.sub("<[^>]*>", "", told.group(1))
+
+
+def test_pages_name_no_file_that_is_not_there(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long table stands in parts, and the file of its bare name is gone."""
+    monkeypatch.setattr("leaderboard.numbers.tables.packed.__defaults__", (1000, 1000))
+    monkeypatch.setattr("leaderboard.views.cells.MOST_PARTS", 0)
+    monkeypatch.setattr("leaderboard.views.attacks.MOST_OUTCOMES", 1)
+    site = build(write(*some()), tmp_path / "site").parent
+    assert not (site / "results.csv.gz").exists()
+    for path in site.rglob("*.html"):
+        assert "results.csv" not in path.read_text(encoding="utf-8"), path
