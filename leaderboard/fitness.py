@@ -12,7 +12,7 @@ from bench.results import moment
 from bench.results.outspoken import outspoken, restricted
 from bench.results.records import Record
 from bench.workbench.currency import files_of, stale
-from bench.workbench.inputs import PROTOCOL
+from bench.workbench.inputs import COMMITMENT, PROTOCOL
 from leaderboard.protocols import protocol_of
 from leaderboard.versions import versions_text
 
@@ -48,9 +48,14 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
 
 
 def mixed(records: Sequence[Record]) -> str:
-    """Which versions the records of one row were made by, where they are not the same ones; empty where they are."""
+    """What the records of one row were made by, where it is not the same versions and run secret; else empty.
+
+    Of runs under several secrets, the luckiest record of each evaluator could be taken.
+    """
     texts = sorted({versions_text(record) for record in records})
-    return f"mixed versions: {' and '.join(texts)}" if len(texts) > 1 else ""
+    secrets = {record.inputs.get(COMMITMENT) for record in records if record.dataset is not None}
+    found = [f"mixed versions: {' and '.join(texts)}"] if len(texts) > 1 else []
+    return "; ".join([*found, f"mixed run secrets: {len(secrets)} of them"] if len(secrets) > 1 else found)
 
 
 def _picture_faults(record: Record, pictures: Mapping[str, bytes]) -> Iterator[str]:
