@@ -6,7 +6,6 @@ bits as if it had never been. Only what is fitted on public rows is kept: the ha
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import os
 import re
@@ -24,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from bench.progress import report
+from bench.wire.tensor_file import checksum_of
 from bench.wire.tensors import TensorsError, pack_tensors, unpack_tensors
 
 SECONDS = 300.0
@@ -179,12 +179,7 @@ def _read(file: Path) -> dict[str, Tensor]:
 
 def _digest(state: Mapping[str, Tensor]) -> Tensor:
     """(32,) uint8 over names, kinds, shapes and values."""
-    seen = hashlib.blake2b(digest_size=32)
-    for name in sorted(state):
-        values = state[name].detach().cpu().contiguous()
-        seen.update(f"{name} {values.dtype} {tuple(values.shape)}\n".encode())
-        seen.update(values.reshape(-1).view(torch.uint8).numpy().data)
-    return torch.frombuffer(bytearray(seen.digest()), dtype=torch.uint8)
+    return torch.frombuffer(bytearray.fromhex(checksum_of(state)), dtype=torch.uint8)
 
 
 def _state(parts: tuple[Part, ...]) -> dict[str, Tensor]:

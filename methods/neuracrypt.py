@@ -32,7 +32,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from bench.nets.patches import cut, fold, patch_grid, patch_sizes
+from bench.nets.patches import SHRUNK, cut, fold, patch_grid, patch_sizes
 from bench.randomness import Secret, Stream
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Scheme, State, by_even_blocks, paired
@@ -123,7 +123,7 @@ class NeuraCryptScheme(Scheme):
 
     def notes(self) -> Mapping[str, int | float | str]:
         """How many numbers of a patch one of its vector stands for: above 1, some are lost, whatever is hidden."""
-        return {"numbers of a patch for one of its token": round(self.shape[0] / self.method.channels, 4)}
+        return {SHRUNK: round(self.shape[0] / self.method.channels, 4)}
 
     def sample_key(self, secret: Secret) -> NeuraCryptKey:
         """A fresh network. Its statistics, where fixed, are those of the public images."""

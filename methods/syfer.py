@@ -27,7 +27,7 @@ from torch import Tensor
 
 from bench.nets.obfuscator import Obfuscator, check_sizes, even_square
 from bench.nets.obfuscator_training import Opponents, train_obfuscator
-from bench.nets.patches import patch_sizes
+from bench.nets.patches import SHRUNK, patch_sizes
 from bench.nets.seeded import seeded
 from bench.owner.label_code import LabelCode, Unbalanced
 from bench.randomness import Secret
@@ -257,7 +257,7 @@ class SyferScheme(Scheme):
 
     def notes(self) -> Mapping[str, int | float | str]:
         """How many numbers of a patch one of its token stands for, and what a reader must know of its size."""
-        return {CAVEAT: self.caveat, "numbers of a patch for one of its token": round(self.ratio, 4)}
+        return {CAVEAT: self.caveat, SHRUNK: round(self.ratio, 4)}
 
     def sample_key(self, secret: Secret) -> SyferKey:
         """Fresh random layers and a fresh label code."""

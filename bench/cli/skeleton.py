@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import builtins
 import keyword
-import re
 import sys
 import sysconfig
-from importlib.metadata import distributions
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
@@ -68,8 +67,11 @@ def _words(kind: Kind, name: str) -> dict[str, str]:
 
 def _distributed(name: str) -> bool:
     """Whether pip has installed something by that name, as pip reads names; its module may have another."""
-    installed = (each.metadata["Name"] or "" for each in distributions())
-    return name in (re.sub(r"[-_.]+", "-", other).lower() for other in installed)
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _installed(module: str) -> bool:

@@ -39,6 +39,8 @@ from bench.validation import at_least, within
 
 __all__ = ["Prepared", "Report", "prepare", "verify"]
 
+CODE = Path(__file__)
+"""By what it imports, all that makes rows of raw files."""
 SIDE = 8192  # most pixels that images are resized to, a side
 _LISTED = 20
 _LEFT = "left out"
@@ -136,7 +138,7 @@ def _parameters(source: Source) -> dict[str, object]:
 
 def _key(source: Source, roots: Sequence[Path], size: int | None, pixels: int) -> str:
     """16 hex digits over everything that the prepared content depends on."""
-    code = [source_hash(type(source)), modules_hash(Path(__file__))]
+    code = [source_hash(type(source)), modules_hash(CODE)]
     content = [SCHEMA, source.name, _parameters(source), size, pixels, code, source.stamp(roots)]
     text = json.dumps(content, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -6,6 +6,9 @@ import math
 
 from torch import Tensor
 
+SHRUNK = "numbers of a patch for one of its token"
+"""The note of schemes that say how much of a patch is left: above 1 some of it is lost before anything is hidden."""
+
 
 def patch_grid(height: int, width: int, patch_size: int) -> tuple[int, int]:
     """Patches per column and per row of an image. Raises ValueError where the patch does not divide both sides.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import shutil
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from bench.contract.seal import ContractError
 from bench.progress import AGAIN, report
-from bench.wire.tensor_file import stored_as, write_tensors
+from bench.wire.tensor_file import checksum_of, stored_as
 
 
 @dataclass(frozen=True)
@@ -50,22 +49,3 @@ def has_room(folder: Path, size: int, copies: int | None) -> bool:
 def size_of(tensors: Mapping[str, Tensor]) -> int:
     """The bytes of tensors as they are stored."""
     return sum(kind.itemsize * math.prod(shape) for kind, shape in map(stored_as, tensors.values()))
-
-
-def checksum_of(tensors: Mapping[str, Tensor]) -> str:
-    """The SHA-256 of the file that `bench.wire.tensor_file.write_tensors` would write."""
-    hashed = _Hashed()
-    write_tensors(hashed, tensors)
-    return hashed.sha256.hexdigest()
-
-
-class _Hashed:
-    """A file that keeps nothing but its hash."""
-
-    def __init__(self) -> None:
-        self.sha256 = hashlib.sha256()
-
-    def write(self, content: bytes | memoryview) -> int:
-        """Take some more."""
-        self.sha256.update(content)
-        return len(content)

@@ -33,9 +33,9 @@ from bench.results.atomic_file import make_folder, sync, write_new
 from bench.results.attested import AlteredError
 from bench.results.content_key import Inputs, content_key
 from bench.results.making import BEATS, begun, is_being_made, sweep, temporary, unfinished
-from bench.results.room import Unstored, checksum_of, has_room, size_of
+from bench.results.room import Unstored, has_room, size_of
 from bench.results.turn import turn
-from bench.wire.tensor_file import read_tensors, write_tensors
+from bench.wire.tensor_file import checksum_of, read_tensors, write_tensors
 
 __all__ = ["Artefact", "CorruptArtefactWarning", "Inputs", "Store"]
 

@@ -16,11 +16,12 @@ from multiprocessing.process import BaseProcess
 import psutil
 from pydantic import TypeAdapter, ValidationError
 
+from bench.memory.processes import at_most, memory
 from bench.results.reason import ABSENT, Code, Phase, phase_of, withheld
 from bench.runs.answers import MESSAGE_CAP, Answer, Progress, allowed
 from bench.runs.backend import Job, Outcome
 from bench.runs.job_clock import JobClock
-from bench.runs.process_tree import at_most, below, end_below, memory
+from bench.runs.process_tree import below, end_below
 from bench.runs.supervisor import supervise
 from bench.wire.channel import Reader
 from bench.wire.message import WireError

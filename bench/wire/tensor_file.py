@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -56,6 +57,25 @@ def write_tensors(file: Written, tensors: Mapping[str, Tensor]) -> None:
     for name in order:
         for part in _blocks(tensors[name]):
             file.write(part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+
+
+def checksum_of(tensors: Mapping[str, Tensor]) -> str:
+    """The SHA-256 of the file that `write_tensors` would write."""
+    hashed = _Hashed()
+    write_tensors(hashed, tensors)
+    return hashed.sha256.hexdigest()
+
+
+class _Hashed:
+    """A file that keeps nothing but its hash."""
+
+    def __init__(self) -> None:
+        self.sha256 = hashlib.sha256()
+
+    def write(self, content: bytes | memoryview) -> int:
+        """Take some more."""
+        self.sha256.update(content)
+        return len(content)
 
 
 def stored_as(tensor: Tensor) -> tuple[torch.dtype, tuple[int, ...]]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import psutil
 import torch
 
+from bench.memory.processes import at_most
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -80,33 +82,20 @@ def _peak(work: Callable[[], object], device: torch.device, number: int | None) 
         return kept, torch.cuda.max_memory_allocated(device) - before
     whole = psutil.Process(number)
     processes = [whole, *whole.children(recursive=True)] if number is not None else [whole]
-
-    def held() -> int:
-        return sum(map(_own, processes))
-
-    before = high = held()
+    before = high = at_most(processes)
     done = threading.Event()
 
     def watch() -> None:
         nonlocal high
         while not done.wait(0.001):
-            high = max(high, held())
+            high = max(high, at_most(processes))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
         kept = work()
-        high = max(high, held())
+        high = max(high, at_most(processes))
     finally:
         done.set()
         watcher.join()
     return kept, high - before
-
-
-def _own(process: psutil.Process) -> int:
-    """Bytes in memory that no file could give back (where the system tells those apart); 0 once it has ended."""
-    try:
-        found = process.memory_info()
-    except psutil.Error:
-        return 0
-    return int(found.rss - getattr(found, "shared", 0))

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bench.runs import process_tree
+from bench.memory import processes
 
 MIB = 2**20
 CHILD = """
@@ -36,7 +36,7 @@ def held(tmp_path: Path, *, mapped: int, own: int) -> int:
         assert child.stdout.readline() == b"there\n"
         process = psutil.Process(child.pid)
         assert process.memory_info().rss > (mapped + own) * MIB
-        found = process_tree.memory([process])
+        found = processes.memory([process])
         child.communicate()
     return found // MIB
 
@@ -48,7 +48,7 @@ def test_mapped_files_do_not_count_and_own_memory_does(tmp_path: Path) -> None:
 
 
 def test_an_older_kernel_tells_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_tree, "_PART", process_tree.re.compile(r"^(Nothing): +([0-9]+) kB$"))
+    monkeypatch.setattr(processes, "_PART", processes.re.compile(r"^(Nothing): +([0-9]+) kB$"))
     empty = held(tmp_path, mapped=1, own=1)
     assert held(tmp_path, mapped=64, own=1) < empty + 16
     assert held(tmp_path, mapped=1, own=64) > empty + 48
@@ -77,7 +77,7 @@ def test_the_bound_counts_for_each_what_they_share_and_no_mapped_file(tmp_path: 
         assert [child.stdout.readline(), child.stdout.readline()] == [b"there\n"] * 2
         parent = psutil.Process(child.pid)
         both = [parent, *parent.children()]
-        found, bound = process_tree.memory(both), process_tree.at_most(both)
+        found, bound = processes.memory(both), processes.at_most(both)
         child.communicate()
     assert 96 * MIB < found < 128 * MIB
     assert 2 * 96 * MIB < bound < 256 * MIB
@@ -86,5 +86,5 @@ def test_the_bound_counts_for_each_what_they_share_and_no_mapped_file(tmp_path: 
 def test_a_process_that_is_gone_holds_nothing() -> None:
     with subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE) as child:
         process = psutil.Process(child.pid)
-    assert process_tree.memory([process]) == 0
-    assert process_tree.at_most([process]) == 0
+    assert processes.memory([process]) == 0
+    assert processes.at_most([process]) == 0
