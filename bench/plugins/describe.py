@@ -18,9 +18,10 @@ from pydantic import JsonValue
 
 from bench.plugins import registry
 from bench.plugins.chosen import choose
+from bench.plugins.described import MESSAGE_BYTES
 from bench.plugins.groups import Group
 from bench.plugins.option import defaults
-from bench.plugins.outside import MESSAGE_BYTES, SAID
+from bench.plugins.outside import SAID
 from bench.plugins.spec import PluginSpec, UsageError, parameters
 from bench.types import Attack, Method, Plugin
 from bench.wire.channel import send

@@ -8,11 +8,6 @@ Metrics, evaluators, data sets and extractors are parts of the judge: who adds o
 from __future__ import annotations
 
 import dataclasses
-import os
-import select
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
@@ -23,17 +18,13 @@ from pydantic import JsonValue
 
 from bench.contract.evaluator import NAME
 from bench.plugins import registry
+from bench.plugins.described import described
 from bench.plugins.groups import Group
 from bench.plugins.spec import PluginSpec, UsageError, parse
-from bench.sandbox import confined, environment, why_not
 from bench.shadowing import PACKAGES
 from bench.types import Attack, Attacker, Dataset, Method, Parameter, Plugin, Scheme, State, View
-from bench.wire.channel import Reader
-from bench.wire.message import WireError
 from bench.wire.text import line
 
-MESSAGE_BYTES = 1 << 20
-SECONDS = 600.0
 SAID: Mapping[Group, tuple[str, ...]] = {
     "methods": (
         "name", "source", "requires", "claims", "uses_labels", "needs_labels", "needs_public", "equal_classes",
@@ -118,7 +109,7 @@ def stand_in(group: Group, spec: PluginSpec, preset: str) -> StandIn:
         UsageError: It cannot be built; the text says why.
     """
     placed = _placed(spec)
-    return rebuild(group, placed, preset, _described(group, placed, preset))
+    return rebuild(group, placed, preset, described(group, placed, preset, tuple(files_of(group, placed))))
 
 
 def rebuild(group: Group, spec: PluginSpec, preset: str, told: Mapping[str, JsonValue]) -> StandIn:
@@ -231,54 +222,6 @@ def _held(group: Group, spec: PluginSpec, preset: str) -> Plugin:
     if is_outside(group, spec):
         return stand_in(group, spec, preset)
     return cast(Plugin, registry.build(group, spec, preset))
-
-
-def _described(group: Group, spec: PluginSpec, preset: str) -> dict[str, JsonValue]:
-    """What the plug-in says of itself in a process of its own, within a sandbox where that works."""
-    files = tuple(files_of(group, spec))
-    if missing := [path for path in files if not path.exists()]:
-        raise UsageError(f"no such plug-in file: {missing[0]} (expected FILE.py:CLASS)")
-    reading, writing = os.pipe()
-    command = [sys.executable, "-P", "-m", "bench.plugins.describe", group, str(spec), preset, str(writing)]
-    sandbox = why_not() is None
-    if sandbox:
-        command = confined(command, folder=None, files=files, device="cpu")
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno() if _has_descriptor() else subprocess.DEVNULL,
-        pass_fds=(writing,), env=environment(sandbox=sandbox), start_new_session=True,
-    )  # fmt: skip
-    os.close(writing)
-    try:
-        told = _answer(reading)
-    finally:
-        process.kill()
-        process.wait()
-        os.close(reading)
-    if told is None:
-        raise UsageError(f"{spec.shown} cannot be used: its module ends the process that imports it, or never ends")
-    if "error" in told:
-        raise UsageError(str(told["error"]))
-    return cast("dict[str, JsonValue]", told["ok"])
-
-
-def _answer(reading: int) -> dict[str, JsonValue] | None:
-    reader, until = Reader(reading, MESSAGE_BYTES), time.monotonic() + SECONDS
-    while (left := until - time.monotonic()) > 0:
-        select.select([reading], [], [], left)
-        try:
-            for message in reader.messages():
-                return message
-        except (EOFError, WireError):
-            return None
-    return None
-
-
-def _has_descriptor() -> bool:
-    try:
-        sys.stderr.fileno()
-    except (AttributeError, OSError, ValueError):
-        return False
-    return True
 
 
 def files_of(group: Group, spec: PluginSpec) -> Iterator[Path]:
