@@ -146,6 +146,7 @@ class Lazy(Tensor):
 
     def on(self, device: torch.device) -> Self:
         """The same rows, given to `device` as they are read; stored there as they are where that fits the budget."""
+        device = torch.empty(0, device=device).device  # with its number, as tensors name theirs
         if device == self.device:
             return self
         if self.stored is None:

@@ -47,13 +47,10 @@ class PrivateOptimiser(DPOptimizer):  # type: ignore[misc]
         self._sigma = noise_multiplier * max_grad_norm
         finest = min(self._sigma, max_grad_norm)
         self._grid = Grid(2.0 ** (math.floor(math.log2(finest)) - FINE), bits=52)
+        self._within: Tensor | None = None
 
     def clip_and_accumulate(self) -> None:
-        """Add every row's clipped gradient to `summed_grad`: int64, in steps.
-
-        Raises:
-            AssertionError: A row is longer than the clip after all; nothing was published then.
-        """
+        """Add every row's clipped gradient to `summed_grad`: int64, in steps. `check` says whether the clip held."""
         gradients = [_flat(weight.grad_sample) for weight in self.params]
         squares = torch.stack([part.flatten(1).double().square().sum(dim=1) for part in gradients], dim=1).sum(dim=1)
         factor = (SHORTER * self.max_grad_norm / squares.sqrt().clamp_min(torch.finfo(torch.float64).tiny)).clamp(max=1)
@@ -62,11 +59,20 @@ class PrivateOptimiser(DPOptimizer):  # type: ignore[misc]
         ]
         longest = sum((part.double() * self._grid.step).square().sum(dim=1) for part in places)
         assert not isinstance(longest, int)
-        assert bool((longest <= self.max_grad_norm**2).all()), "a clipped gradient is longer than the clip"
+        within = (longest <= self.max_grad_norm**2).all()
+        self._within = within if self._within is None else self._within & within
         for weight, part in zip(self.params, places, strict=True):
             total = part.sum(dim=0).view_as(weight)
             weight.summed_grad = total if weight.summed_grad is None else weight.summed_grad + total
             weight.grad_sample._processed = True
+
+    def check(self) -> None:
+        """Hold all steps to the clip; to be called before the weights leave the training. No step waits for it.
+
+        Raises:
+            AssertionError: A row was longer than the clip after all, or not finite.
+        """
+        assert self._within is None or bool(self._within), "a clipped gradient is longer than the clip"
 
     def add_noise(self) -> None:
         """Fill `grad` of every parameter: the sum of clipped gradients with noise."""

@@ -133,6 +133,7 @@ def train_privately(
             optimiser.step()
             optimiser.zero_grad()
         report("dp-sgd, step", step + 1, steps)
+    optimiser.check()
     private.remove_hooks()
     spent = account(multiplier, delta, share=share, steps=steps, error=TOLERANCE * course.epsilon)
     assert spent <= course.epsilon, f"spent {spent} of {course.epsilon}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bench.memory.rows import Rows
+from bench.memory.rows import Rows, rows_at
 from bench.pairs.sweep import split_evenly
+from bench.rows.distinct import distinct
 from bench.statistics.distances import (
     BLOCK,
     FLOOR,
@@ -42,7 +43,7 @@ def nearest(a: Tensor, b: Tensor, *, block: int = BLOCK) -> Tensor:
         if not len(left):
             break
         if dtype == torch.float64:
-            b = torch.unique(b, dim=0)
+            b = rows_at(b, distinct(b)[0])
         (near_a, near_b), _ = centred([a if len(left) == len(a) else a[left], b], b.mean(dim=0))
         row, col, crowded = _candidates(near_a, near_b, dtype, block)
         found.scatter_reduce_(0, left[row], _measure(a, b, left[row], col), "amin")

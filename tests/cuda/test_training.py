@@ -1,9 +1,11 @@
 """No step of a training makes the host wait for the device, or copies anything between them: only reports do.
 
 Every training reports equally often, however many steps it takes: twice the steps may not cost one wait more.
+What is drawn from a secret is drawn on the host, and copied to the device.
 """
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -12,15 +14,21 @@ from torch import nn
 
 from attacks.contrastive import Contrastive
 from attacks.contrastive_labels import ContrastiveLabels
+from bench.bob import linear_layer
+from bench.bob.linear_layer import train_probe
 from bench.bob.shifts import shifted
 from bench.conformance.outcome import sample_data
 from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, train_autoencoder
 from bench.nets.classifier import Course, train
+from bench.nets.cvae import ConditionalVAE
+from bench.nets.cvae_training import CVAECourse, train_cvae
 from bench.nets.decoder import train_decoder
 from bench.nets.flow import Flow
 from bench.nets.flow_training import FlowCourse, train_flow
 from bench.nets.obfuscator import Obfuscator
 from bench.nets.obfuscator_training import Opponents, train_obfuscator
+from bench.nets.private_training import PrivateCourse, train_privately
+from bench.randomness import Secret
 from bench.types import View
 from methods.dauntless import Dauntless
 
@@ -48,8 +56,13 @@ def images(n=32, side=16):
     return torch.rand(n, 1, side, side, generator=torch.Generator().manual_seed(0)).to("cuda")
 
 
+def table(n=64):
+    """Rows, and a finding that every second of them has."""
+    return torch.rand(n, 6).to("cuda"), (torch.arange(n)[:, None] % 2).float().to("cuda")
+
+
 def flow(steps):
-    rows = torch.rand(64, 6).to("cuda")
+    rows, _ = table()
     train_flow(
         Affine(6).to("cuda"), rows, rows[:, :2], FlowCourse(steps, 8, 1e-3), held_out=(rows, rows[:, :2]), seed=0
     )
@@ -79,6 +92,26 @@ def classifier(steps):
         pass
 
 
+def cvae(steps):
+    """As many epochs whatever the steps: the judged rows say after each how it goes."""
+    rows, findings = table()
+    course = CVAECourse("corrected", 1.0, epochs=2, batch=64 // steps, learning_rate=1e-3, patience=None)
+    network = ConditionalVAE(6, 1, hidden=8, latent=3).to("cuda")
+    train_cvae(network, rows, findings, course, judged=(rows, findings), secret=Secret.of_seed(0))
+
+
+def private(steps):
+    rows, findings = table()
+    course = PrivateCourse(10.0, 1e-3, epochs=steps, batch=64, learning_rate=None, clip_norm=1.0)
+    train_privately(nn.Linear(6, 1).to("cuda"), rows, findings, course, exclusive=False, secret=Secret.of_seed(0))
+
+
+def probe(steps):
+    """Two epochs whatever the steps: the loss of each decides what comes."""
+    with patch.multiple(linear_layer, EPOCHS=2, STEPS=1):
+        train_probe(table(linear_layer.BATCH * steps), table(), exclusive=False, seed=0)
+
+
 def fitted(attack):
     data = sample_data(rows=32).to("cuda")
     attack.fit(View(data, Dauntless(16).fit(data, 0), replace(data, subjects=None), data), 0)
@@ -93,19 +126,22 @@ def contrastive_labels(steps):
 
 
 @pytest.mark.parametrize(
-    ("training", "steps", "keys"),
+    ("training", "steps", "draws"),
     [
         (flow, 50, False),
         (autoencoder, 20, False),
         (decoder, 10, False),
         (classifier, 16, False),
+        (probe, 2, False),
+        (cvae, 2, True),
+        pytest.param(private, 2, True, marks=pytest.mark.slow),
         pytest.param(obfuscator, 50, False, marks=pytest.mark.slow),
         pytest.param(contrastive, 12, True, marks=pytest.mark.slow),
         pytest.param(contrastive_labels, 12, True, marks=pytest.mark.slow),
     ],
 )
-def test_twice_the_steps_wait_no_more_often(training, steps, keys):
-    """Where every step has a key of its own, that is drawn on the host, and its tensors are copied to the device."""
+def test_twice_the_steps_wait_no_more_often(training, steps, draws):
+    """Where every step draws from a secret, what it drew is copied to the device."""
     spent = []
     for number in (steps, 2 * steps):
         with SimulatedCuda() as cuda:
@@ -114,4 +150,4 @@ def test_twice_the_steps_wait_no_more_often(training, steps, keys):
     once, twice = spent
     assert twice.waits == once.waits
     assert twice.downloads == once.downloads
-    assert keys or twice.uploads == once.uploads
+    assert draws or twice.uploads == once.uploads

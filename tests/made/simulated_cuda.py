@@ -26,6 +26,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from bench.memory.functions import ABOUT
+from bench.memory.rows import Rows
 from bench.nets import replay
 
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
@@ -184,6 +186,13 @@ class _Calls(TorchFunctionMode):
         kwargs: Mapping[str, object] | None = None,
     ) -> object:  # fmt: skip
         options, name = dict(kwargs or {}), getattr(func, "__name__", "")
+        rows = next((each for each in tree_leaves((args, options)) if isinstance(each, Rows)), None)
+        if rows is not None and name in ABOUT:
+            with torch._C.DisableTorchFunction():
+                return func(*args, **options)  # they say themselves where they are
+        if rows is not None:
+            with self:  # what is read of them is copied, and what is computed with that is on the device
+                return rows.__torch_function__(func, types, args, options)
         first = args[0] if args and isinstance(args[0], Tensor) else None
         there = first is not None and self._cuda.holds(first)
         if func == Tensor.device.__get__:

@@ -3,51 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from made.on_disk import BYTES, SIDE, N, found, images
 from torch import Tensor
 
 from attacks.absolute_correlation import AbsoluteCorrelation
 from bench.memory.budget import Budget, TooLargeError
 from bench.memory.rows import Rows
-from bench.plugins import registry
-from bench.plugins.spec import parse
 from bench.randomness import Secret
-from bench.types import Attack, Dataset, Method, View
+from bench.types import Dataset, View
 from methods.instahide import InstaHide
-
-N, SIDE = 2600, 8
-FITTING = 1200  # rows in float64 that a job may bring together: fewer than all of them in float32
-BYTES = np.random.default_rng(0).integers(0, 256, (N, 1, SIDE, SIDE), dtype=np.uint8)
-
-
-def images(count: int, *, on_disk: bool, fitting: int = FITTING) -> Dataset:
-    budget = Budget(4 * fitting * SIDE * SIDE * 8)
-    plain = torch.from_numpy(BYTES[:count].astype(np.float32) / 255)
-    samples = Rows.of(BYTES[:count], budget, divisor=255.0) if on_disk else plain
-    return Dataset("made", samples, torch.arange(count).remainder(2).float()[:, None], None, ("a",), False, True)
-
-
-def found(attack: str, method: str, *, on_disk: bool, fitting: int = FITTING) -> Tensor:
-    """Scores of all pairs, or of membership, against a release under a key that the attack has not seen."""
-    built, against = (
-        registry.build("methods", parse(method), "smoke"),
-        registry.build("attacks", parse(attack), "smoke"),
-    )
-    assert isinstance(built, Method)
-    assert isinstance(against, Attack)
-    public, candidates = images(64, on_disk=False), images(N, on_disk=on_disk, fitting=fitting)
-    scheme = built.fit(public, 0)
-    release = replace(scheme.sample_key(Secret.of_seed(5)).release(candidates), links=None, primary=None)
-    assert isinstance(release.samples, Rows) == on_disk
-    attacker = against.fit(View(public, scheme, candidates, images(600, on_disk=False)), 0)
-    if against.scores == "membership":
-        return attacker.membership(release)
-    scores = attacker.score(release)
-    return torch.cat([scores.block(slice(at, at + 650), slice(0, 100)) for at in range(0, N, 650)])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from bench.nets import private_training
 from bench.nets.private_cnn import private_cnn
 from bench.nets.private_training import PrivateCourse, account, calibrate, row_losses, train_privately
-from bench.randomness import Secret
+from bench.randomness import Grid, Secret
 from bench.types import Dataset, NotApplicable
 from methods.dp_sgd import DPSGD
 
@@ -78,6 +78,13 @@ def test_no_row_moves_the_sum_of_gradients_by_more_than_the_clip(exclusive: bool
     moved = [one_step(rows.samples, each, exclusive=exclusive)[0] for each in (labels, without)]
     # The first gradient of a zero head is long, as its features are: it is cut to the clip.
     assert float(torch.linalg.vector_norm(moved[0] - moved[1])) == pytest.approx(COURSE.clip_norm, rel=1e-3)
+
+
+def test_weights_of_a_training_whose_clip_did_not_hold_never_leave_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, places = data(24, exclusive=True), Grid.places
+    monkeypatch.setattr(Grid, "places", lambda *given, **how: 2 * places(*given, **how))
+    with pytest.raises(AssertionError, match="longer than the clip"):
+        one_step(rows.samples, rows.labels, exclusive=True)
 
 
 def test_without_labels_the_step_is_the_calibrated_noise_alone() -> None:

@@ -82,7 +82,7 @@ def job(tmp_path: Path) -> Callable[..., Job]:
 
 
 def test_workers_find_the_harness_hashed_and_numbas_tables_read(job: Callable[..., Job]) -> None:
-    assert run(job(find_ready)).found["find_ready"].value == {"hashed": 2, "numba": True}
+    assert run(job(find_ready)).found["find_ready"].value == {"hashed": 3, "numba": True}
 
 
 def test_values_progress_and_reasons_come_back(job: Callable[..., Job]) -> None:

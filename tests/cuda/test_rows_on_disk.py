@@ -1,0 +1,32 @@
+"""Rows that lie on disk come to the device as they are read, and what is found with them is what is found in memory."""
+
+import pytest
+import torch
+from made.on_disk import found, images
+from made.simulated_cuda import CUDA, DeviceError, SimulatedCuda
+
+
+def test_rows_say_where_they_are_and_are_copied_as_they_are_read():
+    rows = images(600, on_disk=True).samples
+    with SimulatedCuda() as cuda:
+        there = rows.to("cuda")
+        before = cuda.uploads.total()
+        block = there[torch.arange(3)]
+        assert (there.device, block.device, (there + 1).device) == (CUDA, CUDA, CUDA)
+        assert cuda.uploads.total() > before
+        with pytest.raises(DeviceError):
+            there[torch.arange(3)] + rows[torch.arange(3)]
+    assert torch.equal(block, rows[torch.arange(3)])
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "nearest-neighbour",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("dcr", "float-holes", "likelihood", "re-clustering")),
+    ],
+)
+def test_an_attack_finds_on_the_device_what_it_finds_in_memory(attack):
+    with SimulatedCuda():
+        there = found(attack, "dp-simple", on_disk=True, device="cuda").cpu()
+    torch.testing.assert_close(there, found(attack, "dp-simple", on_disk=False), rtol=1e-4, atol=1e-6)
