@@ -23,7 +23,7 @@ Differences from comparing the leverage scores of raw and released rows:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,6 +31,7 @@ import torch
 from torch import Tensor
 
 from bench.eve.layouts import Layout, layouts
+from bench.memory.rows import Rows
 from bench.pairs.cosine import CosineScores, apart
 from bench.progress import report
 from bench.randomness import Secret
@@ -166,10 +167,21 @@ def ranks(scores: Tensor) -> Tensor:
 
 def _angles(samples: Tensor, layout: Layout, tolerance: float) -> Tensor:
     """(m, f) float64 in (0, pi), location by location, so that only one location is in float64 at a time."""
-    pieces = layout.cut(samples).transpose(0, 1)
-    size = max(1, PROBE_ROWS * 1024 // pieces[0].numel())
-    found = [ranks(leverage_scores(part.double(), tolerance)) for part in torch.split(pieces, size)]
+    found = []
+    for pieces in _by_location(layout.cut(samples)):
+        size = max(1, PROBE_ROWS * 1024 // pieces[0].numel())
+        found += [ranks(leverage_scores(part.double(), tolerance)) for part in torch.split(pieces, size)]
     return math.pi * torch.cat(found, dim=1).flatten(0, 1).T
+
+
+def _by_location(pieces: Tensor) -> Iterator[Tensor]:
+    """Pieces (m, locations, numbers) as (locations, m, numbers); of `Rows` as many locations at a time as fit."""
+    if not isinstance(pieces, Rows):
+        yield pieces.transpose(0, 1)
+        return
+    size = max(1, pieces.budget.whole * pieces.shape[1] // max(1, pieces.bytes_of(len(pieces))))
+    for some in torch.split(torch.arange(pieces.shape[1]), size):
+        yield pieces[:, some[0] : some[-1] + 1][:].transpose(0, 1)
 
 
 def _simulate(scheme: Scheme, rows: Dataset, seed: int) -> tuple[Tensor, Tensor]:

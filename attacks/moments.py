@@ -28,6 +28,8 @@ from torch.nn.functional import normalize
 
 from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.layouts import Layout, layouts
+from bench.memory.kept import by_blocks
+from bench.memory.rows import Rows
 from bench.nets.patches import fitting_patch
 from bench.nets.seeded import seeded
 from bench.nets.towers import Towers
@@ -163,10 +165,16 @@ class Tower(nn.Module):
         found = moments(self.reading, rows)
         axes = (0,) if self.reading.in_place else (0, 1)
         centred = found - found.mean(dim=axes, keepdim=True)
-        hidden = self.first(centred / centred.std(dim=axes, keepdim=True, correction=0).clamp_min(1e-3))
-        pieces = self.piece(hidden if self.place is None else hidden + self.place).mean(dim=1)
+        scaled = centred / centred.std(dim=axes, keepdim=True, correction=0).clamp_min(1e-3)
+        # Layers hold ten times a set and more: of rows on disk, each is encoded as it is read.
+        pieces = by_blocks(scaled, self._pieces) if isinstance(scaled, Rows) else self._pieces(scaled)
         embedded: Tensor = self.row(pieces - pieces.mean(dim=0, keepdim=True))
         return normalize(embedded - embedded.mean(dim=0, keepdim=True), dim=1)
+
+    def _pieces(self, found: Tensor) -> Tensor:
+        hidden = self.first(found)
+        summary: Tensor = self.piece(hidden if self.place is None else hidden + self.place).mean(dim=1)
+        return summary
 
 
 def moments(reading: Reading, rows: Tensor) -> Tensor:
@@ -182,12 +190,16 @@ def moments(reading: Reading, rows: Tensor) -> Tensor:
     """
     pieces = reading.layout.cut(rows)
     if pieces.shape[2] == 1:  # a single number has no spread: its size is all there is
-        return _powers(pieces - pieces.mean(dim=0), torch.ones_like(pieces[..., 0]))
+        return by_blocks(pieces - pieces.mean(dim=0), lambda some: _powers(some, torch.ones_like(some[..., 0])))
     pieces = pieces - pieces.mean(dim=(0,) if reading.in_place else (0, 1), keepdim=True)
     unit = pieces.std(correction=0).clamp_min(1e-12)
-    parts = [part / unit for part in torch.split(pieces, ROWS_AT_ONCE)]
-    means = [part.mean(dim=2) for part in parts]
-    return torch.cat([_powers(part - mean[:, :, None], mean) for part, mean in zip(parts, means, strict=True)])
+
+    def features(some: Tensor) -> Tensor:
+        part = some / unit
+        mean = part.mean(dim=2)
+        return _powers(part - mean[:, :, None], mean)
+
+    return by_blocks(pieces, features, ROWS_AT_ONCE)
 
 
 def _powers(centred: Tensor, mean: Tensor) -> Tensor:

@@ -202,6 +202,17 @@ def _reshape(rows: Lazy, *shape: Any, **more: Any) -> Any:
     return rows.map(lambda part: part.reshape(len(part), *whole[1:]))
 
 
+def _permute(rows: Lazy, *dims: Any) -> Any:
+    order: Sequence[int] = dims[0] if len(dims) == 1 and isinstance(dims[0], Sequence) else dims
+    return rows.map(lambda part: part.permute(*order)) if order and order[0] in (0, -rows.ndim) else NotImplemented
+
+
+def _transpose(rows: Lazy, dim0: int, dim1: int) -> Any:
+    if {dim0, dim1} & {0, -rows.ndim}:
+        return NotImplemented
+    return rows.map(lambda part: part.transpose(dim0, dim1))
+
+
 def _to(rows: Lazy, *what: Any, **more: Any) -> Any:
     found = rows
     for each in (*what, *more.values()):
@@ -224,6 +235,8 @@ _OWN: Mapping[str, Callable[..., Any]] = {
     "flatten": _flatten,
     "reshape": _reshape,
     "view": _reshape,
+    "permute": _permute,
+    "transpose": _transpose,
     "to": _to,
     "cpu": lambda rows: rows.on(torch.device("cpu")),
     "unsqueeze": lambda rows, dim: rows.map(lambda part: part.unsqueeze(dim)) if dim >= 1 else NotImplemented,

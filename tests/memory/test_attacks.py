@@ -20,7 +20,16 @@ from methods.instahide import InstaHide
 
 @pytest.mark.parametrize(
     "attack",
-    ["dcr", "float-holes", "invariants[rows=300]", "likelihood", "nearest-neighbour", "re-clustering", "label-linkage"],
+    [
+        "dcr",
+        "float-holes",
+        "invariants[rows=300]",
+        "leverage",
+        "likelihood",
+        "nearest-neighbour",
+        "re-clustering",
+        "label-linkage",
+    ],
 )
 def test_rows_on_disk_score_as_rows_in_memory(attack: str) -> None:
     assert torch.equal(found(attack, "dp-simple", on_disk=True), found(attack, "dp-simple", on_disk=False))
@@ -32,10 +41,14 @@ def test_rows_that_are_missing_are_found_on_disk_as_in_memory() -> None:
     assert torch.equal(on_disk, found("label-linkage", method, on_disk=False))
 
 
-@pytest.mark.parametrize("attack", ["gan-leaks[references=1]", "likelihood[rows=64]"])
-def test_means_that_are_added_up_block_by_block_move_scores_by_roundings(attack: str) -> None:
+@pytest.mark.parametrize(
+    ("attack", "error"),
+    # Logarithms of moments that are next to nothing make much of a rounding.
+    [("gan-leaks[references=1]", 1e-6), ("likelihood[rows=64]", 1e-6), ("moments[steps=2,width=16]", 2e-3)],
+)
+def test_means_that_are_added_up_block_by_block_move_scores_by_roundings(attack: str, error: float) -> None:
     torch.testing.assert_close(
-        found(attack, "dp-image", on_disk=True), found(attack, "dp-image", on_disk=False), rtol=1e-4, atol=1e-6
+        found(attack, "dp-image", on_disk=True), found(attack, "dp-image", on_disk=False), rtol=1e-4, atol=error
     )
 
 
