@@ -145,7 +145,7 @@ class CADP(Method):
         if told is not None and not conditions.exclusive and not len(conditions.values):
             chance = torch.rand(told.shape, generator=generator(derive(seed, "unknown"), device), device=device)
             told = told * (chance >= UNKNOWN)
-        steps = min(self.steps, math.ceil(MOST_EPOCHS * len(training) / self.train_batch))
+        steps = min(self.steps, math.ceil(MOST_EPOCHS * len(training) / min(self.train_batch, len(training))))
         course = FlowCourse(
             steps=steps,
             batch=self.train_batch,

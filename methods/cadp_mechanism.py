@@ -190,15 +190,15 @@ def clipped(latent: Tensor, norm: float) -> Tensor:
 def claim(noise: NormedLatent, variant: Variant, epsilon: float) -> PrivacyClaim:
     """The paper's epsilon, and the bound that follows from norm and noise."""
     columns = sorted({int(column) for column in noise.conditions.values[:, 0]})
-    outside = f"columns {columns} (counted from 0)" if columns else "labels"
-    released = "drawn at random" if noise.drawn else "released as they are"
+    outside = f"columns {columns} (counted from 0) and labels" if columns else "labels"
+    released = "columns are drawn at random, labels are" if noise.drawn else f"{outside} are"
     derivation = NOISE[variant]
     return PrivacyClaim(
         unit="image" if len(noise.flow.shape) == 3 else "record",
         epsilon=epsilon,
         delta=0.0,
         assumptions=(
-            f"Any two rows with the same {outside} count as neighbours: {outside} are {released}. Each "
+            f"Any two rows with the same {outside} count as neighbours: {released} released as they are. Each "
             "row is released once, and the flow comes from public rows only; it holds for the bits published: latents "
             "and noise are whole steps of a public grid."
         ),

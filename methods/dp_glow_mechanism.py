@@ -12,11 +12,12 @@ from torch import Tensor
 from bench.nets.flow import decoded, encoded
 from bench.nets.glow import Glow
 from bench.owner.grid_noise import above
-from bench.randomness import Grid, Stream
+from bench.randomness import Grid, Stream, no_nan
 from bench.seeds import generator
 from bench.types import Dataset, Mechanism, Release
 
 FINEST_OF_CLIP, FINEST_OF_NOISE = 2.0**-12, 2.0**-16
+MOST_OF_NOISE, FINEST = 40, -50  # logarithms of the noise's scale in steps at most, and of the least step
 OUTSIDE = 1.02  # a witness's code in units of the clip, so that rounding leaves it on the clip's corner
 
 
@@ -39,8 +40,12 @@ class ClippedLatent(Mechanism):
 
     @property
     def grid(self) -> Grid:
-        """Of the noise, in units of `half`: a 4,096th of it, or finer where a 65,536th of the noise's scale is."""
-        return Grid(2.0 ** math.floor(math.log2(min(FINEST_OF_CLIP, self.relative * FINEST_OF_NOISE))))
+        """Of the noise, in units of `half`: a 4,096th of it, or finer where a 65,536th of the noise's scale is.
+
+        Coarser for noise of more than 2^28 times the clip, which has 2^40 steps at most; and no finer than float64 is.
+        """
+        wanted = math.floor(math.log2(min(FINEST_OF_CLIP, self.relative * FINEST_OF_NOISE)))
+        return Grid(2.0 ** min(0, max(wanted, math.ceil(math.log2(self.relative)) - MOST_OF_NOISE, FINEST)))
 
     @property
     def scale(self) -> Tensor:
@@ -73,10 +78,10 @@ class ClippedLatent(Mechanism):
         return list(zip(low, high, strict=True))
 
     def places(self, code: Tensor) -> Tensor:
-        """int64 (n, d): clipped latents in steps from the centre; 0 where the clip has no width."""
+        """int64 (n, d): clipped latents in steps from the centre; 0 where the clip has no width. ValueError for NaN."""
         ends = 1 / self.grid.step
         width = torch.where(self.half > 0, self.half, 1.0)
-        return ((self.clip(code) - self.centre) / width * ends).round().clamp(-ends, ends).long()
+        return ((self.clip(no_nan(code)) - self.centre) / width * ends).round().clamp(-ends, ends).long()
 
     def noisy(self, code: Tensor, stream: Stream) -> Tensor:
         """Latents (n, d) float64, clipped, on the grid with noise, and clipped again."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Self
 
+import torch
 from torch import Tensor
 
 from bench.randomness.stream import Stream
@@ -54,8 +55,11 @@ class Grid:
         return 1 << self.bits
 
     def places(self, values: Tensor, *, rounding: Literal["nearest", "to zero"] = "nearest") -> Tensor:
-        """int64: the multiple of the step at each number; "to zero" never makes a vector longer."""
-        exact = values.double() / self.step  # a power of two: no rounding here
+        """int64: the multiple of the step at each number; "to zero" never makes a vector longer.
+
+        Raises ValueError where one is NaN, for which no bound would hold.
+        """
+        exact = no_nan(values).double() / self.step  # a power of two: no rounding here
         rounded = exact.round() if rounding == "nearest" else exact.trunc()
         return rounded.clamp(-self.most, self.most).long()
 
@@ -75,3 +79,20 @@ class Grid:
     def steps(self, length: float) -> Fraction:
         """A length in steps, exactly."""
         return Fraction(length) / Fraction(self.step)
+
+
+def no_nan(values: Tensor) -> Tensor:
+    """The values, of which every one has a place on a grid: infinite ones have the last.
+
+    Raises:
+        ValueError: One is NaN. As a whole number it would be the least there is, which noise does not hide.
+
+    >>> no_nan(torch.tensor([1.0, torch.inf])).tolist()
+    [1.0, inf]
+    """
+    if nothing := int(values.isnan().sum()):
+        raise ValueError(
+            f"noise hides numbers: expected {values.numel()}, got {nothing} NaN among them: a row is not finite, or so "
+            "large that what a network makes of it is not; mend or leave out such rows"
+        )
+    return values

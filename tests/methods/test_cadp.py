@@ -228,7 +228,8 @@ def test_a_column_as_condition_is_released_as_it_is_and_said_so():
     assert torch.equal(released[:, 1], data.samples[:, 1])
     assert not (released[:, [0, 2, 3]] == data.samples[:, [0, 2, 3]]).any()
     assert scheme.claim().unit == "record"
-    assert "same columns [1] (counted from 0) count as neighbours" in scheme.claim().assumptions
+    assert "same columns [1] (counted from 0) and labels count as neighbours" in scheme.claim().assumptions
+    assert "[1] (counted from 0) and labels are released as they are" in scheme.claim().assumptions
     mechanism = scheme.mechanism()
     assert len(mechanism.scale) == 3
     other = replace(data, samples=data.samples.clone())
@@ -238,6 +239,28 @@ def test_a_column_as_condition_is_released_as_it_is_and_said_so():
         mechanism.locate(data), mechanism.observe(scheme.sample_key(Secret.of_seed(1)).release(data))
     )
     assert float(noise.abs().mean()) == pytest.approx(1.0, abs=0.45)  # 180 sizes of mean 1, deviation 1: 6 sd
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_row_whose_latent_overflows_is_refused_rather_than_released_far_beyond_the_norm(variant):
+    data = table()
+    scheme = CADP(**SMALL, variant=variant, batch=7).fit(data, 0)
+    large = data.samples.clone()
+    large[3, 0] = math.inf  # as 1e38 has become after a few couplings
+    with pytest.raises(ValueError, match="a row is not finite, or so large"):
+        scheme.sample_key(Secret.of_seed(1)).release(replace(data, samples=large))
+
+
+def test_every_row_is_seen_150_times_where_a_batch_would_hold_more_than_there_are(monkeypatch):
+    class Asked(Exception):
+        pass
+
+    def train(flow, rows, told, course, **_):
+        raise Asked(course.steps, len(rows))
+
+    monkeypatch.setattr("methods.cadp.train_flow", train)
+    with pytest.raises(Asked, match=r"\(150, 54\)"):
+        CADP(**SMALL | {"steps": 1000, "train_batch": 442}).fit(table(), 0)
 
 
 def test_the_official_code_decodes_under_columns_that_it_draws_at_random():
@@ -250,7 +273,7 @@ def test_the_official_code_decodes_under_columns_that_it_draws_at_random():
     same = float((released[:, 1] == data.samples[:, 1]).float().mean())
     assert same == pytest.approx(1 / len(values), abs=5 / 2 / len(data) ** 0.5)  # five deviations of a coin
     assert torch.equal(key.release(data).samples, released)
-    assert "[1] (counted from 0) are drawn at random" in scheme.claim().assumptions
+    assert "columns are drawn at random, labels are released as they are" in scheme.claim().assumptions
     mechanism = scheme.mechanism()
     noise = mechanism.noise(mechanism.locate(data), mechanism.observe(key.release(data)))
     assert float(noise.abs().mean()) == pytest.approx(1.0, abs=0.45)  # found under the columns that were drawn

@@ -167,6 +167,24 @@ def test_every_row_call_key_and_data_set_has_noise_of_its_own(fitted):
     assert torch.equal(key.release(flat).samples, outs[0])
 
 
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1e12, 1e300])
+def test_a_tiny_and_a_vast_epsilon_have_their_noise_too(fitted, epsilon):
+    made, data = scheme(fitted, variant="corrected", epsilon=epsilon), images(3)
+    assert made.claim().derived == pytest.approx(epsilon, rel=1e-6)
+    located, observed = codes(made, data)
+    low, high = made.mechanism().fence
+    assert bool(((located >= low) & (located <= high) & observed.isfinite()).all())
+    stay = ((observed - located).abs() <= 0.01 * (high - low)).double().mean()
+    assert float(stay) > 0.9 if epsilon > 1 else float(stay) < 0.6
+
+
+def test_an_image_whose_latent_is_no_number_is_refused(fitted):
+    data = images(3)
+    data.samples[1, 0, 2, 2] = math.inf
+    with pytest.raises(ValueError, match="NaN among them: a row is not finite"):
+        scheme(fitted).sample_key(Secret.of_seed(1)).release(data)
+
+
 def test_an_element_that_never_varies_is_fixed_and_costs_nothing(fitted):
     state = dict(fitted.state())
     state["high"] = state["high"].clone()

@@ -42,3 +42,10 @@ def test_noise_has_its_scale_in_units_of_the_values() -> None:
 def test_a_step_is_a_power_of_two(step: float) -> None:
     with pytest.raises(ValueError, match="power of two"):
         Grid(step)
+
+
+def test_what_is_no_number_has_no_place_and_what_is_infinite_the_last() -> None:
+    grid = Grid(0.25)
+    assert grid.places(torch.tensor([-math.inf, math.inf])).tolist() == [-grid.most, grid.most]
+    with pytest.raises(ValueError, match="expected 3, got 2 NaN among them"):
+        grid.places(torch.tensor([math.nan, 1.0, math.nan]))
