@@ -17,6 +17,7 @@ from bench.results.records import Record, RecordError, loads
 from bench.workbench.choice import Choice
 from leaderboard.board import parameters_text
 from leaderboard.reach import Step
+from leaderboard.repeat import as_today
 from leaderboard.reproduction import NOTE, Measured, Reproduction
 
 DIGITS = 6
@@ -90,7 +91,13 @@ def _record(name: str, published: Path) -> Record:
 
 
 def _of_record(record: Record, score: str) -> Mapping[str, object]:
-    told = ["--method", record.method.written, *words(Choice, record.choice), "--device", record.device]
+    told = [
+        "--method",
+        as_today(record.method, record.preset),
+        *words(Choice, record.choice),
+        "--device",
+        record.device,
+    ]
     if record.attack is not None:
         told += ["--attack", record.attack.written]
     budget = [f"{(record.dataset.rows if record.dataset else {}).get('private', 0)} rows", f"{record.keys} keys"]

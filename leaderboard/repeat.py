@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
+from typing import cast
 
+from bench.plugins import registry
 from bench.plugins.option import words
+from bench.plugins.spec import UsageError, parameters, parse, text
+from bench.results.plugin_record import PluginRecord
+from bench.types import Parameter
 from bench.workbench.choice import Choice
-from leaderboard.board import Row
+from leaderboard.board import OWN, Row
 
 
 def command(row: Row) -> str:
@@ -17,8 +23,31 @@ def command(row: Row) -> str:
     attacks = dict.fromkeys(record.attack.written for record in row.records if record.attack is not None)
     metrics = dict.fromkeys(metric.written for record in row.records for metric in record.metrics.values())
     files = dict.fromkeys(record.measured_by for record in row.records if ".py:" in record.measured_by)
-    told = ["--method", row.records[0].method.written, *words(Choice, row.choice), "--device", row.records[0].device]
+    told = [
+        "--method",
+        as_today(row.records[0].method, row.preset),
+        *words(Choice, row.choice),
+        "--device",
+        row.records[0].device,
+    ]
     told += [word for attack in (attacks or ["none"]) for word in ("--attack", attack)]
     told += [word for evaluator in files for word in ("--evaluator", evaluator)]
     told += [word for metric in metrics for word in ("--metric", metric)]
     return shlex.join(["bench", "run", *told])
+
+
+def as_today(method: PluginRecord, preset: str) -> str:
+    """A method as the command line takes it, with every parameter at which it ran and that is another by default now.
+
+    A method from outside this project, or that there is no longer, stands as it was written.
+    """
+    if method.origin != OWN:
+        return method.written
+    try:
+        written = parse(method.written)
+        now = parameters(registry.build("methods", written, preset))
+    except UsageError:
+        return method.written
+    ran = cast("dict[str, Parameter]", method.parameters)
+    moved = [(name, ran[name]) for name in now if name in ran and text(ran[name]) != text(now[name])]
+    return str(replace(written, parameters=(*written.parameters, *moved)))

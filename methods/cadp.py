@@ -12,8 +12,9 @@ Differences from the paper:
   are seen in training: a tenth of the rows goes without condition, and a tenth of findings that are not exclusive.
 - The rate falls along a cosine (the code: to a tenth after epochs 50 and 100, of an unknown number; ours are at most
   150).
-- The preset `paper` is Table 1's column for chest X-rays; that for MNIST has flat_blocks=2, flat_width=392,
-  train_batch=512 and learning_rate=5e-4.
+- The preset `paper` is Table 1's column for chest X-rays and OCT; that for MNIST has flat_blocks=2, flat_width=392,
+  train_batch=512 and learning_rate=5e-4, that for diabetes train_batch=442 and learning_rate=1e-4.
+- The rate rises over the first steps, and gradients are clipped (see `bench.nets.flow_training`).
 - Normed latents are rounded to a grid of a 2^30th of the noise's scale, towards zero, and the noise is the
   discrete Laplace distribution on it, so that the bound holds for the bits that the flow decodes.
 - The code down-samples by IRevNet in all configurations, as the preset `paper` does; elsewhere it is Haar's wavelet.

@@ -69,8 +69,8 @@ def discrete_gaussian(draw: Bytes, more: Words, sigma: Fraction, count: int) -> 
 def _check(what: str, value: Fraction) -> None:
     if not 0 < value <= LARGEST:
         raise ValueError(
-            f"{what} must be above 0 and at most 2^40 steps of the grid, got {float(value):g}: where it follows from an "
-            "epsilon, choose a larger one"
+            f"{what} must be above 0 and at most 2^40 steps of the grid, got {float(value):g}: where it follows from "
+            "an epsilon, choose a larger one"
         )
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Self
 
-import torch
 from torch import Tensor
 
 from bench.randomness.stream import Stream
@@ -87,6 +86,7 @@ def no_nan(values: Tensor) -> Tensor:
     Raises:
         ValueError: One is NaN. As a whole number it would be the least there is, which noise does not hide.
 
+    >>> import torch
     >>> no_nan(torch.tensor([1.0, torch.inf])).tolist()
     [1.0, inf]
     """

@@ -14,6 +14,7 @@ import pytest
 from made.board_records import auc, claim, dataset, guesswork, metric, plugin, record, score, utility
 
 from bench.plugins.option import options
+from bench.plugins.spec import parse
 from bench.results import attested
 from bench.results.atomic_file import write_atomically
 from bench.results.records import FeatureRecord, Record, json_schema, picture_record
@@ -319,6 +320,25 @@ def test_the_command_repeats_the_row_through_a_shell() -> None:
         "--skip-corrupt --preset paper --seed 3 --no-balance --device cpu --attack contrastive --metric guesswork "
         "--metric patient-guesswork --metric patient-reid-auc --metric reid-auc --metric top-1 --metric utility-auc"
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "ran", "origin", "again"),
+    [
+        ("cvae", {"beta": 0.1, "variance": 1.0}, "veil-bench", "cvae[beta=0.1]"),
+        ("cvae[variance=0.5]", {"beta": 0.1, "variance": 0.5}, "veil-bench", "'cvae[variance=0.5,beta=0.1]'"),
+        ("cvae[beta=0.1]", {"beta": 0.1, "variance": 1.0}, "veil-bench", "cvae[beta=0.1]"),
+        ("cvae", {"beta": None, "gone": 3}, "veil-bench", "cvae"),
+        ("cvae", {"beta": 0.1}, "another", "cvae"),
+        ("gone", {"beta": 0.1}, "veil-bench", "gone"),
+    ],
+)
+def test_the_command_names_what_was_a_default_then_and_is_none_now(
+    written: str, ran: dict[str, Any], origin: str, again: str
+) -> None:
+    method = plugin(parse(written).name, ran).model_copy(update={"written": written, "origin": origin})
+    (row,) = rows([record(evaluator="utility", kind="utility").model_copy(update={"method": method})])
+    assert f"bench run --method {again} " in command(row).replace("'cvae[beta=0.1]'", "cvae[beta=0.1]")
 
 
 def test_a_metric_from_outside_is_shown_and_explained_in_its_own_words(write: Write, tmp_path: Path) -> None:

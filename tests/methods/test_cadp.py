@@ -252,14 +252,14 @@ def test_a_row_whose_latent_overflows_is_refused_rather_than_released_far_beyond
 
 
 def test_every_row_is_seen_150_times_where_a_batch_would_hold_more_than_there_are(monkeypatch):
-    class Asked(Exception):
+    class AskedError(Exception):
         pass
 
     def train(flow, rows, told, course, **_):
-        raise Asked(course.steps, len(rows))
+        raise AskedError(course.steps, len(rows))
 
     monkeypatch.setattr("methods.cadp.train_flow", train)
-    with pytest.raises(Asked, match=r"\(150, 54\)"):
+    with pytest.raises(AskedError, match=r"\(150, 54\)"):
         CADP(**SMALL | {"steps": 1000, "train_batch": 442}).fit(table(), 0)
 
 
