@@ -58,6 +58,23 @@ def test_table_gives_findings_people_and_unknowns(listed: Path, path: str) -> No
     )
 
 
+def test_images_that_a_table_does_not_list_are_counted_also_where_they_come_later(listed: Path, tmp_path: Path) -> None:
+    os.symlink(listed / "i/0.png", listed / "again.png")  # noqa: PTH211 - listed under its other name
+    (listed / "i/notes.txt").write_text("no image")
+    before = prepare(Folder(str(listed)), roots=[], cache=tmp_path / "c")
+    assert not any("does not list" in note for note in before.notes)
+    for name in ("new.png", "i/deep/new.JPG"):
+        draw(listed / name, 9)
+    after = prepare(Folder(str(listed / "labels.csv")), roots=[], cache=tmp_path / "c")
+    again = prepare(Folder(str(listed)), roots=[], cache=tmp_path / "c")
+    for prepared in (after, again):
+        assert "2 images below the table's folder that it does not list are left out" in prepared.notes
+        assert len(prepared.samples) == 4
+    os.symlink(tmp_path / "nowhere", listed / "lost.png")  # noqa: PTH211
+    (said,) = (note for note in Folder(str(listed)).scan([], 8).notes if "does not list" in note)
+    assert said.startswith("images that the table does not list are not counted: 1 names in the folder are links")
+
+
 def test_grey_is_the_default_and_colour_a_parameter(classes: Path, tmp_path: Path) -> None:
     assert prepare(Folder(str(classes)), roots=[], cache=tmp_path / "c").samples.shape == (3, 1, 64, 64)
     colour = prepare(Folder(str(classes), channels=3), roots=[], cache=tmp_path / "c", size=8)

@@ -10,7 +10,6 @@ is known, and figures that need labels do not apply.
 from __future__ import annotations
 
 import tempfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.array_file import read_array
 from bench.data.impostor import impostor
+from bench.data.matlab_file import read_matlab
 from bench.data.roots import locate, stamp_files, stamp_folder
 from bench.data.tree import walk
 
@@ -149,23 +149,15 @@ class Olivetti(Source):
 
     def _read(self, path: Path) -> np.ndarray:
         """(n, 1, 64, 64) uint8."""
-        from scipy.io import loadmat
-        from scipy.io.matlab import MatReadError
-
-        damage = (  # a NameError is SciPy's own, over an array of no class that it knows
-            MatReadError, DataError, OSError, ValueError, KeyError, TypeError, EOFError, IndexError, AttributeError,
-            NotImplementedError, ArithmeticError, MemoryError, NameError, zlib.error,
-        )  # fmt: skip
         try:
             if wrong := impostor(path):
                 raise ValueError(wrong)
             if path.name == _MAT:  # a column an image, each image column by column
-                flat = np.asarray(loadmat(path, variable_names=["faces"])["faces"])
-                faces = flat.T.reshape(-1, 64, 64).transpose(0, 2, 1)
+                faces = read_matlab(path, "faces").T.reshape(-1, 64, 64).transpose(0, 2, 1)
             else:
                 with path.open("rb") as file:
                     faces = read_array(file, path.stat().st_size)
-        except damage as error:
+        except (DataError, OSError, ValueError, EOFError) as error:
             raise DataError(
                 f"{path}: expected the Olivetti faces, found another file ({error!r:.120}). {self.obtain}"
             ) from error

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -106,7 +107,8 @@ class Folder(Source):
         place = self._place(roots)
         table = _table(place)
         if table is not None:
-            return stamp_files([table, *(path for path in self._listed(table).paths or ())])
+            found = self._listed(table)
+            return "\n".join((stamp_files([table, *(found.paths or ())]), *found.notes))
         return "\n".join(stamp_folder(part, sizes=True) for part in self._walk(place).folders)
 
     def _place(self, roots: Sequence[Path]) -> Path:
@@ -206,10 +208,22 @@ class Folder(Source):
             findings=tuple(marks.columns),
             exclusive=self.exclusive or classes,
             paths=paths,
-            notes=() if known else (UNKNOWN,),
+            notes=(*(() if known else (UNKNOWN,)), *self._unlisted(table.parent, paths, seen)),
             attributes={name: list(rows[column]) for column, name in told.items()},
             parts=None if parts is None else list(parts),
         )
+
+    def _unlisted(self, top: Path, paths: Sequence[Path], seen: AbstractSet[str]) -> Iterator[str]:
+        """A note where images lie beside the CSV or below that it does not list."""
+        named = set(map(os.path.abspath, paths))
+        try:
+            images = [path for path in walk(top).files if path.suffix.lower() in _ENDINGS]
+        except DataError as error:
+            yield f"images that the table does not list are not counted: {error}"
+            return
+        left = sum(str(path) not in named and os.path.realpath(path) not in seen for path in images)
+        if left:
+            yield f"{left} images below the table's folder that it does not list are left out"
 
 
 def _marks(rows: pd.DataFrame, findings: Sequence[str]) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
