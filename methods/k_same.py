@@ -73,6 +73,11 @@ class KSame(Method):
         at_least(2, k=self.k)
         one_of(get_args(Variant), variant=self.variant)
         one_of(get_args(SmallClasses), small_classes=self.small_classes)
+        if self.variant == "paper" and self.small_classes != "error":
+            raise ValueError(
+                f"variant=paper makes clusters across classes, whatever their sizes: leave small_classes out, "
+                f"got {self.small_classes}"
+            )
 
     def fit(self, public: Dataset, seed: int) -> KSameScheme:
         """Nothing to learn."""

@@ -48,7 +48,7 @@ from bench.types import (
 from bench.validation import at_least, one_of, positive
 
 ROWS = 256
-WIDTH = 256  # of the paper: 16 x 16 pixels, grey
+WIDTH, PATCHES = 256, 16  # of the paper: 16 x 16 pixels, grey, of 64 x 64
 SIZES: Mapping[str, Mapping[str, Parameter]] = {
     "smoke": {"width": 64, "blocks": 2, "depth": 1},
     "first-look": {"blocks": 2, "depth": 1},
@@ -140,17 +140,21 @@ class KeyedEncoder(Method):
     def _scheme(self, network: Obfuscator, shape: tuple[int, int, int], exclusive: bool) -> SyferScheme:
         network.eval().requires_grad_(False)
         ratio = shape[0] * self.patch_size**2 / network.width
-        return SyferScheme(network, shape, exclusive, self.labels, self.unbalanced, ratio, self._caveat())
+        return SyferScheme(network, shape, exclusive, self.labels, self.unbalanced, ratio, self._caveat(network))
 
-    def _caveat(self) -> str:
+    def _caveat(self, network: Obfuscator) -> str:
         """How the sizes compare with the paper's."""
-        paper = {**SIZES["paper"], "width": WIDTH}
-        if all(vars(self)[name] == value for name, value in paper.items()):
-            return "a network of the paper's size"
-        return (
-            f"a network of {self.blocks} x {self.depth} learned layers of width {self.width}; the paper's size, "
-            f"{paper['blocks']} x {paper['depth']} of width {WIDTH}, has not run"
+        own = (len(network.stacks), network.depth, network.width, network.locations)
+        said, paper = (
+            f"{blocks} x {depth} learned layers of width {width} for {patches} patches"
+            for blocks, depth, width, patches in (
+                own,
+                (SIZES["paper"]["blocks"], SIZES["paper"]["depth"], WIDTH, PATCHES),
+            )
         )
+        if said == paper:
+            return "a network of the paper's size"
+        return f"a network of {said}; the paper's size, {paper}, has not run"
 
     def _train(self, network: Obfuscator, public: Dataset, seed: int) -> None:
         """Nothing is learned unless a method says so."""
@@ -211,11 +215,11 @@ class Syfer(KeyedEncoder):
         at_least(0, lambda_reid=self.lambda_reid, lambda_rec=self.lambda_rec, lambda_match=self.lambda_match)
         positive(learning_rate=self.learning_rate)
 
-    def _caveat(self) -> str:
+    def _caveat(self, network: Obfuscator) -> str:
         paper = self.presets["paper"]
         return (
-            f"{super()._caveat()}; trained for {self.steps} steps of {self.batch} images (the paper: {paper['steps']} "
-            f"of {paper['batch']}); the weights of its losses, {self.lambda_reid:g} and {self.lambda_rec:g}, and its "
+            f"{super()._caveat(network)}; trained for {self.steps} steps of {self.batch} images (the paper: "
+            f"{paper['steps']} of {paper['batch']}); the weights of its losses, {self.lambda_reid:g} and {self.lambda_rec:g}, and its "
             f"learning rate, {self.learning_rate:g}, are guesses, for the paper at hand lacks its equations"
         )
 

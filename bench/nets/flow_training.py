@@ -25,7 +25,7 @@ from bench.seeds import derive, drawn, generator
 from bench.validation import at_least, positive, within
 
 ADAM_EPSILON = 1e-6
-INITIAL_ROWS = 256
+INITIAL_ROWS, INITIAL_NUMBERS = 256, 1 << 22  # of rows, whose activations are hundreds of times as many at once
 EXPLOSION = 100.0  # nats a dimension above the lowest loss so far; training that succeeds spans less than ten
 
 
@@ -136,7 +136,8 @@ def train_flow(
     learning = Replay(learn)
     with seeded(derive(seed, "flow"), device):
         flow.train()
-        flow.initialise(*_batch(samples, condition, course, INITIAL_ROWS, order, random))
+        first = min(INITIAL_ROWS, max(course.batch, INITIAL_NUMBERS // d))
+        flow.initialise(*_batch(samples, condition, course, first, order, random))
         for step in steps(course.steps, flow, optimiser, order, random, watch):
             rows, asked = _batch(samples, condition, course, course.batch, order, random)
             set_rate(optimiser, course.rate(step))

@@ -155,7 +155,11 @@ def test_fewer_rows_than_k_and_rows_that_are_not_finite_are_refused():
 
 @pytest.mark.parametrize(
     ("choices", "message"),
-    [({"k": 1}, "k must be at least 2, got 1"), ({"variant": "code"}, "variant must be within-class or paper")],
+    [
+        ({"k": 1}, "k must be at least 2, got 1"),
+        ({"variant": "code"}, "variant must be within-class or paper"),
+        ({"variant": "paper", "small_classes": "merge"}, "variant=paper makes clusters across classes, whatever"),
+    ],
 )
 def test_senseless_choices_are_refused(choices, message):
     with pytest.raises(ValueError, match=message):

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 from made.datasets import unlabelled
@@ -222,18 +224,30 @@ def test_senseless_choices_are_refused(choice, message):
         Syfer(**choice)
 
 
-@pytest.mark.parametrize("method", [SyferRandom(**TINY), Syfer(**SHORT), Syfer()])
-def test_a_small_network_says_that_the_paper_size_has_not_run(method):
-    said = method._caveat()
-    assert "the paper's size, 5 x 5 of width 256, has not run" in said
-    assert f"{method.blocks} x {method.depth} learned layers of width {method.width}" in said
+@pytest.mark.parametrize(
+    ("shape", "choices", "said"),
+    [
+        ((1, 64, 64), {}, "2 x 1 learned layers of width 256 for 16 patches"),
+        ((1, 64, 64), {"blocks": 5, "depth": 5, "patch_size": 8, "width": 256}, "5 x 5 .* width 256 for 64 patches"),
+        ((3, 64, 64), {"blocks": 5, "depth": 5}, "5 x 5 .* width 784 for 16 patches"),
+        ((1, 128, 128), {"blocks": 5, "depth": 5}, "5 x 5 .* width 256 for 64 patches"),
+    ],
+)
+def test_a_network_of_another_size_says_that_the_paper_s_has_not_run(shape, choices, said):
+    with torch.device("meta"):
+        network = Syfer(**choices)._network(shape)
+    wrong = f"a network of {said}; the paper's size, 5 x 5 learned layers of width 256 for 16 patches, has not run"
+    for method in (Syfer(**choices), SyferRandom(**choices)):
+        assert re.match(wrong, method._caveat(network))
 
 
 def test_every_trained_network_says_how_long_and_that_the_weights_of_its_losses_are_guesses():
     said = Syfer(**SHORT).fit(images(), 0).notes()[CAVEAT]
     assert "trained for 6 steps of 8 images (the paper: 50000 of 128)" in said
     assert "the weights of its losses, 2 and 20, and its learning rate, 0.001, are guesses" in said
-    paper = Syfer(**Syfer.presets["paper"])._caveat()
+    with torch.device("meta"):
+        network = Syfer(**Syfer.presets["paper"])._network((1, 64, 64))
+    paper = Syfer(**Syfer.presets["paper"])._caveat(network)
     assert paper.startswith("a network of the paper's size; trained for 50000 steps of 128")
     assert "has not run" not in paper
 

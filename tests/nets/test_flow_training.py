@@ -70,6 +70,22 @@ def test_uniform_noise_fills_the_steps_and_a_number_is_a_deviation():
     assert float(gaussian.std()) == pytest.approx(0.2, rel=5 / 200)
 
 
+@pytest.mark.parametrize(("side", "batch", "rows"), [(8, 4, 256), (256, 4, 64), (512, 4, 16), (512, 20, 20)])
+def test_large_images_do_not_begin_with_more_rows_than_memory_holds(side, batch, rows):
+    """Of 512 pixels, 256 rows under a network of width 512 would be 34 GB in one layer; training takes four."""
+
+    class BegunError(Exception):
+        pass
+
+    class Beginning(Affine):
+        def initialise(self, samples, condition=None):
+            raise BegunError(len(samples))
+
+    images = torch.zeros(1, 1, 1, 1).expand(300, 1, side, side)
+    with pytest.raises(BegunError, match=f"^{rows}$"):
+        train_flow(Beginning(1), images, None, FlowCourse(1, batch, 1e-3), held_out=(images[:1], None), seed=0)
+
+
 def test_noise_and_rows_are_drawn_anew_every_step_and_repeat_with_the_seed():
     flows = [Affine(3) for _ in range(3)]
     course = FlowCourse(40, 16, 1e-2, noise=0.5)
