@@ -219,8 +219,9 @@ class Syfer(KeyedEncoder):
         paper = self.presets["paper"]
         return (
             f"{super()._caveat(network)}; trained for {self.steps} steps of {self.batch} images (the paper: "
-            f"{paper['steps']} of {paper['batch']}); the weights of its losses, {self.lambda_reid:g} and {self.lambda_rec:g}, and its "
-            f"learning rate, {self.learning_rate:g}, are guesses, for the paper at hand lacks its equations"
+            f"{paper['steps']} of {paper['batch']}); the weights of its losses, {self.lambda_reid:g} and "
+            f"{self.lambda_rec:g}, and its learning rate, {self.learning_rate:g}, are guesses, for the paper at "
+            "hand lacks its equations"
         )
 
     def _train(self, network: Obfuscator, public: Dataset, seed: int) -> None:
