@@ -59,7 +59,7 @@ WARM_UP = 100
 MOST_EPOCHS = 150  # a small table is otherwise learned by heart, and noise then lands far outside it
 WEIGHT_DECAY = 1e-8
 IMAGE_CLAMP, TABLE_CLAMP = 1.5, 2.0
-FINE = 30
+FINE, MOST_BITS = 30, 52
 IMAGE_NOISE, TABLE_NOISE = 0.15, 0.02
 
 
@@ -180,7 +180,7 @@ class CADP(Method):
             flow.eval().requires_grad_(False),
             conditions,
             norm=norm,
-            gridded=_finely(norm / self.epsilon * (2 if self.variant == "corrected" else 1)),
+            gridded=_finely(norm / self.epsilon * (2 if self.variant == "corrected" else 1), norm),
             rowwise=self.variant != "official-code",
             batch=self.batch,
             drawn=self.variant == "official-code" and bool(len(conditions.values)),
@@ -217,9 +217,14 @@ def _number(written: str) -> float:
         return math.nan
 
 
-def _finely(scale: float) -> GridNoise:
-    """Nothing is published as it stands on this grid, so that float32 need not hold it."""
-    return GridNoise(Grid(2.0 ** (math.floor(math.log2(scale)) - FINE), bits=FINE + 8), scale)
+def _finely(scale: float, norm: float) -> GridNoise:
+    """Noise of that scale on elements of up to `norm`, all of which the grid holds.
+
+    Nothing is published as it stands on this grid, so that float32 need not hold it.
+    """
+    held = math.ceil(math.log2(norm)) + 1
+    step = max(math.floor(math.log2(scale)) - FINE, held - MOST_BITS)
+    return GridNoise(Grid(2.0**step, bits=min(MOST_BITS, max(FINE + 8, held - step))), scale)
 
 
 @dataclass(frozen=True, eq=False)

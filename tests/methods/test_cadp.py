@@ -117,6 +117,19 @@ def test_a_changed_row_moves_the_official_codes_batch_by_at_most_two_s_for_every
         assert float(one[:batch].abs().sum(dim=0).amax()) == pytest.approx(1.5, rel=1e-6)
 
 
+@pytest.mark.parametrize("epsilon", [1e3, 1e6, 1e12])
+def test_a_large_epsilon_leaves_a_latent_whole(state, epsilon):
+    """Noise is so small then that a grid as fine as it is has to reach far: not 256 scales, but to the norm."""
+    private = images(5)
+    for variant in ("paper", "corrected"):
+        scheme = loaded(state, variant=variant, epsilon=epsilon)
+        mechanism = scheme.mechanism()
+        alone = torch.eye(64, dtype=torch.float64)[:3]
+        torch.testing.assert_close(mechanism.normed(alone), alone * mechanism.norm, rtol=1e-6, atol=0)
+        ends = [(mechanism.locate(a) - mechanism.locate(b)).abs().sum() for a, b in mechanism.witnesses(private)[:2]]
+        assert float(max(ends)) / mechanism.noise_scale == pytest.approx(scheme.claim().derived, rel=1e-3)
+
+
 @pytest.mark.parametrize("variant", ["paper", "corrected"])
 def test_every_row_is_brought_to_the_norm_by_itself(state, variant):
     mechanism = loaded(state, variant=variant, sensitivity=1.5).mechanism()
