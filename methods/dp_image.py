@@ -29,12 +29,12 @@ from torch import Tensor
 from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, decoded, encoded, train_autoencoder, unexplained
 from bench.nets.classifier import fast_precision
 from bench.nets.seeded import seeded
-from bench.owner.grid_noise import GridNoise
+from bench.owner.grid_noise import NOTHING_LEFT, GridNoise
 from bench.owner.noise_stream import NoiseKey
 from bench.randomness import Secret, Stream
 from bench.rows.hold_out import hold_out
 from bench.seeds import derive
-from bench.types import Dataset, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
+from bench.types import CAVEAT, Dataset, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
 from bench.validation import at_least, positive_and_finite
 from methods.dp_image_mechanism import NoisyCode
 
@@ -168,7 +168,7 @@ class DPImageScheme(Scheme):
         """Laplace noise on the code."""
         return self.noise
 
-    def notes(self) -> Mapping[str, int | float]:
+    def notes(self) -> Mapping[str, int | float | str]:
         """The noise, the spread of the code that it drowns, and how much of an image the code holds."""
         std, (missed, rows) = self.learned["code std"], self.learned["held out"].tolist()
         found = {
@@ -180,7 +180,8 @@ class DPImageScheme(Scheme):
             "held-out rows": int(rows),
             "L1 sensitivity": self.sensitivity,
         }
-        return {name: number for name, number in found.items() if math.isfinite(number)}
+        caveat = {CAVEAT: NOTHING_LEFT} if self.steps == 0 else {}
+        return {**caveat, **{name: number for name, number in found.items() if math.isfinite(number)}}
 
     def blur(self, samples: Tensor, stream: Stream) -> Tensor:
         """Decoded noisy codes (n, c, h, w). Raises ValueError for images of another shape."""

@@ -22,10 +22,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.owner.grid_noise import GridNoise
+from bench.owner.grid_noise import NOTHING_LEFT, GridNoise
 from bench.owner.noise_stream import NoiseKey
 from bench.randomness import Secret, Stream
-from bench.types import Dataset, Mechanism, Method, NotApplicable, PrivacyClaim, Release, Scheme, State
+from bench.types import CAVEAT, Dataset, Mechanism, Method, NotApplicable, PrivacyClaim, Release, Scheme, State
 from bench.validation import positive_and_finite
 
 DEFAULT_SCALE = 10.0
@@ -137,9 +137,10 @@ class DPSimpleScheme(Scheme):
         """Laplace noise on the standardised row."""
         return DPSimpleMechanism(self)
 
-    def notes(self) -> Mapping[str, float]:
-        """Scale and sensitivity, in standardised units."""
-        return {"noise scale": self.scale, "L1 sensitivity": self.sensitivity}
+    def notes(self) -> Mapping[str, int | float | str]:
+        """Scale and sensitivity, in standardised units, and whether the noise leaves anything at all."""
+        caveat = {CAVEAT: NOTHING_LEFT} if self.clip and not self.steps else {}
+        return {**caveat, "noise scale": self.scale, "L1 sensitivity": self.sensitivity}
 
     def blur(self, samples: Tensor, stream: Stream) -> Tensor:
         """Standardised rows with noise. Raises ValueError for rows of another shape."""

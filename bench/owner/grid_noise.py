@@ -19,6 +19,11 @@ from torch import Tensor
 from bench.randomness import Grid, Stream
 from bench.types import by_blocks
 
+NOTHING_LEFT = (
+    "nothing of any row is left: beside so much noise all of them are one point of the grid, so that epsilon is 0"
+)
+"""The caveat of a scheme whose rows differ by no step of the grid."""
+
 
 @dataclass(frozen=True)
 class GridNoise:

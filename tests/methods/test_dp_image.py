@@ -8,7 +8,7 @@ from scipy.stats import kstest
 
 from bench.nets.autoencoder import decoded
 from bench.randomness import Secret
-from bench.types import Dataset, NotApplicable, Release
+from bench.types import CAVEAT, Dataset, NotApplicable, Release
 from methods.dp_image import DPImage
 
 TINY = {"width": 16, "steps": 12, "batch": 8}
@@ -85,6 +85,12 @@ def test_a_clip_makes_epsilon_finite_and_no_image_exceeds_it():
     assert float(torch.cdist(codes, codes, p=1).max()) <= sensitivity * (1 + 1e-9)
     free = loaded(scale=5.0).noise.encode(extremes)
     assert float(torch.cdist(free, free, p=1).max()) > sensitivity  # the clip is what bounds them
+
+
+def test_noise_that_leaves_nothing_of_a_code_says_so():
+    assert CAVEAT in loaded(clip=2.0, epsilon=1e-5).notes()
+    assert CAVEAT not in loaded(clip=2.0, epsilon=1.0).notes()
+    assert CAVEAT not in loaded(scale=1e9).notes()
 
 
 def test_epsilon_sets_the_scale():

@@ -6,7 +6,7 @@ from made.datasets import uniform, unlabelled
 from made.laplace_distance import laplace_distance
 
 from bench.randomness import Secret
-from bench.types import NotApplicable
+from bench.types import CAVEAT, NotApplicable
 from methods.dp_simple import DPSimple
 
 
@@ -83,6 +83,15 @@ def test_the_mechanism_shows_the_noise_that_was_added():
     )
     threshold = math.sqrt(math.log(2e9) / (2 * found.numel()))  # as above: one in 10^9
     assert laplace_distance(found.flatten().numpy(), 1.0) < threshold
+
+
+@pytest.mark.parametrize(
+    ("choices", "left"), [({"epsilon": 1.0}, True), ({"epsilon": 1e-4}, False), ({"clip": False, "scale": 1e9}, True)]
+)
+def test_noise_that_leaves_nothing_of_a_row_says_so(choices, left):
+    scheme = DPSimple(**choices).fit(uniform(40, 1, 8, 8), 0)
+    assert (CAVEAT not in scheme.notes()) is left
+    assert left or "so that epsilon is 0" in scheme.notes()[CAVEAT]
 
 
 def test_scale_is_ten_unless_epsilon_is_given():
