@@ -36,7 +36,7 @@ def heard() -> Iterator[Callable[[], bool]]:
 
     def restore() -> None:
         while before:
-            signal.signal(*before.popitem())  # type: ignore[arg-type]
+            signal.signal(*before.popitem())
 
     if threading.current_thread() is threading.main_thread():  # signals reach no other
         for number in SIGNALS:
