@@ -97,11 +97,16 @@ def files(shown: Shown) -> Iterator[Made]:
 
 def _tables(parts: Sequence[TablePart], meaning: str, as_parquet: str) -> Iterator[Link]:
     """The files of a table; of a table in parts, which data sets each is of."""
-    of = [f"; of {_named(part.values('dataset'))}" if len(parts) > 1 else "" for part in parts]
-    for part, told in zip(parts, of, strict=True):
-        yield Link(part.name, f"{meaning}{told}")
-    for part, told in zip(parts, of, strict=True) if can_write_parquet() else ():
-        yield Link(f"{part.stem}.parquet", f"{as_parquet}{told}")
+    of = [f"of {_named(part.values('dataset'))}" if len(parts) > 1 else "" for part in parts]
+    for place, (part, told) in enumerate(zip(parts, of, strict=True)):
+        yield Link(part.name, _said(meaning, told, place))
+    for place, (part, told) in enumerate(zip(parts, of, strict=True)) if can_write_parquet() else ():
+        yield Link(f"{part.stem}.parquet", _said(as_parquet, told, place))
+
+
+def _said(meaning: str, told: str, place: int) -> str:
+    """What a file holds: of a table in parts, in full at the first."""
+    return told if place else "; ".join(filter(None, (meaning, told)))
 
 
 def _named(names: Sequence[str]) -> str:

@@ -49,13 +49,14 @@ LOGARITHMIC = frozenset({"guesswork"})
 
 @dataclass(frozen=True)
 class Point:
-    """One row of the board in the plane: by which name, and what is said of it."""
+    """One row of the board in the plane: by which name, what is said of it, and whether its figure across counts."""
 
     line: Line
     label: str
     said: str
     across: ScoreRecord
     up: ScoreRecord
+    certified: bool
 
 
 def points(lines: Sequence[Line], shown: Plane) -> list[Point]:
@@ -68,7 +69,7 @@ def points(lines: Sequence[Line], shown: Plane) -> list[Point]:
         if shown.references or not line.reference:
             label = " ".join([line.row.method, *(f"{name}={value}" for name, value in _unusual(line, lines).items())])
             said = f"{label}: {line.standing.word}; {up.text} ({up.interval}) against {across.text} ({across.interval})"
-            found.append(Point(line, label, said, across.score, up.score))
+            found.append(Point(line, label, said, across.score, up.score, across.certified))
     return found
 
 
@@ -86,11 +87,11 @@ def _unusual(line: Line, lines: Sequence[Line]) -> Mapping[str, JsonValue]:
 def front(shown: Sequence[Point]) -> list[Point]:
     """The Pareto front: points that no other beats in one figure without being worse in the other.
 
-    References are apart, and so are rows whose attacks are not certified, for their figures support no claim, and rows
-    that nobody but their author measured.
+    References are apart, and so are figures that no certified attack gave, for they support no claim, and rows that
+    nobody but their author measured.
     """
     told = [point for point in shown if not point.line.reference and point.line.row.vouched]
-    mine = [point for point in told if point.line.standing.word != "not certified"]
+    mine = [point for point in told if point.certified]
     kept: list[Point] = []
     for point in sorted(mine, key=lambda point: (-_good(point.up), -_good(point.across), point.line.id)):
         if not kept or _good(point.across) > _good(kept[-1].across):

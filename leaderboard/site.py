@@ -25,10 +25,13 @@ from leaderboard.protocols import address, boards
 
 MOVED = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; base-uri 'none'; form-action 'none'">
 <meta http-equiv="refresh" content="0; url=../index.html">
 <title>Veil Bench, protocol {number}</title></head>
-<body><p>The board of protocol {number} is the present one: <a href="../index.html">it stands here</a>.</p></body>
+<body><h1>Veil Bench, protocol {number}</h1>
+<p>The board of protocol {number} is the present one: <a href="../index.html">it stands here</a>.</p></body>
 </html>
 """
 """What stands at a board's own address while it is the one at the root."""

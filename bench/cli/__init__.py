@@ -68,9 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if type(error).__name__ in ("UsageError", "DataError", "ShadowedError", "BundleError") or isinstance(
             error, OSError
         ):
+            from bench.results.unwritable import why
             from bench.wire.text import plain
 
-            print(f"bench: {plain(str(error))}", file=sys.stderr)  # it may quote what a file of others says
+            told = plain(why(error) or str(error))  # it may quote what a file of others says
+            print(f"bench: {told}", file=sys.stderr)
             return 2
         raise
 

@@ -19,8 +19,10 @@ from bench.contract.seal import ContractError
 from bench.plugins import registry
 from bench.plugins.groups import Group
 from bench.plugins.outside import SAID, believed
+from bench.plugins.signals import heard
 from bench.plugins.spec import PluginSpec, parse
 from bench.types import NotApplicable
+from bench.wire.text import named
 
 Check = Callable[[PluginSpec, torch.device], None]
 DESCRIBED = frozenset(
@@ -81,14 +83,15 @@ def _cause(group: Group, title: str, failed: list[str]) -> str | None:
 
 def _outcome(title: str, work: Callable[[], None], group: Group, spec: PluginSpec) -> Result:
     try:
-        work()
+        with heard() as signalled:
+            work()
     except (Skip, NotApplicable) as reason:
         return Result(title, "skipped", str(reason))
     except Noted as note:
         return Result(title, "noted", str(note))
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:  # a plug-in may fail in any way, and each way is a finding
+        if signalled() and not isinstance(error, Exception):
+            raise
         with suppress(Exception):  # the class that cannot be loaded is what failed
             cause = cause_of(error, registry.load(group, spec.name))
             return Result(title, "failed", _said(error), cause.where, cause.trace)
@@ -101,7 +104,9 @@ def _said(error: BaseException) -> str:
         return str(error)
     if isinstance(error, SystemExit):
         return f"it ends the process (SystemExit: {error.code}): raise an error that says what is wrong"
-    return f"{type(error).__name__}: {error}"
+    if isinstance(error, KeyboardInterrupt):
+        return f"{named(error)}, which stops a command as Ctrl-C does: raise an error that says what is wrong"
+    return named(error)
 
 
 def _suite(group: Group, spec: PluginSpec, device: torch.device) -> Mapping[str, Callable[[], None]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import isfinite
 from typing import cast
 
 import numpy as np
@@ -12,9 +11,10 @@ from torch import Tensor
 
 from bench.conformance.cause import blaming
 from bench.conformance.outcome import PRESET, Skip, require
+from bench.contract.sound_score import sound
 from bench.plugins import registry
 from bench.plugins.spec import PluginSpec
-from bench.types import Evaluator, Metric, Score, column_of, evidence_type
+from bench.types import Evaluator, Metric, column_of, evidence_type
 
 
 def _carries_its_column(spec: PluginSpec, device: torch.device) -> None:
@@ -30,24 +30,9 @@ def _metric_is_sound(spec: PluginSpec, device: torch.device) -> None:
     for evidence in _evidence(evidence_type(cls)):
         with blaming(cls.__call__):
             before = list(_bits(evidence))
-            first = _sound(metric(evidence))
+            first = sound(metric(evidence))
             require(list(_bits(evidence))[: len(before)] == before, "it wrote into its evidence: work on a copy")
             require(first == metric(evidence), "the same evidence gave two different scores")
-
-
-def _sound(score: Score) -> Score:
-    """The score. Raises ContractError where it is none, or says what no table could show."""
-    require(isinstance(score, Score), f"a metric must return a Score, got {type(score).__name__}")
-    for name in ("value", "low", "high"):
-        number = getattr(score, name)
-        plain = isinstance(number, int | float) and not isinstance(number, bool)
-        if number is not None or name == "value":
-            require(plain, f"{name} must be a plain number (`float`), got {type(number).__name__}")
-            require(isfinite(number), f"{name} must be finite, got {number}: raise NotApplicable where there is none")
-    if score.low is not None and score.high is not None:
-        require(score.low <= score.high, f"the interval is upside down: {score.low} to {score.high}")
-    require(score.low is not None or score.note != "", "a score without an interval must say why in its note")
-    return score
 
 
 def _bits(held: object) -> Iterator[bytes]:

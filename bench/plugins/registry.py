@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import get_type_hints
 
 from bench.plugins.groups import Group
+from bench.plugins.signals import heard
 from bench.plugins.spec import (
     PluginSpec,
     UsageError,
@@ -110,7 +111,8 @@ def inspect(entry: Entry) -> Entry:
     if entry.error is not None:
         return entry
     try:
-        found = _import(entry.target)
+        with heard() as signalled:
+            found = _import(entry.target)
         if entry.group == "metrics":
             column_of(found)  # without one no record could say what the figure is
         if (name := getattr(found, "name", entry.name)) != entry.name:
@@ -118,7 +120,9 @@ def inspect(entry: Entry) -> Entry:
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]
         reason = f"needs the package {missing!r}, which is not installed"
-    except (Exception, SystemExit) as error:  # a plug-in may fail in any way, and breaks nothing else
+    except BaseException as error:  # a plug-in may fail in any way, and breaks nothing else
+        if signalled() and not isinstance(error, Exception):
+            raise
         reason = f"broken: {type(error).__name__}: {error}"
     else:
         return entry
@@ -245,8 +249,11 @@ def _module(path_text: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # the author's file may fail in any way
+        with heard() as signalled:
+            spec.loader.exec_module(module)
+    except BaseException as error:  # the author's file may fail in any way
+        if signalled() and not isinstance(error, Exception):
+            raise
         lines = [
             line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)
         ]

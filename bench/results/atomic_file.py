@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from bench.results import maker
 from bench.results.heartbeat import is_left
+from bench.results.unwritable import writing
 
 
 def write_atomically(
@@ -72,10 +74,11 @@ def _put(
     for last in (False, True):
         temporary = path.with_name(f"{_prefix(path)}{maker.own_name()}")
         try:
-            _write(temporary, content, mode, durable=durable)
-            if not still():
-                return False
-            move(temporary, path)
+            with writing(path):
+                _write(temporary, content, mode, durable=durable)
+                if not still():
+                    return False
+                move(temporary, path)
             break
         except FileNotFoundError:
             # Whoever was stopped for long is taken for dead, and finds its file gone; some file systems say so of a
@@ -105,8 +108,9 @@ def _prefix(path: Path) -> str:
 
 def write_new(path: Path, content: bytes, *, mode: int) -> None:
     """A new file, whole and on disk when this returns. Raises FileExistsError where there is one."""
-    _write(path, content, mode, durable=True)
-    sync(path.parent)
+    with writing(path):
+        _write(path, content, mode, durable=True)
+        sync(path.parent)
 
 
 def _write(path: Path, content: bytes, mode: int, *, durable: bool) -> None:
@@ -124,11 +128,14 @@ def _write(path: Path, content: bytes, mode: int, *, durable: bool) -> None:
 
 def make_folder(path: Path, *, mode: int = 0o777) -> None:
     """Make a folder and those above it, if they are missing, with their names on disk; `mode` is that of the last."""
-    if path.is_dir():
-        return
-    make_folder(path.parent)
-    path.mkdir(exist_ok=True, mode=mode)
-    sync(path.parent)
+    with writing(path):
+        if path.is_dir():
+            return
+        make_folder(path.parent)
+        if path.exists():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+        path.mkdir(exist_ok=True, mode=mode)
+        sync(path.parent)
 
 
 def sync(path: Path) -> None:

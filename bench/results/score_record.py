@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
 
+from bench.contract.sound_score import sound
 from bench.results.part import Part
 from bench.results.replicates_record import ReplicatesRecord, replicates_record
 from bench.types import Score
@@ -49,16 +49,18 @@ class ScoreRecord(Part):
 
 
 def score_record(score: Score, *, better: Literal["higher", "lower"], unit: str) -> ScoreRecord:
-    """A Score in record form; raises ValueError where the figure is not finite."""
-    if not math.isfinite(score.value):
-        raise ValueError(f"a score must be finite, got {score.value}; raise NotApplicable with the reason instead")
+    """A Score in record form. Raises ContractError as `bench check` does, by the same rule (`sound`)."""
+    return _recorded(sound(score), better, unit)
+
+
+def _recorded(score: Score, better: Literal["higher", "lower"], unit: str) -> ScoreRecord:
     return ScoreRecord(
         value=score.value, low=score.low, high=score.high, n=score.n,
         null=score.null, null_low=score.null_low, null_high=score.null_high, p=score.p,
         better=better, unit=unit, note=score.note, prediction_low=score.prediction_low,
         prediction_high=score.prediction_high, replicates=replicates_record(score.replicates),
         parts={
-            name: score_record(replace(part, replicates=None), better=better, unit=unit)
+            name: _recorded(replace(part, replicates=None), better, unit)
             for name, part in sorted(score.parts.items())
         },
     )  # fmt: skip

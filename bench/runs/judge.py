@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from bench.contract.sound_score import sound
 from bench.statistics.chance import RARE
 from bench.types import Metric, Score
 
@@ -14,7 +15,7 @@ def judge(metric: Metric[object], evidence: Mapping[str, object]) -> Score:
 
     A figure that beats chance is worse than any that does not: among few rows chance finds one soon.
     """
-    found = {name: metric(part) for name, part in evidence.items()}
+    found = {name: sound(metric(part)) for name, part in evidence.items()}
     if len(found) == 1:
         return next(iter(found.values()))
     sign = 1 if metric.better == "higher" else -1

@@ -15,6 +15,8 @@ from bench.types import Replicates
 
 LEAST, MOST = 0.5 + 1e-9, 1 - 1e-12
 """Levels between which a p is looked for."""
+FURTHEST = 700.0
+"""A logarithm whose exponential is a float, as is its inverse."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,13 @@ def paired(a: Replicates, b: Replicates) -> Paired:
 
 def _ends(made: Components, mean: float, scale: Scale) -> tuple[float, float, float]:
     ends = mean, mean - made.width(), mean + made.width()
-    value, low, high = map(math.exp, ends) if scale == "log" else ends
+    value, low, high = map(_ratio, ends) if scale == "log" else ends
     return value, low, high
+
+
+def _ratio(logarithm: float) -> float:
+    """The ratio of that logarithm; one beyond floats, or whose inverse is, stands at the last that is not."""
+    return math.exp(max(-FURTHEST, min(logarithm, FURTHEST)))
 
 
 def one_of_many(a: Replicates, b: Replicates) -> Paired:

@@ -62,7 +62,7 @@
   const tall = (width) => Math.max(300, Math.min(520, Math.round(width * 0.5)));
 
   function front(marks, better) {
-    const mine = marks.filter((mark) => !mark.row.reference && mark.row.vouched && mark.row.verdict !== "not certified").sort((a, b) => b.y[0] - a.y[0] || better * (b.x[0] - a.x[0]));
+    const mine = marks.filter((mark) => !mark.row.reference && mark.row.vouched && mark.x[4]).sort((a, b) => b.y[0] - a.y[0] || better * (b.x[0] - a.x[0]));
     const kept = [];
     for (const mark of mine) if (!kept.length || better * (mark.x[0] - kept[kept.length - 1].x[0]) > 0) kept.push(mark);
     return kept;
@@ -165,6 +165,8 @@
     }
 
     const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif" };
+    const titles = [title + (log ? ", log scale" : "") + "; better to the right →", title + "; better →", title];
+    const across = (u) => titles.find((text) => u.ctx.measureText(text).width <= u.bbox.width) || title;
     const width = box.clientWidth || 600;
     let made = null;
     made = new uPlot({
@@ -172,7 +174,7 @@
       cursor: { points: { show: false }, drag: { x: true, y: true, uni: 20 } },
       scales: { x: { time: false, distr: log ? 3 : 1, dir: better, range: (u, low, high) => (u.zoomed && low !== null && high > low ? [low, high] : xs) }, y: { range: (u, low, high) => (u.zoomed && low !== null && high > low ? [low, high] : ys) } },
       axes: [
-        { ...axis, label: title + (log ? ", log scale" : "") + "; better to the right →", filter: log ? (u, splits) => splits.map((value) => (Math.abs(Math.log10(value) % 1) < 1e-9 ? value : null)) : undefined, values: log ? (u, splits) => splits.map((value) => (value === null ? "" : veil.number(value))) : undefined },
+        { ...axis, label: across, filter: log ? (u, splits) => splits.map((value) => (Math.abs(Math.log10(value) % 1) < 1e-9 ? value : null)) : undefined, values: log ? (u, splits) => splits.map((value) => (value === null ? "" : veil.number(value))) : undefined },
         { ...axis, label: "Utility; better upwards →", size: 56 },
       ],
       series: [{}, { show: true, paths: () => null, points: { show: false } }],
@@ -182,17 +184,23 @@
       },
     }, [marks.map((mark) => mark.x[0]), marks.map((mark) => mark.y[0])], box);
     made.over.addEventListener("dblclick", () => { made.zoomed = false; made.setScale("x", { min: xs[0], max: xs[1] }); made.setScale("y", { min: ys[0], max: ys[1] }); });
-    made.over.addEventListener("mousemove", (event) => {
+    const near = (event) => {
       const spot = made.over.getBoundingClientRect();
       let best = -1, least = 24 ** 2;
       marks.forEach((mark, index) => {
         const dx = made.valToPos(mark.x[0], "x") - (event.clientX - spot.left), dy = made.valToPos(mark.y[0], "y") - (event.clientY - spot.top);
         if (dx * dx + dy * dy < least) { least = dx * dx + dy * dy; best = index; }
       });
+      return best;
+    };
+    made.over.addEventListener("mousemove", (event) => {
+      const best = near(event);
       if (best >= 0 && best !== current) say(best);
     });
+    let before = -1;  // a finger's first tap tells what a mark is, its second follows it
+    made.over.addEventListener("pointerdown", (event) => { before = event.pointerType === "touch" ? current : near(event); });
     const follow = () => { if (current >= 0) window.location.href = veil.root + "cells/" + marks[current].row.id + ".html"; };
-    made.over.addEventListener("click", () => { if (current >= 0 && !made.select.width) follow(); });
+    made.over.addEventListener("click", (event) => { if (current >= 0 && near(event) === current && before === current && !made.select.width) follow(); });
     box.onkeydown = (event) => {
       const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
       if (step) { say((current + step + marks.length) % marks.length); event.preventDefault(); }
@@ -213,7 +221,7 @@
     } else if ((row.verdict === "dented" || row.verdict === "members told") && !row.reference) {
       context.moveTo(x, y - size); context.lineTo(x + size, y); context.lineTo(x, y + size); context.lineTo(x - size, y); context.closePath();
       context.fill();
-    } else if (row.verdict.includes("not broken") && !row.reference) {
+    } else if ((row.verdict === "not broken" || row.verdict === "members not told") && !row.reference) {
       context.arc(x, y, size, 0, 2 * Math.PI);
       context.fill();
     } else {

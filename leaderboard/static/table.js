@@ -25,7 +25,9 @@ function begin() {
   const first = state();
   const wanted = { q: first.get("q") || "" };
   const open = new Set((first.get("open") || "").split(",").filter(Boolean));
-  const hidden = new Set(first.has("hide") ? first.get("hide").split(",").filter(Boolean) : USUALLY_HIDDEN);
+  // On a phone a row shows less until it is opened, or until somebody asks for more columns.
+  const narrow = window.matchMedia("(max-width: 44rem)");
+  let hidden = first.has("hide") ? new Set(first.get("hide").split(",").filter(Boolean)) : null;  // null: as is usual
   let order = first.get("sort") || "";
   // Of long tables only the first rows stand in the page, for laying out a thousand takes longer than sorting them.
   // Paper has all.
@@ -59,6 +61,10 @@ function begin() {
       return sign * (plain ? compare(a.text, b.text) : a.value === b.value ? 0 : a.value < b.value ? -1 : 1) || a.place - b.place;
     });
     lines.set(table, keyed.map(({ row }) => row));
+    for (const { row } of keyed) {
+      for (const cell of row.querySelectorAll(".sorted")) cell.classList.remove("sorted");
+      row.cells[column].classList.add("sorted");
+    }
     heads(table).forEach((head, index) => {
       if (index === column) head.setAttribute("aria-sort", direction === "up" ? "ascending" : "descending");
       else head.removeAttribute("aria-sort");
@@ -103,12 +109,23 @@ function begin() {
     remember({ q: wanted.q, ...Object.fromEntries(FILTERS.map(([name]) => [name, wanted[name]])) });
   }
 
-  function hide() {
-    const names = heads(tables[0]).map((head) => head.dataset.c);
-    tables.forEach((table) => names.forEach((name) => table.classList.toggle("no-" + name, hidden.has(name))));
-    const usual = USUALLY_HIDDEN.length === hidden.size && USUALLY_HIDDEN.every((name) => hidden.has(name));
-    remember({ hide: usual ? "" : Array.from(hidden).join(",") || "none" });
+  function usual() {
+    const aside = narrow.matches ? heads(tables[0]).filter((head) => head.classList.contains("aside")) : [];
+    return new Set([...USUALLY_HIDDEN, ...aside.map((head) => head.dataset.c)]);
   }
+  function hide() {
+    const brief = usual();
+    if (hidden && hidden.size === brief.size && Array.from(hidden).every((name) => brief.has(name))) hidden = null;
+    const left = hidden || new Set(USUALLY_HIDDEN);
+    for (const table of tables) {
+      heads(table).forEach(({ dataset: { c } }) => table.classList.toggle("no-" + c, left.has(c)));
+      table.classList.toggle("brief", hidden === null);
+    }
+    for (const [name, tick] of ticks) tick.checked = !(hidden || brief).has(name);
+    remember({ hide: hidden ? Array.from(hidden).join(",") || "none" : "" });
+  }
+  const ticks = new Map();
+  narrow.addEventListener("change", hide);
 
   function fact(entry) {
     const extra = [entry.chance && "chance " + entry.chance, entry.by && "by " + entry.by, ...entry.marks].filter(Boolean);
@@ -180,15 +197,15 @@ function begin() {
     sorter = box.querySelector("select");
     bar.append(box);
     const boxes = names.map(([name, text]) => {
-      const tick = make("input", { type: "checkbox", checked: !hidden.has(name) });
-      tick.addEventListener("change", () => { if (tick.checked) hidden.delete(name); else hidden.add(name); hide(); });
+      const tick = make("input", { type: "checkbox" });
+      ticks.set(name, tick);
+      tick.addEventListener("change", () => { hidden ||= usual(); if (tick.checked) hidden.delete(name); else hidden.add(name); hide(); });
       return make("label", {}, tick, " " + text);
     });
     bar.append(make("details", { class: "columns" }, make("summary", {}, "Columns"), make("div", {}, boxes)));
     const clear = make("a", { href: window.location.pathname.split("/").pop() || "index.html" }, "Clear");
     bar.append(clear, said);
-    const narrow = window.matchMedia("(max-width: 44rem)").matches && !window.location.search;
-    const folded = make("details", { class: "filters", open: !narrow }, make("summary", {}, "Filter, sort, columns"), bar);
+    const folded = make("details", { class: "filters", open: !narrow.matches || Boolean(window.location.search) }, make("summary", {}, "Filter, sort, columns"), bar);
     tables[0].closest(".scroll").before(folded);
     tables[0].closest(".scroll").after(rest);
 
@@ -208,9 +225,11 @@ function begin() {
     every.forEach((row) => {
       const button = make("button", { type: "button", class: "opener", "aria-expanded": "false", "aria-label": "Details of " + row.cells[0].textContent.trim().replace(/\s+/g, " ") });
       row.cells[0].prepend(button);
+      row.classList.add("openable");
     });
     document.addEventListener("click", (event) => {
-      const button = event.target.closest?.("button.opener");
+      const place = event.target.closest?.("button.opener") || (narrow.matches && !event.target.closest?.("a") && event.target.closest?.("tr.openable"));
+      const button = place && (place.querySelector(".opener") || place);
       if (button) toggle(button.closest("tr"), button, button.getAttribute("aria-expanded") !== "true");
     });
   }

@@ -14,6 +14,8 @@ from bench.cli import main
 from bench.cli.commands.check import _wait
 from bench.conformance import conform
 from bench.conformance.outcome import Result
+from bench.plugins import registry
+from bench.plugins.spec import UsageError
 
 pytestmark = pytest.mark.usefixtures("no_training")
 
@@ -110,6 +112,11 @@ CASES: dict[str, tuple[str, str, str, str, str]] = {  # what is replaced, by wha
     "query of another shape": (QUERY, "return (samples + self.shift())[..., :8]  # query",
                                "queries look like releases", "in query", "query must give rows like the release"),
     "ends the process": (RELEASE, "sys.exit(3)  # release", FORMED, "in release", "it ends the process"),
+    "acts as if stopped": (RELEASE, "raise KeyboardInterrupt('hm')  # release", FORMED, "in release",
+                           "KeyboardInterrupt: hm, which stops a command as Ctrl-C does"),
+    "raises what nobody catches": (FIT, "raise GeneratorExit('hm')  # fit", "fits public rows", "in fit",
+                                   "GeneratorExit: hm"),
+    "cannot say why": (FIT, "raise Mute  # fit", "fits public rows", "in fit", "Mute: it cannot say why"),
     "load forgets": ("return MineScheme()  # load", "return Other()  # load", "saves and loads", "in load",
                      "a scheme and its loaded state"),
 }  # fmt: skip
@@ -127,6 +134,10 @@ class Chancy(MineScheme):
 
 def chancy():
     return Chancy()
+
+class Mute(BaseException):
+    def __str__(self):
+        raise ValueError
 """
 
 
@@ -190,13 +201,22 @@ def test_a_process_that_ends_is_a_finding_too(tmp_path: Path, capsys: pytest.Cap
     assert "it ended the process" in told
 
 
-def test_a_file_that_cannot_be_imported_is_named_with_its_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("said", ["ZeroDivisionError", "KeyboardInterrupt", "GeneratorExit", "SystemExit"])
+def test_a_file_that_cannot_be_imported_is_named_with_its_line(tmp_path: Path, said: str) -> None:
     path = tmp_path / "mine.py"
-    path.write_text("x = 1\ny = x / 0\n")
-    assert main(["check", f"{path}:Mine", "--device", "cpu"]) == 2
-    assert "cannot be imported at line 2: ZeroDivisionError" in capsys.readouterr().err
+    path.write_text(f"x = 1\nraise {said}('hm')\n")
+    with pytest.raises(UsageError, match=f"cannot be imported at line 2: {said}: hm"):
+        registry.load("methods", f"{path}:Mine")
+
+
+def test_a_signal_stops_a_check_and_an_import_all_the_same(tmp_path: Path) -> None:
+    stop = "os.kill(os.getpid(), 2)"
+    path, _ = broken(tmp_path, FIT, f"{stop}; {FIT}")
+    with pytest.raises(KeyboardInterrupt):
+        conform("methods", f"{path}:Mine", torch.device("cpu"))
+    (tmp_path / "other.py").write_text(f"import os\n{stop}\n")
+    with pytest.raises(KeyboardInterrupt):
+        registry.load("methods", f"{tmp_path / 'other.py'}:Mine")
 
 
 def test_a_check_that_hangs_is_named_while_it_does(capsys: pytest.CaptureFixture[str]) -> None:

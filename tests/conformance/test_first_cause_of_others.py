@@ -31,6 +31,8 @@ CASES: list[tuple[Kind, str, str, str, str, str]] = [  # what is replaced, by wh
      "value must be finite, got nan"),
     ("metric", FIGURE, "return Score(share, share, float('nan'), ", "score is sound", "__call__", "high must be"),
     ("metric", "return Score", "return str", "score is sound", "__call__", "TypeError"),
+    ("metric", FIGURE, "return Score(share, share + 1, share + 2, ", "score is sound", "__call__",
+     "lies outside its interval"),
     ("metric", FIGURE, "return share\n        return Score(share, None, None, ", "score is sound", "__call__",
      "must return a Score, got float"),
     ("metric", SHARE, "share = released / original", "score is sound", "__call__", "(`float`), got Tensor"),

@@ -327,9 +327,9 @@ class Given(Metric[Any]):
 
 
 def test_few_guesses_among_few_rows_do_not_hide_a_task_that_was_broken() -> None:
-    large = Score(40.0, None, None, 4000, null=4000.0, p=0.0001)
-    small = Score(28.0, None, None, 30, null=30.0, p=0.9)
-    lucky = Score(60.0, None, None, 30, null=30.0, p=0.0001)
+    large = Score(40.0, None, None, 4000, null=4000.0, p=0.0001, note="none")
+    small = Score(28.0, None, None, 30, null=30.0, p=0.9, note="none")
+    lucky = Score(60.0, None, None, 30, null=30.0, p=0.0001, note="none")
     score = judge(cast(Any, Given()), cast(Any, {"small": small, "large": large, "lucky": lucky}))
     assert (score.value, score.p) == (40.0, pytest.approx(0.0003))
     assert score.note.startswith("worst of 3 findings: large")

@@ -16,6 +16,7 @@ from bench.statistics.paired import holm, one_of_many, paired, rank_intervals
 from bench.types import Replicates
 from leaderboard.board import rows
 from leaderboard.comparison import compared, ranked
+from leaderboard.ranks import Difference
 
 
 def replicates(middle: float, *, keys: int = 3, people: str = "0" * 16, seed: int = 0) -> Replicates:
@@ -62,6 +63,15 @@ def test_guesses_are_compared_as_a_ratio() -> None:
     found = paired(many, few)
     assert found.ratio
     assert found.value == pytest.approx(5)
+
+
+def test_a_ratio_beyond_floats_is_turned_round_all_the_same() -> None:
+    few, many = (Replicates([value] * 3, [[value] * 4] * 3, 9, "x", "log") for value in (1e-300, 1e300))
+    found = one_of_many(few, many)
+    apart = Difference(found.p, found.value, found.low, found.high, found.ratio)
+    assert 0 < apart.value < 1e-300
+    assert apart.turned.turned.value == pytest.approx(apart.value)
+    assert one_of_many(many, few).value == pytest.approx(apart.turned.value)
 
 
 def test_nothing_that_varies_is_no_proof() -> None:

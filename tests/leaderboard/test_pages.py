@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from made.board_records import auc, claim, dataset, guesswork, metric, plugin, record, score, utility
+from made.whole_rows import kept, keyed
 
 from bench.plugins.option import options
 from bench.plugins.spec import parse
@@ -20,6 +21,7 @@ from bench.results.atomic_file import write_atomically
 from bench.results.records import FeatureRecord, Record, json_schema, picture_record
 from bench.results.results import Results
 from bench.workbench.choice import Choice
+from bench.workbench.inputs import PROTOCOL
 from leaderboard.board import rows
 from leaderboard.intake import Intake
 from leaderboard.pages import render
@@ -401,7 +403,7 @@ def test_claimed_derived_and_shown_bounds_stand_side_by_side(write: Write, tmp_p
         record("cadp", "audit", {"empirical-epsilon": shown}, kind="audit", claim=claim(1.5, 3.0)),
     ]
     page = build(write(*made), tmp_path / "site").read_text()
-    found = [re.search(rf'<td class="c-{name}"[^>]*>([^<]*)', page) for name in ("claimed", "derived", "shown")]
+    found = [re.search(rf'<td class="c-{name}[^>]*>([^<]*)', page) for name in ("claimed", "derived", "shown")]
     assert [one and one.group(1).strip() for one in found] == ["1.50", "3.00", "2.40"]
     sentence = "violated: ε of at least 2.40 was shown, 1.50 is claimed"
     assert f'title="{sentence}">violated<' in page
@@ -441,6 +443,18 @@ def test_every_page_has_a_title_of_its_own(write: Write, tmp_path: Path, monkeyp
     site = build(write(*many, *long), tmp_path / "site").parent
     titles = [Outline(path.read_text(encoding="utf-8")).title for path in sorted(site.rglob("*.html"))]
     assert sorted(titles) == sorted(set(titles))
+
+
+def test_every_page_says_what_it_is_and_fits_a_phone(tmp_path: Path) -> None:
+    """The page that leads from a protocol's own address to its board, too."""
+    pages = [*build(kept(tmp_path / "r", *map(keyed, some())), tmp_path / "site").parent.glob("**/*.html")]
+    assert f"protocol-{PROTOCOL}" in {page.parent.name for page in pages}
+    for page in pages:
+        head, _, body = page.read_text(encoding="utf-8").partition("<body")
+        assert '<html lang="en">' in head, page
+        assert 'name="viewport" content="width=device-width, initial-scale=1"' in head, page
+        assert len(re.findall("<title>[^<]", head)) == 1, page
+        assert body.count("<h1") == 1, page
 
 
 def test_headings_leave_out_no_level(site: Path) -> None:

@@ -59,10 +59,12 @@ def test_the_front_holds_what_nothing_beats() -> None:
                 record(name, "utility", {"utility-auc": utility(use)}, kind="utility")]  # fmt: skip
 
     made = drawn([*row("a", 0.9, 0.9), *row("b", 0.6, 0.7), *row("c", 0.7, 0.6)])
-    dented = [replace(line, standing=Standing("dented", "")) for line in made]
-    assert [point.line.row.method for point in front(points(dented, Plane("reid-auc")))] == ["a", "b"]
+    found = points(made, Plane("reid-auc"))
+    assert [point.line.row.method for point in front([replace(one, certified=True) for one in found])] == ["a", "b"]
     assert {line.standing.word for line in made} == {"not certified"}
-    assert front(points(made, Plane("reid-auc"))) == []  # their figures support no claim
+    assert front(found) == []  # their figures support no claim
+    told = [replace(line, standing=Standing("members told", "")) for line in made]  # by attacks of the other panel
+    assert front(points(told, Plane("reid-auc"))) == []
 
 
 @pytest.mark.parametrize("name", ["$\\frac{", "<script>alert(1)</script>--", "方法", "x" * 300, "a\nb", '"&amp;'])

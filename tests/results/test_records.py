@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from made.board_records import guesswork, record
 
+from bench.contract.seal import ContractError
 from bench.results import attested
 from bench.results.records import (
     Record,
@@ -19,6 +22,7 @@ from bench.results.records import (
     score_record,
 )
 from bench.results.results import Results
+from bench.runs.judge import judge
 from bench.types import PrivacyClaim, Score, column_of
 from metrics.guesswork import Guesswork
 
@@ -73,9 +77,36 @@ def test_a_metric_without_a_column_has_no_record() -> None:
         metric_record(str, "str")
 
 
-def test_a_score_that_is_not_finite_never_becomes_a_record() -> None:
-    with pytest.raises(ValueError, match="finite"):
-        score_record(Score(float("nan"), None, None, 1), better="higher", unit="AUC")
+NAN, FAR = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("score", "said"),
+    [
+        (Score(NAN, None, None, 1, note="none"), "value must be finite, got nan"),
+        (Score(0.5, 0.1, FAR, 1), "high must be finite, got inf"),
+        (Score(0.5, NAN, 0.9, 1), "low must be finite, got nan"),
+        (Score(0.5, 0.9, 0.1, 1), "the interval is upside down: low 0.9, high 0.1"),
+        (Score(0.95, 0.1, 0.9, 1), "the figure 0.95 lies outside its interval, 0.1 to 0.9"),
+        (Score(0.05, 0.1, None, 1), "the figure 0.05 lies outside its interval, 0.1 to None"),
+        (Score(0.5, 0.4, 0.6, 1, null_low=0.6, null_high=0.4), "upside down: null_low"),
+        (Score(0.5, 0.4, 0.6, 1, p=1.5), "p must be a probability"),
+        (Score(0.5, 0.4, 0.6, 1, parts={"first": Score(0.5, 0.6, 0.7, 1)}), "the figure 0.5 lies outside"),
+        (Score("0.5", 0.4, 0.6, 1), "value must be a plain number"),  # type: ignore[arg-type]
+        (Score(0.5, None, None, 1), "must say why in its note"),
+        (0.5, "must return a Score, got float"),
+    ],
+)
+def test_a_score_that_is_not_sound_never_becomes_a_record(score: Score, said: str) -> None:
+    """By the rule of `bench check`, and whichever finding it is of."""
+    with pytest.raises(ContractError, match=re.escape(said)):
+        score_record(score, better="higher", unit="AUC")
+    with pytest.raises(ContractError, match=re.escape(said)):
+        judge(cast(Any, lambda part: score), {"first": 0, "second": 0})
+
+
+def test_a_figure_may_leave_its_interval_by_as_much_as_sums_are_rounded() -> None:
+    assert score_record(Score(4.198222448021554, 4.198222448021589, 4.2, 1), better="higher", unit="").low is not None
 
 
 def test_an_infinite_claim_is_null() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.cli.skeleton import files
 from bench.plugins.spec import UsageError
-from bench.results.atomic_file import write_new
+from bench.results.atomic_file import make_folder, write_new
 
 
 def main(options: argparse.Namespace) -> int:
@@ -17,7 +17,7 @@ def main(options: argparse.Namespace) -> int:
     if there := [path for path in made if path.exists() or path.is_symlink()]:
         raise UsageError(f"{there[0]} is there already, and nothing is overwritten: name another place with --into")
     for path, text in made.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_new(path, text.encode(), mode=0o644)
         print(path)
     if options.kind == "package":

@@ -44,6 +44,7 @@ from bench.progress import stage, told
 from bench.randomness import Secret
 from bench.results.atomic_file import sync, write_new
 from bench.results.records import claim_record
+from bench.results.unwritable import writing
 from bench.runs.plan import cells
 from bench.types import NotApplicable, Release, State
 from bench.wire.tensor_file import write_tensors
@@ -174,10 +175,11 @@ def _write(made: Publication, out: Path, key_out: Path, *, shared: bool) -> None
 
 def _packed(tensors: State, path: Path) -> str:
     """Write tensors, block by block, to a new file; the SHA-256 of what stands in it."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-    with os.fdopen(handle, "wb") as file:
-        write_tensors(file, tensors)
-    sync(path)
+    with writing(path):
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        with os.fdopen(handle, "wb") as file:
+            write_tensors(file, tensors)
+        sync(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -25,6 +25,7 @@ from bench.pictures.sheets import Rows, Strip, findings_of, image_sheet, table_s
 from bench.pictures.strips import stands
 from bench.plugins.spec import PluginSpec, UsageError, parse
 from bench.progress import told
+from bench.results.unwritable import writing
 from bench.runs.backend import Outcome
 from bench.runs.display import Display
 from bench.runs.plan import cells
@@ -65,10 +66,11 @@ def main(options: argparse.Namespace) -> int:
         picture = _scatter(shown, heading)
     else:
         picture = _tables(shown, column_names(bench), heading)
-    out.touch()
-    if not bench.record.shareable:  # before anything is in it, and also where the file was there
-        out.chmod(0o600)
-    out.write_bytes(picture)
+    with writing(out):
+        out.touch()
+        if not bench.record.shareable:  # before anything is in it, and also where the file was there
+            out.chmod(0o600)
+        out.write_bytes(picture)
     print(f"Picture: {out.resolve()}")
     return 0
 

@@ -63,6 +63,40 @@ def test_a_row_is_whole_on_the_first_screen(visit: Visit) -> None:
     assert box["x"] + box["width"] <= 1440
 
 
+@pytest.mark.parametrize("script", [True, False])
+def test_a_row_takes_two_lines_of_a_phone_until_it_is_opened(visit: Visit, script: bool) -> None:
+    """Method and verdict; data, utility and the worst privacy figure. Two lines of parameters are the most."""
+    page = visit("index.html", 390, script=script)
+    lines = "rows => rows.map(row => row.offsetHeight / parseFloat(getComputedStyle(row).lineHeight))"
+    heights = page.eval_on_selector_all("#board tbody tr[id]:not([hidden])", lines)
+    assert max(heights) < 4, "with the space around them"
+    row = page.locator("#board tbody tr").first
+    for shown in ("verdict", "utility", "privacy"):
+        assert row.locator(f".c-{shown}").is_visible()
+    assert row.locator(".c-tier").is_hidden()
+    if script:
+        row.locator(".c-verdict").click()
+        page.wait_for_selector(".more .facts")
+        assert row.locator(".c-tier").is_visible()
+        assert row.locator(".c-device").is_visible()
+    page.emulate_media(media="print")
+    assert page.locator("#board tbody tr[id] .c-tier").last.is_visible()
+
+
+def test_a_phone_shows_what_it_sorts_by_and_the_columns_asked_for(visit: Visit) -> None:
+    page = visit("index.html?sort=claimed", 390)
+    row = page.locator("#board tbody tr").first
+    assert row.locator(".c-claimed").is_visible()
+    assert not row.locator(".c-tier").is_visible()
+    page.locator("details.columns summary").click()
+    page.locator("details.columns").get_by_label("Tier", exact=True).check()
+    assert row.locator(".c-tier").is_visible()
+    assert not row.locator(".c-person").is_visible()
+    assert "tier" not in page.url
+    page.reload()
+    assert row.locator(".c-tier").is_visible()
+
+
 def test_the_state_is_in_the_address_and_survives_a_reload(visit: Visit) -> None:
     page = visit("index.html")
     page.locator(".controls label:has(> select)", has_text="Verdict all").locator("select").select_option("broken")
@@ -135,6 +169,31 @@ def test_the_picture_names_its_marks_by_keyboard(visit: Visit) -> None:
     page.locator(".chart").focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**/cells/*.html")
+
+
+def test_a_finger_learns_what_a_mark_is_before_it_follows_it(chromium: Any, site: Path) -> None:
+    context = chromium.new_context(viewport={"width": 390, "height": 900}, has_touch=True)
+    page = context.new_page()
+    page.set_default_timeout(60_000)  # a load of ten
+    page.goto((site / "index.html").as_uri())
+    page.wait_for_selector(".chart canvas")
+    page.locator(".chart").scroll_into_view_if_needed()
+    box, told = page.locator(".chart .u-over").bounding_box(), page.locator(".told-mark a")
+    spots = ((box["x"] + x, box["y"] + y) for y in range(4, 300, 12) for x in range(4, int(box["width"]), 12))
+    for spot in spots:
+        page.mouse.move(*spot)
+        if told.count():
+            break
+    leads = told.get_attribute("href")
+    page.locator(".chart").focus()
+    page.keyboard.press("ArrowRight")
+    assert told.get_attribute("href") != leads
+    page.touchscreen.tap(*spot)
+    page.wait_for_function("leads => document.querySelector('.told-mark a').getAttribute('href') === leads", arg=leads)
+    assert page.url.endswith("index.html")
+    page.touchscreen.tap(*spot)
+    page.wait_for_url("**/cells/*.html")
+    context.close()
 
 
 def test_who_qualifies_and_why_others_do_not(visit: Visit) -> None:

@@ -1,0 +1,59 @@
+"""Why a file or folder cannot be written, in words, and what to do about it."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+FULL = frozenset(number for name in ("ENOSPC", "EDQUOT") if (number := getattr(errno, name, None)) is not None)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """An OSError of the block says in a note why `path` cannot be written; the error itself stays what it is."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and why(error) is None:
+            error.add_note(unwritable(path, error))
+        raise
+
+
+def why(error: BaseException) -> str | None:
+    """What `writing` noted; None where it noted nothing."""
+    return next((note for note in getattr(error, "__notes__", ()) if note.startswith("cannot write ")), None)
+
+
+def unwritable(path: Path, error: OSError) -> str:
+    """What keeps `path` from being written, by name, and what to do.
+
+    >>> print(unwritable(Path("/dev/null/site"), NotADirectoryError(errno.ENOTDIR, "Not a directory")))
+    cannot write /dev/null/site: /dev/null is no folder; name a place elsewhere
+    """
+    place = _nearest(path, itself=error.errno == errno.ENOTDIR)
+    elsewhere = "name a place elsewhere"
+    if error.errno in FULL:
+        found, todo = f"the disk of {place} is full", "free some room (`bench clean` lists what can be made again), or "
+        return f"cannot write {path}: {found}; {todo}{elsewhere}"
+    if error.errno == errno.EEXIST and path.exists():
+        return f"cannot write {path}: it is there already, and is not overwritten; {elsewhere}"
+    if not place.is_dir():
+        return f"cannot write {path}: {place} is no folder; {elsewhere}"
+    if error.errno == errno.EROFS:
+        return f"cannot write {path}: the disk of {place} is read-only; {elsewhere}"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"cannot write {path}: you may not write into {place}; get the right to it, or {elsewhere}"
+    return f"cannot write {path}: {error.strerror} (below {place}); {elsewhere}"
+
+
+def _nearest(path: Path, *, itself: bool) -> Path:
+    """The nearest thing above the path that is there; or the path itself."""
+    for place in [path.absolute()] * itself + list(path.absolute().parents):
+        try:
+            if place.exists():
+                return place
+        except OSError:  # below a folder that may not be looked into
+            continue
+    return Path(path.anchor or ".")

@@ -1,0 +1,69 @@
+"""Whatever a command cannot write: one sentence with the place, the reason and what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.cli import main
+from bench.results import atomic_file
+from bench.results.atomic_file import make_folder, write_atomically, write_new
+from bench.results.unwritable import why
+
+COMMANDS = {
+    "--site": ["leaderboard", "build", "--results", "{here}", "--site"],
+    "--results": ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--metric", "guesswork",
+                  "--results"],
+    "--into": ["new", "method", "mine", "--into"],
+    "keygen": ["keygen"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", COMMANDS)
+def test_a_file_in_the_path_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    file, here = tmp_path / "file", tmp_path / "here"
+    file.touch()
+    here.mkdir()
+    assert main([*(part.format(here=here) for part in COMMANDS[option]), str(file / "x/y")]) == 2
+    said = capsys.readouterr().err
+    assert "Errno" not in said
+    assert f"{file} is no folder; name a place elsewhere" in said
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.ENOSPC, "the disk of {place} is full; free some room (`bench clean`"),
+        (errno.EDQUOT, "the disk of {place} is full"),
+        (errno.EROFS, "the disk of {place} is read-only"),
+        (errno.EACCES, "you may not write into {place}"),
+        (errno.ENAMETOOLONG, "File name too long (below {place})"),
+    ],
+)
+@pytest.mark.parametrize("write", [write_new, write_atomically])
+def test_a_disk_that_takes_nothing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[..., object], number: int, said: str
+) -> None:
+    def fail(*given: object, **more: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(atomic_file.os, "fsync" if number == errno.ENOSPC else "open", fail)
+    with pytest.raises(OSError, match=os.strerror(number)) as caught:
+        write(tmp_path / "a", b"text", mode=0o644)
+    told = why(caught.value)
+    assert told is not None
+    assert told.startswith(f"cannot write {tmp_path / 'a'}: {said.format(place=tmp_path)}")
+
+
+def test_what_is_there_is_not_called_a_full_disk(tmp_path: Path) -> None:
+    write_new(tmp_path / "a", b"one", mode=0o644)
+    with pytest.raises(FileExistsError) as caught:
+        write_new(tmp_path / "a", b"two", mode=0o644)
+    assert "it is there already, and is not overwritten" in str(why(caught.value))
+    make_folder(tmp_path)
+    with pytest.raises(NotADirectoryError):
+        make_folder(tmp_path / "a")
