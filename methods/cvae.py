@@ -200,8 +200,8 @@ class CVAEKey(Key):
         """As many synthetic rows (n, d) as there are private rows, with labels, in random order.
 
         Raises:
-            NotApplicable: Images; or all rows are one person's, and nobody can be held out.
-            ValueError: Fewer than two rows, or features that are not finite.
+            NotApplicable: Images; a single row; or all rows are one person's, and nobody can be held out.
+            ValueError: Features that are not finite.
             FloatingPointError: Training diverged.
         """
         shape = private.samples.shape[1:]
@@ -220,7 +220,7 @@ class CVAEKey(Key):
         method, samples = self.method, private.samples
         _require_vectors(private)
         if len(samples) < 2:
-            raise ValueError(f"{method.name} needs at least 2 rows to learn from, got {len(samples)}")
+            raise NotApplicable(f"{method.name} needs at least 2 rows to learn from, got {len(samples)}")
         bad = int((~samples.isfinite()).any(dim=1).sum())
         if bad:
             raise ValueError(f"features must be finite: {bad} of {len(samples)} rows of {private.name} are not")

@@ -168,9 +168,11 @@ class Mixture:
 
 
 def mix(n: int, k: int, largest: float, stream: Stream) -> Mixture:
-    """A random mixture of n rows, k at a time. Raises ValueError if there are fewer than k rows."""
+    """A random mixture of n rows, k at a time. Raises NotApplicable if there are fewer than k rows."""
     if n < k:
-        raise ValueError(f"instahide mixes {k} different rows: expected at least {k}, got {n}; lower k or release more")
+        raise NotApplicable(
+            f"instahide mixes {k} different rows: expected at least {k}, got {n}; lower k or release more"
+        )
     return Mixture(_partners(n, k, stream), _weights(n, k, largest, stream))
 
 

@@ -183,7 +183,7 @@ class NeuraCryptKey(Key):
     def _encode(self, samples: Tensor, call: str) -> Tensor:
         method = self.scheme.method
         if method.statistics == "batch" and len(samples) < 2:
-            raise ValueError(
+            raise NotApplicable(
                 f"statistics=batch needs at least 2 images at a time, got {len(samples)}: encode more or use fixed ones"
             )
         shuffles = Secret.load(self.secret["shuffles"]).derive(call).bound_to(samples).stream()

@@ -90,7 +90,7 @@ def test_batches_are_encoded_apart():
 
 def test_a_single_image_needs_fixed_statistics():
     private = uniform(12, 1, 8, 8)
-    with pytest.raises(ValueError, match="at least 2 images at a time, got 1"):
+    with pytest.raises(NotApplicable, match="at least 2 images at a time, got 1"):
         small().fit(private, 0).sample_key(Secret.of_seed(1)).query(private.samples[:1])
     assert len(small(statistics="fixed").fit(private, 0).sample_key(Secret.of_seed(1)).query(private.samples[:1])) == 1
 
