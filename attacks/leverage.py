@@ -31,12 +31,11 @@ import torch
 from torch import Tensor
 
 from bench.eve.layouts import Layout, layouts
-from bench.memory.rows import Rows
 from bench.pairs.cosine import CosineScores, apart
 from bench.progress import report
 from bench.randomness import Secret
 from bench.seeds import derive, generator
-from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Scheme, View
+from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Rows, Scheme, View
 from bench.validation import at_least, between
 
 RIDGES = (1e-3, 1e-1)

@@ -28,15 +28,13 @@ from torch.nn.functional import normalize
 
 from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.layouts import Layout, layouts
-from bench.memory.kept import by_blocks
-from bench.memory.rows import Rows
 from bench.nets.patches import fitting_patch
 from bench.nets.seeded import seeded
 from bench.nets.towers import Towers
 from bench.pairs.cosine import CosineScores, apart
 from bench.randomness import Secret
 from bench.seeds import derive, generator
-from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
+from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Rows, View, by_blocks
 from bench.validation import at_least, positive
 
 ORDERS = range(2, 15)
