@@ -21,6 +21,7 @@ from torch import Tensor
 from bench.randomness import Grid, Stream
 
 FINE = 20  # steps of a deviation: 2^20 or more
+CACHED = 1 << 20  # bytes
 SHORTER = 1 - 2.0**-30  # float64 errs by far less in the norm and the product of a gradient
 
 
@@ -51,20 +52,22 @@ class PrivateOptimiser(DPOptimizer):  # type: ignore[misc]
 
     def clip_and_accumulate(self) -> None:
         """Add every row's clipped gradient to `summed_grad`: int64, in steps. `check` says whether the clip held."""
-        gradients = [_flat(weight.grad_sample) for weight in self.params]
-        squares = torch.stack([part.flatten(1).double().square().sum(dim=1) for part in gradients], dim=1).sum(dim=1)
+        gradients = [_flat(weight.grad_sample).flatten(1) for weight in self.params]
+        squares = torch.stack([_squares(part) for part in gradients], dim=1).sum(dim=1)
         factor = (SHORTER * self.max_grad_norm / squares.sqrt().clamp_min(torch.finfo(torch.float64).tiny)).clamp(max=1)
-        places = [
-            self._grid.places(part.flatten(1).double() * factor[:, None], rounding="to zero") for part in gradients
-        ]
-        longest = sum((part.double() * self._grid.step).square().sum(dim=1) for part in places)
-        assert not isinstance(longest, int)
-        within = (longest <= self.max_grad_norm**2).all()
-        self._within = within if self._within is None else self._within & within
-        for weight, part in zip(self.params, places, strict=True):
-            total = part.sum(dim=0).view_as(weight)
-            weight.summed_grad = total if weight.summed_grad is None else weight.summed_grad + total
+        longest = torch.zeros_like(squares)
+        for weight, part in zip(self.params, gradients, strict=True):
+            total = torch.zeros(part.shape[1], dtype=torch.int64, device=part.device)
+            for rows in _blocks(part):
+                clipped = part[rows].double() * factor[rows, None]
+                places = self._grid.places(clipped, rounding="to zero", nan="undefined")
+                longest[rows] += (places.double() * self._grid.step).square().sum(dim=1)
+                total += places.sum(dim=0)
+            summed = total.view_as(weight)
+            weight.summed_grad = summed if weight.summed_grad is None else weight.summed_grad + summed
             weight.grad_sample._processed = True
+        within = (longest <= self.max_grad_norm**2).all() & squares.isfinite().all()
+        self._within = within if self._within is None else self._within & within
 
     def check(self) -> None:
         """Hold all steps to the clip; to be called before the weights leave the training. No step waits for it.
@@ -80,6 +83,18 @@ class PrivateOptimiser(DPOptimizer):  # type: ignore[misc]
             noise = self._grid.gaussian(self._stream, self._sigma, tuple(weight.shape)).to(weight.device)
             weight.grad = self._grid.values(weight.summed_grad + noise).to(weight.dtype)
             weight.summed_grad._processed = True
+
+
+def _squares(gradients: Tensor) -> Tensor:
+    """The squared length (n,) float64 of each row's gradient (n, numbers)."""
+    return torch.cat([gradients[rows].double().square().sum(dim=1) for rows in _blocks(gradients)])
+
+
+def _blocks(gradients: Tensor) -> list[slice]:
+    """The rows some at a time: on the host so few that what is computed of them in float64 stays in its cache."""
+    n, numbers = gradients.shape
+    size = max(1, CACHED // (8 * max(1, numbers))) if gradients.device.type == "cpu" else n
+    return [slice(start, start + size) for start in range(0, max(n, 1), max(size, 1))]
 
 
 def _flat(samples: Tensor | list[Tensor]) -> Tensor:

@@ -53,12 +53,17 @@ class Grid:
         """The largest multiple."""
         return 1 << self.bits
 
-    def places(self, values: Tensor, *, rounding: Literal["nearest", "to zero"] = "nearest") -> Tensor:
+    def places(
+        self, values: Tensor, *, rounding: Literal["nearest", "to zero"] = "nearest",
+        nan: Literal["refused", "undefined"] = "refused",
+    ) -> Tensor:  # fmt: skip
         """int64: the multiple of the step at each number; "to zero" never makes a vector longer.
 
-        Raises ValueError where one is NaN, for which no bound would hold.
+        Raises ValueError where one is NaN, for which no bound would hold. "undefined" does not look, for which the host
+        would wait for a device: to be looked for by whoever asks so.
         """
-        exact = no_nan(values).double() / self.step  # a power of two: no rounding here
+        known = no_nan(values) if nan == "refused" else values
+        exact = known.double() / self.step  # a power of two: no rounding here
         rounded = exact.round() if rounding == "nearest" else exact.trunc()
         return rounded.clamp(-self.most, self.most).long()
 
