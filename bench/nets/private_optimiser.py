@@ -59,9 +59,9 @@ class PrivateOptimiser(DPOptimizer):  # type: ignore[misc]
         for weight, part in zip(self.params, gradients, strict=True):
             total = torch.zeros(part.shape[1], dtype=torch.int64, device=part.device)
             for rows in _blocks(part):
-                clipped = part[rows].double() * factor[rows, None]
+                clipped = part[rows].to(torch.float64, copy=True).mul_(factor[rows, None])
                 places = self._grid.places(clipped, rounding="to zero", nan="undefined")
-                longest[rows] += (places.double() * self._grid.step).square().sum(dim=1)
+                longest[rows] += places.double().mul_(self._grid.step).square_().sum(dim=1)
                 total += places.sum(dim=0)
             summed = total.view_as(weight)
             weight.summed_grad = summed if weight.summed_grad is None else weight.summed_grad + summed
@@ -87,7 +87,7 @@ class PrivateOptimiser(DPOptimizer):  # type: ignore[misc]
 
 def _squares(gradients: Tensor) -> Tensor:
     """The squared length (n,) float64 of each row's gradient (n, numbers)."""
-    return torch.cat([gradients[rows].double().square().sum(dim=1) for rows in _blocks(gradients)])
+    return torch.cat([gradients[rows].to(torch.float64, copy=True).square_().sum(dim=1) for rows in _blocks(gradients)])
 
 
 def _blocks(gradients: Tensor) -> list[slice]:
