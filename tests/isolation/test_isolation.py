@@ -98,11 +98,13 @@ def test_spies_in_a_sandbox_see_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert found.scores["reid-auc"].value == 1  # links were right, so the release went through unharmed
 
 
-def test_a_spy_in_a_bare_process_sees_files_but_no_frames(tmp_path: Path) -> None:
+def test_a_spy_in_a_bare_process_sees_files_and_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from isolation import spy  # the same looks, to show that they do see
 
+    monkeypatch.setattr(spy, "HOMES", (str(tmp_path).lstrip("/"),))  # not all of a machine, which takes long
     (tmp_path / "seen-canary").touch()
     spied = spy.found("seen-canary")
+    assert spied["canary"] == str(tmp_path / "seen-canary")
     assert spied["others"]
 
 
