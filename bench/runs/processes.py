@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from bench.runs.executor import Started, Wanted, WorkerCounts
-from bench.workbench.machine import cores, usual_jobs
+from bench.workbench.machine import cores, threads_each, usual_jobs
 
 _END_SECONDS = 60.0
 
@@ -28,7 +28,7 @@ class Processes:
             jobs = sum(each.jobs for each in group)
             most = self._started.most or (usual_jobs(device) if device == "cuda" else cores())
             count = 1 if alone else min(jobs, most)
-            threads = None if alone else max(1, cores() // count)
+            threads = None if alone else threads_each(count)
             for _ in range(count):
                 self._begin(self._started.command(device, alone=alone, cores=threads))
 

@@ -25,7 +25,7 @@ from bench.runs.process_tree import below, end_below
 from bench.runs.supervisor import supervise
 from bench.wire.channel import Reader
 from bench.wire.message import WireError
-from bench.workbench.machine import cores
+from bench.workbench.machine import threads_each
 
 PRELOADED = ["bench.runs.tasks", "bench.runs.supervisor", "scipy.stats", "bench.runs.warm"]
 """What every worker starts with: importing scipy and numba took each job that has metrics .7 s of processor time."""
@@ -124,7 +124,7 @@ class Workers:
                     return
                 job = self._waiting[0]
             self._waiting.remove(job)
-            threads = self._threads or max(1, cores() // (1 if job.alone else self._jobs))
+            threads = self._threads or threads_each(1 if job.alone else self._jobs)
             ours, theirs = self._context.Pipe(duplex=False)
             process = self._context.Process(target=supervise, args=(job, theirs, threads))  # type: ignore[attr-defined]
             reader = Reader(ours.fileno(), MESSAGE_CAP)

@@ -82,6 +82,17 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def threads_each(jobs: int) -> int:
+    """Threads with which each of so many jobs at a time computes: its share of the cores.
+
+    No more than OMP_NUM_THREADS where that is set, as libraries of numbers have it: on a busy machine, threads that
+    wait for each other take several times as long as one.
+    """
+    share = max(1, cores() // jobs)
+    said = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return min(share, int(said)) if said.isdecimal() and int(said) else share
+
+
 def usual_jobs(device: str) -> int:
     """Jobs at a time on a kind of device: two of one thread do more than one of two (1.3 times in training).
 

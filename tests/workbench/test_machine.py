@@ -17,7 +17,16 @@ import torch
 
 from bench.plugins.spec import UsageError
 from bench.workbench import machine
-from bench.workbench.machine import MOST_JOBS, PACKAGES, choose_device, git_state, hardware, usual_jobs, versions
+from bench.workbench.machine import (
+    MOST_JOBS,
+    PACKAGES,
+    choose_device,
+    git_state,
+    hardware,
+    threads_each,
+    usual_jobs,
+    versions,
+)
 
 
 def test_an_absent_device_is_an_error_and_never_a_silent_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,6 +89,20 @@ def test_a_processor_without_a_model_name_still_has_a_name(monkeypatch: pytest.M
 
     monkeypatch.setattr(Path, "read_text", absent)
     assert machine._processor.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    ("said", "threads"), [(None, 4), ("1", 1), ("3,1", 3), ("16", 4), ("0", 4), ("many", 4), ("", 4)]
+)
+def test_jobs_share_the_cores_and_take_no_more_threads_than_asked_for(
+    said: str | None, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "cores", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if said is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
+    assert threads_each(2) == threads
+    assert threads_each(32) == 1
 
 
 def test_outside_a_checkout_there_is_no_commit(monkeypatch: pytest.MonkeyPatch) -> None:
