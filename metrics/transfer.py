@@ -12,7 +12,7 @@ from torch import Tensor
 from bench.evidence import CADPClassifierEvidence, TransferEvidence, UtilityEvidence
 from bench.seeds import derive
 from bench.statistics.auc_score import auc_score
-from bench.statistics.components import with_interval
+from bench.statistics.components import never_certain, with_interval
 from bench.statistics.resampling import ONE_EACH, draw_weights, name_of
 from bench.types import Column, Metric, NotApplicable, Replicates, Score
 
@@ -129,7 +129,7 @@ def accuracy(evidence: UtilityEvidence) -> Score:
     )  # fmt: skip
     degrees = float(max(1, min(people, DRAWS) - 1))
     found = Replicates(hits.mean(dim=1).tolist(), drawn.tolist(), degrees, name_of(weights), "share")
-    return with_interval(score, found, over="test people")
+    return never_certain(with_interval(score, found, over="test people"), people)
 
 
 def _hits(scores: Tensor, labels: Tensor) -> Tensor:

@@ -66,6 +66,14 @@ def test_the_interval_of_accuracy_holds_the_figure_and_is_as_wide_as_people_vary
     assert (logits[1] - logits[0]) / 2 == pytest.approx(float(expected), rel=0.15)
 
 
+@pytest.mark.parametrize(("right", "low", "high"), [(1.0, 0.6915, 1.0), (0.0, 0.0, 0.3085)])
+def test_accuracy_of_ten_people_is_not_certain_where_all_or_none_are_right(
+    right: float, low: float, high: float
+) -> None:
+    score = accuracy(predictions([[right, 1 - right]] * 10, [[1, 0]] * 10, keys=3))
+    assert (score.low, score.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+
+
 @pytest.mark.parametrize("labels", [[[1.0], [0.0]], [[1.0, 1.0], [1.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]], [[0.7, 0.3]]])
 def test_findings_that_may_come_together_have_no_accuracy(labels: list[list[float]]) -> None:
     with pytest.raises(NotApplicable, match="exclusive classes"):
