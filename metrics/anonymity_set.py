@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bench.evidence import AnonymityEvidence
 from bench.seeds import derive
-from bench.statistics.resampling import LEVELS, bootstrap_sums
+from bench.statistics.resampling import ONE_PERSON, bootstrap_sums, bounds, units_of
 from bench.types import Column, Metric, Score
 
 DRAWS = 1000
@@ -50,15 +50,16 @@ def _score(sizes: Tensor, subjects: Tensor | None, seed: int) -> Score:
     n = len(sizes)
     values = torch.stack((torch.ones_like(sizes), sizes, sizes.double().reciprocal()), dim=1)
     rows, total, chances = bootstrap_sums(values, subjects, DRAWS, seed=seed).T
-    low, high = torch.quantile(rows / chances, LEVELS).tolist()
-    mean_low, mean_high = torch.quantile(total / rows, LEVELS).tolist()
-    drawn = "95 % bootstrap over people"
+    value, mean, people = n / float(values[:, 2].sum()), float(sizes.double().mean()), units_of(subjects, n)
+    low, high = bounds(value, rows / chances, people, least=1.0, most=n)
+    mean_low, mean_high = bounds(mean, total / rows, people, least=1.0, most=n)
+    drawn = ONE_PERSON if low is None else "95 % bootstrap over people"
     parts = {
-        "mean": Score(float(sizes.double().mean()), mean_low, mean_high, n, note=drawn),
+        "mean": Score(mean, mean_low, mean_high, n, note=drawn),
         "minimum": Score(float(sizes.min()), None, None, n, note="the smallest set there is, counted"),
     }
     alone = float((sizes == 1).double().mean())
     return Score(
-        n / float(values[:, 2].sum()), low, high, n, parts=parts,
+        value, low, high, n, parts=parts,
         note=f"{drawn}; {100 * alone:.3g} % of the rows are alone",
     )  # fmt: skip

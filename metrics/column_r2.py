@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bench.evidence import TableEvidence
 from bench.seeds import derive
-from bench.statistics.resampling import LEVELS, bootstrap_sums
+from bench.statistics.resampling import bootstrap_sums, bounds
 from bench.statistics.two_samples import MATCHED, matched, standard
 from bench.types import Column, Metric, NotApplicable, Score
 
@@ -91,5 +91,5 @@ class ColumnR2(Metric[TableEvidence]):
 
 
 def _score(values: Tensor, drawn: Tensor, rows: int) -> Score:
-    low, high = torch.nanquantile(drawn.mean(dim=1), LEVELS).tolist()
+    low, high = bounds(float(values.mean()), drawn.mean(dim=1), rows, most=1.0)
     return Score(float(values.mean()), low, high, rows, null=0.0, note="95 % bootstrap over test rows")

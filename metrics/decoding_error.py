@@ -9,7 +9,7 @@ import torch
 
 from bench.evidence import DecodingEvidence
 from bench.seeds import derive
-from bench.statistics.resampling import LEVELS, bootstrap_sums
+from bench.statistics.resampling import ONE_PERSON, bootstrap_sums, bounds, units_of
 from bench.types import Column, Metric, NotApplicable, Score
 
 DRAWS = 1000
@@ -47,5 +47,7 @@ class DecodingError(Metric[DecodingEvidence]):
             raise NotApplicable("all test images are the mean image: there is no variance to explain")
         seed = derive(evidence.seed, "decoding-error")
         left, all_of_it = bootstrap_sums(torch.stack((lost, whole), dim=1), evidence.subjects, DRAWS, seed=seed).T
-        low, high = torch.quantile(left / all_of_it.clamp_min(1e-300), LEVELS).tolist()
-        return Score(float(lost.sum() / whole.sum()), low, high, len(raw), null=1.0, note="95 % bootstrap over people")
+        value, people = float(lost.sum() / whole.sum()), units_of(evidence.subjects, len(raw))
+        low, high = bounds(value, left / all_of_it.clamp_min(1e-300), people, least=0.0)
+        note = ONE_PERSON if low is None else "95 % bootstrap over people"
+        return Score(value, low, high, len(raw), null=1.0, note=note)

@@ -26,7 +26,7 @@ from bench.statistics.distances import (
     standardise,
     widened,
 )
-from bench.statistics.resampling import LEVELS, bootstrap_sums
+from bench.statistics.resampling import ONE_PERSON, bootstrap_sums, bounds, units_of
 from bench.types import Column, Metric, Score
 
 DRAWS = 1000
@@ -160,5 +160,6 @@ def _summed(sums: Tensor, subjects: Tensor | None, seed: int) -> Score:
     drawn, rows = bootstrap_sums(torch.stack((sums, torch.ones_like(sums)), dim=1), subjects, DRAWS, seed=seed).T
     # To first order a bootstrap total moves twice as far as the mean of the rows' own sums.
     moved = drawn / (rows * sums.mean()) - 1
-    low, high = torch.quantile(total * (1 + 2 * moved), LEVELS).tolist()
-    return Score(total, low, high, len(sums), note="95 % first-order bootstrap over people")
+    low, high = bounds(total, total * (1 + 2 * moved), units_of(subjects, len(sums)), least=0.0)
+    note = ONE_PERSON if low is None else "95 % first-order bootstrap over people"
+    return Score(total, low, high, len(sums), note=note)

@@ -15,7 +15,7 @@ from bench.statistics.distances import (
     standardise,
 )
 from bench.statistics.nearest import nearest
-from bench.statistics.resampling import LEVELS, bootstrap_sums
+from bench.statistics.resampling import ONE_PERSON, bootstrap_sums, bounds, units_of
 from bench.types import Column, Metric, Score
 
 DRAWS = 1000
@@ -58,5 +58,7 @@ class NearestNeighbourDistance(Metric[SetEvidence]):
         seed = derive(evidence.seed, "nearest-neighbour-distance")
         values = torch.stack((each, torch.ones_like(each)), dim=1)
         drawn, rows = bootstrap_sums(values, drawn_together, DRAWS, seed=seed).T
-        low, high = torch.quantile(drawn / rows, LEVELS).tolist()
+        low, high = bounds(float(each.mean()), drawn / rows, units_of(drawn_together, len(each)), least=0.0)
+        if low is None:
+            note = ONE_PERSON if evidence.released_subjects is not None else "no interval: all released rows are alike"
         return Score(float(each.mean()), low, high, len(each), note=note)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 
 import torch
+from scipy.special import stdtrit
 from torch import Tensor
 
 from bench.seeds import generator
@@ -13,6 +15,7 @@ LEVELS = torch.tensor((0.025, 0.975), dtype=torch.float64)
 """A 95 % interval."""
 ONE_EACH = "people are not known: assumes one image a person"
 """What a figure says of itself where every row had to stand for a person of its own."""
+ONE_PERSON = "no interval: all rows are of one person"
 
 
 def draw_weights(subjects: Tensor | None, n: int, draws: int, *, seed: int) -> Tensor:
@@ -40,6 +43,39 @@ def bootstrap_sums(values: Tensor, subjects: Tensor | None, draws: int, *, seed:
     for draw in range(draws):
         sums[draw] = own.index_select(0, torch.randint(people, (people,), generator=random)).sum(dim=0)
     return sums
+
+
+def bounds(
+    value: float, drawn: Tensor, units: int, *, least: float = -math.inf, most: float = math.inf
+) -> tuple[float, float] | tuple[None, None]:
+    """A 95 % interval from the figure on resamples (draws,), NaN where undefined; none where one unit was resampled.
+
+    The ends of the percentile interval, as much further from the figure as Student's quantile and the missing factor
+    n / (n - 1) of the variance ask for (Hesterberg 2015, "What teachers should know about the bootstrap"):
+    percentiles alone held the truth in 79 of 100 samples of five people, in 41 of two, and one person never varies.
+
+    Args:
+        value: The figure on the sample itself.
+        drawn: Of people, or of rows where every row stands for a person.
+        units: How many of them were resampled.
+        least, most: What the figure cannot be below, and above.
+
+    >>> bounds(0.0, torch.linspace(-1, 1, 1001), 1)
+    (None, None)
+    >>> [round(end, 3) for end in bounds(0.0, torch.linspace(-1, 1, 1001), 5)]
+    [-1.505, 1.505]
+    """
+    if units < 2:
+        return None, None
+    wider = float(stdtrit(units - 1, 0.975)) / 1.959964 * math.sqrt(units / (units - 1))
+    low, high = torch.nanquantile(drawn.to(torch.float64), LEVELS).tolist()
+    ends = value - wider * (value - low), value + wider * (high - value)
+    return max(least, min(value, ends[0])), min(most, max(value, ends[1]))
+
+
+def units_of(subjects: Tensor | None, n: int) -> int:
+    """How many people n rows show; without subjects every row is a person of its own."""
+    return n if subjects is None else len(torch.unique(subjects))
 
 
 def half_samples(subjects: Tensor | None, n: int, samples: int, *, seed: int) -> list[Tensor]:

@@ -115,7 +115,7 @@ def test_the_figure_is_the_harmonic_mean_after_two_releases() -> None:
     assert score.parts["two releases"].parts["minimum"].value == 1
     assert score.low is not None
     assert score.high is not None
-    assert 1 <= score.low < score.value < score.high <= 4
+    assert 1 <= score.low < score.value < score.high <= 6
     assert "33.3 % of the rows are alone" in score.note
 
 

@@ -5,7 +5,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from bench.statistics.resampling import bootstrap_sums, draw_weights, half_samples
+from bench.statistics.resampling import bootstrap_sums, bounds, draw_weights, half_samples, units_of
 
 
 def test_half_samples_hold_half_of_the_people_whole() -> None:
@@ -37,6 +37,25 @@ def test_bootstrap_sums_of_many_rows_take_little_memory() -> None:
     with tracer:
         bootstrap_sums(torch.ones(50_000, 1), None, 400, seed=0)
     assert tracer.numbers <= 400_000
+
+
+@pytest.mark.parametrize("people", [2, 5])
+def test_bounds_of_few_people_hold_the_truth_as_often_as_those_of_many(people: int) -> None:
+    random, held = torch.Generator().manual_seed(0), 0
+    subjects = torch.arange(people).repeat_interleave(2)
+    for run in range(150):
+        values = torch.randn(people, generator=random, dtype=torch.float64).repeat_interleave(2)
+        total, rows = bootstrap_sums(torch.stack((values, torch.ones_like(values)), dim=1), subjects, 200, seed=run).T
+        low, high = bounds(float(values.mean()), total / rows, units_of(subjects, len(values)))
+        assert low is not None
+        assert high is not None
+        held += low <= 0 <= high
+    assert held >= 131  # percentiles of 5 people hold it 119 times, of two 75
+
+
+def test_one_person_has_no_bounds() -> None:
+    same = torch.zeros(4)
+    assert bounds(1.0, torch.ones(400), units_of(same, 4)) == (None, None)
 
 
 class Largest(TorchDispatchMode):
