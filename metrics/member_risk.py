@@ -11,7 +11,7 @@ from torch import Tensor
 from bench.evidence import MembershipEvidence, PersonRisk
 from bench.seeds import derive
 from bench.statistics.membership_draws import people_of
-from bench.statistics.person_risk import risk_score
+from bench.statistics.person_risk import counted_luck, risk_score
 from bench.types import Column, Metric, Score
 
 ONE_IN = 100
@@ -51,7 +51,7 @@ def told_members(evidence: MembershipEvidence) -> PersonRisk:
     """Who was told under each key: members whose highest score lies above that of all other people but one in 100.
 
     A person's luck is how often the same is said where it is wrong, with one release more in which it is said as often
-    as of anybody.
+    as random scores would say it of anybody with as many rows: the highest of many is high.
     """
     people = people_of(evidence)
     above = torch.stack([
@@ -60,13 +60,26 @@ def told_members(evidence: MembershipEvidence) -> PersonRisk:
     ])  # fmt: skip
     inside = people.members
     others = (~inside).sum(dim=1, keepdim=True).double()
-    usual = ((others / ONE_IN).floor() + 1) / (others + 1)
+    usual = by_luck(torch.bincount(people.codes), float((((others / ONE_IN).floor() + 1) / (others + 1)).mean()))
     wrong, out = (above & ~inside).sum(dim=0), (~inside).sum(dim=0)
     ever = inside.any(dim=0)
     groups = {name: {group: of[ever] for group, of in each.items()} for name, each in evidence.groups.items()}
-    luck = ((wrong + usual.mean()) / (out + 1)).expand(inside.shape)[:, ever]
-    chance = usual.mean().expand(int(ever.sum()))
-    return PersonRisk((above & inside)[:, ever], luck, chance, groups, inside[:, ever], (wrong[ever], out[ever]))
+    luck = counted_luck(wrong.double(), out, usual).expand(inside.shape)[:, ever]
+    return PersonRisk((above & inside)[:, ever], luck, usual[ever], groups, inside[:, ever], (wrong[ever], out[ever]))
+
+
+def by_luck(rows: Tensor, mean: float) -> Tensor:
+    """(people,) float64: how likely the highest of so many random scores lies above a bar that `mean` of all pass.
+
+    >>> [round(chance, 3) for chance in by_luck(torch.tensor([1, 1, 1, 10]), 0.01).tolist()]
+    [0.003, 0.003, 0.003, 0.031]
+    """
+    below, above = -745.0, 0.0  # of the logarithm of the share of scores under the bar
+    for _ in range(200):
+        middle = (below + above) / 2
+        passing = -torch.expm1(middle * rows.double())
+        below, above = (middle, above) if float(passing.mean()) > mean else (below, middle)
+    return -torch.expm1(above * rows.double())
 
 
 def _highest(scores: Tensor, codes: Tensor) -> Tensor:

@@ -154,6 +154,15 @@ def mean_rate(risk: PersonRisk, members: Tensor, weights: Tensor) -> Score:
 def _null(risk: PersonRisk, *, seed: int) -> Floats:
     """Draws of the worst person's rate beyond luck when scores are random."""
     trials, chance = risk.trials.sum(dim=0).numpy(), risk.chance.numpy()
-    hits = binom.rvs(trials, chance, size=(DRAWS, len(chance)), random_state=np.random.default_rng(seed))
-    found: Floats = (hits / trials - chance).max(axis=1).clip(0)
+    random, size = np.random.default_rng(seed), (DRAWS, len(chance))
+    hits, luck = torch.from_numpy(binom.rvs(trials, chance, size=size, random_state=random)).double(), risk.chance
+    if risk.wrong is not None:
+        others = binom.rvs(risk.wrong[1].numpy(), chance, size=size, random_state=random)
+        luck = counted_luck(torch.from_numpy(others).double(), risk.wrong[1], risk.chance)
+    found: Floats = (hits / torch.from_numpy(trials) - luck).amax(dim=1).clamp(min=0).numpy()
     return found
+
+
+def counted_luck(wrong: Tensor, of: Tensor, chance: Tensor) -> Tensor:
+    """How often the same is said of people wrongly, from counts, with one time more in which it is so by chance."""
+    return (wrong + chance) / (of + 1)

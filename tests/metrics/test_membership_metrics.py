@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from itertools import combinations
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 from typing import cast
 
 import pytest
@@ -278,6 +278,23 @@ def test_members_of_one_row_each_are_told_as_often_as_the_rate_says() -> None:
     assert float(risk.chance[0]) == pytest.approx(2 / 151)
     # 40 independent means of about 2 hits, whose spread is about that of a geometric number of the same mean
     assert float(risk.found.sum()) == pytest.approx(40 * 150 * 2 / 151, rel=4 * 0.8 / math.sqrt(40))
+
+
+def test_the_worst_members_of_random_scores_lie_where_chance_is_said_to_put_them() -> None:
+    """People of 20 images stand above the bar more often than those of one."""
+    random = torch.Generator().manual_seed(0)
+    subjects = torch.arange(200).repeat_interleave(torch.tensor([1] * 180 + [20] * 20))
+    above, apart = 0, []
+    for _ in range(12):
+        members = [(torch.randperm(200, generator=random) < 100)[subjects] for _ in range(33)]
+        scores = [torch.rand(len(subjects), generator=random).double() for _ in members]
+        score = MemberRisk()(MembershipEvidence(scores, members, subjects, 0, 0))
+        assert score.null is not None
+        assert score.null_high is not None
+        above += score.value > score.null_high
+        apart.append(score.value - score.null)
+    assert above <= 4
+    assert fmean(apart) < 0.07
 
 
 def test_people_who_are_known_are_the_same_for_every_attack() -> None:
