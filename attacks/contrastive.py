@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from bench.eve.contrast import Course, Example, Outcome, train
+from bench.eve.outliers import tamed
 from bench.nets.seeded import seeded
 from bench.nets.towers import Encoder, Tower, Towers
 from bench.pairs.cosine import CosineScores
@@ -121,7 +122,7 @@ class ContrastiveAttacker(Attacker):
         """
         labels = known_labels(sealed.labels, "the release") if self.labelled else None
         return CosineScores(
-            self.raw, embed(self.towers.released, sealed.samples, labels, derive(self.seed, "released"))
+            self.raw, embed(self.towers.released, tamed(sealed.samples), labels, derive(self.seed, "released"))
         )
 
     def notes(self) -> Mapping[str, int | float | str]:
@@ -167,13 +168,14 @@ def fit_towers(attack: Contrastive, view: View, seed: int, draw: Draw) -> Contra
         release = view.scheme.sample_key(Secret.of_seed(seed, name, number)).release(rows)
         if release.links is None or not len(release.links):
             raise NotApplicable("the contrastive attack learns from links: no raw row stands in a row of this release")
+        released = tamed(release.samples)
         if labels is None:
-            return Example(rows.samples, release.samples, release.links)
+            return Example(rows.samples, released, release.links)
         if number == 0:  # under the keys of later steps alike, and every look makes the host wait for the device
             known_labels(release.labels, "the release")
         assert release.labels is not None
         read = labels[chosen], release.labels.float()
-        return Example(rows.samples, release.samples, release.links, *read)
+        return Example(rows.samples, released, release.links, *read)
 
     with seeded(derive(seed, "towers"), device):
         held_out = [example("held-out-key", number) for number in range(HELD_OUT)]

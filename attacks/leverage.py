@@ -31,6 +31,7 @@ import torch
 from torch import Tensor
 
 from bench.eve.layouts import Layout, layouts
+from bench.eve.outliers import tamed
 from bench.pairs.cosine import CosineScores, apart
 from bench.progress import report
 from bench.randomness import Secret
@@ -167,7 +168,7 @@ def ranks(scores: Tensor) -> Tensor:
 def _angles(samples: Tensor, layout: Layout, tolerance: float) -> Tensor:
     """(m, f) float64 in (0, pi), location by location, so that only one location is in float64 at a time."""
     found = []
-    for pieces in _by_location(layout.cut(samples)):
+    for pieces in _by_location(layout.cut(tamed(samples))):
         size = max(1, PROBE_ROWS * 1024 // pieces[0].numel())
         found += [ranks(leverage_scores(part.double(), tolerance)) for part in torch.split(pieces, size)]
     return math.pi * torch.cat(found, dim=1).flatten(0, 1).T

@@ -31,6 +31,7 @@ import torch
 from torch import Tensor
 
 from bench.eve.channel import FEWEST, Channel, Simulated, axes, measure
+from bench.eve.outliers import tamed
 from bench.eve.own_release import own_release
 from bench.pair_distances import pair_distances
 from bench.pairs.posterior import PosteriorScores
@@ -98,7 +99,9 @@ class Likelihood(Attack):
             for number in range(self.keys)
         ]
         rows, made = simulated[0]
-        ways = Description(mechanism, axes(_pixels(rows.samples), self.axes), axes(_pixels(made.samples), self.axes))
+        ways = Description(
+            mechanism, axes(_pixels(rows.samples), self.axes), axes(_pixels(tamed(made.samples)), self.axes)
+        )
         channel = measure([Simulated(ways.of_raw(rows), ways.of_released(made)) for rows, made in simulated])
         expected = (ways.of_raw(view.candidates) @ channel.a)[:]  # of rows that lie on disk: now, not for every block
         return MeasuredAttacker(channel, expected, ways, self.keys)
@@ -125,7 +128,7 @@ class Description:
 
     def of_released(self, release: Release) -> Tensor:
         """(m, r) float64, centred over the set."""
-        found = _pixels(release.samples) @ self.released
+        found = _pixels(tamed(release.samples)) @ self.released
         return (found - found.mean(dim=0))[:]
 
 

@@ -28,6 +28,7 @@ from torch.nn.functional import normalize
 
 from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.layouts import Layout, layouts
+from bench.eve.outliers import tamed
 from bench.nets.patches import fitting_patch
 from bench.nets.seeded import seeded
 from bench.nets.towers import Towers
@@ -125,7 +126,7 @@ class MomentsAttacker(Attacker):
     def score(self, sealed: Release) -> CosineScores:
         """Cosines between the embeddings of the candidates and of the released rows."""
         with torch.no_grad():
-            raw, released = self.towers(self.candidates, sealed.samples)
+            raw, released = self.towers(self.candidates, tamed(sealed.samples))
         return CosineScores(*apart(raw, released))
 
     def notes(self) -> Mapping[str, int | float | str]:
@@ -215,7 +216,7 @@ def _simulate(view: View, rows: Dataset, seed: int) -> Example:
     release = view.scheme.sample_key(Secret.of_seed(seed)).release(rows)
     if release.links is None or not len(release.links):
         raise NotApplicable("moments learns from links: no raw row stands in a row of this release")
-    return Example(rows.samples, release.samples, release.links)
+    return Example(rows.samples, tamed(release.samples), release.links)
 
 
 def _raw_layout(rows: Tensor, released: Reading) -> Layout:

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from bench.eve.kinship import true_links
+from bench.eve.outliers import tamed
 from bench.eve.ridge import FOLDS, Kernel, Pairs, predict
 from bench.eve.tokens import located
 from bench.nets.patches import cut, fitting_patch
@@ -195,7 +196,7 @@ def _tokens(candidates: Tensor, samples: Tensor, by_location: bool) -> tuple[lis
     """Raw and released rows by location, centred; whole rows where that is asked or locations do not correspond."""
     patch_size = fitting_patch(candidates.shape[2], candidates.shape[3]) if candidates.ndim == 4 else None
     raw = candidates.flatten(1).unsqueeze(1) if patch_size is None else cut(candidates, patch_size)
-    released = located(samples, raw.shape[1])
+    released = located(tamed(samples), raw.shape[1])
     if not by_location or raw.shape[1] != released.shape[1]:
         raw, released = raw.flatten(1).unsqueeze(1), released.flatten(1).unsqueeze(1)
     return _centred(raw), _centred(released)

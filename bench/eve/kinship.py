@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from bench.eve.gram import gram, signature
+from bench.eve.outliers import tamed
 from bench.eve.tokens import Reading, token_count, tokens
 from bench.seeds import generator
 from bench.types import NotApplicable, Release
@@ -42,7 +43,7 @@ class Look:
 
     def __call__(self, rows: Tensor) -> Seen:
         """Signatures and Gram matrices of released rows (m, ...)."""
-        m = len(rows)
+        rows, m = tamed(rows), len(rows)
         reference = torch.arange(m, device=rows.device)
         if m > REFERENCE_ROWS:
             reference = torch.randperm(m, generator=generator(self.seed))[:REFERENCE_ROWS].to(rows.device)

@@ -1,12 +1,13 @@
 import pytest
 import torch
 from made.datasets import unlabelled
+from made.keyless import Keyless
 from made.shuffled_game import play
 
 from attacks import nearest_neighbour
-from attacks.nearest_neighbour import NearestNeighbour, smaller_sides
+from attacks.nearest_neighbour import NearestNeighbour, mirrored, smaller_sides
 from bench.randomness import Secret
-from bench.types import Dataset, NotApplicable, Release, View
+from bench.types import Dataset, NotApplicable, Release, View, paired
 from methods.dp_simple import DPSimple
 from methods.identity import Identity
 from methods.noise import Noise
@@ -38,6 +39,25 @@ def test_noise_stays_at_chance(attack):
 
 def test_weak_noise_is_seen_through():
     assert play(NearestNeighbour(), DPSimple(scale=0.5), images(), public=images(seed=9)).top_1 == 1
+
+
+class Turned(Keyless):
+    """Releases white for black."""
+
+    def release(self, private):
+        return paired(1 - private.samples, None)
+
+
+def test_a_negative_is_turned_round():
+    assert play(NearestNeighbour(), Turned(), images()).top_1 == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_noise_is_not_taken_for_a_negative(seed):
+    source = torch.Generator().manual_seed(seed)
+    skewed = torch.rand(300, 12, generator=source).pow(8)
+    noise = torch.randn(100, 12, generator=source)
+    assert not mirrored(*(rows.double() - rows.double().mean(dim=0) for rows in (skewed, noise)))
 
 
 def test_a_table_is_compared_by_its_numbers():
