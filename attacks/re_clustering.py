@@ -140,7 +140,7 @@ class ReClusteringAttacker(Attacker):
             both = label_classes(torch.cat((self.labels, sealed.labels)), n + len(released))[0]
             number, given = both[:n], both[n:]
         own = self.first if len(released) >= n else self._completed(released, exact)
-        alike = exact * sharing(own.forms, number) / n
+        alike = exact * sharing(own.forms, number).double() / n
         return FormScores(own, released.double(), exact, alike, number, given)
 
     def _completed(self, released: Tensor, exact: float) -> OwnRelease:

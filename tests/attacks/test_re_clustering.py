@@ -77,6 +77,14 @@ def test_noise_stays_at_chance(attack: ReClustering) -> None:
         assert abs(reid_auc(counts) - 0.5) < 5 / math.sqrt(12 * 300)
 
 
+def test_rows_near_the_largest_number_of_float32_are_found_too() -> None:
+    rows = 1e37 * torch.rand(20, 4, generator=torch.Generator().manual_seed(0))
+    private = Dataset("large", rows, None, None, (), False, True)
+    scheme = Identity().fit(private, 0)
+    scores = ReClustering().fit(View(private, scheme, private, private), 0).score(Release(rows, None, None))
+    assert torch.equal(scores.block(slice(None), slice(None)).argmax(dim=0), torch.arange(20))
+
+
 @pytest.mark.parametrize("k", [2, 5, 10])
 @pytest.mark.parametrize("n", [300, 307])
 def test_rows_of_published_clusters_are_found_among_k(n: int, k: int) -> None:
