@@ -27,6 +27,9 @@ by 1,024, .988 by 256 and .904 by 128; of 400 made images of 32 x 32, on a key o
 by 400 and .969 by 200.
 
 Beyond as many candidates as numbers a row, the regression cannot tell all of them apart and finds fewer.
+
+It reads absolute values, so that an offset (1 - x, 1000 x + 5000) or a number that dwarfs the others of its row leaves
+it next to nothing: top-1 .00 to .05 of 64 digits. Attacks that learn from releases of Eve's own see through those.
 """
 
 from __future__ import annotations

@@ -13,6 +13,11 @@ Differences:
 - Labels are not looked at: on chest X-rays, densities within the candidate's class changed the AUC by less than .01
   (k-Same with k of 2, 5 and 10, CVAE).
 - The paper also offers flows (BNAF) in place of kernels.
+
+Limits: columns are divided by their deviation among rows outside the release, so that noise in columns that hardly vary
+there (the border of an image) drowns all others, and `dcr` may tell members where this does not: digits under noise of
+.25 gave an AUC of .59 against .93, and .67 where such columns had been left out. A release in other units blinds it as
+it does `dcr`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ candidate's score is minus the numbers of a released row that cannot be reached 
 rows and noise are whole steps, every number can be reached from every row, and all scores are equal: chance.
 
 A scheme that states no noise is taken to add none: then only equal numbers can be reached. A code that cannot be read
-to the last bit from a release (one that was decoded) shows nothing of this kind.
+to the last bit from a release (one that was decoded) shows nothing of this kind. Rows that are released in other units
+without any noise are such: nothing is equal then, and all scores are.
 """
 
 from __future__ import annotations

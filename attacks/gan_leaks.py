@@ -13,6 +13,11 @@ Differences:
 - Of a release without a generator, and of references to it, there are no more rows than were released.
 - Labels are not looked at: on chest X-rays, counting only generated rows of the candidate's class changed the AUC by
   less than .005 (k-Same with k of 2, 5 and 10, CVAE).
+
+Limits: columns are divided by their deviation among rows outside the release, so that noise in columns that hardly vary
+there (the border of an image) drowns all others, and `dcr` may tell members where this does not: digits under noise of
+.25 gave an AUC of .48 against .93, and .91 where such columns had been left out. A release in other units blinds it as
+it does `dcr`.
 """
 
 from __future__ import annotations

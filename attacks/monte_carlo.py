@@ -13,6 +13,11 @@ Differences:
   sign of a term would depend on the unit of distance. Distances below `CLOSEST` times epsilon count as that.
 - Releases without a generator give what rows they have.
 - The paper's second attack, by reconstruction, needs the encoder, which nobody publishes.
+
+Limits: columns are divided by their deviation among rows outside the release, so that noise in columns that hardly vary
+there (the border of an image) drowns all others, and `dcr` may tell members where this does not: digits under noise of
+.25 gave an AUC of .46 against .93, and .85 where such columns had been left out. A release in other units blinds it as
+it does `dcr`.
 """
 
 from __future__ import annotations
