@@ -100,7 +100,7 @@ def _of_record(record: Record, score: str) -> Mapping[str, object]:
     ]
     if record.attack is not None:
         told += ["--attack", record.attack.written]
-    budget = [f"{(record.dataset.rows if record.dataset else {}).get('private', 0)} rows", f"{record.keys} keys"]
+    budget = [f"{(record.dataset.rows if record.dataset else {}).get('private', 0)} rows", _keys(record.keys)]
     steps = record.method.parameters.get("steps")
     budget += [f"preset {record.preset}", *([] if steps is None else [f"trained for at most {steps} steps"])]
     if score.startswith(NOTE):
@@ -130,9 +130,13 @@ def _of_step(name: str, score: str, steps: Sequence[Step]) -> Mapping[str, objec
     found = step.scores[score]
     return {
         "value": rounded(found.value), "low": rounded(found.low), "high": rounded(found.high),
-        "budget": f"{step.images} rows, {step.keys} keys, preset {step.preset}",
+        "budget": f"{step.images} rows, {_keys(step.keys)}, preset {step.preset}",
         "command": shlex.join(["bench", "run", "--suite", "ladder", "--attack", step.attack.written]),
     }  # fmt: skip
+
+
+def _keys(count: int) -> str:
+    return f"{count} key" if count == 1 else f"{count} keys"
 
 
 def reach_name(step: Step) -> str:
