@@ -27,7 +27,7 @@ from leaderboard.numbers.escapes import tex
 from leaderboard.page import Page
 from leaderboard.protocols import boards
 from leaderboard.published import PUBLISHED
-from leaderboard.reproduction import shipped
+from leaderboard.reproduction import VERDICTS, shipped
 
 ROWS = 6
 ENDS = ("value", "low", "high")
@@ -177,3 +177,21 @@ def test_the_ledger_prints_figures_as_the_rows_do(published: tuple[list[Line], M
             text = number(record["scores"][one.score]["value"], record["metrics"][one.score]["digits"])
             assert re.search(rf"{re.escape(escape(one.what))}: <b>{text}</b>", page)
     assert quoted
+
+
+def test_counts_of_what_is_folded_add_up(published: tuple[list[Line], Mapping[str, Page]]) -> None:
+    _, pages = published
+    listed = dict(
+        re.findall(r'<a href="([^"]+)\.html">.*<td>(\d+)</td></tr>', content(pages, "attacks/index.html").decode())
+    )
+    assert listed
+    for stem, count in listed.items():
+        page = content(pages, f"attacks/{stem}.html").decode()
+        folded = [int(found) for found in re.findall(r"</h3> (\d+) rows?</summary>", page)]
+        assert sum(folded) == int(count) == page.count('<tr><th scope="row"><a href="../cells/')
+    ledger = content(pages, "reproduction.html").decode()
+    for paper in shipped().papers:
+        (block,) = re.findall(rf'<section class="block" id="{paper.id}">.*?</section>', ledger, re.DOTALL)
+        for verdict in VERDICTS:
+            told = [int(found) for found in re.findall(rf">(\d+) {verdict}</span>", block)]
+            assert sum(told) == paper.count(verdict) == block.count(f'<span class="ledger {verdict}">{verdict}</span>')
