@@ -66,6 +66,13 @@ class AttackRecord:
         """The methods on which it does better than chance where its controls hold, and that it breaks nowhere."""
         return tuple(name for name in self._methods("dented") if name not in self.broken)
 
+    @property
+    def reached(self) -> tuple[int, int]:
+        """How many encoders of the ladder it breaks, under any parameters and preset, and on how many it was tried."""
+        rungs = [rung for _, _, some in self.reaches for rung in some]
+        broken = {rung.method for rung in rungs if rung.state == "broken"}
+        return len(broken), len({rung.method for rung in rungs if rung.state != "not measured"})
+
     def _methods(self, *states: str) -> tuple[str, ...]:
         told = [each for each in self.outcomes if each.line.row.vouched and not each.line.reference]
         counted = [each for each in told if each.member is not None and each.member.certified]

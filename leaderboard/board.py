@@ -50,7 +50,7 @@ class Row:
         membership: The same of attacks that tell members.
         claim, claim_text: The formal claim, and it in words.
         audited: The claim beside what an audit has shown; None without a claim.
-        device: What throughput was measured on; empty where unknown.
+        timed_on: The machine that throughput was measured on; empty where unknown.
         earlier: The records of the row that earlier code computed, by evaluator name.
         records: Everything the row was made of, by evaluator name.
         vouched: Whether it is the board's own, or a verifier measured some of it again: what others handed in says
@@ -76,7 +76,7 @@ class Row:
     claim: ClaimRecord | None
     claim_text: str
     audited: Verdict | None
-    device: str
+    timed_on: str
     earlier: frozenset[str]
     records: tuple[Record, ...] = field(repr=False)
     vouched: bool = True
@@ -86,6 +86,11 @@ class Row:
     def id(self) -> str:
         """The row in addresses and anchors, the same in every build: its method, and a hash of data set and cell."""
         return f"{slug(self.method)[:40].strip('-')}-{digest(f'{self.dataset}/{self.cell}', 12)}".lstrip("-")
+
+    @property
+    def device(self) -> str:
+        """The kind of device that it ran on: cpu or cuda."""
+        return self.records[0].device
 
     @property
     def caveat(self) -> str:
@@ -174,7 +179,7 @@ def _row(
         claim=claim,
         claim_text=claim_text(claim, reached=any(record.status == "ok" for record in records)),
         audited=None if claim is None else verdict(claim, audit.scores.get(METRIC) if audit else None),
-        device=device(timed) if timed else "",
+        timed_on=machine(timed) if timed else "",
         earlier=frozenset(record.evaluator for record in records if (record.cell, record.evaluator) in earlier),
         records=tuple(records),
     )
@@ -275,8 +280,8 @@ def epsilon_text(epsilon: float | None) -> str:
     return "∞" if epsilon is None else number(epsilon, None)
 
 
-def device(record: Record) -> str:
-    """The name of the device a record was measured on; empty where the record does not say."""
+def machine(record: Record) -> str:
+    """The name of the processor or accelerator a record was measured on; empty where the record does not say."""
     for name in ("accelerator", "processor", "device"):
         value = record.hardware.get(name)
         if isinstance(value, str) and value:

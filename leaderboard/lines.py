@@ -73,7 +73,7 @@ class Line:
     @property
     def device(self) -> str:
         """The kind of device that it ran on."""
-        return self.row.records[0].device
+        return self.row.device
 
     @property
     def date(self) -> str:

@@ -19,8 +19,8 @@ from leaderboard.views.reproduction import reproduction
 from leaderboard.views.tools import tools
 
 STATIC = (
-    "board.css", "table.js", "plot.js", "choose.js", "compare.js", "rows.js", "uplot/uPlot.iife.min.js",
-    "uplot/uPlot.min.css", "uplot/LICENSE",
+    "board.css", "table.js", "plot.js", "choose.js", "compare.js", "rows.js", "fold.js",
+    "uplot/uPlot.iife.min.js", "uplot/uPlot.min.css", "uplot/LICENSE",
 )  # fmt: skip
 
 

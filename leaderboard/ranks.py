@@ -64,7 +64,7 @@ def ranking(parts: Sequence[Section]) -> Ranking:
     for part in parts:
         for row in part.rows:
             if row.records[0].method.role is None and not row.unrated and row.vouched:
-                which = json.dumps([part.slug, row.choice, row.records[0].device], sort_keys=True)
+                which = json.dumps([part.slug, row.choice, row.device], sort_keys=True)
                 groups.setdefault(which, []).append(row)
     ranks: dict[str, dict[str, tuple[int, int, int]]] = {}
     tests: dict[str, dict[str, dict[str, Difference]]] = {}

@@ -28,7 +28,7 @@ def command(row: Row) -> str:
         as_today(row.records[0].method, row.preset),
         *words(Choice, row.choice),
         "--device",
-        row.records[0].device,
+        row.device,
     ]
     told += [word for attack in (attacks or ["none"]) for word in ("--attack", attack)]
     told += [word for evaluator in files for word in ("--evaluator", evaluator)]

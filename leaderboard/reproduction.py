@@ -116,6 +116,10 @@ class Table(_Entry):
     shows: Text
     rows: tuple[Row, ...] = ()
 
+    def count(self, verdict: Verdict) -> int:
+        """How many of its rows are so."""
+        return sum(row.verdict == verdict for row in self.rows)
+
 
 class Paper(_Entry):
     """A paper: how it is cited, and its tables and figures in order."""
@@ -127,7 +131,7 @@ class Paper(_Entry):
 
     def count(self, verdict: Verdict) -> int:
         """How many of its rows are so."""
-        return sum(row.verdict == verdict for table in self.tables for row in table.rows)
+        return sum(table.count(verdict) for table in self.tables)
 
 
 class Reproduction(_Entry):

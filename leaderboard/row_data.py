@@ -107,8 +107,8 @@ def _harmless(value: JsonValue) -> JsonValue:
 def _entry(entry: Entry) -> dict[str, JsonValue]:
     column = entry.column
     made: dict[str, JsonValue] = {
-        "name": column.name, "title": column.title, "group": column.group, "better": column.better, "text": entry.text,
-        "interval": entry.interval, "chance": entry.null,
+        "name": column.name, "title": column.title, "group": column.group, "better": column.better,
+        "digits": column.digits, "text": entry.text, "interval": entry.interval, "chance": entry.null,
     }  # fmt: skip
     marks = [
         *(["at chance"] if entry.against_null == "inside" else []),
@@ -120,4 +120,4 @@ def _entry(entry: Entry) -> dict[str, JsonValue]:
 
 
 def _short(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.6g}")
+    return None if value is None else float(f"{value:.9g}")  # more than is printed, or it would be rounded twice

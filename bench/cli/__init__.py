@@ -7,7 +7,9 @@ signal, 128 and its number: 130 (Ctrl-C), 143 (TERM), 129 (HUP).
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -50,6 +52,9 @@ VERBS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal without letters beyond ASCII gets question marks for them
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     options = parser().parse_args(arguments)
     try:
         with heeded():
@@ -68,10 +73,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if type(error).__name__ in ("UsageError", "DataError", "ShadowedError", "BundleError") or isinstance(
             error, OSError
         ):
-            from bench.results.unwritable import why
+            from bench.results.unwritable import unread, why
             from bench.wire.text import plain
 
-            told = plain(why(error) or str(error))  # it may quote what a file of others says
+            bare = isinstance(error, OSError) and error.errno is not None and error.filename is not None
+            said = f"{error.filename}: {unread(error)}" if bare and isinstance(error, OSError) else str(error)
+            told = plain(why(error) or said)  # it may quote what a file of others says
             print(f"bench: {told}", file=sys.stderr)
             return 2
         raise
@@ -79,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="bench",
         description="Score medical-image obfuscation methods: utility, guesswork, re-identification, throughput.",
         epilog="New here? `bench run --suite quickstart` needs no data, no GPU and a few minutes.",
@@ -122,6 +129,22 @@ def parser() -> argparse.ArgumentParser:
     made["clean"].add_argument("--only", choices=("artefacts", "cache"), help=only)
     made["clean"].add_argument("--yes", action="store_true", help="remove it; without, nothing is touched")
     return top
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose verbs name options that they do not have, with the nearest that they have."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse does it; stops where anything is left over, which the outermost would report without the verb."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            known = [option for action in self._actions for option in action.option_strings]
+            near = difflib.get_close_matches(rest[0].partition("=")[0], known, n=1)
+            told = f"did you mean {near[0]}? " if near else ""
+            self.exit(2, f"{self.prog}: unknown: {' '.join(rest)}; {told}`{self.prog} --help` lists what it takes\n")
+        return found, rest
 
 
 class _Version(argparse.Action):

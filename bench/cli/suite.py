@@ -9,6 +9,7 @@ from pathlib import Path
 from bench.cli.run_arguments import SUITES
 from bench.data.yaml_text import YamlError, read_yaml
 from bench.plugins.spec import UsageError, did_you_mean
+from bench.results.unwritable import unread
 from bench.runs.engine_options import EngineOptions
 
 ENGINE = "engine"  # in a configuration file: options of what starts workers, which are none of the run
@@ -64,7 +65,7 @@ def _read(path: Path) -> dict[str, object]:
     try:
         found = read_yaml(path) or {}
     except (OSError, YamlError) as error:
-        raise UsageError(f"cannot read {path}: {error}") from error
+        raise UsageError(f"cannot read {path}: {unread(error)}") from error
     if not isinstance(found, dict):
         raise UsageError(f"{path} must hold a mapping of options, got {type(found).__name__}")
     return found

@@ -1,8 +1,10 @@
-"""What every figure must satisfy, whether a check tries its metric or a run records it."""
+"""What every figure must satisfy: where a check tries its metric, where a run records it, where a record is read."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
+from typing import Protocol
 
 from bench.contract.metric import Score
 from bench.contract.seal import ContractError
@@ -10,6 +12,23 @@ from bench.contract.seal import ContractError
 ROUNDING = 1e-9
 """How far beyond an end of its interval a figure may lie, as a share of both: sums differ in their last digits."""
 INTERVALS = (("low", "high"), ("null_low", "null_high"), ("prediction_low", "prediction_high"))
+
+
+class Figure(Protocol):
+    """What a score and its record have in common; the fields are those of `Score`."""
+
+    @property
+    def value(self) -> float: ...  # noqa: D102
+    @property
+    def low(self) -> float | None: ...  # noqa: D102
+    @property
+    def high(self) -> float | None: ...  # noqa: D102
+    @property
+    def p(self) -> float | None: ...  # noqa: D102
+    @property
+    def note(self) -> str: ...  # noqa: D102
+    @property
+    def parts(self) -> Mapping[str, Figure]: ...  # noqa: D102
 
 
 def sound(score: Score) -> Score:
@@ -20,15 +39,20 @@ def sound(score: Score) -> Score:
         ...
     bench.contract.seal.ContractError: the figure 0.9 lies outside its interval, 0.2 to 0.4
     """
-    _figure(score)
-    if score.low is None and score.note == "":
-        raise ContractError("a score without an interval must say why in its note")
+    if not isinstance(score, Score):
+        raise ContractError(f"a metric must return a Score, got {type(score).__name__}")
+    sound_figure(score)
     return score
 
 
-def _figure(score: Score) -> None:
-    if not isinstance(score, Score):
-        raise ContractError(f"a metric must return a Score, got {type(score).__name__}")
+def sound_figure(figure: Figure) -> None:
+    """Hold a figure, with its parts, to the rule, whatever form it has. Raises ContractError."""
+    _figure(figure)
+    if figure.low is None and figure.note == "":
+        raise ContractError("a score without an interval must say why in its note")
+
+
+def _figure(score: Figure) -> None:
     _number("value", score.value)
     for name in ("null", "p", *(end for ends in INTERVALS for end in ends)):
         if getattr(score, name) is not None:
@@ -44,8 +68,11 @@ def _figure(score: Score) -> None:
         raise ContractError(f"the figure {score.value} lies outside its interval, {score.low} to {score.high}")
     if score.p is not None and not 0 <= score.p <= 1:
         raise ContractError(f"p must be a probability, 0 to 1, got {score.p}")
-    for part in score.parts.values():
-        _figure(part)
+    for name, part in score.parts.items():
+        try:
+            _figure(part)
+        except ContractError as error:
+            raise ContractError(f"part {name}: {error}") from error
 
 
 def _number(name: str, value: object) -> None:

@@ -35,6 +35,7 @@ from bench.data.scan_check import check_scan
 from bench.data.tree import links_note
 from bench.plugins.source_hash import modules_hash, source_hash
 from bench.results import cache_tag
+from bench.results.unwritable import FULL, unwritable
 from bench.validation import at_least, within
 
 __all__ = ["Prepared", "Report", "prepare", "verify"]
@@ -189,7 +190,12 @@ def _read_notes(scan: Scan, filled: Decoded, n: int) -> Iterator[str]:
 @contextmanager
 def _building(folder: Path, *, private: bool) -> Iterator[Path]:
     """A fresh folder that becomes `folder` if the block ends well and vanishes if it does not."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in FULL:
+            raise
+        raise DataError(f"{unwritable(folder.parent, error)} with XDG_CACHE_HOME") from error
     cache_tag.tag(folder.parent)
     _sweep(folder)
     building = Path(tempfile.mkdtemp(prefix=_prefix(folder, os.getpid()), dir=folder.parent))  # mode 0700

@@ -76,8 +76,10 @@ class Bundle:
         Raises:
             BundleError: It is none that is safe to read, or not as it was packed.
         """
-        if not path.is_file() or path.stat().st_size > MOST_BYTES:
-            raise BundleError(f"{path}: expected a bundle of at most {MOST_BYTES} bytes; `bench submit` packs one")
+        if not path.is_file():
+            raise BundleError(f"{path}: expected a bundle, and there is no such file; `bench submit` packs one")
+        if (size := path.stat().st_size) > MOST_BYTES:
+            raise BundleError(f"{path}: expected a bundle of at most {MOST_BYTES} bytes, got {size}")
         content = path.read_bytes()
         try:
             files = read_archive(content)

@@ -7,6 +7,8 @@ from typing import Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
+from bench.contract.seal import ContractError
+from bench.contract.sound_score import sound_figure
 from bench.results.claim_record import ClaimRecord
 from bench.results.dataset_record import DatasetRecord
 from bench.results.metric_record import MetricRecord
@@ -156,6 +158,15 @@ class Record(Part):
     def _figures_are_described(self) -> Self:
         if unknown := sorted({*self.scores, *self.not_applicable} - self.metrics.keys()):
             raise ValueError(f"metrics must describe every figure, and say nothing of {', '.join(unknown)}")
+        return self
+
+    @model_validator(mode="after")
+    def _figures_are_sound(self) -> Self:
+        for name, score in self.scores.items():
+            try:
+                sound_figure(score)
+            except ContractError as error:  # by the rule of those who compute it, whoever wrote the record
+                raise ValueError(f"{name}: {error}") from error
         return self
 
 

@@ -74,6 +74,8 @@ def given(path: Path) -> Secret:
     Raises:
         UsageError: Anything else in it; others than its owner may read it; bytes that were hardly drawn at random.
     """
+    if not path.is_file():
+        raise UsageError(f"{path} is no file: it must hold the secret, which `bench run` draws itself without --secret")
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
         raise UsageError(f"others than you may read the secret in {path}: chmod 600 {path}")
     content = path.read_bytes()

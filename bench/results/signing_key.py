@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bench.plugins.spec import UsageError
 from bench.results.atomic_file import write_new
+from bench.results.unwritable import unread
 
 if TYPE_CHECKING:  # what signs is loaded by those who sign or read signatures, and by nobody else
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -47,7 +48,9 @@ class SigningKey:
                 raise UsageError(f"others may read the signing key {path}: run `chmod 600` on it, or make another one")
             secret = load_pem_private_key(path.read_bytes(), password=None)
         except (OSError, ValueError, TypeError) as error:
-            raise UsageError(f"cannot read the signing key {path}: {error}; `bench keygen` makes one") from error
+            raise UsageError(
+                f"cannot read the signing key {path}: {unread(error)}; `bench keygen` makes one"
+            ) from error
         if not isinstance(secret, Ed25519PrivateKey):
             raise UsageError(f"{path} must hold an Ed25519 key, got {type(secret).__name__}; `bench keygen` makes one")
         return cls(secret)
@@ -80,7 +83,9 @@ def read_public(path: Path) -> str:
     try:
         found = load_pem_public_key(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read the public key {path}: {error}; `bench keygen` writes it as FILE.pub") from error
+        raise UsageError(
+            f"cannot read the public key {path}: {unread(error)}; `bench keygen` writes it as FILE.pub"
+        ) from error
     if not isinstance(found, Ed25519PublicKey):
         raise UsageError(f"{path} must hold an Ed25519 public key, got {type(found).__name__}")
     return found.public_bytes_raw().hex()

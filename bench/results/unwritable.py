@@ -1,4 +1,4 @@
-"""Why a file or folder cannot be written, in words, and what to do about it."""
+"""Why a file or folder cannot be written or read, in words, and what to do about it."""
 
 from __future__ import annotations
 
@@ -41,11 +41,28 @@ def unwritable(path: Path, error: OSError) -> str:
         return f"cannot write {path}: it is there already, and is not overwritten; {elsewhere}"
     if not place.is_dir():
         return f"cannot write {path}: {place} is no folder; {elsewhere}"
+    if error.errno == errno.ENOENT and not path.parent.exists():
+        return f"cannot write {path}: there is no folder {path.parent}; make it, or {elsewhere}"
     if error.errno == errno.EROFS:
         return f"cannot write {path}: the disk of {place} is read-only; {elsewhere}"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"cannot write {path}: you may not write into {place}; get the right to it, or {elsewhere}"
     return f"cannot write {path}: {error.strerror} (below {place}); {elsewhere}"
+
+
+def unread(error: BaseException) -> str:
+    """What an error of reading says, without its number and the name of the file, which stands before it.
+
+    >>> unread(FileNotFoundError(errno.ENOENT, "No such file or directory")), unread(ValueError("it is empty"))
+    ('there is no such file', 'it is empty')
+    """
+    if not isinstance(error, OSError) or error.errno is None:
+        return str(error)
+    words = {
+        errno.ENOENT: "there is no such file", errno.ENOTDIR: "there is no such file", errno.EISDIR: "it is a folder",
+        errno.EACCES: "you may not read it", errno.EPERM: "you may not read it",
+    }  # fmt: skip
+    return words.get(error.errno) or str(error.strerror)
 
 
 def _nearest(path: Path, *, itself: bool) -> Path:

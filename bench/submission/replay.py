@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from bench.contract.seal import ContractError
 from bench.plugins import registry
 from bench.results.evidence_file import unpack
 from bench.results.records import Record, score_record
@@ -33,6 +34,9 @@ def differences(record: Record, evidence: dict[str, object]) -> Iterator[str]:
         except NotApplicable:
             if said is not None:
                 yield f"{name} is {said.value:g} in the record, and makes no sense of its evidence"
+            continue
+        except ContractError as error:
+            yield f"{name} of its evidence is no sound figure: {error}"
             continue
         if said is None:
             yield f"{name} is not in the record, and is {found.value:g} of its evidence"

@@ -88,7 +88,8 @@ class RowFile(RowHead):
         marks: What a reader should know beside them.
         unrated: Why its privacy figures are not rated; empty where they are.
         audit: What an audit has shown of the claim.
-        device: What throughput was measured on.
+        device: The kind of device that it ran on: cpu or cuda.
+        timed_on: The machine that throughput was measured on; empty where it was not.
         command: Repeats the row.
         figures: By metric, in the order of the board.
         records: The file of each record, relative to the board, by its name.
@@ -103,6 +104,7 @@ class RowFile(RowHead):
     claim: ClaimRecord | None
     audit: str
     device: str
+    timed_on: str = ""
     command: str
     figures: dict[str, Figure]
     records: dict[str, str]
@@ -163,7 +165,8 @@ def row_file(row: Row, taken: Intake) -> str:
         **_head(row, taken).model_dump(), parameters=dict(row.parameters), keys=row.keys, caveat=row.caveat,
         marks=marks(row),
         unrated=row.unrated, claim=row.claim,
-        audit=row.audited.sentence if row.audited else "", device=row.device, command=command(row),
+        audit=row.audited.sentence if row.audited else "", device=row.device, timed_on=row.timed_on,
+        command=command(row),
         figures={name: _figure(entry) for name, entry in row.entries.items() if entry.status != "not-run"},
         records={record.evaluator: record_address(row, record.evaluator) for record in row.records},
     )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from bench.results.records import Record, ScoreRecord
-from leaderboard.board import device
+from leaderboard.board import machine
 from leaderboard.entries import reason
 from leaderboard.protocols import protocol_of
 
@@ -20,7 +20,8 @@ class ScoreLine:
         row: The row of the board: its address, and its name in the static API.
         part: Of the metric; empty for the whole.
         reason: Why there is no figure.
-        device: The machine's processor or accelerator.
+        device: The kind of device that it ran on: cpu or cuda.
+        machine: The processor or accelerator.
     """
 
     row: str
@@ -57,7 +58,8 @@ class ScoreLine:
     better: str | None = None
     unit: str | None = None
     note: str | None = None
-    device: str | None
+    device: str
+    machine: str | None
     protocol: int | None
     git: str | None
     created: str
@@ -114,7 +116,8 @@ def _common(row: str, record: Record) -> ScoreLine:
         attack_parameters=json.dumps(attack.parameters, sort_keys=True) if attack else None,
         status=record.status,
         phase=record.phase,
-        device=device(record) or None,
+        device=record.device,
+        machine=machine(record) or None,
         protocol=protocol_of(record),
         git=record.git,
         created=record.created,

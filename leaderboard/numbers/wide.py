@@ -35,7 +35,8 @@ OWN: Mapping[str, tuple[Kind, Callable[[Row, Intake], Value]]] = {
     "derived epsilon": (float, lambda row, _: _bound(row.claim.derived) if row.claim else None),
     "delta": (float, lambda row, _: row.claim.delta if row.claim else None),
     "claim per": (str, lambda row, _: row.claim.unit if row.claim else None),
-    "device": (str, lambda row, _: row.device or None),
+    "device": (str, lambda row, _: row.device),
+    "throughput measured on": (str, lambda row, _: row.timed_on or None),
     "created": (str, lambda row, _: created(row)),
 }
 """What a line says of the row itself: what kind of value, and which."""

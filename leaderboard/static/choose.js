@@ -2,7 +2,7 @@
 "use strict";
 
 (function () {
-  const { make, among, select, state, remember, rows, titles, number } = veil;
+  const { make, among, select, state, remember, rows, titles, digits, number } = veil;
   const RISKS = [
     ["person-risk", "Worst person: found at most so surely", 1, 0.01], ["reid-auc", "ReID AUC: at most", 1, 0.01],
     ["guesswork", "Guesses until the first match: at least", -1, 1], ["membership-auc", "Membership AUC: at most", 1, 0.01],
@@ -62,28 +62,30 @@
 
   function judge(row, wish) {
     const against = [], doubts = [];
-    function compare(found, bound, sign, what) {
+    function compare(name, bound, sign, what) {
+      const found = row.figures[name], told = (value) => number(value, digits[name]);
       if (bound === "" || !Number.isFinite(Number(bound))) return;
       if (!found) { against.push("no figure for " + what); return; }
       const limit = Number(bound), bad = sign > 0 ? found[2] : found[1];
-      if (sign * (found[0] - limit) > 0) against.push(what + " is " + number(found[0]));
-      else if (bad === null || sign * (bad - limit) > 0) doubts.push(what + " is " + number(found[0]) + ", and its interval " + (bad === null ? "is not known" : "reaches to " + number(bad)));
+      if (sign * (found[0] - limit) > 0) against.push(what + " is " + told(found[0]));
+      else if (bad === null || sign * (bad - limit) > 0) doubts.push(what + " is " + told(found[0]) + ", and its interval " + (bad === null ? "is not known" : "reaches to " + told(bad)));
     }
-    function attacked(found, bound, sign, what) {
-      compare(found, bound, sign, what);
+    function attacked(name, bound, sign, what) {
+      const found = row.figures[name];
+      compare(name, bound, sign, what);
       if (!found) return;
       const beyond = found[5];
-      if (beyond !== null && sign * (beyond - Number(bound)) > 0) doubts.push("an attack that is not certified puts " + what + " at " + number(beyond));
+      if (beyond !== null && sign * (beyond - Number(bound)) > 0) doubts.push("an attack that is not certified puts " + what + " at " + number(beyond, digits[name]));
       if (found[6]) doubts.push("an attack stopped before it had a figure for " + what);
     }
     if (wish.kind && row.kind !== wish.kind) against.push("it releases " + row.kind);
-    compare(useful(row), wish.utility, -1, "utility");
+    compare(row.useful, wish.utility, -1, "utility");
     const [name, text, sign] = RISKS.find(([each]) => each === wish.figure) || RISKS[0];
     if (wish.risk !== "") {
       const what = text.split(":")[0].toLowerCase();
       if (row.unrated) against.push("its privacy figures are not rated: " + row.unrated);
       else if (row.figures[name] && !row.figures[name][4]) against.push("no attack that counts gave its figure for " + what + ": it supports no claim");
-      else attacked(row.figures[name], wish.risk, sign, what);
+      else attacked(name, wish.risk, sign, what);
     }
     const [, derived, shown] = row.epsilon || [null, null, null];
     if (wish.claim || wish.epsilon !== "") {
@@ -104,7 +106,7 @@
         make("th", { scope: "row" }, veil.link(one.row), " ", make("span", { class: "told" }, one.row.told)),
         make("td", {}, one.row.preset + (one.row.seed ? " seed " + one.row.seed : "")),
         make("td", {}, veil.verdict(one.row)),
-        make("td", {}, useful(one.row) ? number(useful(one.row)[0]) : "none"),
+        make("td", {}, useful(one.row) ? number(useful(one.row)[0], digits[one.row.useful]) : "none"),
         make("td", { class: "why" }, why(one)))))));
   }
 })();

@@ -100,16 +100,16 @@
     found.forEach((a, place) => found.slice(place + 1).forEach((b) => {
       Object.entries(a.tests[b.id] || {}).forEach(([metric, apart]) => {
         const entry = a.entries.find((each) => each.name === metric) || { title: metric, better: "higher" };
-        const ends = signed(apart.low, apart.ratio) + " to " + signed(apart.high, apart.ratio);
+        const told = (value) => signed(value, apart.ratio, entry.digits), ends = told(apart.low) + " to " + told(apart.high);
         const gain = (apart.ratio ? apart.value - 1 : apart.value) * (entry.better === "higher" ? 1 : -1);
         const better = apart.p >= 0.05 ? "not told apart" : (gain > 0 ? a : b).method + " is better for the data owner";
         said.push(make("tr", {}, make("th", { scope: "row" }, entry.title), make("td", {}, named(a) + (apart.ratio ? " ÷ " : " − ") + named(b)),
-          make("td", {}, make("span", { class: "value" }, signed(apart.value, apart.ratio)), " ", make("span", { class: "interval" }, ends)),
+          make("td", {}, make("span", { class: "value" }, told(apart.value)), " ", make("span", { class: "interval" }, ends)),
           make("td", {}, apart.p < 0.001 ? "< 0.001" : apart.p.toFixed(3)), make("td", {}, better)));
       });
     }));
     return said;
   }
   const named = (row) => (row.method + " " + row.told).trim();
-  const signed = (value, ratio) => (ratio ? "× " + veil.number(value) : (value < 0 ? "−" : "+") + veil.number(Math.abs(value)));
+  const signed = (value, ratio, digits) => (ratio ? "× " + veil.number(value) : (value < 0 ? "−" : "+") + veil.number(Math.abs(value), digits));
 })();

@@ -45,7 +45,7 @@
         select("Data set and size", options, chosen.data, (value) => { chosen.data = value; remember({ plot: value }); draw(); }),
         select("Across", across.map(([name, text]) => [name, text]), metric, (value) => { chosen.across = value; remember({ across: value }); draw(); }));
       const up = UP.find((name) => rows.some((row) => row.figures[name] && row.figures[metric]));
-      const marks = up === undefined ? [] : rows.filter((row) => row.figures[up] && row.figures[metric]).map((row) => ({ row, x: row.figures[metric], y: row.figures[up] }));
+      const marks = up === undefined ? [] : rows.filter((row) => row.figures[up] && row.figures[metric]).map((row) => ({ row, x: row.figures[metric], y: row.figures[up], names: [up, metric] }));
       marks.sort((a, b) => a.x[0] - b.x[0] || a.y[0] - b.y[0]);
       if (chart) chart.destroy();
       told.textContent = marks.length ? "" : "No row has both figures here.";
@@ -158,8 +158,9 @@
       const mark = marks[index];
       told.replaceChildren();
       if (mark) {
-        const figure = (found) => veil.number(found[0]) + (found[1] === null ? "" : " (" + veil.number(found[1]) + " to " + veil.number(found[2]) + ")");
-        told.append(veil.link(mark.row), " " + mark.row.told + (mark.row.reference ? " (reference: it " + mark.row.reference + ")" : "") + " ", veil.verdict(mark.row), ": utility " + figure(mark.y) + ", " + title.toLowerCase() + " " + figure(mark.x));
+        const [up, across] = mark.names.map((name) => (value) => veil.number(value, veil.digits[name]));
+        const figure = (found, text) => text(found[0]) + (found[1] === null ? "" : " (" + text(found[1]) + " to " + text(found[2]) + ")");
+        told.append(veil.link(mark.row), " " + mark.row.told + (mark.row.reference ? " (reference: it " + mark.row.reference + ")" : "") + " ", veil.verdict(mark.row), ": utility " + figure(mark.y, up) + ", " + title.toLowerCase() + " " + figure(mark.x, across));
       }
       if (made) made.redraw(false);
     }

@@ -5,6 +5,7 @@
 const veil = (function () {
   const rows = [];
   const titles = {};
+  const digits = {};
   const waiting = {};
   const known = {};
   const root = document.body.dataset.root;
@@ -45,9 +46,10 @@ const veil = (function () {
     return make("label", {}, label + " ", list);
   }
 
-  function add(some, names) {
+  function add(some, names, decimals) {
     rows.push(...some);
     Object.assign(titles, names);
+    Object.assign(digits, decimals);
   }
   // Rows of a board that is too long for one page, as plain data: [name, attributes, what it holds ...].
   const further = [];
@@ -82,12 +84,18 @@ const veil = (function () {
   function link(found) {
     return make("a", { href: root + "cells/" + found.id + ".html" }, found.method);
   }
-  function number(value) {
+  // A figure as the pages print it (`number` of leaderboard/entries.py): so many decimals, or three digits that count.
+  function number(value, decimals) {
     if (value === null || value === undefined) return "none";
-    const size = Math.abs(value);
-    if (size !== 0 && (size >= 1e6 || size < 1e-4)) return value.toExponential(2);
-    return size >= 100 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
+    const size = Math.abs(value), whole = size >= 1 ? Math.max(0, 2 - Math.floor(Math.log10(size))) : 0;
+    let text = String(Number(value.toPrecision(3)));
+    if (Number.isInteger(decimals)) text = value.toFixed(decimals);
+    else if (size >= 1e6 || (size > 0 && size < 1e-4)) {
+      const [mantissa, exponent] = value.toExponential(2).split("e");
+      text = mantissa + " × 10" + Number(exponent).toString().replace(/[-0-9]/g, (sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]);
+    } else if (size >= 1) text = value.toLocaleString("en", { minimumFractionDigits: whole, maximumFractionDigits: whole });
+    return text.replace("-", "−");
   }
 
-  return { add, more, built, further, row, load, rows, titles, root, make, state, remember, among, select, verdict, link, number };
+  return { add, more, built, further, row, load, rows, titles, digits, root, make, state, remember, among, select, verdict, link, number };
 })();

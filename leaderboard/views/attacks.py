@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
-from leaderboard.attack_record import attack_record
+from leaderboard.attack_record import Outcome, attack_record
 from leaderboard.edition import Edition
 from leaderboard.environment import drawn
 from leaderboard.page import Page, inputs
 from leaderboard.views.shared import common
 
 MOST_OUTCOMES = 1000
+FEW = 60
+"""Rows of the gravest outcome that stand open on the page of an attack."""
 
 
 def attacks(edition: Edition) -> Iterator[Page]:
@@ -23,7 +26,12 @@ def attacks(edition: Edition) -> Iterator[Page]:
         yield Page(
             f"attacks/{stem}.html", inputs("attack", edition.described, shown),
             drawn(
-                "attack.html", **common(edition, "../"), attack=record, outcomes=record.outcomes[:MOST_OUTCOMES],
+                "attack.html", **common(edition, "../"), attack=record, few=FEW,
+                outcomes=[(state, list(some)) for state, some in groupby(record.outcomes[:MOST_OUTCOMES], _state)],
                 more=max(0, len(record.outcomes) - MOST_OUTCOMES),
             ),
         )  # fmt: skip
+
+
+def _state(outcome: Outcome) -> str:
+    return outcome.state

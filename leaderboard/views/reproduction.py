@@ -15,6 +15,6 @@ def reproduction(edition: Edition) -> Iterator[Page]:
     """The page `reproduction`, the same for every board: it quotes what the project published."""
     ledger = shipped()
     yield Page(
-        "reproduction.html", inputs("reproduction", ledger.model_dump(mode="json"), edition.dates),
+        "reproduction.html", inputs("reproduction", ledger.model_dump(mode="json"), edition.described, edition.dates),
         drawn("reproduction.html", **common(edition, ""), ledger=ledger, verdicts=VERDICTS),
     )  # fmt: skip

@@ -9,7 +9,7 @@ from leaderboard.edition import Edition
 from leaderboard.environment import drawn
 from leaderboard.lines import Line
 from leaderboard.page import Page, inputs
-from leaderboard.row_data import brief, dumped
+from leaderboard.row_data import DRAWN, brief, dumped
 from leaderboard.views.shared import common, split
 
 SHARD = 1200
@@ -32,10 +32,14 @@ def tools(edition: Edition) -> Iterator[Page]:
 def shards(edition: Edition) -> Iterator[Page]:
     """Every row in a few figures, as scripts: pages opened from a disk may read nothing else."""
     titles = {part.slug: part.title for part in edition.parts}
+    digits = {column.name: column.digits for column in edition.columns if column.name in DRAWN}
     for number, some in split(edition.lines, SHARD):
         told = [edition.prints[line.id] for line in some]
-        yield Page(f"rows/all-{number}.js", inputs("rows", told, titles), partial(_script, some, titles))
+        yield Page(
+            f"rows/all-{number}.js", inputs("rows", told, titles, digits), partial(_script, some, titles, digits)
+        )
 
 
-def _script(lines: Sequence[Line], titles: Mapping[str, str]) -> str:
-    return f"veil.add({dumped([brief(line) for line in lines])}, {dumped(dict(titles))});\n"
+def _script(lines: Sequence[Line], titles: Mapping[str, str], digits: Mapping[str, int | None]) -> str:
+    rows, told = dumped([brief(line) for line in lines]), (dumped(dict(each)) for each in (titles, digits))
+    return f"veil.add({', '.join([rows, *told])});\n"

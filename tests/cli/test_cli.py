@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import io
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +26,54 @@ def test_numbers_out_of_range_are_wrong_usage(arguments: list[str], capsys: pyte
         parser().parse_args(["run", *arguments])
     assert stopped.value.code == 2
     assert "expected" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "--methd", "x"], "bench run: unknown: --methd x; did you mean --method?"),
+        (["data", "list", "--data-rot=x"], "bench data list: unknown: --data-rot=x; did you mean --data-root?"),
+        (["info", "a", "b"], "bench info: unknown: b; `bench info --help` lists what it takes"),
+        (["run", "--seed", "x"], "argument --seed: expected a valid integer, got 'x'"),
+    ],
+)
+def test_what_a_verb_does_not_take_is_named(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        parser().parse_args(arguments)
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "--config", "nothere"],
+        ["verify", "nothere"],
+        ["verify", "--trusted", "nothere"],
+        ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--secret", "nothere"],
+        ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--sign", "nothere"],
+        ["run", "--method", "./nothere.py:A"],
+        ["keygen", "nothere/key"],
+    ],
+)
+def test_a_file_that_is_not_there_is_said_once_and_in_words(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert "[Errno" not in said
+    assert 1 <= said.count("nothere") <= 2
+    assert re.search("there is no|no such|is no file", said)
+
+
+def test_letters_that_a_terminal_lacks_become_question_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(kept, encoding="ascii", write_through=True))
+    assert main(["info", "cadp"]) == 0  # Tölle
+    assert b"T?lle" in kept.getvalue()
 
 
 @pytest.mark.parametrize("group", ["methods", "attacks", "datasets", "metrics"])

@@ -30,6 +30,20 @@ def test_what_makes_no_sense_is_refused_by_name(
     assert said in capsys.readouterr().err
 
 
+def test_a_row_that_is_written_whole_is_meant_before_those_with_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, parameters in (("a", {}), ("b", {"scale": 3.0}), ("c", {"scale": 3.0, "clip": 2.0})):
+        made = record("stranger", scores={"guesswork": guesswork(3.0)}, parameters=parameters, cell=f"digits/{name}")
+        Results(tmp_path).keep(made, {})
+    main(["compare", "--results", str(tmp_path), "stranger", "stranger[scale=3]"])
+    told = capsys.readouterr()
+    assert "may be any of" not in told.err
+    assert "not compared: Guesswork" in told.out
+    assert main(["compare", "--results", str(tmp_path), "stranger", "stranger[clip=2]"]) == 1
+    assert main(["compare", "--results", str(tmp_path), "stranger[scale=3.0]", "stranger[scale=3]"]) == 2
+
+
 @pytest.mark.parametrize("port", ["-1", "65536", "web", "²"])
 def test_a_port_that_is_none_is_refused_by_name(capsys: pytest.CaptureFixture[str], port: str) -> None:
     with pytest.raises(SystemExit):

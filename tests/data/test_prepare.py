@@ -93,6 +93,14 @@ def test_prepared_rows_are_the_files_pixels_labels_and_people(root: Path, cache:
     assert (prepared.name, prepared.size, prepared.skipped, prepared.notes) == ("pictures", 8, 0, ("a note",))
 
 
+def test_a_cache_that_cannot_be_made_is_named_with_what_to_do(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        DataError, match=r"cannot write .*file is no folder; name a place elsewhere with XDG_CACHE_HOME"
+    ):
+        prepare(Pictures(), roots=[root], cache=tmp_path / "file" / "data")
+
+
 def test_dataset_holds_just_the_rows_asked_for_in_their_order(root: Path, cache: Path) -> None:
     prepared = prepare(Pictures(), roots=[root], cache=cache)
     dataset = prepared.dataset(np.array([7, 2]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,12 +14,15 @@ from statistics import median
 from typing import cast
 
 import pytest
+from made.datasets import uniform
 
 import bench.cli
 from bench.contract.preset import PRESETS
 from bench.plugins import registry
 from bench.plugins.groups import GROUPS
+from bench.plugins.spec import parse
 from bench.results.records import json_schema
+from bench.types import Method
 from docs.generator import navigation, pages
 from docs.generator.configuration import run_keys
 from docs.generator.links import anchors, broken, orphans, targets
@@ -176,6 +181,28 @@ def test_the_readme_lists_every_method_with_its_source() -> None:
         if entry.origin == registry.HOME:
             cls = registry.load("methods", name)
             assert f"| `{name}` | {about(name, cls)} | {cls.source} |" in text  # type: ignore[attr-defined]
+
+
+TAUGHT = re.compile(r"^bench (?:run|audit|show|release) .*$", re.MULTILINE)
+
+
+def _on_digits() -> list[str]:
+    """Methods that commands of the documentation ask for on images of 8 x 8."""
+    texts = [
+        path.read_text(encoding="utf-8").replace("\\\n", " ")
+        for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))
+    ]
+    told = [shlex.split(line, comments=True) for text in texts for line in TAUGHT.findall(text)]
+    asked = [words for words in told if "digits" in words and "--features" not in words]
+    found = {words[at + 1] for words in asked for at, word in enumerate(words) if word == "--method"}
+    return sorted(name for name in found if parse(name).name in registry.own("methods"))
+
+
+@pytest.mark.parametrize("name", _on_digits())
+def test_a_method_that_is_shown_on_small_images_takes_them(name: str) -> None:
+    """The first command of the first how-to measured nothing: its method cannot cut 8 x 8 into patches of 16."""
+    method = cast("Method", registry.build("methods", parse(name), "smoke"))
+    method.fit(uniform(40, 1, 8, 8), 0)
 
 
 def test_nothing_of_this_machine_is_shown(site: Mapping[str, str]) -> None:

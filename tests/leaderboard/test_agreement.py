@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
+from markupsafe import escape
 
 from bench.results.results import Results
 from leaderboard import site
@@ -26,6 +27,7 @@ from leaderboard.numbers.escapes import tex
 from leaderboard.page import Page
 from leaderboard.protocols import boards
 from leaderboard.published import PUBLISHED
+from leaderboard.reproduction import VERDICTS, shipped
 
 ROWS = 6
 ENDS = ("value", "low", "high")
@@ -90,6 +92,7 @@ def test_tables_say_what_the_records_say(published: tuple[list[Line], Mapping[st
             long = results[line.id, by, metric]
             assert floats(*(long[end] for end in ENDS)) == wanted
             assert long["n"] == str(figure["n"])
+            assert long["device"] == mine["device"] == line.device
         told = sum(len(record["scores"]) for record in raw(line).values())
         assert told == sum(1 for (row, _, _), long in results.items() if row == line.id and long["value"])
 
@@ -116,6 +119,7 @@ def test_the_api_says_what_the_records_say_and_holds_them(published: tuple[list[
     lines, pages = published
     for line in lines:
         told = json.loads(content(pages, f"api/rows/{line.id}.json"))
+        assert told["device"] == line.device
         for metric, (by, figure) in shown(line).items():
             assert [told["figures"][metric][end] for end in ENDS] == [figure[end] for end in ENDS]
             assert told["figures"][metric]["by"] == by
@@ -136,6 +140,9 @@ def test_pages_and_latex_print_the_figures_of_the_records(published: tuple[list[
             text = number(figure["value"], line.row.entries[metric].column.digits)
             assert texts[metric] == text
             assert f'<td class="value">{text}</td>' in page
+            assert opened["entries"][[*texts].index(metric)]["digits"] == line.row.entries[metric].column.digits
+            if metric in opened["figures"]:  # what is rounded twice may come out otherwise
+                assert text == number(opened["figures"][metric][0], line.row.entries[metric].column.digits)
         for entry in (line.utility, line.privacy, line.person):
             if entry is not None and entry.score is not None:
                 assert f'<span class="value">{entry.text}</span>' in row
@@ -158,3 +165,33 @@ def test_verdict_and_tier_are_the_same_everywhere(published: tuple[list[Line], M
         assert badge.endswith(tier)
         assert badge in content(pages, f"badges/{line.id}.svg").decode()
         assert content(pages, f"cells/{line.id}.html").decode().count(f"{word}</span></p>") == 1
+
+
+def test_the_ledger_prints_figures_as_the_rows_do(published: tuple[list[Line], Mapping[str, Page]]) -> None:
+    _, pages = published
+    page = content(pages, "reproduction.html").decode()
+    quoted = [one for _, _, row in shipped().rows() for one in row.ours if one.record is not None]
+    for one in quoted:
+        record = json.loads((PUBLISHED / "cells" / f"{one.record}.json").read_bytes())
+        if one.score in record["scores"]:
+            text = number(record["scores"][one.score]["value"], record["metrics"][one.score]["digits"])
+            assert re.search(rf"{re.escape(escape(one.what))}: <b>{text}</b>", page)
+    assert quoted
+
+
+def test_counts_of_what_is_folded_add_up(published: tuple[list[Line], Mapping[str, Page]]) -> None:
+    _, pages = published
+    listed = dict(
+        re.findall(r'<a href="([^"]+)\.html">.*<td>(\d+)</td></tr>', content(pages, "attacks/index.html").decode())
+    )
+    assert listed
+    for stem, count in listed.items():
+        page = content(pages, f"attacks/{stem}.html").decode()
+        folded = [int(found) for found in re.findall(r"</h3> (\d+) rows?</summary>", page)]
+        assert sum(folded) == int(count) == page.count('<tr><th scope="row"><a href="../cells/')
+    ledger = content(pages, "reproduction.html").decode()
+    for paper in shipped().papers:
+        (block,) = re.findall(rf'<section class="block" id="{paper.id}">.*?</section>', ledger, re.DOTALL)
+        for verdict in VERDICTS:
+            told = [int(found) for found in re.findall(rf">(\d+) {verdict}</span>", block)]
+            assert sum(told) == paper.count(verdict) == block.count(f'<span class="ledger {verdict}">{verdict}</span>')

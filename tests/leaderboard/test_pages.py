@@ -142,7 +142,7 @@ def test_a_rung_without_guesswork_is_shown_by_its_state(write: Write, tmp_path: 
     results = write(record("identity", scores={"reid-auc": auc(0.9)}), record("identity", "slow", status="timed-out"))
     build(results, tmp_path / "site")
     text = the(tmp_path / "site", "attacks/index.html")
-    reach = text[text.index("<h3>", text.index('id="reach"')) :]
+    reach = text[text.index("<details>", text.index('id="reach"')) :]
     assert "dented" in reach
     assert "failed" in reach
 

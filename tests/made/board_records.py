@@ -52,6 +52,8 @@ def score(
     **more: Any,
 ) -> ScoreRecord:
     usual = {"n": 100, "null": None, "null_low": None, "null_high": None, "unit": ""}
+    if low is None:
+        usual["note"] = "made up, without an interval"
     return ScoreRecord(value=value, low=low, high=high, better=better, **(usual | more))
 
 

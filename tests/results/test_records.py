@@ -72,6 +72,29 @@ def test_a_figure_that_no_metric_describes_is_refused(field: str) -> None:
         loads(rewritten(made), "x.json")
 
 
+UNSOUND: list[tuple[dict[str, object], str]] = [
+    ({"value": 9.0}, "the figure 9.0 lies outside its interval, 1.0 to 4.0"),
+    ({"low": 4.0, "high": 1.0}, "the interval is upside down: low 4.0, high 1.0"),
+    ({"null_low": 400.0}, "the interval is upside down: null_low 400.0, null_high 362.0"),
+    ({"value": float("nan")}, "finite"),
+    ({"high": float("inf")}, "finite"),
+    ({"p": 1.5}, "p must be a probability"),
+    ({"low": None, "high": None}, "a score without an interval must say why"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), UNSOUND)
+@pytest.mark.parametrize("part", [False, True])
+def test_a_record_is_held_to_the_rule_of_its_metrics(change: dict[str, object], said: str, part: bool) -> None:
+    content = json.loads(dumps(record(scores={"guesswork": guesswork(2)})))
+    whole = content["scores"]["guesswork"]
+    if part and said.startswith("a score without"):
+        return  # parts say it with the whole
+    content["scores"]["guesswork"] = {**whole, "parts": {"one": {**whole, **change}}} if part else {**whole, **change}
+    with pytest.raises(RecordError, match=f"guesswork.*{'one.*' if part else ''}{said}"):
+        loads(rewritten(content), "x.json")
+
+
 def test_a_metric_without_a_column_has_no_record() -> None:
     with pytest.raises(TypeError, match=r"str carries no column.*add `column: ClassVar\[Column\]"):
         metric_record(str, "str")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -73,17 +75,30 @@ def test_without_its_secret_it_stays_the_authors_word(handed: Handed) -> None:
     assert set(tiers(judged(bare, secret=handed.results.keep_secret())).values()) == {"replayed"}
 
 
-@pytest.mark.parametrize("part", ["value", "low", "null_high", "p", "n", "note"])
-def test_altered_figures_with_new_digests_are_refused(handed: Handed, part: str) -> None:
-    def change(record: dict[str, Any]) -> None:
-        was = record["scores"]["reid-auc"][part]
-        put(record, "scores", "reid-auc", part, value="better" if part == "note" else was * 0.5 + (part == "n"))
-        if part == "n":
-            put(record, "scores", "reid-auc", part, value=was + 1)
+NOT_THE_EVIDENCE = "its figures do not follow from its evidence: reid-auc"
 
-    assert "its figures do not follow from its evidence: reid-auc" in refusal(
-        judged(forged(handed, {target(handed): change}))
-    )
+
+@pytest.mark.parametrize(
+    ("part", "change", "said"),
+    [
+        ("value", lambda figure: figure["low"], NOT_THE_EVIDENCE),
+        ("value", lambda figure: figure["low"] / 2, "reid-auc: the figure .* lies outside its interval"),
+        ("low", lambda figure: figure["low"] / 2, NOT_THE_EVIDENCE),
+        ("low", lambda figure: figure["high"] * 2, "reid-auc: the interval is upside down"),
+        ("null_high", lambda figure: figure["null_high"] * 1.5, NOT_THE_EVIDENCE),
+        ("p", lambda figure: figure["p"] * 0.5, NOT_THE_EVIDENCE),
+        ("p", lambda figure: 1.5, "reid-auc: p must be a probability"),
+        ("n", lambda figure: figure["n"] + 1, NOT_THE_EVIDENCE),
+        ("note", lambda figure: "better", NOT_THE_EVIDENCE),
+    ],
+)
+def test_altered_figures_with_new_digests_are_refused(
+    handed: Handed, part: str, change: Callable[[dict[str, Any]], object], said: str
+) -> None:
+    def altered(record: dict[str, Any]) -> None:
+        put(record, "scores", "reid-auc", part, value=change(record["scores"]["reid-auc"]))
+
+    assert re.search(said, refusal(judged(forged(handed, {target(handed): altered}))))
 
 
 def test_a_figure_that_is_said_not_to_apply_is_refused(handed: Handed) -> None:

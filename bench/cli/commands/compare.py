@@ -14,7 +14,7 @@ from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, parse
 from bench.results.records import Record
 from bench.statistics.chance import UNLIKELY
 from bench.workbench.choice import collection
-from leaderboard.board import Row, rows
+from leaderboard.board import Row, rows, unusual
 from leaderboard.comparison import Compared, Ranked, compared, ranked
 from leaderboard.entries import interval, number, short
 
@@ -134,9 +134,15 @@ def _title(part: Part) -> str:
 def _named(name: str, here: Sequence[Row]) -> Row | None:
     """The row of a method as the command line writes it; None where there is none.
 
+    A row whose own parameters are those that were written, and no others, is meant before those that have more.
+
     Raises UsageError where several fit.
     """
-    fitting = [row for row in here if _fits(row, parse(name))]
+    spec = parse(name)
+    fitting = [row for row in here if _fits(row, spec)]
+    written = {key for key, _ in spec.parameters}
+    exact = [row for row in fitting if unusual(row.records[0]).keys() == written]
+    fitting = exact if len(exact) == 1 else fitting
     if len(fitting) > 1:
         raise UsageError(f"{name!r} may be any of {', '.join(row.label for row in fitting)}: name more parameters")
     return fitting[0] if fitting else None

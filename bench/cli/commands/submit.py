@@ -29,7 +29,7 @@ def main(options: argparse.Namespace) -> int:
     findings = submit(Results(folder), out, signer=signer, disclose=options.disclose)
     if findings:
         to_stderr(told(findings), MOST_SHOWN)
-        print(f"nothing was packed: {len(findings)} things are to be mended first", file=sys.stderr)
+        print(f"nothing was packed: {_things(len(findings))} to be mended first", file=sys.stderr)
         return 1
     print(f"{out} ({out.stat().st_size / 2**20:.1f} MiB{'' if signer else ', unsigned'})")
     if not options.disclose:
@@ -37,3 +37,7 @@ def main(options: argparse.Namespace) -> int:
     print(f"Try it: bench verify {out}")
     print("Hand it in: a pull request that adds it to leaderboard/submissions/, where the README says what to write")
     return 0
+
+
+def _things(count: int) -> str:
+    return "1 thing is" if count == 1 else f"{count} things are"

@@ -223,3 +223,28 @@ def test_two_rows_stand_side_by_side_with_their_test(visit: Visit, site: Path) -
     page.goto(page.url.replace(b, "no-such-row"))
     page.wait_for_selector("#answer .notes")
     assert "no row of the name" in page.locator("#answer").inner_text()
+
+
+def test_a_long_row_is_folded_on_a_phone_alone(visit: Visit, site: Path) -> None:
+    name = next(site.glob("data/*-figures.html")).relative_to(site).as_posix()
+    page = visit(name, width=390)
+    row = page.locator("table.board tbody tr").first
+    before = row.locator("td:visible").count()
+    assert before == 4
+    row.get_by_role("button", name="Show all").click()
+    every = row.locator("td").count()
+    assert row.locator("td:visible").count() == every > before
+    row.get_by_role("button", name="Show 4").click()
+    assert row.locator("td:visible").count() == before
+    for wide in (visit(name), visit(name, width=390, script=False)):
+        first = wide.locator("table.board tbody tr").first
+        assert first.locator("td:visible").count() == every
+
+
+def test_what_is_folded_is_printed(visit: Visit) -> None:
+    page = visit("attacks/index.html")
+    assert page.locator("details[open]").count() == 0
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details[open]").count() == 0

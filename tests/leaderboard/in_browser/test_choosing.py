@@ -11,6 +11,7 @@ from made.board_records import auc, dataset, guesswork, record, utility
 from made.whole_rows import HOLDING, controls, kept, keyed, whole
 
 from bench.results.records import proved
+from leaderboard.entries import number
 from leaderboard.site import build
 
 
@@ -29,7 +30,7 @@ def answer(chromium: Any, site: Path, asked: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("certified", "said"),
     [
-        (True, "an attack that is not certified puts reid auc at 0.97"),
+        (True, "an attack that is not certified puts reid auc at 0.970"),
         (False, "no attack that counts gave its figure for reid auc: it supports no claim"),
     ],
 )
@@ -64,7 +65,20 @@ def test_a_filter_that_fits_no_row_hides_none(chromium: Any, tmp_path: Path) -> 
 def test_utility_is_the_figure_that_the_board_shows(chromium: Any, tmp_path: Path) -> None:
     told = record("a", "transfer", {"transfer-accuracy": utility(0.9)}, kind="transfer")
     site = build(kept(tmp_path / "r", keyed(told)), tmp_path / "site").parent
-    assert answer(chromium, site, "utility=0.95")["a"] == "utility is 0.9"
+    assert answer(chromium, site, "utility=0.95")["a"] == "utility is 0.900"
+
+
+def test_scripts_print_figures_as_pages_do(chromium: Any, tmp_path: Path) -> None:
+    site = build(kept(tmp_path / "r", *whole("a", 0.6), *controls(HOLDING)), tmp_path / "site").parent
+    sizes = [5e-5, 1.234e-4, 0.0051, 0.5, 0.98147, 1.0, 9.996, 12.0, 155.4, 8411.2, 1.234e9]
+    asked = [(sign * size, digits) for size in sizes for sign in (1, -1) for digits in (None, 2, 3, 4)]
+    asked += [(0.0, None), (0.0, 3)]
+    page = chromium.new_page()
+    page.goto((site / "choose.html").as_uri())
+    told = page.evaluate("some => some.map(([value, digits]) => veil.number(value, digits))", asked)
+    assert page.evaluate("veil.digits['utility-auc'] === 3 && veil.digits.guesswork === null")
+    page.close()
+    assert told == [number(value, digits) for value, digits in asked]
 
 
 def test_the_first_data_are_those_with_most_figures(chromium: Any, tmp_path: Path) -> None:
