@@ -7,7 +7,7 @@ an option that changes data, add a field here and read it where it counts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
@@ -258,6 +258,15 @@ def balanced(choice: Mapping[str, object]) -> bool:
     return choice["features"] is None if choice["balance"] is None else bool(choice["balance"])
 
 
+def settled(choice: Mapping[str, object]) -> dict[str, object]:
+    """Every option of a record's choice; one that it leaves out (some came later) at its default."""
+    stands = {name: value for name, value in defaults(Choice).items() if value is not MISSING}
+    return {
+        name: stands.get(name, known.usual) if choice.get(name) is None else choice[name]
+        for name, known in options(Choice).items()
+    }
+
+
 def collection(choice: Mapping[str, object], data: DatasetRecord | None) -> tuple[object, ...]:
     """What two records share whose rows come from one collection, prepared and read alike; sizes and seeds apart.
 
@@ -265,10 +274,11 @@ def collection(choice: Mapping[str, object], data: DatasetRecord | None) -> tupl
         choice: As `Record.choice`.
         data: What was opened; None where nothing was.
     """
-    told = tuple((name, choice.get(name)) for name, known in options(Choice).items() if not known.draws)
+    known = options(Choice)
+    told = tuple((name, value) for name, value in settled(choice).items() if not known[name].draws)
     return told if data is None else (*told, *data.fingerprints)
 
 
 def same_rows(a: Mapping[str, object], b: Mapping[str, object], of_a: DatasetRecord, of_b: DatasetRecord) -> bool:
     """Whether two records speak of the very same rows."""
-    return dict(a) == dict(b) and of_a.rows == of_b.rows and of_a.fingerprints == of_b.fingerprints
+    return settled(a) == settled(b) and of_a.rows == of_b.rows and of_a.fingerprints == of_b.fingerprints

@@ -148,6 +148,14 @@ def test_rows_of_one_collection_may_differ_in_size_and_seed_alone() -> None:
         assert collection({**usual, name: OTHER[name]}, None) != collection(usual, None)
 
 
+def test_an_option_that_came_after_a_record_stands_in_it_at_its_default() -> None:
+    now = choice("digits").values()
+    before = {name: value for name, value in now.items() if name not in ("splits", "max_pixels", "skip_corrupt")}
+    assert len(before) == len(now) - 3
+    assert collection(before, None) == collection(now, None)
+    assert collection(before, None) != collection({**now, "splits": "official"}, None)
+
+
 def test_every_value_of_a_repeated_option_goes_with_every_other() -> None:
     arguments = ["--dataset", "digits", "--dataset", "diabetes", "--seed", "0", "--seed", "7"]
     parsed = parser().parse_args(["run", "--method", "identity", "--attack", "none", *arguments])
