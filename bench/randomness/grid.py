@@ -64,8 +64,8 @@ class Grid:
         """
         known = no_nan(values) if nan == "refused" else values
         exact = known.double() / self.step  # a power of two: no rounding here
-        rounded = exact.round_() if rounding == "nearest" else exact.trunc_()
-        return rounded.clamp_(-self.most, self.most).long()
+        rounded = exact.round() if rounding == "nearest" else exact.trunc()
+        return rounded.clamp(-self.most, self.most).long()
 
     def values(self, places: Tensor) -> Tensor:
         """float32, beyond 24 bits float64: numbers at multiples of the step, exactly; the last for any beyond it."""

@@ -132,9 +132,10 @@ def make_folder(path: Path, *, mode: int = 0o777) -> None:
         if path.is_dir():
             return
         make_folder(path.parent)
-        if path.exists():
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
-        path.mkdir(exist_ok=True, mode=mode)
+        try:
+            path.mkdir(exist_ok=True, mode=mode)
+        except FileExistsError as error:  # it is no folder; one that somebody else has made by now is welcome
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from error
         sync(path.parent)
 
 
