@@ -44,7 +44,10 @@ def read_matlab(path: Path, name: str) -> np.ndarray:
     if size > MOST_BYTES:
         raise ValueError(f"expected a MATLAB file of at most {MOST_BYTES} bytes, found {size}")
     command = [sys.executable, "-I", "-c", _READ, str(path.absolute()), name, str(MOST_BYTES)]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS)
+    try:
+        done = subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS)
+    except subprocess.TimeoutExpired as error:
+        raise ValueError(f"its reader did not end in {_SECONDS} seconds") from error
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines() or [f"its reader ended with {done.returncode}"]
         raise ValueError(said[-1])

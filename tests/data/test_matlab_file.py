@@ -40,3 +40,9 @@ def test_no_more_is_read_than_the_limit(path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(matlab_file, "MOST_BYTES", 100)
     with pytest.raises(ValueError, match="at most 100 bytes, found"):
         read_matlab(path, "faces")
+
+
+def test_a_file_that_is_never_read_to_its_end_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matlab_file, "_SECONDS", 0.0)
+    with pytest.raises(ValueError, match="did not end in"):
+        read_matlab(path, "faces")
