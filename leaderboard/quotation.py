@@ -12,12 +12,10 @@ from typing import Any, cast
 import yaml
 
 from bench.data.yaml_text import parse_yaml
-from bench.plugins.option import words
 from bench.results.records import Record, RecordError, loads
-from bench.workbench.choice import Choice
 from leaderboard.board import parameters_text
 from leaderboard.reach import Step
-from leaderboard.repeat import as_today
+from leaderboard.repeat import method_and_choice
 from leaderboard.reproduction import NOTE, Measured, Reproduction
 
 DIGITS = 6
@@ -91,13 +89,7 @@ def _record(name: str, published: Path) -> Record:
 
 
 def _of_record(record: Record, score: str) -> Mapping[str, object]:
-    told = [
-        "--method",
-        as_today(record.method, record.preset),
-        *words(Choice, record.choice),
-        "--device",
-        record.device,
-    ]
+    told = method_and_choice(record)
     if record.attack is not None:
         told += ["--attack", record.attack.written]
     budget = [f"{(record.dataset.rows if record.dataset else {}).get('private', 0)} rows", _keys(record.keys)]

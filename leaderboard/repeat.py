@@ -10,6 +10,7 @@ from bench.plugins import registry
 from bench.plugins.option import words
 from bench.plugins.spec import UsageError, parameters, parse, text
 from bench.results.plugin_record import PluginRecord
+from bench.results.records import Record
 from bench.types import Parameter
 from bench.workbench.choice import Choice
 from leaderboard.board import OWN, Row
@@ -23,17 +24,22 @@ def command(row: Row) -> str:
     attacks = dict.fromkeys(record.attack.written for record in row.records if record.attack is not None)
     metrics = dict.fromkeys(metric.written for record in row.records for metric in record.metrics.values())
     files = dict.fromkeys(record.measured_by for record in row.records if ".py:" in record.measured_by)
-    told = [
-        "--method",
-        as_today(row.records[0].method, row.preset),
-        *words(Choice, row.choice),
-        "--device",
-        row.device,
-    ]
+    told = method_and_choice(row.records[0])
     told += [word for attack in (attacks or ["none"]) for word in ("--attack", attack)]
     told += [word for evaluator in files for word in ("--evaluator", evaluator)]
     told += [word for metric in metrics for word in ("--metric", metric)]
     return shlex.join(["bench", "run", *told])
+
+
+def method_and_choice(record: Record) -> list[str]:
+    """The words of a command line that name a record's method, its choice of data and its device."""
+    return [
+        "--method",
+        as_today(record.method, record.preset),
+        *words(Choice, record.choice),
+        "--device",
+        record.device,
+    ]
 
 
 def as_today(method: PluginRecord, preset: str) -> str:

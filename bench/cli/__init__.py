@@ -76,8 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from bench.results.unwritable import unread, why
             from bench.wire.text import plain
 
-            bare = isinstance(error, OSError) and error.errno is not None and error.filename is not None
-            said = f"{error.filename}: {unread(error)}" if bare and isinstance(error, OSError) else str(error)
+            said = str(error)
+            if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
+                said = f"{error.filename}: {unread(error)}"
             told = plain(why(error) or said)  # it may quote what a file of others says
             print(f"bench: {told}", file=sys.stderr)
             return 2

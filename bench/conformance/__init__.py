@@ -90,7 +90,7 @@ def _outcome(title: str, work: Callable[[], None], group: Group, spec: PluginSpe
     except Noted as note:
         return Result(title, "noted", str(note))
     except BaseException as error:  # a plug-in may fail in any way, and each way is a finding
-        if signalled() and not isinstance(error, Exception):
+        if signalled(error):
             raise
         with suppress(Exception):  # the class that cannot be loaded is what failed
             cause = cause_of(error, registry.load(group, spec.name))

@@ -121,7 +121,7 @@ def inspect(entry: Entry) -> Entry:
         missing = (error.name or "").split(".")[0]
         reason = f"needs the package {missing!r}, which is not installed"
     except BaseException as error:  # a plug-in may fail in any way, and breaks nothing else
-        if signalled() and not isinstance(error, Exception):
+        if signalled(error):
             raise
         reason = f"broken: {type(error).__name__}: {error}"
     else:
@@ -252,7 +252,7 @@ def _module(path_text: str) -> ModuleType:
         with heard() as signalled:
             spec.loader.exec_module(module)
     except BaseException as error:  # the author's file may fail in any way
-        if signalled() and not isinstance(error, Exception):
+        if signalled(error):
             raise
         lines = [
             line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)

@@ -12,16 +12,16 @@ SIGNALS = tuple(number for name in ("SIGINT", "SIGTERM", "SIGHUP") if (number :=
 
 
 @contextmanager
-def heard() -> Iterator[Callable[[], bool]]:
-    """Tells whether a signal came within the block: else an exception such as KeyboardInterrupt is the code's own.
+def heard() -> Iterator[Callable[[BaseException], bool]]:
+    """Tells whether a signal raised an exception of the block: else a KeyboardInterrupt, say, is the code's own.
 
     Handlers work as before. Of the first signal on they are those from before the block.
 
     >>> with heard() as signalled:
     ...     try:
     ...         raise KeyboardInterrupt
-    ...     except KeyboardInterrupt:
-    ...         print(signalled())
+    ...     except KeyboardInterrupt as error:
+    ...         print(signalled(error))
     False
     """
     came = False
@@ -44,6 +44,6 @@ def heard() -> Iterator[Callable[[], bool]]:
                 before[number] = handler
                 signal.signal(number, note)
     try:
-        yield lambda: came
+        yield lambda error: came and not isinstance(error, Exception)
     finally:
         restore()

@@ -74,8 +74,9 @@ def loads(text: str, where: str, trusted: AbstractSet[str] | None = None) -> Rec
         raise RecordError(f"{where}: it is no UTF-8: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
-        told = ": ".join([*([".".join(map(str, first["loc"]))] if first["loc"] else []), first["msg"]])
-        raise RecordError(f"{where}: {told.removeprefix('Value error, ')} (record schema {SCHEMA} expected)") from error
+        field = ".".join(map(str, first["loc"]))
+        told = f"{field}: {first['msg']}" if field else first["msg"].removeprefix("Value error, ")
+        raise RecordError(f"{where}: {told} (record schema {SCHEMA} expected)") from error
     if record.key != (made := content_key(record.inputs)):
         raise RecordError(f"{where}: its key must be the hash of its inputs, {made}, got {record.key}: it is forged")
     if said := disagreement(record):

@@ -14,7 +14,6 @@ double work where the file system has them.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import shutil
 import warnings
@@ -35,6 +34,7 @@ from bench.results.content_key import Inputs, content_key
 from bench.results.making import BEATS, begun, is_being_made, sweep, temporary, unfinished
 from bench.results.room import Unstored, has_room, size_of
 from bench.results.turn import turn
+from bench.results.unwritable import FULL
 from bench.wire.tensor_file import checksum_of, read_tensors, write_tensors
 
 __all__ = ["Artefact", "CorruptArtefactWarning", "Inputs", "Store"]
@@ -162,7 +162,7 @@ def _written(data: Path, artefact: Artefact, *, needed: bool) -> str | None:
             write_tensors(file, artefact.tensors)
         sync(data)
     except OSError as error:
-        if needed or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if needed or error.errno not in FULL:
             raise
         data.unlink()
         return None
