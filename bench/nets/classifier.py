@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
 
-from bench.nets.replay import set_rate
+from bench.nets.replay import Replay, adamw, set_rate
 from bench.rows.label_classes import labelled
 from bench.seeds import drawn, generator
 
@@ -120,10 +121,20 @@ def train(
     loss_of, order = label_loss(exclusive), generator(seed, samples.device)
     decayed = [weight for weight in network.parameters() if weight.ndim > 1]
     others = [weight for weight in network.parameters() if weight.ndim <= 1]
-    optimiser = torch.optim.AdamW(
+    optimiser = adamw(
         [{"params": decayed, "weight_decay": course.weight_decay}, {"params": others, "weight_decay": 0.0}],
-        lr=course.learning_rate,
-    )
+        course.learning_rate, samples.device,
+    )  # fmt: skip
+
+    def learn(batch: Tensor, truth: Tensor) -> Tensor:
+        """One step: the loss before it."""
+        optimiser.zero_grad(set_to_none=True)
+        loss = loss_of(forward(network, batch, course.precision), truth)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        return loss.detach()
+
+    learning = defaultdict(lambda: Replay(learn))  # by length of the batch, of which there are two at most
     total, done = course.total(len(rows)), 0
     rise = max(1, total // 10)
     while done < total:
@@ -132,11 +143,8 @@ def train(
         for batch in shuffled.tensor_split(course.batches(len(rows)))[: total - done]:
             share = min((done + 1) / rise, 0.5 * (1 + math.cos(math.pi * max(0, done - rise) / max(1, total - rise))))
             set_rate(optimiser, course.learning_rate * share)
-            optimiser.zero_grad(set_to_none=True)
             seen = samples[batch] if vary is None else _laid_out(vary(samples[batch], order))
-            loss = loss_of(forward(network, seen, course.precision), labels[batch])
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+            learning[len(batch)](seen, labels[batch])
             done += 1
         yield done
 

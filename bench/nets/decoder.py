@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from bench.nets.classifier import Standardise
 from bench.nets.patches import cut, fitting_patch, fold, patch_grid
-from bench.nets.replay import set_rate
+from bench.nets.replay import Replay, adam, set_rate
 from bench.nets.sau import SAU
 from bench.nets.seeded import seeded
 from bench.progress import report
@@ -109,17 +109,23 @@ def train_decoder(
         decoder = Decoder(_shape(released), _shape(raw), width=width)
     decoder.start_at(raw)
     network = nn.Sequential(Standardise(released), decoder).to(device)
-    optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate)
-    order = generator(derive(seed, "rows"), device)
+    optimiser = adam(network.parameters(), learning_rate, device)
+
+    def learn(seen: Tensor, truth: Tensor) -> Tensor:
+        """One step: the loss before it."""
+        optimiser.zero_grad(set_to_none=True)
+        loss = (network(seen) - truth).square().mean()
+        loss.backward()
+        optimiser.step()
+        return loss.detach()
+
+    order, learning = generator(derive(seed, "rows"), device), Replay(learn)
     for step in range(steps):
         rows = drawn(len(raw), order, batch)
         set_rate(optimiser, learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps)))
-        optimiser.zero_grad(set_to_none=True)
-        loss = (network(released[rows]) - raw[rows]).square().mean()
-        loss.backward()
-        optimiser.step()
+        loss = learning(released[rows], raw[rows])
         if (step + 1) % max(1, steps // 10) == 0:
-            report(f"decoder, mean squared error {float(loss.detach()):.4f}, step", step + 1, steps)
+            report(f"decoder, mean squared error {float(loss):.4f}, step", step + 1, steps)
     return network.eval()
 
 

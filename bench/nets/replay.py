@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +28,8 @@ class Replay:
 
     Args:
         step: Tensors on one device to a tensor; it may change networks and optimisers, makes nobody wait for the
-            device, and draws no random numbers.
+            device, and draws random numbers (dropout) from torch's own generator alone, which a graph goes on drawing
+            from.
 
     Inputs of other shapes than the first ones' run as they are. The tensor that comes back is that of the latest call.
     """
@@ -89,10 +91,18 @@ def adam(
     weight_decay: float = 0.0,
 ) -> torch.optim.Adam:  # fmt: skip
     """Adam; on CUDA one kernel for all weights, with a rate that a capture reads anew in every call."""
+    return torch.optim.Adam(parameters, eps=eps, weight_decay=weight_decay, **_paced(learning_rate, device))
+
+
+def adamw(groups: Iterable[dict[str, Any]], learning_rate: float, device: torch.device) -> torch.optim.AdamW:
+    """AdamW for groups of weights with a decay each; on CUDA as `adam`."""
+    return torch.optim.AdamW(groups, **_paced(learning_rate, device))
+
+
+def _paced(learning_rate: float, device: torch.device) -> dict[str, Any]:
     if device.type != "cuda":
-        return torch.optim.Adam(parameters, lr=learning_rate, eps=eps, weight_decay=weight_decay)
-    rate = torch.tensor(learning_rate, device=device)
-    return torch.optim.Adam(parameters, lr=rate, eps=eps, weight_decay=weight_decay, fused=True, capturable=True)
+        return {"lr": learning_rate}
+    return {"lr": torch.tensor(learning_rate, device=device), "fused": True, "capturable": True}
 
 
 def set_rate(optimiser: torch.optim.Optimizer, learning_rate: float) -> None:

@@ -7,6 +7,8 @@ import torch
 from made.simulated_cuda import SimulatedCuda
 
 from bench.nets import replay
+from bench.nets.classifier import Course, train
+from bench.nets.decoder import train_decoder
 from bench.nets.replay import WARM_UP, Replay, ReplayWarning, adam, set_rate
 
 CUDA = torch.device("cuda")
@@ -87,3 +89,30 @@ def test_a_rate_is_set_where_the_optimiser_reads_it(captures):
         optimiser.step()
         assert float(weight.detach()) == pytest.approx(-0.25)
         assert (optimiser.param_groups[0]["lr"] is held) is (device.type == "cuda")
+
+
+def trained_classifier():
+    """Five rows a batch, or four: 22 do not divide evenly."""
+    rows = torch.rand(22, 6, generator=torch.Generator().manual_seed(0)).to(CUDA)
+    network = torch.nn.Linear(6, 1).to(CUDA)
+    torch.nn.init.zeros_(network.weight)
+    torch.nn.init.zeros_(network.bias)
+    course = Course(4, None, 4, 0.1, 0.05, "float32")
+    for _ in train(network, rows, (rows[:, :1] > 0.5).float(), course, exclusive=False, seed=0):
+        pass
+    return network.state_dict()
+
+
+def trained_decoder():
+    images = torch.rand(8, 1, 8, 8, generator=torch.Generator().manual_seed(0)).to(CUDA)
+    return train_decoder(images.flip(3), images, steps=8, seed=0, batch=4, width=8).state_dict()
+
+
+@pytest.mark.parametrize(("training", "shapes"), [(trained_classifier, 2), (trained_decoder, 1)])
+def test_a_training_by_captures_is_the_training_itself(captures, monkeypatch, training, shapes):
+    by_captures = training()
+    assert len(captures) == shapes
+    monkeypatch.setattr(Replay, "__call__", lambda self, *inputs: self._step(*inputs))
+    itself = training()
+    assert len(captures) == shapes
+    assert all(torch.equal(by_captures[name], itself[name]) for name in itself)
