@@ -24,7 +24,7 @@ from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, number, reason
 from leaderboard.honesty import unrated
 from leaderboard.panel import Panel, membership_panel, not_rated, panel
-from leaderboard.reach import MEMBERSHIP, PAIRS, Step, distinct, shipped, steps
+from leaderboard.reach import MEMBERSHIP, PAIRS, Ladder, Step, shipped, steps
 from leaderboard.slugs import digest, slug
 from leaderboard.versions import by_earlier_code
 
@@ -116,7 +116,7 @@ def rows(
     accepted = [record for record in records if record.limit is None]
     more = list(pool)
     known = [*accepted, *more]
-    ladder = distinct([*(steps(more or accepted) if ladder is None else ladder), *shipped()])
+    climbed = Ladder([*(steps(more or accepted) if ladder is None else ladder), *shipped()])
     shown = columns(accepted) if shown is None else shown
     cells: dict[tuple[str, ...], list[Record]] = {}
     names = {record.cell: record.dataset.name for record in accepted if record.dataset}
@@ -132,7 +132,7 @@ def rows(
     for key in sorted(cells):
         mine = sorted(cells[key], key=lambda record: record.evaluator)
         near = [other for choice in sorted({_choice(record) for record in mine}) for other in controls.get(choice, ())]
-        tried, told = panel(mine, near, ladder, theirs), membership_panel(mine, near, theirs)
+        tried, told = panel(mine, near, climbed, theirs), membership_panel(mine, near, theirs)
         made.append(_row(key[0], mine, tried, told, shown, earlier))
     return made
 

@@ -21,7 +21,7 @@ from bench.evaluators.reidentification import Reidentification
 from bench.results.records import Record
 from leaderboard.controls import BESIDE, CONTROLLED, Control, control, figure_text
 from leaderboard.entries import beats_chance, number, of_tries, short
-from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Rung, Step, reach, state, step
+from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Ladder, Rung, state, step
 
 ROLES = {evaluator.name: evaluator.controls for evaluator in (Reidentification, Membership)}
 FIRST = "first guess"  # the part of guesswork that says how likely the first guess is right
@@ -92,15 +92,13 @@ class Panel:
         return next(member.standing for member in self.members if member.evaluator == evaluator)
 
 
-def panel(
-    records: Sequence[Record], pool: Sequence[Record], ladder: Sequence[Step], theirs: Set[str] = frozenset()
-) -> Panel:
+def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Ladder, theirs: Set[str] = frozenset()) -> Panel:
     """The panel of the attacks that match pairs, for one cell.
 
     Args:
         records: The cell's own.
         pool: All records of the results, where the controls are looked for.
-        ladder: Steps on the ladder: among them (`leaderboard.reach.steps`), and those that came with this version.
+        ladder: With the steps among the records (`leaderboard.reach.steps`), and those that came with this version.
         theirs: Digests of controls that are the word of whoever handed in the row.
     """
     attacks = [record for record in records if record.kind == PAIRS]
@@ -192,11 +190,11 @@ def _strength(record: Record, tries: int) -> tuple[bool, bool, float, float]:
     return not _breaks(record), not beats, guesses.value, -auc.value if auc else 0.0
 
 
-def _member(record: Record, pool: Sequence[Record], ladder: Sequence[Step], theirs: Set[str]) -> Member:
+def _member(record: Record, pool: Sequence[Record], ladder: Ladder, theirs: Set[str]) -> Member:
     assert record.attack is not None
     dataset = record.dataset.name if record.dataset else ""
     controls = tuple(control(record, role, pool, theirs) for role in ROLES[record.kind] or ())
-    rungs = reach(record.attack, record.preset, dataset, ladder) if record.kind == PAIRS else ()
+    rungs = ladder.reach(record.attack, record.preset, dataset) if record.kind == PAIRS else ()
     return Member(record.evaluator, controls, tuple(rungs))
 
 

@@ -152,6 +152,25 @@ def reach(attack: PluginRecord, preset: str, dataset: str, known: Sequence[Step]
     return found
 
 
+class Ladder:
+    """Known steps, of which the reach of an attack is looked for once, however many rows the attack stands in.
+
+    Args:
+        known: From the same results, then `shipped()`.
+    """
+
+    def __init__(self, known: Iterable[Step]) -> None:
+        self._known = distinct(list(known))
+        self._found: dict[tuple[str, ...], list[Rung]] = {}
+
+    def reach(self, attack: PluginRecord, preset: str, dataset: str) -> list[Rung]:
+        """As the function of that name."""
+        told = (attack.name, json.dumps(attack.parameters, sort_keys=True), attack.code, preset, dataset)
+        if told not in self._found:
+            self._found[told] = reach(attack, preset, dataset, self._known)
+        return self._found[told]
+
+
 def distinct(known: Sequence[Step]) -> list[Step]:
     """The steps without those that `reach` would pass over for an earlier one: of large results a few are left."""
     first: dict[tuple[object, ...], Step] = {}

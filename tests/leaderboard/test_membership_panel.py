@@ -10,7 +10,7 @@ from made.board_records import plugin, record, score
 from bench.results.records import Record, ScoreRecord
 from leaderboard.board import rows
 from leaderboard.panel import dumps, membership_panel, panel
-from leaderboard.reach import step
+from leaderboard.reach import Ladder, step
 
 
 def told(value: float, p: float) -> dict[str, ScoreRecord]:
@@ -87,6 +87,6 @@ def test_a_row_shows_the_strongest_attack_that_counts_and_leaves_the_pair_panel_
 def test_membership_is_no_step_on_the_ladder_and_is_written_beside_the_pairs() -> None:
     mine = [attacking("cvae", 0.7, 0.0)]
     assert step(mine[0]) is None
-    written = json.loads(dumps(panel(mine, mine, []), membership_panel(mine, [*mine, *controls()])))
+    written = json.loads(dumps(panel(mine, mine, Ladder([])), membership_panel(mine, [*mine, *controls()])))
     assert written["attacks"] == {}
     assert set(written["membership"]["attacks"]) == {"membership-dcr"}

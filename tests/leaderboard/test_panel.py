@@ -13,7 +13,7 @@ from bench.runs.summary import Summary
 from bench.workbench.place import Place
 from leaderboard.board import rows
 from leaderboard.panel import dumps, membership_panel, panel
-from leaderboard.reach import Step, rungs, step
+from leaderboard.reach import Ladder, Step, rungs, step
 
 
 def pairs(guesses: float, auc: float, p: float | None = None) -> dict[str, object]:
@@ -44,7 +44,7 @@ def on_ladder(method: str, guesses: float, p: float, attack: str = "contrastive"
 
 def test_an_attack_counts_where_both_controls_hold() -> None:
     mine = [record("syfer", scores=pairs(80, 0.51, 0.4))]
-    found = panel(mine, [*mine, *holding()], [])
+    found = panel(mine, [*mine, *holding()], Ladder([]))
     assert found.headline == "contrastive"
     assert found.members[0].standing == "certified"
 
@@ -63,7 +63,7 @@ def test_an_attack_counts_where_both_controls_hold() -> None:
 )
 def test_an_attack_does_not_count_where_a_control_fails_or_never_ran(controls: list[Record], standing: str) -> None:
     mine = [record("syfer", scores=pairs(80, 0.51, 0.4))]
-    found = panel(mine, [*mine, *controls], [])
+    found = panel(mine, [*mine, *controls], Ladder([]))
     assert found.members[0].standing == standing
     assert found.headline is None
     assert found.verdict.startswith("not certified")
@@ -75,7 +75,7 @@ def test_controls_of_an_attack_with_other_parameters_or_code_do_not_count() -> N
         others = [
             one.model_copy(update={"attack": plugin("contrastive", {}).model_copy(update=change)}) for one in holding()
         ]
-        assert panel(mine, [*mine, *others], []).members[0].standing == "controls not run"
+        assert panel(mine, [*mine, *others], Ladder([])).members[0].standing == "controls not run"
 
 
 def test_the_headline_is_the_strongest_attack_that_counts() -> None:
@@ -99,12 +99,12 @@ def test_without_a_certified_attack_the_weakest_figure_is_marked() -> None:
 
 def test_a_break_by_an_attack_without_controls_is_told_all_the_same() -> None:
     mine = [record("syfer", scores=pairs(1, 1.0, 0.0))]
-    assert "broken by contrastive all the same" in panel(mine, mine, []).verdict
+    assert "broken by contrastive all the same" in panel(mine, mine, Ladder([])).verdict
 
 
 def test_a_break_by_an_attack_that_does_not_count_is_told_beside_those_that_do() -> None:
     mine = [record("syfer", "strong", pairs(1, 1.0, 0.0)), record("syfer", "sound", pairs(80, 0.51, 0.4))]
-    verdict = panel(mine, [*mine, *holding("sound")], []).verdict
+    verdict = panel(mine, [*mine, *holding("sound")], Ladder([])).verdict
     assert verdict.startswith("not broken by attacks")
     assert verdict.endswith("; broken by strong all the same (not certified)")
 
@@ -123,14 +123,14 @@ def test_a_rung_is_never_put_beside_itself() -> None:
     ladder = [on_ladder(one.name, 1, 0.0).model_copy(update={"method": one}) for one in there]
     later = [one.model_copy(update={"method": one.method.model_copy(update={"code": "later"})}) for one in ladder]
     for known in (ladder, later):
-        verdict = panel(mine, [*mine, *holding(seed=1)], known).verdict
+        verdict = panel(mine, [*mine, *holding(seed=1)], Ladder(known)).verdict
         assert verdict == "not broken by attacks that break all of identity (measured on synth-cxr)"
 
 
 def test_a_control_that_failed_elsewhere_does_not_hide_one_that_ran() -> None:
     mine = [record("syfer", scores=pairs(80, 0.51, 0.4))]
     failed = [one.model_copy(update={"status": "timed-out", "scores": {}}) for one in holding()]
-    assert panel(mine, [*mine, *failed, *holding()], []).members[0].standing == "certified"
+    assert panel(mine, [*mine, *failed, *holding()], Ladder([])).members[0].standing == "certified"
 
 
 def test_limited_runs_are_no_steps_on_the_ladder() -> None:
@@ -152,7 +152,7 @@ def test_what_resists_is_put_beside_the_encoders_that_resist_the_same_attacks() 
     mine = [record("syfer", scores=pairs(80, 0.51, 0.4))]
     ladder = [on_ladder("identity", 1, 0.0), on_ladder("dauntless", 60, 0.5)]
     dauntless = [one.model_copy(update={"method": _exact(one.method)}) for one in ladder]
-    verdict = panel(mine, [*mine, *holding()], dauntless).verdict
+    verdict = panel(mine, [*mine, *holding()], Ladder(dauntless)).verdict
     assert verdict == "not broken by attacks that also fail on dauntless (measured on synth-cxr)"
     assert "private" not in verdict
 
@@ -164,19 +164,19 @@ def _exact(method: PluginRecord) -> PluginRecord:
 
 def test_a_break_is_told_with_its_guesses() -> None:
     mine = [record("syfer", scores=pairs(1.2, 0.99, 0.0))]
-    assert panel(mine, [*mine, *holding()], []).verdict == "broken by contrastive: 1.20 guesses"
+    assert panel(mine, [*mine, *holding()], Ladder([])).verdict == "broken by contrastive: 1.20 guesses"
 
 
 def test_few_guesses_that_chance_makes_too_are_no_break() -> None:
     mine = [record("syfer", scores=pairs(4, 0.51, 0.05))]
-    assert panel(mine, [*mine, *holding()], []).verdict.startswith("not broken")
+    assert panel(mine, [*mine, *holding()], Ladder([])).verdict.startswith("not broken")
 
 
 def test_the_strongest_of_several_attacks_has_to_beat_chance_by_more() -> None:
     # Two figures an attack: at .0004, one attack is told from chance, and the best of two is not.
     mine = [record("syfer", name, pairs(40, 0.53, 0.0004)) for name in ("a", "b")]
-    both = panel(mine, [*mine, *holding("a"), *holding("b")], [])
-    alone = panel(mine[:1], [*mine[:1], *holding("a")], [])
+    both = panel(mine, [*mine, *holding("a"), *holding("b")], Ladder([]))
+    alone = panel(mine[:1], [*mine[:1], *holding("a")], Ladder([]))
     assert alone.verdict.startswith("dented by a")
     assert both.verdict.startswith("not broken")
 
@@ -184,7 +184,7 @@ def test_the_strongest_of_several_attacks_has_to_beat_chance_by_more() -> None:
 def test_rows_in_groups_that_nobody_tells_apart_are_dented_and_read_one_in_k() -> None:
     groups = guesswork(9.2).model_copy(update={"p": 0.0, "parts": {"first guess": score(0.1, null=0.001)}})
     mine = [record("k-same", scores={**pairs(9.2, 0.99, 0.0), "guesswork": groups})]
-    verdict = panel(mine, [*mine, *holding()], []).verdict
+    verdict = panel(mine, [*mine, *holding()], Ladder([])).verdict
     assert verdict.startswith("dented by contrastive: better than chance, its first guess right 1 in 10 times; ")
 
 
@@ -199,7 +199,7 @@ def test_a_method_that_chance_alone_tells_from_chance_keeps_its_mark() -> None:
 def test_the_panel_as_json_holds_controls_reach_and_verdict() -> None:
     mine = [record("syfer", scores=pairs(80, 0.51, 0.4))]
     found = json.loads(
-        dumps(panel(mine, [*mine, *holding()], [on_ladder("identity", 1, 0.0)]), membership_panel(mine, mine))
+        dumps(panel(mine, [*mine, *holding()], Ladder([on_ladder("identity", 1, 0.0)])), membership_panel(mine, mine))
     )
     assert found["attacks"]["contrastive"]["controls"]["keeps nothing"]["state"] == "holds"
     assert found["attacks"]["contrastive"]["reach"]["identity"] == "broken"
