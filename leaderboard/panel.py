@@ -121,7 +121,7 @@ def not_rated(made: Panel, why: str) -> Panel:
 def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Panel:
     """The panel of the attacks that tell members; arguments as in `panel`."""
     attacks = [record for record in records if record.kind == MEMBERSHIP]
-    members = tuple(_member(record, pool, (), theirs) for record in attacks)
+    members = tuple(_member(record, pool, Ladder(()), theirs) for record in attacks)
     certified = {member.evaluator for member in members if member.certified}
     metric = "membership-auc"
     scored = [record for record in attacks if record.evaluator in certified and metric in record.scores]

@@ -134,7 +134,8 @@ def train(
         optimiser.step()
         return loss.detach()
 
-    learning = defaultdict(lambda: Replay(learn))  # by length of the batch, of which there are two at most
+    # By length of the batch, of which there are two at most.
+    learning = defaultdict(lambda: Replay(learn))  # type: ignore[var-annotated]
     total, done = course.total(len(rows)), 0
     rise = max(1, total // 10)
     while done < total:

@@ -117,7 +117,7 @@ def train_decoder(
         loss = (network(seen) - truth).square().mean()
         loss.backward()
         optimiser.step()
-        return loss.detach()
+        return loss.detach()  # type: ignore[no-any-return]
 
     order, learning = generator(derive(seed, "rows"), device), Replay(learn)
     for step in range(steps):
