@@ -9,12 +9,13 @@ import timm
 import torch
 from safetensors.torch import save_file
 
-from bench.conformance import bobs_strength, conform, outcome
+from bench.conformance import bobs_strength, conform, methods, outcome
 from bench.plugins import registry
 from bench.plugins.groups import GROUPS, Group
 
 ALL = [(group, name) for group in GROUPS for name in registry.entries(group)]
 CPU = torch.device("cpu")
+BOB = "Bob keeps up with simple models"
 GIVEN = {
     "folder": "folder:nowhere",
     "timm": "timm:test_vit.r160_in1k[size=32,weights=made.safetensors]",
@@ -78,6 +79,17 @@ class Bad(Method):
 '''
 
 
+TAUGHT = {
+    "identity": "raw rows", "dp-simple": "rows under noise", "syfer-random": "rows of another shape",
+    "k-same": "rows that labels went into", "instahide": "rows with soft labels",
+}  # fmt: skip
+"""Methods that Bob learns from in the usual run, one a kind of release; he learns from all in `-m slow`.
+
+Their word is asked for here too; that of all in `tests/evaluators/test_honesty.py`.
+"""
+SLOWLY = [pytest.param(*one, marks=pytest.mark.slow) for one in ALL if one[0] == "methods" and one[1] not in TAUGHT]
+
+
 @pytest.fixture(autouse=True)
 def small_images(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sixteenth of the pixels that `bench check` tries plug-ins on, which tests/cli does.
@@ -89,13 +101,26 @@ def small_images(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("group", "name"), ALL)
-def test_every_plugin_satisfies_the_contract(group: Group, name: str, tmp_path: Path, monkeypatch) -> None:
+def test_every_plugin_satisfies_the_contract(
+    group: Group, name: str, tmp_path: Path, monkeypatch, request: pytest.FixtureRequest
+) -> None:
     monkeypatch.chdir(tmp_path)
     if name == "timm":  # its weights come from outside
         save_file(timm.create_model("test_vit.r160_in1k").state_dict(), tmp_path / "made.safetensors")
+    if group == "methods" and name not in TAUGHT:
+        monkeypatch.setattr(
+            methods, "_CHECKS", {title: each for title, each in methods._CHECKS.items() if title != BOB}
+        )
     results = conform(group, GIVEN.get(name, name), CPU)
     unusual = [result for result in results if result.status in ("failed", "noted")]
     assert [result.check for result in unusual] in ([], ["is tried at work"])  # files that are not here
+
+
+@pytest.mark.parametrize(("group", "name"), SLOWLY)
+def test_bob_keeps_up_on_releases_of_every_method(group: Group, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(methods, "_CHECKS", {BOB: methods._CHECKS[BOB]})
+    found = {result.check: result.status for result in conform(group, GIVEN.get(name, name), CPU)}
+    assert found[BOB] in ("passed", "skipped"), found
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_half_the_noise_is_caught(known: bool) -> None:
 
 
 def test_a_correct_mechanism_is_flagged_no_more_often_than_its_confidence_allows() -> None:
-    repeats, scheme, public = 30, Noisy(inside, 1.0, 1), table(1)
+    repeats, scheme, public = 16, Noisy(inside, 1.0, 1), table(1)
     flagged = sum(shown(scheme, 1.0, public, trials=120, seed=seed) > 1.0 for seed in range(repeats))
     assert flagged <= binom.ppf(1 - RARE, repeats, 0.05)
 
@@ -214,7 +214,7 @@ def test_releases_under_keys_of_their_own_are_limited(rowwise: bool, delta: floa
 
 def test_what_is_learned_from_noise_shows_nothing() -> None:
     # A dozen releases of 200 numbers each are always told apart by those that a discriminant was learned from.
-    d, repeats = 200, 20
+    d, repeats = 200, 12
     scheme = Noisy(lambda samples: 0 * samples, 1.0, d)
     flagged = sum(shown(scheme, 0.01, table(d), trials=120, seed=seed) > 0.01 for seed in range(repeats))
     assert flagged <= binom.ppf(1 - RARE, repeats, 0.05)

@@ -31,7 +31,7 @@ def grids(draw: st.DrawFn) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.tensor(values, dtype=torch.float64).reshape(n, m), links
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(grids(), st.sampled_from([2, 3, 7, 10, 1000]))
 def test_tpr_is_the_height_of_the_roc_curve(grid: tuple[torch.Tensor, torch.Tensor], one_in: int) -> None:
     matrix, links = grid
@@ -47,7 +47,7 @@ def test_tpr_is_the_height_of_the_roc_curve(grid: tuple[torch.Tensor, torch.Tens
     assert tpr_at(count(DenseScores(matrix), links), one_in) == pytest.approx(expected, abs=1e-12)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(grids())
 def test_median_rank_is_that_of_sorted_columns(grid: tuple[torch.Tensor, torch.Tensor]) -> None:
     matrix, links = grid
@@ -74,7 +74,7 @@ def test_scores_all_the_same_give_the_rate_itself_and_the_middle_rank() -> None:
     assert median_rank(counts) == 21.0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(grids(), st.integers(1, 9))
 def test_found_within_counts_the_rows_whose_right_row_ranks_so_high(
     grid: tuple[torch.Tensor, torch.Tensor], guesses: int
@@ -87,7 +87,7 @@ def test_found_within_counts_the_rows_whose_right_row_ranks_so_high(
     assert found_within(distinct, 1) == pytest.approx(float(distinct.top_1.mean()))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(grids())
 def test_the_advantage_is_the_largest_lead_of_the_roc_curve(grid: tuple[torch.Tensor, torch.Tensor]) -> None:
     matrix, links = grid
@@ -99,7 +99,7 @@ def test_the_advantage_is_the_largest_lead_of_the_roc_curve(grid: tuple[torch.Te
 
 @pytest.mark.parametrize("kind", ["one to one", "k to one", "mixed"])
 def test_what_random_scores_give_is_what_is_printed_as_chance(kind: Kind) -> None:
-    repeats = 60
+    repeats = 30
     found = [evidence(seed, kind=kind, n=90) for seed in range(repeats)]
     for metric in (Top5(), Advantage()):
         scores = [metric(one) for one in found]
