@@ -62,6 +62,14 @@ def in_processes_of_their_own(request: pytest.FixtureRequest, monkeypatch: pytes
         monkeypatch.delenv("BENCH_ISOLATION")
 
 
+@pytest.fixture
+def quick_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rooms, and who describes plug-ins, are processes that start at once; what is in a sandbox starts as ever."""
+    from made.forked import quicken  # few tests need it
+
+    quicken(monkeypatch.setattr)
+
+
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
     """For networks and matrices so small that they only lose time to a second thread."""

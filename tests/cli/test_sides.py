@@ -78,6 +78,7 @@ def test_a_command_that_does_one_thing_asks_for_the_side() -> None:
         run_spec(parser().parse_args(["show", *told]))
 
 
+@pytest.mark.usefixtures("quick_rooms")
 def test_a_method_from_outside_says_its_side_and_nothing_else_in_its_place(tmp_path: Path) -> None:
     path = tmp_path / "own.py"
     path.write_text(OWN.replace("SIDE", "96"))

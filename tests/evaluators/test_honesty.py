@@ -125,11 +125,13 @@ def apart(folder: Path, cheat: str) -> Workbench:
     return Workbench.open(cell(f"{CHEATS}:{cheat}"), place(folder), "processes")
 
 
+@pytest.mark.usefixtures("quick_rooms")
 def test_a_key_that_knows_its_seed_does_otherwise_where_only_its_state_is_known(folder: Path) -> None:
     with closing(apart(folder, "SeedReader")) as bench:
         assert broken(measured(bench)) == {"replay"}
 
 
+@pytest.mark.usefixtures("quick_rooms")
 @pytest.mark.parametrize("cheat", ["StackReader", "EnvironmentReader"])
 def test_a_key_that_behaves_before_the_judge_does_otherwise_in_a_clean_process(
     folder: Path, monkeypatch: pytest.MonkeyPatch, cheat: str

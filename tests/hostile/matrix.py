@@ -14,9 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 from misbehaving import MODES, PLACES, specs
@@ -43,37 +44,67 @@ def matrix(folder: Path, modes: Sequence[str], places: Sequence[str], *, jobs: i
     for place in places:
         groups = [(mode,) for mode in modes] if place == "metric" else [tuple(modes)]
         for number, group in enumerate(groups):
-            found |= run(folder / f"{place}-{number}", group, place, jobs=jobs)
+            found |= run(folder / f"{place}-{number}", {place: group}, jobs=jobs)
     return found
 
 
-def run(folder: Path, modes: tuple[str, ...], place: str, *, jobs: int) -> dict[tuple[str, str], Outcome]:
-    """One run with all modes at a place, beside `identity` and `chance`, which must not be touched."""
+RUNS = """
+import json, sys
+from bench.cli import main
+for words in json.loads(sys.argv[1]):
+    code = main(words)
+    if code not in (0, 1):
+        sys.exit(code)
+"""
+
+
+def run(
+    folder: Path, asked: Mapping[str, tuple[str, ...]], *, jobs: int, start: Callable[..., Any] = subprocess.Popen
+) -> dict[tuple[str, str], Outcome]:
+    """One run a place, all in one process that is begun by `start`, each with its modes.
+
+    What they leave behind is looked for at the end: together they should take less than `misbehaving.LONG`.
+    """
     folder.mkdir(parents=True)
+    commands = [_words(folder / place, modes, place, jobs) for place, modes in asked.items()]
+    environment = {**os.environ, MARK: str(folder), "XDG_CACHE_HOME": str(folder.parent / "cache")}
+    with (folder / "said").open("wb") as said:
+        line = [sys.executable, "-c", RUNS, json.dumps(commands)]
+        code = start(line, env=environment, stdout=said, stderr=said).wait()
+    shared = leftovers(folder)
+    text = (folder / "said").read_bytes()
+    if code:
+        shared.append(f"a run ended with {code}")
+    most = MOST_SHOWN * sum(len(modes) + 1 for modes in asked.values())
+    if b"Traceback" in text or b"\x1b" in text or len(text) > most:
+        shared.append("the terminal shows what it should not")
+    return {cell: found for place, modes in asked.items() for cell, found in _outcomes(folder, place, modes, shared)}
+
+
+def _words(folder: Path, modes: tuple[str, ...], place: str, jobs: int) -> list[str]:
+    """A run with all modes at a place, beside `identity` and `chance`, which must not be touched."""
     kind = {"attack": "--attack", "metric": "--metric"}.get(place, "--method")
     asked = [word for spec in specs(place, modes, HERE / "misbehaving.py") for word in (kind, spec)]
     asked += ["--method", "identity", "--metric", METRICS.get(place, "max-dispersion")]
     asked += ["--attack", "chance" if place == "attack" else "none"]
-    command = [sys.executable, "-m", "bench", "run", *asked, "--dataset", "digits", "--preset", "smoke", "--no-site"]
+    command = ["run", *asked, "--dataset", "digits", "--preset", "smoke", "--no-site"]
     command += ["--limit", "60", "--jobs", str(jobs), "--timeout", str(TIMEOUT), "--memory", str(MEMORY)]
-    command += ["--results", str(folder / "results"), "--device", "cpu"]
-    environment = {**os.environ, MARK: str(folder), "XDG_CACHE_HOME": str(folder.parent / "cache")}
-    with (folder / "said").open("wb") as said:
-        code = subprocess.run(command, env=environment, stdout=said, stderr=said, check=False).returncode
-    shared = leftovers(folder)
-    text = (folder / "said").read_bytes()
-    if code not in (0, 1):
-        shared.append(f"the run ended with {code}")
-    if b"Traceback" in text or b"\x1b" in text or len(text) > MOST_SHOWN * (len(modes) + 1):
-        shared.append("the terminal shows what it should not")
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("results/cells/*/*/*.json")]
-    sizes = [path.stat().st_size for path in folder.glob("results/cells/*/*/*.json")]
-    if max(sizes, default=0) > MOST_BYTES:
+    return [*command, "--results", str(folder / "results"), "--device", "cpu"]
+
+
+def _outcomes(
+    folder: Path, place: str, modes: tuple[str, ...], wrong: Sequence[str]
+) -> Iterator[tuple[tuple[str, str], Outcome]]:
+    paths = list((folder / place).glob("results/cells/*/*/*.json"))
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    shared = list(wrong)
+    if max((path.stat().st_size for path in paths), default=0) > MOST_BYTES:
         shared.append("a record is too long")
     expected = 1 if place == "metric" else len(modes) + 1
     if len(records) != expected:
         shared.append(f"{len(records)} records for {expected}")
-    return {(mode, place): _outcome(mode, place, records, shared) for mode in modes}
+    for mode in modes:
+        yield (mode, place), _outcome(mode, place, records, shared)
 
 
 def _outcome(mode: str, place: str, records: Sequence[dict[str, object]], shared: Sequence[str]) -> Outcome:

@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import struct
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made.forked import Forked
 from PIL import Image
 
 from bench.results.detail import PEAKS
@@ -25,6 +25,17 @@ HERE = Path(__file__).parent
 PIXELS = "QzKwXvJyCANARYjq"
 FOLDER = "patient-10000032"
 ENDING = ("not-applicable", "contract", "contract-colon", "data", "class")
+
+
+BOTH = """
+import json, sys
+from pkgutil import resolve_name
+from bench.cli import main
+from made.forked import quicken
+quicken(lambda name, value: setattr(resolve_name(name.rpartition(".")[0]), name.rpartition(".")[2], value))
+code, _ = [main(words) for words in json.loads(sys.argv[1])]
+sys.exit(code)
+"""
 
 
 @dataclass(frozen=True)
@@ -51,16 +62,15 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     asked = [*(f"--method={leaky}:LeakyMethod[leak={leak}]" for leak in ("talk", *ENDING))]
     asked += [f"--attack={leaky}:LeakyAttack[leak={leak}]" for leak in ("talk", "not-applicable", "class")]
     asked += [f"--evaluator={leaky}:LeakyEvaluator", f"--metric={leaky}:LeakyMetric", "--metric=reid-auc"]
-    command = [sys.executable, "-m", "bench", "run", *asked, "--dataset", f"folder:{folder / FOLDER}", "--size", "16"]
+    command = ["run", *asked, "--dataset", f"folder:{folder / FOLDER}", "--size", "16"]
     command += ["--preset", "smoke", "--jobs", "2", "--device", "cpu", "--results", str(folder / "results")]
     home = {"XDG_CACHE_HOME": str(folder / "cache"), "XDG_CONFIG_HOME": str(folder / "config")}
     environment = {**os.environ, **home, "TMPDIR": str(folder / "tmp")}
-    status = [sys.executable, "-m", "bench", "status", "--results", str(folder / "results")]
-    done, asked_after = (
-        subprocess.run(each, env=environment, capture_output=True, check=False) for each in (command, status)
-    )
-    shown = done.stdout + done.stderr + asked_after.stdout + asked_after.stderr
-    return Ran(folder, shown, done.returncode)
+    status = ["status", "--results", str(folder / "results")]
+    with (folder / "shown").open("wb") as shown:
+        line = [sys.executable, "-c", BOTH, json.dumps([command, status])]
+        code = Forked(line, env=environment, stdout=shown).wait()
+    return Ran(folder, (folder / "shown").read_bytes(), code)
 
 
 def forms(text: str) -> Iterator[bytes]:

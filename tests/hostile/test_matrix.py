@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from made.forked import Forked
 from matrix import Outcome, run, table
 from misbehaving import MODES, PLACES
 
@@ -23,14 +24,11 @@ WORDS = {
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="daemons are found by Linux alone")
-@pytest.mark.parametrize("place", SAMPLE)
-def test_misbehaviour_ends_in_one_bounded_record_and_leaves_no_process(tmp_path: Path, place: str) -> None:
-    found = run(tmp_path / place, SAMPLE[place], place, jobs=2)
+def test_misbehaviour_ends_in_one_bounded_record_and_leaves_no_process(tmp_path: Path) -> None:
+    found = run(tmp_path / "runs", SAMPLE, jobs=2, start=Forked)
+    assert set(found) == {(mode, place) for place, modes in SAMPLE.items() for mode in modes}
     assert {cell: outcome.wrong for cell, outcome in found.items() if outcome.wrong} == {}
-    words = {cell: outcome.word for cell, outcome in found.items()}
-    assert {cell: words[cell] for cell in WORDS if cell in words} == {
-        cell: word for cell, word in WORDS.items() if cell[1] == place
-    }
+    assert {cell: found[cell].word for cell in WORDS} == WORDS
 
 
 def test_the_sample_is_of_the_matrix() -> None:

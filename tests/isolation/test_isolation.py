@@ -31,6 +31,7 @@ from bench.workbench.cell import Cell, Planned
 SPY = Path(__file__).with_name("spy.py")
 pytestmark = pytest.mark.isolated
 needs_sandbox = pytest.mark.skipif(why_not() is not None, reason=f"no sandbox here: {why_not()}")
+quickly = pytest.mark.usefixtures("quick_rooms")
 LEVELS = ["processes", pytest.param("sandbox", marks=needs_sandbox)]
 
 
@@ -41,6 +42,7 @@ def evaluated(folder: Path, method: str, attack: str, isolation: str) -> Evaluat
     return evaluate_task(EvaluateTask(where, place(folder), planned, isolation))  # type: ignore[arg-type]
 
 
+@quickly
 @pytest.mark.parametrize("isolation", LEVELS)
 def test_figures_are_the_same_wherever_a_plugin_works(tmp_path: Path, isolation: str) -> None:
     apart = evaluated(tmp_path / "apart", "dp-simple[scale=3]", "nearest-neighbour", isolation)
@@ -76,6 +78,7 @@ class Counted(Attacker):
 """
 
 
+@quickly
 def test_what_an_attacker_holds_of_a_release_goes_before_the_next_comes(tmp_path: Path) -> None:
     path = tmp_path / "counting.py"
     path.write_text(COUNTING, encoding="utf-8")
@@ -83,6 +86,7 @@ def test_what_an_attacker_holds_of_a_release_goes_before_the_next_comes(tmp_path
     assert (found.details["most scores at once"], found.details["scores"]) == (1, 2)
 
 
+@quickly  # who describes them; the sandboxes are true ones
 @needs_sandbox
 def test_spies_in_a_sandbox_see_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     canary = "3f1c-canary"
@@ -238,6 +242,7 @@ def method(written: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[R
         yield made
 
 
+@quickly
 @pytest.mark.parametrize("mode", list(ENDS))
 def test_whatever_a_method_does_ends_in_one_error(mode: str, method: RemoteMethod, rows: Dataset) -> None:
     kind, text = ENDS[mode]
@@ -271,6 +276,7 @@ def remote(chosen: Chosen[Method], folder: Path, *, sandbox: bool = False) -> Re
     return RemoteMethod(chosen.plugin, tenant(chosen, device="cpu", sandbox=sandbox, folder=folder / "rooms"))
 
 
+@quickly
 def test_plugins_from_outside_are_never_imported_by_the_judge(tmp_path: Path) -> None:
     path = tmp_path / "patching.py"
     patch = "import bench.runs.judge\nbench.runs.judge.PATCHED = True\n"
@@ -296,6 +302,7 @@ class Spy(Attack):
 """
 
 
+@quickly
 @pytest.mark.parametrize(
     ("source", "said"),
     [
@@ -313,6 +320,7 @@ def test_what_cannot_be_imported_says_so(source: str, said: str, tmp_path: Path)
         choose("attacks", f"{path}:Spy", "smoke")
 
 
+@quickly
 def test_cells_travel_with_their_stand_ins(tmp_path: Path) -> None:
     chosen = choose("methods", f"{SPY}:SpyMethod", "smoke")
     rebuild, arguments = chosen.__reduce__()  # what pickle travels by
@@ -337,6 +345,7 @@ if any("bench.plugins.describe" in word for word in sys.orig_argv):
 """
 
 
+@quickly
 @pytest.mark.parametrize(
     ("spec", "parameters", "name", "said"),
     [
@@ -361,6 +370,7 @@ def test_a_description_that_lies_is_refused(spec: str, parameters: str, name: st
     assert not (tmp_path / "ran").exists()
 
 
+@quickly
 def test_a_description_cannot_choose_what_a_sandbox_shows(tmp_path: Path) -> None:
     path = tmp_path / "lies.py"
     spec = f"{path}:Spy[root={tmp_path},canary=/etc]"
@@ -400,6 +410,7 @@ def test_a_sandbox_shows_installed_packages_of_the_path_and_nothing_beside_them(
     assert line[line.index("PYTHONPATH") + 1] == os.pathsep.join([str(home), str(work)])
 
 
+@quickly
 def test_nobody_is_shown_the_folder_of_the_results(tmp_path: Path) -> None:
     chosen = choose("attacks", f"{SPY}:Spy[canary={tmp_path}]", "smoke")
     with pytest.raises(UsageError, match="in which the results lie"):
@@ -426,6 +437,7 @@ def decode(self, scores):
 """
 
 
+@quickly
 def test_who_has_seen_rows_encodes_no_query_and_decodes_nothing(tmp_path: Path, rows: Dataset) -> None:
     make(tmp_path, "SEEN = []" + REMEMBERS.replace("SEEN", "Key_.SEEN"))
     made = remote(choose("methods", f"{tmp_path / 'made_method.py'}:Made", "smoke"), tmp_path)

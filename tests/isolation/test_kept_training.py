@@ -72,6 +72,7 @@ def method(folder: Path) -> RemoteMethod:
     return RemoteMethod(chosen.plugin, room)
 
 
+@pytest.mark.usefixtures("quick_rooms")
 def test_a_fit_whose_process_died_goes_on_in_another(tmp_path: Path) -> None:
     said: list[tuple[str, int, int]] = []
     with closing(method(tmp_path)) as slow, kept_in(tmp_path / "kept"):

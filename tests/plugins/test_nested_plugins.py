@@ -65,6 +65,7 @@ def test_a_nested_attack_is_written_in_one_way(boost: str) -> None:
     assert parse(str(sized)) == sized
 
 
+@pytest.mark.usefixtures("quick_rooms")
 def test_the_folder_of_a_nested_file_stays_out_of_records(boost: str) -> None:
     spec = registry.canonical("attacks", parse(f"surrogate[base={boost}[rounds=3]]"), "smoke")
     assert spec.shown == "surrogate[base=boost.py:Boost[rounds=3]]"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 import pytest
+from made.forked import Forked
 from PIL import Image
 
 from bench.cli import main
@@ -432,7 +432,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
     arguments = [*SMALL, "--results", str(results), "--method", "identity", "--metric", "reid-auc"]
     arguments += ["--attack", "chance", "--attack", f"{file}:Hangs"]
     home = {name: str(folder / name) for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME")}
-    run = subprocess.Popen([sys.executable, "-m", "bench", "run", *arguments], env={**os.environ, **home})
+    run = Forked([sys.executable, "-m", "bench", "run", *arguments], env={**os.environ, **home})
     while not hanging.exists():  # every job has a time limit of its own: a run that never gets there ends
         assert run.poll() is None, "the run ended before it was killed"
         time.sleep(0.05)

@@ -44,6 +44,7 @@ def found(folder: Path, memory: int | None, isolation: Isolation = "none") -> tu
 
 
 @pytest.mark.isolated
+@pytest.mark.usefixtures("quick_rooms")
 def test_release_and_figures_are_the_same_bits_whether_rows_fit_or_not(tmp_path: Path) -> None:
     whole, expected, large = found(tmp_path, None)
     assert not large

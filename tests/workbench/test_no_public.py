@@ -109,6 +109,7 @@ def test_an_attack_that_reads_public_rows_is_refused_before_anything_runs() -> N
     assert work(run_spec(parser().parse_args(base)))  # every attack that is run by default does without
 
 
+@pytest.mark.usefixtures("quick_rooms")
 def test_a_plug_in_from_outside_needs_public_rows_unless_it_says_otherwise(tmp_path: Path) -> None:
     path = tmp_path / "own.py"
     path.write_text(STRANGER)
