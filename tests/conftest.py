@@ -64,7 +64,7 @@ def in_processes_of_their_own(request: pytest.FixtureRequest, monkeypatch: pytes
 
 @pytest.fixture
 def quick_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rooms, and who describes plug-ins, are processes that start at once; what is in a sandbox starts as ever."""
+    """Rooms, and who describes or checks plug-ins, start at once; what is in a sandbox starts as ever."""
     from made.forked import quicken  # few tests need it
 
     quicken(monkeypatch.setattr)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
+import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
 
@@ -178,24 +175,21 @@ def test_nothing_is_kept_of_a_short_training_nor_where_nobody_says_where(
     assert not any(tmp_path.iterdir())
 
 
-KILLED = """
-import sys
-from pathlib import Path
-import torch
-from bench.checkpoint import kept_in, steps
-total = torch.zeros(1)
-with kept_in(Path(sys.argv[1])):
-    for step in steps(10_000, total, every=0.0):
-        total += step
-"""
+def _train(folder: Path) -> None:
+    total = torch.zeros(1)
+    with kept_in(folder):
+        for step in steps(10_000, total, every=0.0):
+            total += step
 
 
 def test_a_training_that_is_killed_while_it_writes_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "kept"
-    with subprocess.Popen([sys.executable, "-c", KILLED, str(folder)]) as process:
-        while not (folder / "training-0.safetensors").exists():
-            assert process.poll() is None
-        os.kill(process.pid, signal.SIGKILL)
+    process = multiprocessing.get_context("fork").Process(target=_train, args=(folder,))
+    process.start()
+    while not (folder / "training-0.safetensors").exists():
+        assert process.is_alive()
+    process.kill()
+    process.join()
     total = torch.zeros(1)
     with kept_in(folder):
         for step in steps(10_000, total, every=1e9):

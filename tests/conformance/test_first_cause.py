@@ -193,6 +193,7 @@ def test_a_sound_method_has_no_cause_and_what_it_prints_is_noted(tmp_path: Path)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.usefixtures("quick_rooms")
 def test_a_process_that_ends_is_a_finding_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, _ = broken(tmp_path, RELEASE, "os._exit(0)  # release")
     assert main(["check", f"{path}:Mine", "--device", "cpu"]) == 1

@@ -140,7 +140,7 @@ def _start_decoder(pipe: Connection) -> None:
 def test_decoder_ends_when_its_parent_is_killed() -> None:
     spawn = multiprocessing.get_context("spawn")
     here, there = spawn.Pipe()
-    parent = spawn.Process(target=_start_decoder, args=(there,))
+    parent = multiprocessing.get_context("fork").Process(target=_start_decoder, args=(there,))
     parent.start()
     assert here.poll(300)
     decoder = psutil.Process(here.recv())

@@ -7,6 +7,7 @@ tests start the true one.
 
 from __future__ import annotations
 
+import multiprocessing.process
 import os
 import runpy
 import signal
@@ -35,9 +36,9 @@ class Forked:
         ends = [Connection(os.dup(number)) for number in pass_fds]  # what can be handed over
         shown = None if stdout is None or isinstance(stdout, int) else Connection(os.dup(stdout.fileno()))
         told = (self._command, ends, list(pass_fds), shown, cwd or Path.cwd(), dict(os.environ if env is None else env))
-        context = Workers(jobs=1, memory=0, notify=print)._context  # that of every run: one fork server serves all
-        self._process = context.Process(target=_work, args=told)  # type: ignore[attr-defined]
+        self._process = _context().Process(target=_work, args=told)
         self._process.start()
+        multiprocessing.process._children.discard(self._process)  # type: ignore[attr-defined]  # nobody waits at the end
         self.pid = int(self._process.pid)
 
     def poll(self) -> int | None:
@@ -57,8 +58,13 @@ class Forked:
             os.kill(self.pid, number)
 
 
+def _context() -> Any:
+    """That of every run, so that one fork server serves all."""
+    return Workers(jobs=1, memory=0, notify=print)._context
+
+
 def quicken(put: Callable[[str, object], None]) -> None:
-    """Have rooms start at once, and who describes plug-ins; a sandbox, and what is in it, starts as ever.
+    """Have rooms start at once, and who describes or checks plug-ins; a sandbox, and what is in it, starts as ever.
 
     Args:
         put: Gives a name within a module a value, as `MonkeyPatch.setattr` does.
@@ -67,6 +73,7 @@ def quicken(put: Callable[[str, object], None]) -> None:
     put("bench.isolation.room.subprocess", quick)
     put("bench.plugins.described.subprocess", quick)
     put("bench.plugins.described.why_not", lambda: "described by a test that is not about it")
+    put("bench.cli.commands.check.multiprocessing", SimpleNamespace(get_context=lambda method: _context()))
 
 
 def _begun(command: Sequence[str], **more: Any) -> Forked | subprocess.Popen[bytes]:

@@ -137,11 +137,11 @@ def test_a_newer_record_is_never_run_over(tmp_path: Path) -> None:
 
 
 def test_a_run_says_what_is_newer_and_does_the_rest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--attack", "none",
-             "--jobs", "1", "--metric", "nearest-neighbour-distance", "--metric", "throughput", "--device", "cpu",
-             "--no-site", "--results", str(tmp_path)]  # fmt: skip
+    words = ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--attack", "chance",
+             "--jobs", "1", "--metric", "nearest-neighbour-distance", "--metric", "reid-auc", "--device", "cpu",
+             "--limit", "60", "--no-site", "--results", str(tmp_path)]  # fmt: skip
     key, public = make_pair(tmp_path / "mine")
-    name = f"cells/{cell(preset='smoke').folder}/throughput.json"
+    name = f"cells/{cell(limit=60).folder}/reidentification-chance.json"
     path = tmp_path / name
     path.parent.mkdir(parents=True)
     path.write_text('{"schema": 5}')
