@@ -55,6 +55,17 @@ def in_one_process() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def networks_wait_in_the_fork_server() -> Iterator[None]:
+    """Jobs of runs find timm and scikit-learn imported, which took each that trains Bob two seconds."""
+    from bench.runs import workers
+    from bench.runs.imported import NETWORKS
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "PRELOADED", [NETWORKS, "sklearn.linear_model", *workers.PRELOADED])
+        yield
+
+
 @pytest.fixture(autouse=True)
 def in_processes_of_their_own(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for tests of their isolation."""

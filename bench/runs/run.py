@@ -22,6 +22,7 @@ from bench.results.signing_key import SigningKey
 from bench.runs.answers import Evaluation, Fitted, Opened
 from bench.runs.backend import Backend, Job, Outcome
 from bench.runs.display import Display
+from bench.runs.imported import imported
 from bench.runs.ledger import Alone, Ledger
 from bench.runs.outcome_record import described, outcome_record
 from bench.runs.plan import Standing, data_key, standing, to_run, work, write_plan
@@ -43,8 +44,9 @@ def run(spec: RunSpec, place: Place, display: Display, signer: SigningKey | None
 
     A signal or Ctrl-C ends the workers, and the summary says so in place of an exception; the next one is raised.
     """
+    more = imported(work(spec))
     try:
-        with closing(Workers(jobs=spec.jobs, memory=spec.memory, notify=display.progress)) as workers:
+        with closing(Workers(jobs=spec.jobs, memory=spec.memory, notify=display.progress, imported=more)) as workers:
             return execute(spec, place, display, workers, signer)
     finally:
         remove_unused(place.results.rooms)  # of workers that were killed

@@ -13,7 +13,9 @@ from bench.results.queue import Queue, job_file
 from bench.results.signing_key import SigningKey
 from bench.runs.backend import Backend
 from bench.runs.display import Display
+from bench.runs.imported import imported
 from bench.runs.offer import Ends, Offer, TimeUpError, pause
+from bench.runs.plan import work
 from bench.runs.planned_run import PlannedRun, jobs_of, read_run, run_spec
 from bench.runs.registration import registered
 from bench.runs.run import execute
@@ -105,8 +107,12 @@ def _serve(
     roots = place.roots or planned.data_roots
     here = Place(place.results, place.cache, roots)
 
+    more = imported(work(spec))
+
     def inner(look: Callable[[], None]) -> Backend:
-        return Workers(jobs=1, memory=most, notify=display.progress, look=look, threads=terms.cores)
+        return Workers(
+            jobs=1, memory=most, notify=display.progress, look=look, threads=terms.cores, imported=more
+        )  # fmt: skip
 
     shared = Shared(place.results.queue, planned.name, offer, inner, place.results.journal.data)
     try:

@@ -68,11 +68,12 @@ class Workers:
         notify: Called with (job name, stage, done, total) as workers report.
         look: Called several times a second while jobs run; what it raises ends the wait for them.
         threads: With which each job computes; None shares the cores among them.
+        imported: Modules that workers find imported beside those that all find so.
     """
 
     def __init__(
         self, *, jobs: int, memory: int, notify: Callable[[str, str, int, int], None],
-        look: Callable[[], None] = lambda: None, threads: int | None = None,
+        look: Callable[[], None] = lambda: None, threads: int | None = None, imported: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self._jobs, self._memory, self._notify, self._look_around = jobs, memory, notify, look
         self._threads = threads
@@ -81,7 +82,7 @@ class Workers:
         if "forkserver" in methods:
             # Or else the server looks for modules in the working folder first: a bench.py there would end every worker.
             os.environ.setdefault("PYTHONSAFEPATH", "1")
-            self._context.set_forkserver_preload(PRELOADED)
+            self._context.set_forkserver_preload([*imported, *PRELOADED])
         self._waiting: deque[Job] = deque()
         self._running: list[_Running] = []
 

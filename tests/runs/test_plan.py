@@ -8,6 +8,7 @@ import pytest
 from made.cells import cell, place, records_of
 
 from bench.cli import main
+from bench.runs.imported import NETWORKS, imported
 from bench.runs.plan import RUNS, Planned, standing, to_run
 from bench.runs.run_spec import Overwrite
 from bench.workbench import inputs
@@ -55,6 +56,19 @@ def test_records_of_earlier_code_stay_and_are_shown_as_such(
 )
 def test_never_means_never_and_each_word_adds_to_the_one_before(overwrite: Overwrite, runs: set[str]) -> None:
     assert RUNS[overwrite] == runs
+
+
+@pytest.mark.parametrize(
+    ("planned", "found"),
+    [
+        ([Planned("utility", None, ())] * 2, [NETWORKS]),
+        ([Planned("utility", None, ()), Planned("detection", None, ())], [NETWORKS]),
+        ([Planned("utility", None, ()), Planned("sets", None, ())], []),
+        ([], []),
+    ],
+)
+def test_what_several_jobs_import_waits_in_the_fork_server(planned: list[Planned], found: list[str]) -> None:
+    assert imported({cell("identity"): planned}) == found
 
 
 def test_what_never_ran_is_missing(tmp_path: Path) -> None:

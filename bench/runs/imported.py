@@ -1,0 +1,26 @@
+"""What several jobs of a run import for seconds each, and its workers therefore find imported."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench.nets import resnet
+from bench.plugins import registry
+from bench.plugins.source_hash import behind
+from bench.workbench.cell import Cell, Planned
+
+NETWORKS = "timm"
+"""What builds ResNets: importing it takes a job 1.7 s of processor time, as long as torch itself."""
+
+
+def imported(planned: Mapping[Cell, Sequence[Planned]]) -> list[str]:
+    """The modules, for the jobs of these cells: of networks, where more than one job may train some."""
+    names = [each.written for evaluators in planned.values() for each in evaluators if each.attack is None]
+    training = {name for name in set(names) if _trains(name)}
+    return [NETWORKS] if sum(name in training for name in names) > 1 else []
+
+
+def _trains(evaluator: str) -> bool:
+    return Path(resnet.__file__) in behind(Path(inspect.getfile(registry.load("evaluators", evaluator))))
