@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.evaluators.honesty import Honesty
 from bench.plugins.registry import HOME
 from bench.results.records import Record
 
+KIND = "honesty"
+"""The evaluator that looks into a method's word."""
 FIGURE = "broken-promises"
 """The metric whose parts say which promises a method breaks."""
 
@@ -21,7 +22,7 @@ def unrated(records: Sequence[Record]) -> str:
         return ""
     if any(_exposed(record) for record in records):
         return "a plug-in from outside worked without a sandbox"
-    found = next((record for record in records if record.kind == Honesty.name), None)
+    found = next((record for record in records if record.kind == KIND), None)
     figure = None if found is None else found.scores.get(FIGURE)
     if found is None or (found.status == "ok" and figure is None):
         return "nobody looked into its word"
@@ -30,6 +31,8 @@ def unrated(records: Sequence[Record]) -> str:
         return "attacks found a release, and the judge none" if attacked else ""
     if figure is None:
         return f"its word could not be looked into ({found.status})"
+    from bench.evaluators.honesty import Honesty  # imports SciPy, which a table of honest methods need not wait for
+
     return ", ".join(Honesty.said.get(name, name) for name, part in sorted(figure.parts.items()) if part.value)
 
 

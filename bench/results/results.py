@@ -147,6 +147,10 @@ class Results:
         """One record. Raises FileNotFoundError where there is none, RecordError where it is refused."""
         return self._record(f"cells/{cell}/{evaluator}.json")
 
+    def holds(self, cell: str, evaluator: str) -> bool:
+        """Whether there is a record, or something in its place."""
+        return self._kept.holds(f"cells/{cell}/{evaluator}.json")
+
     def _record(self, name: str) -> Record:
         where = str(self.root / name)
         try:

@@ -9,15 +9,21 @@ from pathlib import Path
 from bench.nets import resnet
 from bench.plugins import registry
 from bench.plugins.source_hash import behind
+from bench.results.results import Results
 from bench.workbench.cell import Cell, Planned
 
 NETWORKS = "timm"
 """What builds ResNets: importing it takes a job 1.7 s of processor time, as long as torch itself."""
 
 
-def imported(planned: Mapping[Cell, Sequence[Planned]]) -> list[str]:
-    """The modules, for the jobs of these cells: of networks, where more than one job may train some."""
-    names = [each.written for evaluators in planned.values() for each in evaluators if each.attack is None]
+def imported(planned: Mapping[Cell, Sequence[Planned]], results: Results) -> list[str]:
+    """The modules, for what has no record yet of these cells: of networks, where more than one job may train some."""
+    names = [
+        each.written
+        for cell, evaluators in planned.items()
+        for each in evaluators
+        if each.attack is None and not results.holds(cell.folder, each.name)
+    ]
     training = {name for name in set(names) if _trains(name)}
     return [NETWORKS] if sum(name in training for name in names) > 1 else []
 

@@ -44,7 +44,7 @@ def run(spec: RunSpec, place: Place, display: Display, signer: SigningKey | None
 
     A signal or Ctrl-C ends the workers, and the summary says so in place of an exception; the next one is raised.
     """
-    more = imported(work(spec))
+    more = imported(work(spec), place.results)
     try:
         with closing(Workers(jobs=spec.jobs, memory=spec.memory, notify=display.progress, imported=more)) as workers:
             return execute(spec, place, display, workers, signer)

@@ -107,7 +107,7 @@ def _serve(
     roots = place.roots or planned.data_roots
     here = Place(place.results, place.cache, roots)
 
-    more = imported(work(spec))
+    more = imported(work(spec), place.results)
 
     def inner(look: Callable[[], None]) -> Backend:
         return Workers(

@@ -8,6 +8,7 @@ import pytest
 from made.cells import cell, place, records_of
 
 from bench.cli import main
+from bench.results.results import Results
 from bench.runs.imported import NETWORKS, imported
 from bench.runs.plan import RUNS, Planned, standing, to_run
 from bench.runs.run_spec import Overwrite
@@ -67,8 +68,16 @@ def test_never_means_never_and_each_word_adds_to_the_one_before(overwrite: Overw
         ([], []),
     ],
 )
-def test_what_several_jobs_import_waits_in_the_fork_server(planned: list[Planned], found: list[str]) -> None:
-    assert imported({cell("identity"): planned}) == found
+def test_what_several_jobs_import_waits_in_the_fork_server(
+    planned: list[Planned], found: list[str], tmp_path: Path
+) -> None:
+    mine = cell("identity")
+    assert imported({mine: planned}, Results(tmp_path)) == found
+    for each in planned:  # what is there is not done again
+        kept = tmp_path / "cells" / mine.folder / f"{each.name}.json"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.touch()
+    assert imported({mine: planned}, Results(tmp_path)) == []
 
 
 def test_what_never_ran_is_missing(tmp_path: Path) -> None:
