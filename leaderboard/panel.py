@@ -102,7 +102,7 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Ladder, the
         theirs: Digests of controls that are the word of whoever handed in the row.
     """
     attacks = [record for record in records if record.kind == PAIRS]
-    members = tuple(_member(record, pool, ladder, theirs) for record in attacks)
+    members = tuple(_member(record, pool, theirs, ladder) for record in attacks)
     certified = {member.evaluator for member in members if member.certified}
     scored = [record for record in attacks if record.evaluator in certified and "guesswork" in record.scores]
     strongest = min(scored, key=lambda record: _strength(record, len(scored)), default=None)
@@ -121,7 +121,7 @@ def not_rated(made: Panel, why: str) -> Panel:
 def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Panel:
     """The panel of the attacks that tell members; arguments as in `panel`."""
     attacks = [record for record in records if record.kind == MEMBERSHIP]
-    members = tuple(_member(record, pool, Ladder(()), theirs) for record in attacks)
+    members = tuple(_member(record, pool, theirs) for record in attacks)
     certified = {member.evaluator for member in members if member.certified}
     metric = "membership-auc"
     scored = [record for record in attacks if record.evaluator in certified and metric in record.scores]
@@ -190,11 +190,11 @@ def _strength(record: Record, tries: int) -> tuple[bool, bool, float, float]:
     return not _breaks(record), not beats, guesses.value, -auc.value if auc else 0.0
 
 
-def _member(record: Record, pool: Sequence[Record], ladder: Ladder, theirs: Set[str]) -> Member:
+def _member(record: Record, pool: Sequence[Record], theirs: Set[str], ladder: Ladder | None = None) -> Member:
     assert record.attack is not None
     dataset = record.dataset.name if record.dataset else ""
     controls = tuple(control(record, role, pool, theirs) for role in ROLES[record.kind] or ())
-    rungs = ladder.reach(record.attack, record.preset, dataset) if record.kind == PAIRS else ()
+    rungs = () if ladder is None else ladder.reach(record.attack, record.preset, dataset)
     return Member(record.evaluator, controls, tuple(rungs))
 
 

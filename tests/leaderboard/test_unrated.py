@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from made.board_records import auc, plugin, record, score, utility, word
 
+from bench.evaluators.honesty import Honesty
+from bench.plugins import registry
 from bench.results.results import Results
 from leaderboard.board import Row, ordered, rows
+from leaderboard.honesty import FIGURE, KIND
 from leaderboard.lines import lines
 from leaderboard.scatter import Plane, points
 from leaderboard.sections import sections
@@ -89,3 +92,9 @@ def test_pages_mark_unrated_figures_and_do_not_sort_by_them(write: Callable[...,
     assert "not rated" in cell
     assert "undeclared links" in cell
     assert "data-sort" not in cell
+
+
+def test_the_judge_of_promises_is_known_by_its_own_name() -> None:
+    """The board does not import it to name it."""
+    assert Honesty.name == KIND
+    assert registry.load("metrics", FIGURE).name == FIGURE
