@@ -110,9 +110,7 @@ def _serve(
     more = imported(work(spec), place.results)
 
     def inner(look: Callable[[], None]) -> Backend:
-        return Workers(
-            jobs=1, memory=most, notify=display.progress, look=look, threads=terms.cores, imported=more
-        )  # fmt: skip
+        return Workers(jobs=1, memory=most, notify=display.progress, look=look, threads=terms.cores, imported=more)
 
     shared = Shared(place.results.queue, planned.name, offer, inner, place.results.journal.data)
     try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from made.cells import cell, place, records_of
 
 from bench.cli import main
+from bench.cli.commands.run import _announce
 from bench.results.results import Results
 from bench.runs.imported import NETWORKS, imported
 from bench.runs.plan import RUNS, Planned, standing, to_run
@@ -95,3 +97,12 @@ def test_a_file_that_is_no_record_is_not_overwritten_by_never(tmp_path: Path) ->
     assert found.state == "unreadable"
     assert "schema" in found.reason
     assert not to_run(found, "never")
+
+
+def test_a_numba_that_cannot_be_imported_is_said_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.pairs.sweep._kernel", lambda: None)  # there, or there and broken
+    said: list[str] = []
+    spec = SimpleNamespace(preset="smoke", device="cpu", jobs=1, isolation="sandbox")
+    where, display = SimpleNamespace(results=SimpleNamespace(root="r")), SimpleNamespace(message=said.append)
+    _announce([spec], where, display)
+    assert said[-1].startswith("pair scores are counted by torch")

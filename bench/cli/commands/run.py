@@ -6,7 +6,6 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
 
 from rich.table import Table
 
@@ -15,6 +14,7 @@ from bench.cli.hand_out import hand_out
 from bench.cli.options import place, run_specs, site
 from bench.cli.stop import code
 from bench.cli.terminal import to_stdout
+from bench.pairs.sweep import engine
 from bench.plugins.spec import UsageError
 from bench.results.reason import ABSENT
 from bench.results.records import Record
@@ -95,7 +95,7 @@ def _announce(specs: Sequence[RunSpec], where: Place, display: Display) -> None:
     )
     if specs[0].isolation != "sandbox":
         display.message(_unprotected(specs[0].isolation))
-    if find_spec("numba") is None:  # which is not imported for that: a run that has nothing to do counts nothing
+    if engine() == "torch":
         display.message("pair scores are counted by torch, which is slower: numba is not installed")
 
 
