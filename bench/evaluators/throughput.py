@@ -18,7 +18,7 @@ from bench.progress import stage
 from bench.randomness import Secret
 from bench.types import Dataset, Evaluator, Measurement, NotApplicable, Rows, Scheme
 from bench.workbench.card import Ran, watched
-from bench.workbench.timing import WARM_UPS, Timing, repeat
+from bench.workbench.timing import WARM_UPS, Timing, repeat, timed_release
 from bench.workbench.workbench import Workbench
 from bench.workbench.yardstick import resnet18_rate
 
@@ -77,7 +77,7 @@ class Throughput(Evaluator[Workbench]):
 def _timed(bench: Workbench, scheme: Scheme, purpose: str, rows: Dataset, repeats: int) -> Timing:
     """Releases of rows, each under a key of its own that was drawn before; what was timed is a release, and whole."""
     keys = [scheme.sample_key(bench.secret(purpose, number)) for number in range(repeats + WARM_UPS)]
-    timed = [bench.timed_release(key, rows) for key in keys]
+    timed = [timed_release(key, rows) for key in keys]
     unused, fetched = iter(timed), iter(timed)
     stage(f"time releases of {len(rows)} rows")
     return repeat(

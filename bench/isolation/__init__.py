@@ -9,7 +9,7 @@ project's packages and the plug-in itself.
 
 from bench.isolation.level import find_isolation
 from bench.isolation.remote_attack import RemoteAttack
-from bench.isolation.remote_method import RemoteMethod, timed_release
+from bench.isolation.remote_method import RemoteKey, RemoteMethod, RemoteScheme
 from bench.isolation.room import DiedError, OutsideError
 from bench.isolation.room_folder import remove_unused
 from bench.isolation.tenant import tenant
@@ -18,9 +18,10 @@ __all__ = [
     "DiedError",
     "OutsideError",
     "RemoteAttack",
+    "RemoteKey",
     "RemoteMethod",
+    "RemoteScheme",
     "find_isolation",
     "remove_unused",
     "tenant",
-    "timed_release",
 ]

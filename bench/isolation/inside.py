@@ -1,12 +1,13 @@
 """The process in which a plug-in works: it builds the plug-in, then answers what the judge asks, one thing at a time.
 
-Started as `python -m bench.isolation.inside`. Neither rows nor secrets are here before they are handed over, and
+Started by `bench.isolation.room`. Neither rows nor secrets are here before they are handed over, and
 owner, benchmark and release ask in the same words.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import logging
 import os
@@ -63,6 +64,7 @@ ASKED: Mapping[type, frozenset[str]] = {
     PairScores: frozenset({"shape", "block", "factors"}),
 }  # fmt: skip
 """What of an object may be asked for, by the type of the contract that it has."""
+OWN = ("query", "decode", "classifier")
 
 
 class Inside:
@@ -130,7 +132,7 @@ class Inside:
         if what not in allowed:
             raise ContractError(f"nobody may ask {type(target).__name__} for {what}")
         if what == "own":  # of what a key may leave as it is
-            return [name for name in ("query", "decode") if getattr(type(target), name) is not getattr(Key, name)]
+            return [name for name in OWN if getattr(type(target), name) is not getattr(Key, name)]
         found = getattr(target, what)
         if what == "block":
             top, bottom, left, right = cast("list[int]", values)
@@ -181,9 +183,11 @@ class Inside:
         return self._held(result, "Release")
 
 
-def main(arguments: Sequence[str]) -> NoReturn:
+def main() -> NoReturn:
     """Answer until the judge is gone."""
-    group, spec, preset, device, threads, requests, answers, folder, memory = arguments
+    gc.freeze()
+    gc.enable()
+    group, spec, preset, device, threads, requests, answers, folder, memory = sys.argv[1:]
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     torch.set_num_threads(int(threads))
@@ -237,7 +241,3 @@ def _end_with_judge(reading: int) -> None:
     watch.register(reading, 0)  # only what is always told: that the line is broken
     watch.poll()
     os._exit(1)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Literal, cast
@@ -34,8 +33,9 @@ SAID = ("name", "source", "requires", "presets", "claims", "role", "uses_labels"
 """What a method says of itself that its stand-in repeats. (What `fit` does not read is dealt with where it runs.)"""
 
 
-Part = Literal["release", "query", "decode"]
-"""What a process is for: that which has seen private rows encodes no query, and neither decodes predictions."""
+Part = Literal["fit", "release", "query", "decode"]
+"""What a process is for: none that has fitted releases, that which has seen private rows encodes no query, and neither
+decodes predictions."""
 
 
 class RemoteMethod(Method):
@@ -52,13 +52,20 @@ class RemoteMethod(Method):
         self.tenant = tenant
         self._rooms: dict[Part, Room] = {}
         self._held: tuple[Dataset, Room, Handle] | None = None
-        self.says: dict[Part, Sequence[str]] = {}
+        self.own: Sequence[str] | None = None  # of keys, where it is known (`RemoteScheme.own`)
 
     def room(self, part: Part = "release") -> Room:
-        """The owner's process for a part of her work; after it has died, a new one."""
+        """The owner's process for a part of her work; after it has died, a new one. That which fitted ends first."""
+        if part != "fit" and "fit" in self._rooms:
+            self._rooms.pop("fit").close()
         if part not in self._rooms or not self._rooms[part].open:
             self._rooms[part] = Room(self.tenant)
         return self._rooms[part]
+
+    @property
+    def speaker(self) -> Part:
+        """The process that says what a scheme says of itself: that which fitted, as long as there is no other."""
+        return "fit" if "fit" in self._rooms else "release"
 
     def close(self) -> None:
         """End the processes that there are."""
@@ -75,16 +82,12 @@ class RemoteMethod(Method):
         return self._held[2]
 
     def fit(self, public: Dataset, seed: int) -> RemoteScheme:
-        """Fit in a process that sees public rows alone, and ends: releases are asked of one that has not fitted.
-
-        That one starts meanwhile.
-        """
+        """Fit in a process that sees public rows alone: releases are asked of one that has not fitted."""
         training = None if (place := kept_where()) is None else KeptTraining(place)
-        with closing(Room(self.tenant)) as fitting:
-            self.room()
-            handle = handle_of(fitting.ask(None, "fit", public, seed, training=training), "Scheme")
-            state = tensors(fitting.ask(handle, "state"))
-        return RemoteScheme(self, state)
+        self.close()
+        fitting = self.room("fit")
+        handle = handle_of(fitting.ask(None, "fit", public, seed, training=training), "Scheme")
+        return RemoteScheme(self, tensors(fitting.ask(handle, "state")))
 
     def load(self, state: State) -> RemoteScheme:
         """The scheme, which the owner's process loads when it is first asked something."""
@@ -142,8 +145,16 @@ class RemoteScheme(Scheme):
 
     def mechanism(self) -> RemoteMechanism | None:
         """The mechanism of the owner's process."""
-        found = self._ask("mechanism")
+        found = self.ask(self.handle(), "mechanism")
         return None if found is None else RemoteMechanism(partial(self.ask, handle_of(found, "Mechanism")))
+
+    def own(self) -> list[str]:
+        """What of queries, predictions and classifiers its keys do by themselves, by their own word.
+
+        A key that leaves something as it is need not be asked for it, nor have a process for it.
+        """
+        key = self._ask("sample_key", Secret.of_seed(0, "no key of anybody's"))
+        return _names(self._ask("own", whom=handle_of(key, "Key")))
 
     def handle(self, part: Part = "release") -> Handle:
         """The scheme in the process for that part."""
@@ -152,8 +163,9 @@ class RemoteScheme(Scheme):
             self._handles[room] = handle_of(room.ask(None, "load", self.learned), "Scheme")
         return self._handles[room]
 
-    def _ask(self, what: str, *values: Value) -> Value:
-        return self.ask(self.handle(), what, *values)
+    def _ask(self, what: str, *values: Value, whom: Handle | None = None) -> Value:
+        part = self.method.speaker
+        return self.ask(whom or self.handle(part), what, *values, part=part)
 
     def ask(self, whom: Handle, what: str, *values: Value, part: Part = "release") -> Value:
         """What an object of this scheme gives."""
@@ -213,7 +225,9 @@ class RemoteKey(Key):
         return tensor(self.scheme.ask(self.handle("decode"), "decode", scores, part="decode"), "decoded predictions")
 
     def classifier(self, private: Dataset) -> Classifier | None:
-        """The classifier of the owner's process."""
+        """The classifier of the owner's process; None where it says that it has none."""
+        if "classifier" not in self._own("release"):
+            return None
         found = self.scheme.ask(self.handle(), "classifier", private)
         if found is None:
             return None
@@ -225,13 +239,11 @@ class RemoteKey(Key):
         return tensors(self.scheme.ask(self.handle(), "state"))
 
     def _own(self, part: Part) -> Sequence[str]:
-        """What of queries and predictions the key changes by its own word; a key that changes nothing is not asked."""
-        known = self.scheme.method.says.get(part)
-        if known is None:
-            found = self.scheme.ask(self.handle(part), "own", part=part)
-            known = [str(name) for name in cast("Sequence[str]", found)] if isinstance(found, Sequence) else []
-            self.scheme.method.says[part] = known
-        return known
+        """As `RemoteScheme.own`; where that is not known, this key is asked in the process for that part."""
+        method = self.scheme.method
+        if method.own is None:
+            method.own = _names(self.scheme.ask(self.handle(part), "own", part=part))
+        return method.own
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,17 +266,8 @@ class RemoteGenerator(Generator):
 
     @cached_property
     def _handle(self) -> Handle:
-        return handle_of(self.scheme._ask("load_generator", self.published), "Generator")
+        return handle_of(self.scheme.ask(self.scheme.handle(), "load_generator", self.published), "Generator")
 
 
-def timed_release(key: Key, private: Dataset) -> tuple[Callable[[], object], Callable[[object], Release]]:
-    """A release to be timed, and what gives it afterwards, untimed, to be looked at.
-
-    Of a remote key neither the way of the rows nor that of the release is timed, and it is asked in no other words than
-    for any release.
-    """
-    if isinstance(key, RemoteKey):
-        key.handle()
-        key.scheme.method.hold(private)
-        return partial(key.kept_release, private), lambda kept: key.fetch(cast(Handle, kept))
-    return partial(key.release, private), lambda made: cast(Release, made)
+def _names(found: Value) -> list[str]:
+    return [str(name) for name in cast("Sequence[str]", found)] if isinstance(found, Sequence) else []

@@ -30,6 +30,8 @@ SILENT = (
     "bench.progress", "bench.validation", "bench.plugins", "bench.results", "bench.pictures",
     "bench.workbench.cell", "bench.workbench.choice", "bench.workbench.inputs", "bench.workbench.machine",
     "bench.workbench.place",
+    # How things travel to processes of their own and back: they arrive bit by bit as they left.
+    "bench.isolation", "bench.sandbox", "bench.shadowing", "bench.wire",
     # How rows are prepared and read: their fingerprints are in every key.
     "bench.data.prepare", "bench.data.prepared", "bench.features.space",
 )  # fmt: skip

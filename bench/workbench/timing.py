@@ -7,11 +7,16 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import cast
 
 import psutil
 import torch
 
+from bench.isolation import RemoteKey
+from bench.isolation.language import Handle
 from bench.memory.processes import at_most
+from bench.types import Dataset, Key, Release
 
 
 @dataclass(frozen=True)
@@ -99,3 +104,16 @@ def _peak(work: Callable[[], object], device: torch.device, number: int | None) 
         done.set()
         watcher.join()
     return kept, high - before
+
+
+def timed_release(key: Key, private: Dataset) -> tuple[Callable[[], object], Callable[[object], Release]]:
+    """A release to be timed, and what gives it afterwards, untimed, to be looked at.
+
+    Of a remote key neither the way of the rows nor that of the release is timed, and it is asked in no other words than
+    for any release.
+    """
+    if isinstance(key, RemoteKey):
+        key.handle()
+        key.scheme.method.hold(private)
+        return partial(key.kept_release, private), lambda kept: key.fetch(cast(Handle, kept))
+    return partial(key.release, private), lambda made: cast(Release, made)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar, cast
 
 import torch
+from pydantic import JsonValue
 from torch import Tensor
 
 from bench.arithmetic import exact
@@ -18,7 +19,7 @@ from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
 from bench.data.balance import balance, balanced_rows
 from bench.data.scorable import of_equal_classes
 from bench.features.space import Space
-from bench.isolation import RemoteMethod, tenant, timed_release
+from bench.isolation import RemoteMethod, RemoteScheme, tenant
 from bench.plugins.chosen import to_fit
 from bench.plugins.outside import StandIn
 from bench.plugins.source_hash import plugin_hash
@@ -122,10 +123,6 @@ class Workbench:
         """The number of the process in which the method works."""
         return self.method.room().process if isinstance(self.method, RemoteMethod) else os.getpid()
 
-    def timed_release(self, key: Key, rows: Dataset) -> tuple[Callable[[], object], Callable[[object], Release]]:
-        """A release of rows to be timed (see `bench.isolation.timed_release`)."""
-        return timed_release(key, rows)
-
     def close(self) -> None:
         """End the method's process, if it has one."""
         if isinstance(self.method, RemoteMethod):
@@ -164,9 +161,14 @@ class Workbench:
             method = self.method if self.apart else to_fit(self.method)
             with kept_in(training):
                 fitted = self.untouched(method.name, lambda: method.fit(self.public, self.seed("fit")))
-            return Artefact(fitted.state(), {"seconds": time.perf_counter() - start})
+            notes: dict[str, JsonValue] = {"seconds": time.perf_counter() - start}
+            if isinstance(fitted, RemoteScheme):
+                notes["own"] = list(fitted.own())
+            return Artefact(fitted.state(), notes)
 
         artefact = self.store.ensure("schemes", inputs, fit)
+        if isinstance(self.method, RemoteMethod):
+            self.method.own = cast("list[str] | None", artefact.notes.get("own"))
         scheme = self.method.load({name: tensor.to(self.device) for name, tensor in artefact.tensors.items()})
         return scheme, float(cast(float, artefact.notes["seconds"]))
 

@@ -17,7 +17,9 @@ import torch
 from made.cells import cell, choice, place
 
 from bench.contract.seal import ContractError
-from bench.isolation import DiedError, OutsideError, RemoteAttack, RemoteMethod, tenant
+from bench.isolation import DiedError, OutsideError, RemoteAttack, RemoteMethod, remote_method, tenant
+from bench.isolation.room import Room
+from bench.isolation.tenant import Tenant
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.outside import StandIn
 from bench.plugins.spec import UsageError
@@ -27,6 +29,7 @@ from bench.runs.tasks import EvaluateTask, Evaluation, evaluate_task
 from bench.sandbox import confined, why_not
 from bench.types import Dataset, Method, NotApplicable
 from bench.workbench.cell import Cell, Planned
+from bench.workbench.workbench import Workbench
 
 SPY = Path(__file__).with_name("spy.py")
 pytestmark = pytest.mark.isolated
@@ -446,3 +449,41 @@ def test_who_has_seen_rows_encodes_no_query_and_decodes_nothing(tmp_path: Path, 
         key.release(rows)
         assert torch.equal(key.query(rows.samples), rows.samples + 1)
         assert torch.equal(key.decode(torch.zeros(2, 2)), torch.zeros(2, 2))
+
+
+@quickly
+def test_what_a_key_leaves_as_it_is_takes_no_process_once_the_method_was_fitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms: list[Room] = []
+
+    def room(tenant: Tenant) -> Room:
+        rooms.append(Room(tenant))
+        return rooms[-1]
+
+    monkeypatch.setattr(remote_method, "Room", room)
+    where, here = cell("dauntless[patch_size=4]"), place(tmp_path)
+    with closing(Workbench.open(where, here, "processes")) as bench:  # as a job that fits
+        scheme = bench.scheme()
+        assert scheme.notes() is not None
+        assert scheme.claim() is None
+        assert len(rooms) == 1
+        bench.key(scheme, 0).release(bench.private)
+        assert [each.open for each in rooms] == [False, True]  # what has fitted is gone by then
+    rooms.clear()
+    with closing(Workbench.open(where, here, "processes")) as bench:  # as one that evaluates
+        key = bench.key(bench.scheme(), 0)
+        scores = torch.rand(3, 2)
+        assert key.decode(scores) is scores
+        assert key.classifier(bench.private) is None
+        assert rooms == []
+        assert not torch.equal(key.query(bench.test.samples).flatten(1), bench.test.samples.flatten(1))
+        assert len(rooms) == 1
+
+
+@quickly
+def test_a_classifier_of_the_owners_process_is_asked_for_where_the_key_has_one(tmp_path: Path) -> None:
+    with closing(Workbench.open(cell("dp-sgd[epsilon=10]"), place(tmp_path), "processes")) as bench:
+        classify = bench.key(bench.scheme(), 0).classifier(bench.private)
+        assert classify is not None
+        assert len(classify(bench.test.samples)) == len(bench.test)
