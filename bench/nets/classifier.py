@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -134,8 +133,7 @@ def train(
         optimiser.step()
         return loss.detach()
 
-    # By length of the batch, of which there are two at most.
-    learning = defaultdict(lambda: Replay(learn))  # type: ignore[var-annotated]
+    learning = Replay(learn)
     total, done = course.total(len(rows)), 0
     rise = max(1, total // 10)
     while done < total:
@@ -145,7 +143,7 @@ def train(
             share = min((done + 1) / rise, 0.5 * (1 + math.cos(math.pi * max(0, done - rise) / max(1, total - rise))))
             set_rate(optimiser, course.learning_rate * share)
             seen = samples[batch] if vary is None else _laid_out(vary(samples[batch], order))
-            learning[len(batch)](seen, labels[batch])
+            learning(seen, labels[batch])
             done += 1
         yield done
 

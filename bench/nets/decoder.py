@@ -114,10 +114,10 @@ def train_decoder(
     def learn(seen: Tensor, truth: Tensor) -> Tensor:
         """One step: the loss before it."""
         optimiser.zero_grad(set_to_none=True)
-        loss = (network(seen) - truth).square().mean()
-        loss.backward()
+        loss: Tensor = (network(seen) - truth).square().mean()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
-        return loss.detach()  # type: ignore[no-any-return]
+        return loss.detach()
 
     order, learning = generator(derive(seed, "rows"), device), Replay(learn)
     for step in range(steps):

@@ -9,14 +9,18 @@ cannot be captured runs as it is, with a warning. On a CPU nothing is captured.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+Shapes = tuple[torch.Size, ...]
 WARM_UP = 3
-"""Calls before the capture: libraries choose their kernels, compilers compile, optimisers make their state."""
+"""Calls before a capture: libraries choose their kernels, compilers compile, optimisers make their state."""
+SHAPES = 2
+"""Shapes of inputs that are captured: each capture holds memory of its own."""
 
 
 class ReplayWarning(UserWarning):
@@ -31,36 +35,37 @@ class Replay:
             device, and draws random numbers (dropout) from torch's own generator alone, which a graph goes on drawing
             from.
 
-    Inputs of other shapes than the first ones' run as they are. The tensor that comes back is that of the latest call.
+    Batches that fill up and those that do not are captured each, `SHAPES` in all; inputs of other shapes run as they
+    are. The tensor that comes back is that of the latest call.
     """
 
     def __init__(self, step: Callable[..., Tensor]) -> None:
-        self._step, self._calls = step, 0
-        self._held: tuple[Tensor, ...] = ()
-        self._again: Callable[[], Tensor] | None = None
+        self._step, self._refused = step, False
+        self._calls: Counter[Shapes] = Counter()
+        self._captured: dict[Shapes, tuple[tuple[Tensor, ...], Callable[[], Tensor]]] = {}
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         """One step."""
-        if inputs[0].device.type != "cuda" or self._calls < 0:
+        if inputs[0].device.type != "cuda" or self._refused:
             return self._step(*inputs)
-        if self._calls < WARM_UP:
-            self._calls += 1
-            self._held = inputs
+        shapes = tuple(each.shape for each in inputs)
+        if self._calls[shapes] < WARM_UP:
+            self._calls[shapes] += 1
             return beside(self._step, inputs)
-        if [each.shape for each in inputs] != [each.shape for each in self._held]:
-            return self._step(*inputs)
-        if self._again is None:
-            self._held = tuple(each.clone() for each in inputs)
+        if shapes not in self._captured and len(self._captured) < SHAPES:
+            held = tuple(each.clone() for each in inputs)
             try:
-                self._again = captured(self._step, self._held)
+                self._captured[shapes] = held, captured(self._step, held)
             except RuntimeError as error:
-                self._calls, self._held = -1, ()
+                self._refused = True
+                self._captured.clear()
                 why = str(error).splitlines()[0]
                 warnings.warn(f"a training step is launched kernel by kernel: {why}", ReplayWarning, stacklevel=2)
-        if self._again is None:
+        if shapes not in self._captured:
             return self._step(*inputs)
-        torch._foreach_copy_(self._held, inputs)
-        return self._again()
+        held, again = self._captured[shapes]
+        torch._foreach_copy_(held, inputs)
+        return again()
 
 
 def beside(step: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Tensor:

@@ -52,13 +52,13 @@ def test_what_the_capture_holds_is_nobody_elses(captures):
     assert given.tolist() == [1, 1]
 
 
-def test_inputs_of_another_shape_run_as_they_are(captures):
+def test_each_shape_is_captured_until_there_are_as_many_as_may_be(captures):
     step = Replay(doubled)
-    for _ in range(WARM_UP + 1):
-        step(torch.ones(2, device=CUDA))
-    assert step(torch.full((3,), 4.0, device=CUDA)).tolist() == [8, 8, 8]
+    for length in (2, 3, 4):
+        for number in range(WARM_UP + 2):
+            assert step(torch.full((length,), number, device=CUDA)).tolist() == [2.0 * number] * length
+    assert [len(inputs[0]) for inputs in captures] == [2, 3]
     assert step(torch.full((2,), 5.0, device=CUDA)).tolist() == [10, 10]
-    assert len(captures) == 1
 
 
 def test_what_cannot_be_captured_runs_as_it_is_and_says_so_once(captures, monkeypatch):
