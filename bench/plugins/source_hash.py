@@ -13,9 +13,10 @@ import hashlib
 import importlib.util
 import inspect
 import sys
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from bench.plugins import registry
 from bench.plugins.outside import StandIn
@@ -69,7 +70,7 @@ def _source(plugin: StandIn) -> Path:
 @cache
 def modules_hash(start: Path) -> str:
     """16 hex digits for the module at `start` and, in turn, what it imports from this project and its own package."""
-    return hashlib.sha256("".join(sorted(_meaning(path) for path in behind(start))).encode()).hexdigest()[:16]
+    return hashlib.sha256("".join(sorted(_read(path).meaning for path in behind(start))).encode()).hexdigest()[:16]
 
 
 @cache
@@ -84,7 +85,7 @@ def behind(start: Path) -> frozenset[Path]:
         seen.add(path)
         package = _package(path)
         own = PROJECT | {package.partition(".")[0]} if package else PROJECT
-        for module, name in _imports(_tree(path), package):
+        for module, name in _read(path).imports:
             followed = module.partition(".")[0] in own or (not package and _beside(module, path))
             waiting += _modules(module, name) if followed else []
     return frozenset(seen)
@@ -108,8 +109,8 @@ def _modules(module: str, name: str | None) -> list[Path]:
     path = _locate(module)
     if path is None:
         return []
-    shown = _shown(path)
-    if name in shown:
+    shown = _read(path).shown
+    if name is not None and name in shown:
         return _modules(shown[name], name)
     return [path]
 
@@ -118,25 +119,56 @@ def _silent(module: str) -> bool:
     return any(module == silent or module.startswith(f"{silent}.") for silent in SILENT)
 
 
+class Reading(NamedTuple):
+    """What the text of a module says.
+
+    Args:
+        imports: (module, name) of every import, the name None for a module as such.
+        shown: The names that a module without code of its own takes from others, with the module of each; else nothing.
+        meaning: Hex digits for what its code computes.
+    """
+
+    imports: Sequence[tuple[str, str | None]]
+    shown: Mapping[str, str]
+    meaning: str
+
+
+READ: dict[str, Reading] = {}
+"""What was read, by digests of all that it follows from: to parse what stands behind a run takes two seconds."""
+
+
 @cache
-def _shown(path: Path) -> dict[str, str]:
-    """The names that a module without code of its own takes from others, with the module of each; else nothing."""
-    tree = _tree(path)
+def _read(path: Path) -> Reading:
+    text, package = path.read_text(encoding="utf-8"), _package(path)
+    key = hashlib.sha256("\0".join((_reader(), package, text)).encode()).hexdigest()
+    if key not in READ:
+        tree = ast.parse(text)
+        imports = _imports(tree, package)
+        said = {name for module, name in imports if module == "bench.progress" and name in SAID}
+        found = sorted(imports, key=lambda each: (each[0], each[1] or ""))
+        shown = _shown(tree, imports)
+        meaning = hashlib.sha256(_dump(_Meaning(said).visit(tree)).encode()).hexdigest()
+        READ[key] = Reading(found, shown, meaning)
+    return READ[key]
+
+
+@cache
+def _reader() -> str:
+    """What reads: this module, and the parser of this Python."""
+    return f"{sys.version_info[:2]} {Path(__file__).read_text(encoding='utf-8')}"
+
+
+def _shown(tree: ast.Module, imports: Collection[tuple[str, str | None]]) -> dict[str, str]:
     for node in tree.body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         public = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
         if not (isinstance(node, ast.ImportFrom) or docstring or (public and _is_all(node))):
             return {}
-    return {name: module for module, name in _imports(tree, _package(path)) if name is not None}
+    return {name: module for module, name in imports if name is not None}
 
 
 def _is_all(node: ast.stmt) -> bool:
     return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__"
-
-
-@cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _package(path: Path) -> str:
@@ -182,13 +214,6 @@ def _locate(name: str) -> Path | None:
             if path.is_file():
                 return path
     return None
-
-
-@cache
-def _meaning(path: Path) -> str:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    said = {name for module, name in _imports(tree, _package(path)) if module == "bench.progress" and name in SAID}
-    return hashlib.sha256(_dump(_Meaning(said).visit(tree)).encode()).hexdigest()
 
 
 def _dump(node: object) -> str:

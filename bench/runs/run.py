@@ -20,6 +20,7 @@ from bench.results.records import (
 )
 from bench.results.signing_key import SigningKey
 from bench.runs.answers import Evaluation, Fitted, Opened
+from bench.runs.at_hand import opened
 from bench.runs.backend import Backend, Job, Outcome
 from bench.runs.display import Display
 from bench.runs.imported import imported
@@ -116,7 +117,13 @@ class _Scheduler:
                 restricted=not choice.dataset.plugin.shareable,
                 heard=(DataError, UsageError),
             )
-            self._submit(job, partial(self._opened, choice, part))
+            planned = {cell: self.planned[cell] for cell in part}
+            here = None if self.ledger.shared else opened(job, planned, self.results, self.display.progress)
+            if here is None:
+                self._submit(job, partial(self._opened, choice, part))
+            else:
+                self.display.finished(job.name, here)
+                self._opened(choice, part, here)
 
     def _opened(self, choice: Choice, part: Sequence[Cell], outcome: Outcome) -> None:
         if outcome.status != "ok":

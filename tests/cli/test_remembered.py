@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli import main, remembered
+from bench.cli import main, readings, remembered
 from bench.cli.remembered import FOLDER, MOST
+from bench.plugins import source_hash
 
 
 @pytest.fixture
@@ -112,3 +113,29 @@ def test_an_error_is_not_remembered(folder: Path, capsys: pytest.CaptureFixture[
     assert [main(["info", "no-such-plug-in"]) for _ in range(2)] == [2, 2]
     assert capsys.readouterr().err.count("unknown plug-in") == 2
     assert not list(folder.glob("*.json"))
+
+
+def test_source_files_are_read_once_for_all_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readings.platformdirs, "user_cache_dir", lambda name: str(tmp_path))
+    monkeypatch.setattr(readings, "READ", read := {})
+    monkeypatch.setattr(source_hash, "READ", read)
+    module = tmp_path / "module.py"
+
+    def hashed(text: str) -> str:
+        module.write_text(text, encoding="utf-8")
+        for kept in (source_hash.modules_hash, source_hash.behind, source_hash._read):
+            kept.cache_clear()
+        read.clear()
+        with readings.kept_readings():
+            return source_hash.modules_hash(module)
+
+    first = hashed("number = 1")
+    with monkeypatch.context() as unread:
+        unread.setattr(source_hash.ast, "parse", pytest.fail)
+        assert hashed("number = 1") == first
+    assert hashed("number = 2") != first
+    (tmp_path / readings.FILE).write_text('{"a": "no reading"}')
+    assert hashed("number = 1") == first
+    monkeypatch.setattr(readings, "MOST", 2)
+    assert hashed("number = 3") != first
+    assert len(json.loads((tmp_path / readings.FILE).read_text())) == 2

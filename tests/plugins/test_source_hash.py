@@ -45,7 +45,7 @@ Hash = Callable[[str, str], str]
 def forget_all() -> None:
     """What was read of modules that a test writes anew."""
     importlib.invalidate_caches()
-    for kept in (module.modules_hash, module.behind, module._meaning, module._tree, module._shown, module._locate):
+    for kept in (module.modules_hash, module.behind, module._read, module._locate):
         kept.cache_clear()
 
 
@@ -281,5 +281,5 @@ def test_what_the_contract_computes_changes_with_the_protocol() -> None:
     """Its modules are silent, for they grow. Where a figure can come out otherwise, raise PROTOCOL; then renew this."""
     paths = [ROOT / "bench" / "contract" / f"{name.rpartition('.')[2]}.py" for name in module.SILENT
              if name.startswith("bench.contract.") and not name.endswith((".preset", ".evaluator"))]  # fmt: skip
-    bodies = "".join(sorted(module._meaning(path) for path in paths))
+    bodies = "".join(sorted(module._read(path).meaning for path in paths))
     assert (inputs.PROTOCOL, hashlib.sha256(bodies.encode()).hexdigest()[:16]) == (3, CONTRACT)

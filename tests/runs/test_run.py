@@ -14,12 +14,17 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 import pytest
+from made.cells import choice, place
 from made.forked import Forked
 from PIL import Image
 
 from bench.cli import main
 from bench.results.records import Record
 from bench.results.results import Results
+from bench.runs.answers import Opened
+from bench.runs.at_hand import opened
+from bench.runs.backend import Job
+from bench.runs.tasks import OpenTask
 from bench.runs.workers import Workers
 
 PLUGINS = '''
@@ -185,22 +190,48 @@ def test_identity_is_fully_reidentified_and_noise_is_not(tmp_path: Path) -> None
     assert guesses.value > 0.022 * guesses.null
 
 
-def test_a_second_run_computes_nothing_and_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_run_computes_nothing_changes_nothing_and_starts_no_worker(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     arguments = ["--method", "identity", "--attack", "chance", "--metric", "reid-auc"]
     assert bench(tmp_path, *arguments) == 0
     before = {path: path.read_bytes() for path in tmp_path.glob("cells/**/*.json")}
+    started: list[str] = []
+    submit = Workers.submit
+    monkeypatch.setattr(Workers, "submit", lambda self, job: (started.append(job.name), submit(self, job)))
     assert bench(tmp_path, *arguments) == 0
     assert "0 computed, 1 already there, 0 failed" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in tmp_path.glob("cells/**/*.json")} == before
+    assert started == []
+    with monkeypatch.context() as broken:
+        broken.setattr("bench.runs.at_hand.told", lambda hear: (_ for _ in ()).throw(RuntimeError("no luck")))
+        assert bench(tmp_path, *arguments) == 0  # a worker opens what the run itself cannot
+    assert started == ["data digits seed 0"]
+    (tmp_path / "cells").rename(tmp_path / "lost")
+    assert bench(tmp_path, *arguments) == 0  # and what is to be computed is opened by a worker, too
+    assert [name.split()[-1] for name in started[1:]] == ["0", "fit", "reidentification-chance"]
     assert main(["status", "--results", str(tmp_path)]) == 0
     assert "1 done" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("restricted", "dataset"), [(True, "digits"), (False, "theirs")])
+def test_a_worker_opens_what_may_not_be_shared_and_what_is_somebody_elses_code(
+    tmp_path: Path, restricted: bool, dataset: str
+) -> None:
+    chosen = choice("digits")
+    if dataset != "digits":
+        theirs = SimpleNamespace(origin="somebody-elses-package")
+        chosen = SimpleNamespace(dataset=theirs, beside=None, extractor=None)  # type: ignore[assignment]
+    task = OpenTask(chosen, place(tmp_path), "cpu", 1)
+    job = Job("data", pytest.fail, task, Opened, 60.0, tmp_path / "log", restricted=restricted)
+    assert opened(job, {}, Results(tmp_path), lambda *told: None) is None
+
+
 def test_the_same_spec_gives_the_same_figures(tmp_path: Path) -> None:
     arguments = ["--method", "dp-simple[scale=1]", "--attack", "nearest-neighbour", "--metric", "guesswork"]
-    for place in ("a", "b"):
-        assert bench(tmp_path / place, *arguments) == 0
-    a, b = (records(tmp_path / place)["dp-simple", "reidentification-nearest-neighbour"] for place in ("a", "b"))
+    for folder in ("a", "b"):
+        assert bench(tmp_path / folder, *arguments) == 0
+    a, b = (records(tmp_path / folder)["dp-simple", "reidentification-nearest-neighbour"] for folder in ("a", "b"))
     assert a.scores == b.scores
     assert a.key == b.key
 

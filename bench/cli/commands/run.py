@@ -12,6 +12,7 @@ from rich.table import Table
 from bench.cli.figure_tables import interim, parameters, senseless, tables, title
 from bench.cli.hand_out import hand_out
 from bench.cli.options import place, run_specs, site
+from bench.cli.readings import kept_readings
 from bench.cli.stop import code
 from bench.cli.terminal import to_stdout
 from bench.pairs.sweep import engine
@@ -49,6 +50,11 @@ def main(options: argparse.Namespace) -> int:
 
 def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place], None]) -> int:
     """Run what is missing, `show` it, and build the pages; 1 if anything failed. A dry run shows the plan alone."""
+    with kept_readings():
+        return _perform(options, show)
+
+
+def _perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place], None]) -> int:
     where = place(options)
     specs, absent = present(run_specs(options), where)
     for name, reason in absent.items():

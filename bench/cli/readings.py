@@ -1,0 +1,38 @@
+"""What source files say, kept between calls: to parse what stands behind a run took each call two seconds.
+
+It is kept by digests of the texts and of what reads them, so that a file that changed is read anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import platformdirs
+from pydantic import TypeAdapter, ValidationError
+
+from bench.plugins.source_hash import READ, Reading
+from bench.results.atomic_file import make_folder, write_atomically
+
+FILE = "sources.json"
+MOST = 3000  # readings that are kept; the oldest go
+_READINGS = TypeAdapter(dict[str, Reading])
+
+
+@contextmanager
+def kept_readings() -> Iterator[None]:
+    """Within the block files are read as far as no call before has; a cache that cannot be used is done without."""
+    folder = Path(platformdirs.user_cache_dir("veil-bench"))
+    with suppress(OSError, ValidationError):
+        READ.update(_READINGS.validate_json((folder / FILE).read_bytes()))
+    before = len(READ)
+    try:
+        yield
+    finally:
+        if len(READ) > before:
+            newest = dict(list(READ.items())[-MOST:])
+            with suppress(OSError):
+                make_folder(folder, mode=0o700)
+                write_atomically(folder / FILE, json.dumps(newest).encode(), mode=0o600, durable=False)

@@ -1,0 +1,48 @@
+"""Data that a run opens by itself: where every record is there, and only the data could say that it is not of today's.
+
+A worker for that alone starts a fork server, which imports what takes as long as all the rest of such a run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import cast
+
+from bench.plugins import registry
+from bench.progress import told
+from bench.results.results import Results
+from bench.runs.backend import Job, Outcome
+from bench.runs.tasks import OpenTask
+from bench.workbench.cell import Cell, Planned
+from bench.workbench.choice import Choice
+
+
+def opened(
+    job: Job,
+    planned: Mapping[Cell, Sequence[Planned]],
+    results: Results,
+    progress: Callable[[str, str, int, int], None],
+) -> Outcome | None:
+    """What opening the data of these cells came to; None where a worker must do it, or say why it cannot be done.
+
+    A worker opens what is somebody else's code, and what may not be shared: it says what failed, and nothing more.
+    """
+    choice = cast(OpenTask, job.argument).choice
+    there = all(results.holds(cell.folder, each.name) for cell, evaluators in planned.items() for each in evaluators)
+    if not there or job.restricted or not _ours(choice):
+        return None
+    start, worked = time.perf_counter(), time.process_time()
+    try:
+        with told(partial(progress, job.name)):
+            value = job.work(job.argument)
+    except Exception:  # the worker meets it once more, and has its text, its code and its log
+        return None
+    return Outcome("ok", value, None, None, None, time.perf_counter() - start, time.process_time() - worked)
+
+
+def _ours(choice: Choice) -> bool:
+    """Whether all that opens the data is code of this project."""
+    parts = (choice.dataset, choice.beside, choice.extractor)
+    return all(part is None or part.origin == registry.HOME for part in parts)
