@@ -56,8 +56,8 @@ class RemoteMethod(Method):
 
     def room(self, part: Part = "release") -> Room:
         """The owner's process for a part of her work; after it has died, a new one. That which fitted ends first."""
-        if part != "fit" and "fit" in self._rooms:
-            self._rooms.pop("fit").close()
+        if part != "fit":
+            self._end_fitting()
         if part not in self._rooms or not self._rooms[part].open:
             self._rooms[part] = Room(self.tenant)
         return self._rooms[part]
@@ -66,6 +66,10 @@ class RemoteMethod(Method):
     def speaker(self) -> Part:
         """The process that says what a scheme says of itself: that which fitted, as long as there is no other."""
         return "fit" if "fit" in self._rooms else "release"
+
+    def _end_fitting(self) -> None:
+        if (room := self._rooms.pop("fit", None)) is not None:
+            room.close()
 
     def close(self) -> None:
         """End the processes that there are."""
@@ -84,7 +88,7 @@ class RemoteMethod(Method):
     def fit(self, public: Dataset, seed: int) -> RemoteScheme:
         """Fit in a process that sees public rows alone: releases are asked of one that has not fitted."""
         training = None if (place := kept_where()) is None else KeptTraining(place)
-        self.close()
+        self._end_fitting()
         fitting = self.room("fit")
         handle = handle_of(fitting.ask(None, "fit", public, seed, training=training), "Scheme")
         return RemoteScheme(self, tensors(fitting.ask(handle, "state")))
