@@ -52,7 +52,7 @@ class Scheme(ABC):
 
     @abstractmethod
     def sample_key(self, secret: Secret) -> Key:
-        """A fresh key; the same secret gives the same key, on any machine."""
+        """A fresh key, of one class for all secrets; the same secret gives the same key, on any machine."""
 
     @abstractmethod
     def load_key(self, state: State) -> Key:

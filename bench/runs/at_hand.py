@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import cast
 
-from bench.plugins import registry
 from bench.progress import told
 from bench.results.results import Results
 from bench.runs.backend import Job, Outcome
+from bench.runs.ours import opened_by_us
 from bench.runs.tasks import OpenTask
 from bench.workbench.cell import Cell, Planned
-from bench.workbench.choice import Choice
 
 
 def opened(
@@ -31,7 +30,7 @@ def opened(
     """
     choice = cast(OpenTask, job.argument).choice
     there = all(results.holds(cell.folder, each.name) for cell, evaluators in planned.items() for each in evaluators)
-    if not there or job.restricted or not _ours(choice):
+    if not there or job.restricted or not opened_by_us(choice):
         return None
     start, worked = time.perf_counter(), time.process_time()
     try:
@@ -40,9 +39,3 @@ def opened(
     except Exception:  # the worker meets it once more, and has its text, its code and its log
         return None
     return Outcome("ok", value, None, None, None, time.perf_counter() - start, time.process_time() - worked)
-
-
-def _ours(choice: Choice) -> bool:
-    """Whether all that opens the data is code of this project."""
-    parts = (choice.dataset, choice.beside, choice.extractor)
-    return all(part is None or part.origin == registry.HOME for part in parts)

@@ -23,6 +23,8 @@ class Job:
             it checks.
         timeout: Seconds that it may work, as `bench.runs.job_clock` counts them.
         log: File that takes what the worker prints.
+        keeps: The process that did it may do the next such job: what it holds (a GPU's context, libraries) is costly to
+            have anew, and all code that it ran is this project's.
         alone: Run it while nothing else runs (timings).
         prepares: Nothing is measured by it: at most half of the workers do such jobs while others wait, so that figures
             come early.
@@ -39,6 +41,7 @@ class Job:
     answer: type[object]
     timeout: float
     log: Path
+    keeps: bool = False
     alone: bool = False
     prepares: bool = False
     restricted: bool = False

@@ -36,6 +36,7 @@ class JobClock:
     limit: float
     started: float
     cpu: float = 0.0
+    _before: float = 0.0
     _worked: float = 0.0
     _ticked: float = 0.0
     _ticked_cpu: float = 0.0
@@ -45,6 +46,19 @@ class JobClock:
 
     def look(self, now: float, root: psutil.Process | None, living: Iterable[psutil.Process]) -> None:
         """Take in where the job's processes stand: those below `root`, which started them all and is none of them."""
+        self.cpu = max(self.cpu, self._spent(root, living) - self._before)
+        wall = now - self.started
+        if wall - self._ticked >= _TICK:
+            self._worked += min(wall - self._ticked, self.cpu - self._ticked_cpu)
+            self._ticked, self._ticked_cpu = wall, self.cpu
+            if self.cpu - self._moved_cpu >= _SHARE * (wall - self._moved):
+                self._moved, self._moved_cpu = wall, self.cpu
+
+    def leave_out(self, root: psutil.Process, living: Iterable[psutil.Process]) -> None:
+        """Leave out what these processes have computed so far, for another job."""
+        self._before = self._spent(root, living)
+
+    def _spent(self, root: psutil.Process | None, living: Iterable[psutil.Process]) -> float:
         ended = 0.0 if root is None else _ended(root)
         for process in living:
             with contextlib.suppress(psutil.Error):
@@ -52,13 +66,7 @@ class JobClock:
                 self._own[process] = times.user + times.system
                 ended += self._own[process] + times.children_user + times.children_system
         # Children whose end nobody takes notice of are missing in the one sum, brief ones in the other.
-        self.cpu = max(self.cpu, ended, sum(self._own.values()))
-        wall = now - self.started
-        if wall - self._ticked >= _TICK:
-            self._worked += min(wall - self._ticked, self.cpu - self._ticked_cpu)
-            self._ticked, self._ticked_cpu = wall, self.cpu
-            if self.cpu - self._moved_cpu >= _SHARE * (wall - self._moved):
-                self._moved, self._moved_cpu = wall, self.cpu
+        return max(ended, sum(self._own.values()))
 
     def said(self, now: float) -> None:
         """The job has said where it is."""

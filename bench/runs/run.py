@@ -25,6 +25,7 @@ from bench.runs.backend import Backend, Job, Outcome
 from bench.runs.display import Display
 from bench.runs.imported import imported
 from bench.runs.ledger import Alone, Ledger
+from bench.runs.ours import judged_by_us, opened_by_us
 from bench.runs.outcome_record import described, outcome_record
 from bench.runs.plan import Standing, data_key, standing, to_run, work, write_plan
 from bench.runs.planned_run import DATA_SECONDS, data_job, evaluation_job, fit_job, timeout, title
@@ -110,6 +111,7 @@ class _Scheduler:
                 argument=OpenTask(choice, self.place, self.spec.device, workers),
                 answer=Opened,
                 timeout=DATA_SECONDS,
+                keeps=self._keeps(choice),
                 prepares=True,
                 device=self.spec.device,
                 key=data_job(choice),
@@ -167,6 +169,7 @@ class _Scheduler:
                 argument=FitTask(cell, self.place, self.spec.isolation),
                 answer=Fitted,
                 timeout=timeout(self.spec),
+                keeps=self._keeps(choice),
                 prepares=True,
                 log=log,
                 restricted=not data.shareable,
@@ -209,6 +212,7 @@ class _Scheduler:
                 answer=Evaluation,
                 timeout=timeout(self.spec),
                 log=self.results.log(cell.folder, planned.name),
+                keeps=self._keeps(cell.choice, planned),
                 alone=planned.evaluator.alone,
                 restricted=not data.shareable,
             )
@@ -259,6 +263,11 @@ class _Scheduler:
             self.summary.records.append(kept)
             self.summary.computed += 1
             self.display.measured(kept)
+
+    def _keeps(self, choice: Choice, planned: Planned | None = None) -> bool:
+        """Whether a worker is kept for the next job: on CUDA, where it holds a context, if all of its code is ours."""
+        judged = planned is None or (judged_by_us(planned) and not planned.evaluator.alone)
+        return self.spec.device == "cuda" and self.spec.isolation != "none" and opened_by_us(choice) and judged
 
     def _submit(self, job: Job, follow: Callable[[Outcome], None]) -> None:
         job = replace(job, number=next(self.numbers))

@@ -23,32 +23,48 @@ _POLL_SECONDS = 0.05
 _CHUNK = 1 << 16
 
 
-def supervise(job: Job, answers: Connection, threads: int) -> None:
-    """Do a job in a child process; end with all that it started, the way it ended, and when the run does."""
+def supervise(job: Job, answers: Connection, nexts: Connection, threads: int) -> None:
+    """Do a job in a child process; end with all that it started, the way it ended, and when the run does.
+
+    A worker that is kept is handed its next job here, once the log is that job's.
+    """
     adopt_orphans()
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tree, log = psutil.Process(), _Log(job.log)
     printed, printer = multiprocessing.Pipe(duplex=False)
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    worker = context.Process(target=work, args=(job, answers, printer, threads))  # type: ignore[attr-defined]
+    given, giver = multiprocessing.Pipe(duplex=False)
+    worker = context.Process(target=work, args=(job, answers, printer, given, threads))  # type: ignore[attr-defined]
     worker.start()
     pid = worker.pid
     assert pid is not None
-    printer.close()
-    answers.close()
+    for end in (printer, answers, given):
+        end.close()
     run = multiprocessing.parent_process()
     sentinels = [] if run is None else [run.sentinel]
     os.set_blocking(printed.fileno(), False)
     status: int | None = None
-    heard: list[object] = [printed]
+    heard: list[object] = [printed, nexts]
     while status is None:
         ready = wait([*heard, *sentinels], timeout=_POLL_SECONDS)  # type: ignore[list-item]
         if sentinels and sentinels[0] in ready:  # the run is gone
             end_below(tree)
             os._exit(1)
         if printed in ready and not log.take(printed.fileno()):
-            heard = []
+            heard.remove(printed)
+        if nexts in ready:
+            try:
+                following = nexts.recv()
+            except EOFError:  # the run asks for no more
+                heard.remove(nexts)
+                continue
+            while log.take(printed.fileno()):
+                pass
+            log.close()
+            log = _Log(following.log)
+            with contextlib.suppress(OSError):  # the worker is about to be found dead
+                giver.send(following)
         status = _reap(pid)
     while below(tree):
         end_below(tree)

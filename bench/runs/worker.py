@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import logging
+import gc
 import os
 import signal
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import cast
@@ -21,7 +22,7 @@ from bench.contract.seal import ContractError
 from bench.contract.source import DataError
 from bench.isolation import DiedError, OutsideError
 from bench.plugins.spec import UsageError
-from bench.progress import LOGGER, Forwarder
+from bench.progress import LOGGER, told
 from bench.results.disk_failure import is_disk_failure
 from bench.results.reason import Code, Phase, phase_of
 from bench.runs.answers import MESSAGE_CAP, MOST_STEPS, Answer, Progress, allowed
@@ -37,22 +38,37 @@ SAY_SECONDS = 0.1
 _SHARE = 0.9  # of what the run lets a worker say: its clock started earlier, and may run slower
 
 
-def work(job: Job, answers: Connection, printer: Connection, threads: int) -> None:
-    """Do the job; what is printed goes to `printer`, where it stands and the answer to `answers`."""
+def work(job: Job, answers: Connection, printer: Connection, nexts: Connection, threads: int) -> None:
+    """Do the job; what is printed goes to `printer`, where it stands and the answer to `answers`.
+
+    A worker that is kept does what comes by `nexts` after that, until nothing more can come.
+    """
     import torch
 
     die_with_parent()
     for stream in (sys.stdout, sys.stderr):
         os.dup2(printer.fileno(), stream.fileno())
     printer.close()
-    _cut_off(keep=answers.fileno())
+    _cut_off(keep=(answers.fileno(), nexts.fileno()))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(threads)
-    teller = _Teller(answers.fileno())
-    LOGGER.setLevel(logging.INFO)
     LOGGER.propagate = False
-    LOGGER.addHandler(Forwarder(teller.progress))
-    answer = _answer(job)
+    _do(job, answers.fileno())
+    while job.keeps:
+        gc.collect()
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            torch.cuda.empty_cache()
+        try:
+            job = nexts.recv()
+        except EOFError:
+            return
+        _do(job, answers.fileno())
+
+
+def _do(job: Job, pipe: int) -> None:
+    teller = _Teller(pipe)
+    with told(teller.progress):
+        answer = _answer(job)
     try:
         teller.send(answer.model_copy(update={"phase": teller.phase}))
     except WireError as error:
@@ -60,7 +76,7 @@ def work(job: Job, answers: Connection, printer: Connection, threads: int) -> No
         teller.send(Answer(status="failed", code="contract", reason=reason, phase=teller.phase))
 
 
-def _cut_off(keep: int) -> None:
+def _cut_off(keep: Sequence[int]) -> None:
     """Leave this process no way to others: their pipes were inherited, and its signals would reach their group.
 
     What a job wrote into the pipes of the fork server, say, would end every other job.
@@ -68,7 +84,7 @@ def _cut_off(keep: int) -> None:
     os.setsid()
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in [int(path.name) for path in Path("/dev/fd").iterdir()]:
-        if descriptor not in (1, 2, keep, nowhere):
+        if descriptor not in (1, 2, *keep, nowhere):
             with contextlib.suppress(OSError):  # that of the list itself is closed by now
                 os.fstat(descriptor)
                 os.dup2(nowhere, descriptor, inheritable=False)

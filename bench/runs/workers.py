@@ -1,29 +1,28 @@
-"""Jobs in worker processes of their own: an exception, a hang or a memory blow-up in one does not touch the others."""
+"""Jobs in worker processes of their own: an exception, a hang or a memory blow-up in one does not touch the others.
+
+A worker that holds a GPU's context and libraries, and has run nobody else's code, does one such job after another; what
+failed in any way ends with it.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import signal
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import wait
 
 import psutil
 from pydantic import TypeAdapter, ValidationError
 
 from bench.memory.processes import at_most, memory
-from bench.results.reason import ABSENT, Code, Phase, phase_of, withheld
-from bench.runs.answers import MESSAGE_CAP, Answer, Progress, allowed
+from bench.results.reason import ABSENT, Code, phase_of, withheld
+from bench.runs.answers import Answer, Progress, allowed
 from bench.runs.backend import Job, Outcome
-from bench.runs.job_clock import JobClock
-from bench.runs.process_tree import below, end_below
-from bench.runs.supervisor import supervise
-from bench.wire.channel import Reader
+from bench.runs.process_tree import below
+from bench.runs.running import Running
 from bench.wire.message import WireError
 from bench.workbench.machine import threads_each
 
@@ -33,30 +32,8 @@ _POLL_SECONDS = 0.2
 _LOOK_SECONDS = 0.5
 _WALK_SECONDS = 10.0  # pages that are shared at first become a process's own, and no bound tells
 _LINGER_SECONDS = 5.0
-_ENDING_LOOKS = 50
-_MORE_STARTS = 10
+_LEAVE_SECONDS = 1.0
 _LAST_LOOKS = 32  # at what a pipe may still hold
-
-
-@dataclass(eq=False)
-class _Running:
-    job: Job
-    process: BaseProcess
-    tree: psutil.Process | None
-    pipe: Connection
-    reader: Reader
-    started: float
-    clock: JobClock
-    looked: float = 0.0
-    walked: float = 0.0
-    phase: Phase = "start"
-    peaks: dict[Phase, int] = field(default_factory=dict)
-    bounds: dict[Phase, int] = field(default_factory=dict)  # what `at_most` said when `memory` was last asked
-    said: int = 0
-    outcome: Outcome | None = None
-    answered: float = 0.0
-    silent: bool = False
-    seen: set[psutil.Process] = field(default_factory=set)
 
 
 class Workers:
@@ -84,14 +61,16 @@ class Workers:
             os.environ.setdefault("PYTHONSAFEPATH", "1")
             self._context.set_forkserver_preload([*imported, *PRELOADED])
         self._waiting: deque[Job] = deque()
-        self._running: list[_Running] = []
+        self._running: list[Running] = []
+        self._kept: list[Running] = []  # with their job done, and ready for the next
 
     def close(self) -> None:
         """Stop what is running, and start nothing more."""
         self._waiting.clear()
-        for running in self._running:
-            _kill(running)
+        for running in [*self._running, *self._kept]:
+            running.kill()
         self._running.clear()
+        self._kept.clear()
 
     def submit(self, job: Job) -> None:
         """Queue a job."""
@@ -101,14 +80,17 @@ class Workers:
         """The next finished job, or None when nothing is queued or running."""
         while self._waiting or self._running:
             self._start()
-            ends = [end for running in self._running for end in _ends(running)]
+            ends = [end for running in self._running for end in running.ends()]
             wait(ends, timeout=_POLL_SECONDS)
             self._look_around()
             for running in self._running:
                 outcome = self._look(running)
                 if outcome is not None:
+                    if running.process.is_alive():
+                        self._kept.append(running)
+                    else:
+                        running.close()
                     self._running.remove(running)
-                    running.pipe.close()
                     return running.job, outcome
         return None
 
@@ -125,18 +107,31 @@ class Workers:
                     return
                 job = self._waiting[0]
             self._waiting.remove(job)
+            if job.keeps and self._went_on(job):
+                continue
+            while self._kept and (job.alone or len(self._running) + len(self._kept) >= self._jobs):
+                self._kept[0].kill()
+                self._kept.pop(0).close()
             threads = self._threads or threads_each(1 if job.alone else self._jobs)
-            ours, theirs = self._context.Pipe(duplex=False)
-            process = self._context.Process(target=supervise, args=(job, theirs, threads))  # type: ignore[attr-defined]
-            reader = Reader(ours.fileno(), MESSAGE_CAP)
-            now = time.perf_counter()
-            running = _Running(job, process, None, ours, reader, now, JobClock(job.timeout, now))
+            running, theirs = Running.prepared(job, self._context, threads)
             self._running.append(running)  # first of all: a signal may end this at any line, and `close` must know it
-            _begin(process)
-            running.tree = _process(process.pid)
-            theirs.close()
+            running.begin()
+            for end in theirs:
+                end.close()
 
-    def _look(self, running: _Running) -> Outcome | None:
+    def _went_on(self, job: Job) -> bool:
+        """Whether a worker that was kept does this job."""
+        while self._kept:
+            running = self._kept[-1].goes_on(job)
+            if running is not None:
+                self._running.append(running)
+                self._kept.pop()
+                return True
+            self._kept[-1].kill()
+            self._kept.pop().close()
+        return False
+
+    def _look(self, running: Running) -> Outcome | None:
         """The outcome once it is known and no process of the job is left; waits for neither."""
         now = time.perf_counter()
         seconds = now - running.started
@@ -153,11 +148,14 @@ class Workers:
                 running.outcome = self._hear(running, seconds)
                 running.answered = now
         if ended:
-            _kill(running)  # what had left the tree before
+            running.kill()  # what had left the tree before
             return running.outcome or _died(running, seconds)
         if running.outcome is not None:
-            if now - running.answered > _LINGER_SECONDS or running.outcome.status != "ok":
-                _kill(running)
+            if running.may_go_on:
+                return running.outcome
+            linger = _LEAVE_SECONDS if running.job.keeps else _LINGER_SECONDS  # what is kept does not end by itself
+            if now - running.answered > linger or running.outcome.status != "ok":
+                running.kill()
             return running.outcome if not running.process.is_alive() else None
         if not measured:
             return None
@@ -168,7 +166,7 @@ class Workers:
         self._measure(running, tree, seconds)
         return None
 
-    def _measure(self, running: _Running, tree: Sequence[psutil.Process], seconds: float) -> None:
+    def _measure(self, running: Running, tree: Sequence[psutil.Process], seconds: float) -> None:
         """Note what a job holds, now and then, and whenever it may be more than it was; stop it above the limit."""
         now, bound = time.perf_counter(), at_most(tree)
         noted = running.bounds.get(running.phase, 0)
@@ -182,7 +180,7 @@ class Workers:
             text = f"stopped at {held / 2**30:.1f} GiB of memory: the limit is {self._memory / 2**30:.1f} GiB"
             running.outcome = _without(running, "out-of-memory", text, seconds)
 
-    def _hear(self, running: _Running, seconds: float) -> Outcome | None:
+    def _hear(self, running: Running, seconds: float) -> Outcome | None:
         """What the worker says now: its outcome, if it is told, or if what it says makes no sense."""
         try:
             for message in running.reader.messages():
@@ -201,20 +199,14 @@ class Workers:
             running.silent = True
         return None
 
-    def _pass_on(self, running: _Running, told: Progress) -> None:
+    def _pass_on(self, running: Running, told: Progress) -> None:
         if not told.total:
             running.phase = phase_of(told.stage, running.phase)
         shown = running.phase if running.job.restricted else told.stage
         self._notify(running.job.name, shown, told.done, told.total)
 
 
-def _ends(running: _Running) -> list[Connection | int]:
-    """What to wait for: the process's end, and until it has answered what it says."""
-    heard = running.outcome is not None or running.silent
-    return [running.process.sentinel] if heard else [running.process.sentinel, running.pipe]
-
-
-def _outcome(running: _Running, answer: Answer, seconds: float) -> Outcome:
+def _outcome(running: Running, answer: Answer, seconds: float) -> Outcome:
     job = running.job
     running.phase = answer.phase or running.phase
     if answer.code is None:
@@ -223,7 +215,7 @@ def _outcome(running: _Running, answer: Answer, seconds: float) -> Outcome:
     return _without(running, answer.code, answer.reason or withheld(answer.code), seconds)
 
 
-def _died(running: _Running, seconds: float) -> Outcome:
+def _died(running: Running, seconds: float) -> Outcome:
     code = running.process.exitcode
     cause = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
     if code == -signal.SIGBUS:  # of a file in memory whose page the disk cannot take, or give
@@ -232,7 +224,7 @@ def _died(running: _Running, seconds: float) -> Outcome:
     return _without(running, "died", f"the worker process died: {cause}{hint}", seconds)
 
 
-def _without(running: _Running, code: Code, text: str, seconds: float) -> Outcome:
+def _without(running: Running, code: Code, text: str, seconds: float) -> Outcome:
     """The outcome of a job that gave nothing; of data that may not be shared the text stays unsaid."""
     job = running.job
     heard = code == "timed-out" or (code in ABSENT and job.heard)  # a job has no part in what is said of its time
@@ -242,39 +234,3 @@ def _without(running: _Running, code: Code, text: str, seconds: float) -> Outcom
         statuses.get(code, "failed"), None, code, said, running.phase, seconds, running.clock.cpu,  # type: ignore[arg-type]
         peaks=dict(running.peaks),
     )  # fmt: skip
-
-
-def _kill(running: _Running) -> None:
-    """Stop a worker and whatever it started; its supervisor takes leave of them, and ends by itself."""
-    if running.process.pid is None:  # a signal came before it was there
-        return
-    running.tree = running.tree or _process(running.process.pid)
-    if running.tree is None:  # it was gone as soon as it was there
-        return
-    end_below(running.tree, running.seen)
-    for _ in range(_ENDING_LOOKS):
-        if not running.process.is_alive():
-            break
-        with contextlib.suppress(psutil.Error):
-            running.tree.resume()  # whoever stopped it
-        running.process.join(timeout=_LINGER_SECONDS / _ENDING_LOOKS)
-        end_below(running.tree)  # it may have been about to start its worker
-    running.process.kill()
-    running.process.join()
-
-
-def _begin(process: BaseProcess) -> None:
-    """Start a worker; if the fork server was killed just now, by another one."""
-    for _ in range(_MORE_STARTS):
-        with contextlib.suppress(ConnectionError, EOFError):
-            process.start()
-            return
-        time.sleep(_POLL_SECONDS)
-    process.start()
-
-
-def _process(pid: int | None) -> psutil.Process | None:
-    try:
-        return psutil.Process(pid)
-    except psutil.Error:
-        return None

@@ -120,6 +120,77 @@ def test_leaving_the_block_ends_what_runs(job: Callable[..., Job]) -> None:
     assert running.process.exitcode == -signal.SIGKILL  # and not 0, as after its thousand seconds
 
 
+def who(argument: object) -> object:
+    print(f"log of {argument}", flush=True)
+    return os.getpid()
+
+
+def refuse_by(argument: object) -> object:
+    raise NotApplicable(str(os.getpid()))
+
+
+def break_down(argument: object) -> object:
+    raise ValueError(str(os.getpid()))
+
+
+def leave_a_child(argument: object) -> object:
+    subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    return os.getpid()
+
+
+def burn(argument: object) -> object:
+    until = time.process_time() + float(str(argument))
+    while time.process_time() < until:
+        pass
+    return os.getpid()
+
+
+def test_a_worker_that_is_kept_does_the_next_job_in_that_jobs_log(job: Callable[..., Job], tmp_path: Path) -> None:
+    kept = [job(who, name, int, name=name, keeps=True) for name in "abc"]
+    ran = run(*kept, job(who, "d", int, name="d"), at_a_time=1)
+    pids = {name: outcome.value for name, outcome in ran.found.items()}
+    assert pids["a"] == pids["b"] == pids["c"] != pids["d"]
+    for name in "abcd":
+        assert (tmp_path / "logs" / f"{name}.log").read_text() == f"log of {name}\n"
+    assert not any(psutil.pid_exists(int(str(pid))) for pid in pids.values())
+
+
+def test_what_a_job_of_a_kept_worker_takes_is_its_own(job: Callable[..., Job]) -> None:
+    found = run(job(burn, 2, int, keeps=True), job(who, "b", int, keeps=True), at_a_time=1).found
+    assert found["burn"].value == found["who"].value
+    assert found["burn"].cpu_seconds > 1.4  # as it was seen last, half a second before the answer at most
+    assert found["who"].cpu_seconds < 1
+
+
+@pytest.mark.parametrize(("first", "kept"), [(refuse_by, True), (break_down, False), (leave_a_child, False)])
+def test_a_worker_goes_on_only_after_a_job_that_went_well_and_left_nothing(
+    job: Callable[..., Job], first: Callable[[object], object], kept: bool
+) -> None:
+    found = run(job(first, None, int, keeps=True), job(who, "b", int, keeps=True), at_a_time=1).found
+    before = found[first.__name__]
+    number = int(str(before.value or str(before.reason).split()[-1]))
+    assert (found["who"].value == number) is kept
+
+
+def test_a_kept_worker_that_died_or_is_in_the_way_is_replaced(job: Callable[..., Job]) -> None:
+    with closing(Workers(jobs=1, memory=MEMORY, notify=lambda *told: None)) as pool:
+
+        def done(asked: Job) -> int:
+            pool.submit(asked)
+            finished = pool.next()
+            assert finished is not None
+            return int(str(finished[1].value))
+
+        first = done(job(who, "a", int, keeps=True))
+        psutil.Process(first).kill()
+        psutil.Process(first).parent().wait()  # type: ignore[union-attr]
+        second = done(job(who, "b", int, keeps=True))
+        assert first != second
+        assert psutil.pid_exists(second)
+        done(job(who, "c", int, alone=True))
+        assert not psutil.pid_exists(second)
+
+
 def pipe() -> int:
     """The descriptor over which this worker answers: a plug-in finds it as easily."""
     outer = sys._getframe(1)

@@ -19,13 +19,17 @@ from made.forked import Forked
 from PIL import Image
 
 from bench.cli import main
+from bench.plugins.chosen import choose
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.runs.answers import Opened
 from bench.runs.at_hand import opened
 from bench.runs.backend import Job
+from bench.runs.run import _Scheduler
+from bench.runs.running import Running
 from bench.runs.tasks import OpenTask
 from bench.runs.workers import Workers
+from bench.workbench.cell import Planned
 
 PLUGINS = '''
 import os, time
@@ -212,6 +216,49 @@ def test_a_second_run_computes_nothing_changes_nothing_and_starts_no_worker(
     assert [name.split()[-1] for name in started[1:]] == ["0", "fit", "reidentification-chance"]
     assert main(["status", "--results", str(tmp_path)]) == 0
     assert "1 done" in capsys.readouterr().out
+
+
+def test_figures_are_the_same_where_one_worker_does_all_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["--method", "noise", "--attack", "nearest-neighbour", "--metric", "guesswork"]
+    arguments += ["--metric", "max-dispersion", "--metric", "throughput"]
+    begun: list[str] = []
+    begin = Running.begin
+    monkeypatch.setattr(Running, "begin", lambda self: (begun.append(self.job.name.split()[-1]), begin(self)))
+    found = {}
+    for folder in ("apart", "kept"):
+        begun.clear()
+        assert bench(tmp_path / folder, *arguments) == 0
+        if folder == "apart":
+            assert len(begun) == 5  # on a CPU; on CUDA all but timings may be done by one
+            monkeypatch.setattr(
+                "bench.runs.run._Scheduler._keeps", lambda self, choice, planned=None: planned is None or planned.attack
+            )
+        found[folder] = {
+            name: record.scores for name, record in records(tmp_path / folder).items() if name[1] != "throughput"
+        }
+    assert begun == ["0", "sets", "throughput"]
+    assert found["apart"] == found["kept"]
+    assert len(found["kept"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("device", "isolation", "metrics", "keeps"),
+    [
+        ("cuda", "sandbox", ["guesswork"], True),
+        ("cuda", "none", ["guesswork"], False),
+        ("cpu", "sandbox", ["guesswork"], False),
+        ("cuda", "sandbox", ["throughput"], False),
+        ("cuda", "sandbox", ["theirs.py:Theirs"], False),
+    ],
+)
+def test_a_worker_is_kept_on_cuda_where_all_of_its_code_is_this_projects(
+    device: str, isolation: str, metrics: list[str], keeps: bool
+) -> None:
+    evaluator = "throughput" if metrics == ["throughput"] else "reidentification"
+    attack = None if evaluator == "throughput" else choose("attacks", "chance", "smoke")
+    scheduler = SimpleNamespace(spec=SimpleNamespace(device=device, isolation=isolation))
+    found = _Scheduler._keeps(scheduler, choice("digits"), Planned(evaluator, attack, (*metrics,)))  # type: ignore[arg-type]
+    assert found is keeps
 
 
 @pytest.mark.parametrize(("restricted", "dataset"), [(True, "digits"), (False, "theirs")])
