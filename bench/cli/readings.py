@@ -17,7 +17,7 @@ from bench.plugins.source_hash import READ, Reading
 from bench.results.atomic_file import make_folder, write_atomically
 
 FILE = "sources.json"
-MOST = 3000  # readings that are kept; the oldest go
+MOST = 3000  # readings that are kept; where there are more, those of earlier calls go
 _READINGS = TypeAdapter(dict[str, Reading])
 
 
@@ -27,12 +27,13 @@ def kept_readings() -> Iterator[None]:
     folder = Path(platformdirs.user_cache_dir("veil-bench"))
     with suppress(OSError, ValidationError):
         READ.update(_READINGS.validate_json((folder / FILE).read_bytes()))
-    before = len(READ)
+    before = set(READ)
     try:
         yield
     finally:
-        if len(READ) > before:
-            newest = dict(list(READ.items())[-MOST:])
+        if new := READ.keys() - before:
+            kept = READ if len(READ) <= MOST else {key: READ[key] for key in new}
             with suppress(OSError):
                 make_folder(folder, mode=0o700)
-                write_atomically(folder / FILE, json.dumps(newest).encode(), mode=0o600, durable=False)
+                content = json.dumps(kept, sort_keys=True).encode()
+                write_atomically(folder / FILE, content, mode=0o600, durable=False)
