@@ -48,13 +48,9 @@ def main(options: argparse.Namespace) -> int:
     return perform(options, lambda spec, summary, where: _print_table(summary, where))
 
 
+@kept_readings()
 def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place], None]) -> int:
     """Run what is missing, `show` it, and build the pages; 1 if anything failed. A dry run shows the plan alone."""
-    with kept_readings():
-        return _perform(options, show)
-
-
-def _perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place], None]) -> int:
     where = place(options)
     specs, absent = present(run_specs(options), where)
     for name, reason in absent.items():
