@@ -36,7 +36,7 @@ class JobClock:
     limit: float
     started: float
     cpu: float = 0.0
-    _before: float = 0.0
+    _before: tuple[float, float] = (0.0, 0.0)
     _worked: float = 0.0
     _ticked: float = 0.0
     _ticked_cpu: float = 0.0
@@ -46,7 +46,9 @@ class JobClock:
 
     def look(self, now: float, root: psutil.Process | None, living: Iterable[psutil.Process]) -> None:
         """Take in where the job's processes stand: those below `root`, which started them all and is none of them."""
-        self.cpu = max(self.cpu, self._spent(root, living) - self._before)
+        # Children whose end nobody takes notice of are missing in the one sum, brief ones in the other.
+        spent = self._spent(root, living)
+        self.cpu = max(self.cpu, *(taken - before for taken, before in zip(spent, self._before, strict=True)))
         wall = now - self.started
         if wall - self._ticked >= _TICK:
             self._worked += min(wall - self._ticked, self.cpu - self._ticked_cpu)
@@ -58,15 +60,15 @@ class JobClock:
         """Leave out what these processes have computed so far, for another job."""
         self._before = self._spent(root, living)
 
-    def _spent(self, root: psutil.Process | None, living: Iterable[psutil.Process]) -> float:
+    def _spent(self, root: psutil.Process | None, living: Iterable[psutil.Process]) -> tuple[float, float]:
+        """Processor time with that of children that have ended, as the system says, and that of those seen here."""
         ended = 0.0 if root is None else _ended(root)
         for process in living:
             with contextlib.suppress(psutil.Error):
                 times = process.cpu_times()
                 self._own[process] = times.user + times.system
                 ended += self._own[process] + times.children_user + times.children_system
-        # Children whose end nobody takes notice of are missing in the one sum, brief ones in the other.
-        return max(ended, sum(self._own.values()))
+        return ended, sum(self._own.values())
 
     def said(self, now: float) -> None:
         """The job has said where it is."""

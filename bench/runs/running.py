@@ -89,9 +89,11 @@ class Running:
     def goes_on(self, job: Job) -> Self | None:
         """The same worker at another job; None where it has ended meanwhile."""
         assert self.tree is not None
-        now = time.perf_counter()
+        now, living = time.perf_counter(), below(self.tree)
+        if len(living) != 1:  # killed while it waited: its supervisor may not have noticed yet
+            return None
         clock = JobClock(job.timeout, now)
-        clock.leave_out(self.tree, below(self.tree))
+        clock.leave_out(self.tree, living)
         try:
             self.more.send(job)
         except OSError:

@@ -69,6 +69,9 @@ def _do(job: Job, pipe: int) -> None:
     teller = _Teller(pipe)
     with told(teller.progress):
         answer = _answer(job)
+    for stream in (sys.stdout, sys.stderr):  # what stayed behind would be in the next job's log, or lost
+        with contextlib.suppress(Exception):  # a plug-in may have put anything in its place
+            stream.flush()
     try:
         teller.send(answer.model_copy(update={"phase": teller.phase}))
     except WireError as error:

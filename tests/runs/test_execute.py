@@ -121,7 +121,8 @@ def test_leaving_the_block_ends_what_runs(job: Callable[..., Job]) -> None:
 
 
 def who(argument: object) -> object:
-    print(f"log of {argument}", flush=True)
+    sys.stdout.reconfigure(line_buffering=False, write_through=False)  # type: ignore[union-attr]
+    print(f"log of {argument}")
     return os.getpid()
 
 
@@ -172,7 +173,8 @@ def test_a_worker_goes_on_only_after_a_job_that_went_well_and_left_nothing(
     assert (found["who"].value == number) is kept
 
 
-def test_a_kept_worker_that_died_or_is_in_the_way_is_replaced(job: Callable[..., Job]) -> None:
+@pytest.mark.parametrize("noticed", [True, False])
+def test_a_kept_worker_that_died_or_is_in_the_way_is_replaced(job: Callable[..., Job], noticed: bool) -> None:
     with closing(Workers(jobs=1, memory=MEMORY, notify=lambda *told: None)) as pool:
 
         def done(asked: Job) -> int:
@@ -182,9 +184,16 @@ def test_a_kept_worker_that_died_or_is_in_the_way_is_replaced(job: Callable[...,
             return int(str(finished[1].value))
 
         first = done(job(who, "a", int, keeps=True))
-        psutil.Process(first).kill()
-        psutil.Process(first).parent().wait()  # type: ignore[union-attr]
-        second = done(job(who, "b", int, keeps=True))
+        worker, above = psutil.Process(first), psutil.Process(first).parent()
+        assert above is not None
+        if not noticed:
+            above.suspend()  # as while it waits for a core
+        worker.kill()
+        while worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
+        if noticed:
+            above.wait()
+        second = done(job(who, "b", int, keeps=True, timeout=2.0))
         assert first != second
         assert psutil.pid_exists(second)
         done(job(who, "c", int, alone=True))

@@ -109,3 +109,13 @@ def test_a_child_that_ended_is_neither_forgotten_nor_counted_twice(watched: Watc
     watched.root.children = watched.living.pop().own + gone.own
     watched.look()
     assert watched.clock.cpu == 150.0
+
+
+def test_what_a_job_before_took_hides_nothing_of_the_next_one() -> None:
+    worker, first, second = Fake(own=20), Fake(own=50), Fake(own=50)
+    watched = Watched(JobClock(60.0, 0.0), Fake(children=100), [worker])
+    watched.clock.leave_out(cast(psutil.Process, watched.root), cast("list[psutil.Process]", watched.living))
+    for child in (first, second):  # whose end nobody takes notice of
+        watched.living = [worker, child]
+        watched.look()
+    assert watched.clock.cpu == 100
