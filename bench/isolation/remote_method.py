@@ -197,7 +197,13 @@ class RemoteKey(Key):
         room = self.scheme.method.room(part)
         if room not in self._handles:
             made = self.scheme.ask(self.scheme.handle(part), self.made_by, self.of, part=part)
-            self._handles[room] = handle_of(made, "Key")
+            handle, method = handle_of(made, "Key"), self.scheme.method
+            own = _names(self.scheme.ask(handle, "own", part=part))
+            if method.own is None:
+                method.own = own
+            if list(method.own) != own:
+                raise ContractError(f"all keys must do the same by themselves: one does {method.own}, another {own}")
+            self._handles[room] = handle
         return self._handles[room]
 
     def release(self, private: Dataset) -> Release:
@@ -244,10 +250,9 @@ class RemoteKey(Key):
 
     def _own(self, part: Part) -> Sequence[str]:
         """As `RemoteScheme.own`; where that is not known, this key is asked in the process for that part."""
-        method = self.scheme.method
-        if method.own is None:
-            method.own = _names(self.scheme.ask(self.handle(part), "own", part=part))
-        return method.own
+        if self.scheme.method.own is None:
+            self.handle(part)
+        return self.scheme.method.own or ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -451,6 +451,30 @@ def test_who_has_seen_rows_encodes_no_query_and_decodes_nothing(tmp_path: Path, 
         assert torch.equal(key.decode(torch.zeros(2, 2)), torch.zeros(2, 2))
 
 
+OTHERS = """
+def release(self, private):
+    return paired(private.samples, private.labels)
+
+class Other(Key_):
+    def decode(self, scores):
+        return -scores
+
+Scheme_.sample_key = lambda self, secret: (Key_ if secret.content == bytes(32) else Other)("none")
+"""
+
+
+@quickly
+def test_keys_that_do_different_things_by_themselves_are_refused(tmp_path: Path, rows: Dataset) -> None:
+    within, after = OTHERS.split("\nclass ")
+    path = Path(make(tmp_path, within).rpartition(":")[0])
+    path.write_text(f"{path.read_text()}\nclass {after}")
+    with closing(remote(choose("methods", f"{path}:Made", "smoke"), tmp_path)) as made:
+        first, second = (made.load({}).sample_key(Secret(bytes([number] * 32))) for number in (0, 1))
+        first.release(rows)
+        with pytest.raises(ContractError, match="all keys must do the same by themselves"):
+            second.release(rows)
+
+
 @quickly
 def test_what_a_key_leaves_as_it_is_takes_no_process_once_the_method_was_fitted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
