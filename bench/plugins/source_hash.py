@@ -13,7 +13,7 @@ import hashlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -146,7 +146,7 @@ def _read(path: Path) -> Reading:
         imports = _imports(tree, package)
         said = {name for module, name in imports if module == "bench.progress" and name in SAID}
         found = sorted(imports, key=lambda each: (each[0], each[1] or ""))
-        shown = _shown(tree, imports)
+        shown = _shown(tree, package)
         meaning = hashlib.sha256(_dump(_Meaning(said).visit(tree)).encode()).hexdigest()
         READ[key] = Reading(found, shown, meaning)
     return READ[key]
@@ -158,13 +158,15 @@ def _reader() -> str:
     return f"{sys.version_info[:2]} {Path(__file__).read_text(encoding='utf-8')}"
 
 
-def _shown(tree: ast.Module, imports: Collection[tuple[str, str | None]]) -> dict[str, str]:
+def _shown(tree: ast.Module, package: str) -> dict[str, str]:
+    shown: dict[str, str] = {}
     for node in tree.body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         public = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
         if not (isinstance(node, ast.ImportFrom) or docstring or (public and _is_all(node))):
             return {}
-    return {name: module for module, name in imports if name is not None}
+        shown |= {name: module for module, name in _imports(node, package) if name is not None}  # the last one holds
+    return shown
 
 
 def _is_all(node: ast.stmt) -> bool:
@@ -181,7 +183,7 @@ def _package(path: Path) -> str:
     return ".".join(parts)
 
 
-def _imports(tree: ast.Module, package: str) -> set[tuple[str, str | None]]:
+def _imports(tree: ast.AST, package: str) -> set[tuple[str, str | None]]:
     """Every import as (module, name), the name None for a module as such; relative ones resolved in `package`."""
     found: set[tuple[str, str | None]] = set()
     for node in ast.walk(tree):

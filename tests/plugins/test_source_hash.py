@@ -87,6 +87,13 @@ def test_a_hash_is_sixteen_hex_digits_and_stable() -> None:
     assert source_hash(Identity) == found
 
 
+def test_of_names_that_a_module_shows_twice_the_last_one_holds(tmp_path: Path) -> None:
+    """(A set of imports had an order of its own in each process.)"""
+    shows = tmp_path / "shows.py"
+    shows.write_text("".join(f"from part{number} import {', '.join('abcdef')}\n" for number in (1, 3, 4, 2)))
+    assert module._read(shows).shown == dict.fromkeys("abcdef", "part2")
+
+
 def test_different_methods_have_different_hashes() -> None:
     assert source_hash(Identity) != source_hash(Noise)
 
