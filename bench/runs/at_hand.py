@@ -26,11 +26,12 @@ def opened(
 ) -> Outcome | None:
     """What opening the data of these cells came to; None where a worker must do it, or say why it cannot be done.
 
-    A worker opens what is somebody else's code, and what may not be shared: it says what failed, and nothing more.
+    A worker opens what is somebody else's code, what may not be shared (it says what failed, and nothing more) and what
+    is to be prepared, within its limits of time and memory.
     """
-    choice = cast(OpenTask, job.argument).choice
+    task = cast(OpenTask, job.argument)
     there = all(results.holds(cell.folder, each.name) for cell, evaluators in planned.items() for each in evaluators)
-    if not there or job.restricted or not opened_by_us(choice):
+    if not there or job.restricted or not opened_by_us(task.choice) or not _costs_little(task):
         return None
     start, worked = time.perf_counter(), time.process_time()
     try:
@@ -39,3 +40,9 @@ def opened(
     except Exception:  # the worker meets it once more, and has its text, its code and its log
         return None
     return Outcome("ok", value, None, None, None, time.perf_counter() - start, time.process_time() - worked)
+
+
+def _costs_little(task: OpenTask) -> bool:
+    """Whether nothing is computed on the way: rows were prepared before, and no extractor reads them."""
+    sources = [each.plugin.name for each in (task.choice.dataset, task.choice.beside) if each is not None]
+    return task.choice.extractor is None and all(any(task.place.cache.glob(f"{name}-*")) for name in sources)

@@ -211,9 +211,13 @@ def test_a_second_run_computes_nothing_changes_nothing_and_starts_no_worker(
         broken.setattr("bench.runs.at_hand.told", lambda hear: (_ for _ in ()).throw(RuntimeError("no luck")))
         assert bench(tmp_path, *arguments) == 0  # a worker opens what the run itself cannot
     assert started == ["data digits seed 0"]
+    with monkeypatch.context() as cleaned:
+        cleaned.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
+        assert bench(tmp_path, *arguments) == 0  # nor what it would have to prepare
+    assert started == 2 * ["data digits seed 0"]
     (tmp_path / "cells").rename(tmp_path / "lost")
     assert bench(tmp_path, *arguments) == 0  # and what is to be computed is opened by a worker, too
-    assert [name.split()[-1] for name in started[1:]] == ["0", "fit", "reidentification-chance"]
+    assert [name.split()[-1] for name in started[2:]] == ["0", "fit", "reidentification-chance"]
     assert main(["status", "--results", str(tmp_path)]) == 0
     assert "1 done" in capsys.readouterr().out
 
