@@ -25,13 +25,14 @@ _READINGS = TypeAdapter(dict[str, Reading])
 def kept_readings() -> Iterator[None]:
     """Within the block files are read as far as no call before has; a cache that cannot be used is done without."""
     folder = Path(platformdirs.user_cache_dir("veil-bench"))
+    earlier: dict[str, Reading] = {}
     with suppress(OSError, ValidationError):
-        READ.update(_READINGS.validate_json((folder / FILE).read_bytes()))
-    before = set(READ)
+        earlier = _READINGS.validate_json((folder / FILE).read_bytes())
+    READ.update(earlier)
     try:
         yield
     finally:
-        if new := READ.keys() - before:
+        if new := READ.keys() - earlier.keys():
             kept = READ if len(READ) <= MOST else {key: READ[key] for key in new}
             with suppress(OSError):
                 make_folder(folder, mode=0o700)
