@@ -13,10 +13,10 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from bench.cli.suite import parts
+from bench.cli.user_cache import user_cache
 from bench.data.roots import resolve
 from bench.isolation import find_isolation
 from bench.plugins import registry
@@ -48,7 +48,7 @@ def _model() -> type[BaseModel]:
 
 def place(options: argparse.Namespace) -> Place:
     """The folders of a command: results, prepared data, and data roots."""
-    cache = Path(platformdirs.user_cache_dir("veil-bench")) / "data"
+    cache = user_cache() / "data"
     roots = resolve(getattr(options, "data_root", None) or ())
     results = Path(getattr(options, "results", None) or "results")
     named = getattr(options, "trusted", None)

@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
-import platformdirs
 from pydantic import TypeAdapter, ValidationError
 
+from bench.cli.user_cache import user_cache
 from bench.plugins.source_hash import READ, Reading
 from bench.results.atomic_file import make_folder, write_atomically
 
@@ -24,7 +23,7 @@ _READINGS = TypeAdapter(dict[str, Reading])
 @contextmanager
 def kept_readings() -> Iterator[None]:
     """Within the block files are read as far as no call before has; a cache that cannot be used is done without."""
-    folder = Path(platformdirs.user_cache_dir("veil-bench"))
+    folder = user_cache()
     earlier: dict[str, Reading] = {}
     with suppress(OSError, ValidationError):
         earlier = _READINGS.validate_json((folder / FILE).read_bytes())

@@ -17,8 +17,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
-import platformdirs
-
+from bench.cli.user_cache import user_cache
 from bench.plugins.groups import GROUPS
 from bench.results.atomic_file import make_folder, write_atomically
 from bench.shadowing import HOME, PACKAGES
@@ -30,7 +29,7 @@ MOST = 64  # answers that are kept; the oldest go
 
 def remembered(question: str, answer: Callable[[], str]) -> str:
     """The text kept for a question, or the answer, which is then kept. A cache that cannot be used is done without."""
-    folder = Path(platformdirs.user_cache_dir("veil-bench")) / FOLDER
+    folder = user_cache() / FOLDER
     place = folder / f"{hashlib.sha256((_state() + question).encode()).hexdigest()[:32]}.json"
     with suppress(OSError, ValueError):
         kept = json.loads(place.read_bytes())

@@ -18,7 +18,7 @@ from bench.plugins import source_hash
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Of the cache."""
-    monkeypatch.setattr(remembered.platformdirs, "user_cache_dir", lambda name: str(tmp_path))
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path))
     return tmp_path / FOLDER
 
 
@@ -116,7 +116,7 @@ def test_an_error_is_not_remembered(folder: Path, capsys: pytest.CaptureFixture[
 
 
 def test_source_files_are_read_once_for_all_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readings.platformdirs, "user_cache_dir", lambda name: str(tmp_path))
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path))
     monkeypatch.setattr(readings, "READ", read := {})
     monkeypatch.setattr(source_hash, "READ", read)
     module = tmp_path / "module.py"
