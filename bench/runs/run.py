@@ -266,8 +266,9 @@ class _Scheduler:
 
     def _keeps(self, choice: Choice, planned: Planned | None = None) -> bool:
         """Whether a worker is kept for the next job: on CUDA, where it holds a context, if all of its code is ours."""
-        judged = planned is None or (judged_by_us(planned) and not planned.evaluator.alone)
-        return self.spec.device == "cuda" and self.spec.isolation != "none" and opened_by_us(choice) and judged
+        if self.spec.device != "cuda" or self.spec.isolation == "none" or not opened_by_us(choice):
+            return False
+        return planned is None or (judged_by_us(planned) and not planned.evaluator.alone)
 
     def _submit(self, job: Job, follow: Callable[[Outcome], None]) -> None:
         job = replace(job, number=next(self.numbers))

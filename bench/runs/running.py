@@ -20,7 +20,7 @@ from bench.runs.process_tree import below, end_below
 from bench.runs.supervisor import supervise
 from bench.wire.channel import Reader
 
-_LINGER_SECONDS = 5.0
+_ENDING_SECONDS = 5.0
 _ENDING_LOOKS = 50
 _MORE_STARTS = 10
 _RETRY_SECONDS = 0.2
@@ -118,7 +118,7 @@ class Running:
                 break
             with contextlib.suppress(psutil.Error):
                 self.tree.resume()  # whoever stopped it
-            self.process.join(timeout=_LINGER_SECONDS / _ENDING_LOOKS)
+            self.process.join(timeout=_ENDING_SECONDS / _ENDING_LOOKS)
             end_below(self.tree)  # it may have been about to start its worker
         self.process.kill()
         self.process.join()

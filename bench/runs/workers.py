@@ -110,8 +110,7 @@ class Workers:
             if job.keeps and self._went_on(job):
                 continue
             while self._kept and (job.alone or len(self._running) + len(self._kept) >= self._jobs):
-                self._kept[0].kill()
-                self._kept.pop(0).close()
+                self._dismiss(self._kept[0])
             threads = self._threads or threads_each(1 if job.alone else self._jobs)
             running, theirs = Running.prepared(job, self._context, threads)
             self._running.append(running)  # first of all: a signal may end this at any line, and `close` must know it
@@ -122,14 +121,19 @@ class Workers:
     def _went_on(self, job: Job) -> bool:
         """Whether a worker that was kept does this job."""
         while self._kept:
-            running = self._kept[-1].goes_on(job)
-            if running is not None:
+            kept = self._kept[-1]
+            if (running := kept.goes_on(job)) is not None:
                 self._running.append(running)
-                self._kept.pop()
+                self._kept.remove(kept)
                 return True
-            self._kept[-1].kill()
-            self._kept.pop().close()
+            self._dismiss(kept)
         return False
+
+    def _dismiss(self, kept: Running) -> None:
+        """End a worker that was kept."""
+        kept.kill()
+        self._kept.remove(kept)
+        kept.close()
 
     def _look(self, running: Running) -> Outcome | None:
         """The outcome once it is known and no process of the job is left; waits for neither."""
