@@ -16,7 +16,7 @@ Differences from Carlini et al.:
 - A score is the candidate's share of the weights times the explained share of the row, plus a small part of the cosine
   between the row, with the signs found, and the candidate's column of the ridge regression: it orders the rest.
 - Rows may have been standardised before they were mixed. Eve tries them plain, by the public mean, and each row by its
-  own mean and deviation, on a key of her own, and takes what finds most of its links.
+  own mean and deviation, on a key of her own, and takes the reading under which its links stand foremost.
 
 Candidates and a release that do not fit in memory are read in blocks, but the regression needs all candidates at once:
 its Gram matrix has a row for each of them, or for each number of a row. Where they take more than a sixteenth of what a
@@ -52,7 +52,7 @@ from bench.validation import at_least
 Reading = Literal["plain", "public", "row"]
 
 READINGS: tuple[Reading, ...] = ("plain", "public", "row")
-PROBE_ROWS = 64
+PROBE_ROWS = 256
 ROWS_AT_ONCE = 256
 PARTS = 4
 """Of the memory for rows that are brought together, one is for the candidates: some ten times as much is computed."""
@@ -90,17 +90,31 @@ class AbsoluteCorrelation(Attack):
         _comparable(view.candidates.samples, probe)
         shape = tuple(view.candidates.samples.shape[1:])
         compared = _compared((view.candidates.samples, release.samples), seed)
-        best: tuple[float, AbsoluteCorrelationAttacker] | None = None
+        best: tuple[Found, AbsoluteCorrelationAttacker] | None = None
         for reading in READINGS if len(view.public) else (reading for reading in READINGS if reading != "public"):
             attacker = AbsoluteCorrelationAttacker(
                 replace(self, restarts=0), reading, shape, compared, _dictionary(view, reading, compared)
             )
-            found = attacker.found(probe)
-            if best is None or found > best[0]:
+            found = _found(attacker.score(probe), probe)
+            if best is None or found.rank < best[0].rank:
                 best = found, attacker
         if best is None:
             raise RuntimeError("no reading was tried")
-        return replace(best[1], attack=self, matched=best[0])
+        return replace(best[1], attack=self, matched=best[0].share)
+
+
+@dataclass(frozen=True)
+class Found:
+    """How well the scores of a simulated release find its links.
+
+    Args:
+        share: Of the links that are among the best-scored candidates of their released row, as many as it has.
+        rank: Mean binary logarithm of a link's place among the candidates that are not in its released row, first 1.
+            It tells readings apart where noise leaves next to no link in the first places.
+    """
+
+    share: float
+    rank: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,18 +152,6 @@ class AbsoluteCorrelationAttacker(Attacker):
             return said
         many = f"{len(self.compared)} of {math.prod(self.shape)} numbers of a row: more would not fit in memory"
         return {**said, "compared": many}
-
-    def found(self, release: Release) -> float:
-        """Share of links (p, 2) that are among the best-scored candidates of their released row, as many as it has."""
-        scores = self.score(release)
-        links = release.links
-        if links is None:
-            raise ValueError("a simulated release must have links")
-        grid = scores.block(slice(None), slice(None))
-        linked = torch.zeros_like(grid, dtype=torch.bool)
-        linked[links[:, 0], links[:, 1]] = True
-        place = grid.argsort(dim=0, descending=True).argsort(dim=0)
-        return float((linked & (place < linked.sum(dim=0))).sum() / linked.sum())
 
 
 class MixtureScores(PairScores):
@@ -224,6 +226,20 @@ def _some_of(release: Release, seed: int) -> Release:
     place[chosen] = torch.arange(len(chosen), device=chosen.device)
     links = torch.stack((release.links[:, 0], place[release.links[:, 1]]), dim=1)
     return Release(release.samples[chosen], None, links[links[:, 1] >= 0])
+
+
+def _found(scores: PairScores, release: Release) -> Found:
+    links = release.links
+    if links is None:
+        raise ValueError("a simulated release must have links")
+    grid = scores.block(slice(None), slice(None))
+    linked = torch.zeros_like(grid, dtype=torch.bool)
+    linked[links[:, 0], links[:, 1]] = True
+    place = grid.argsort(dim=0, descending=True).argsort(dim=0)
+    share = float((linked & (place < linked.sum(dim=0))).sum() / linked.sum())
+    others = grid.masked_fill(linked, -torch.inf)
+    ahead = torch.stack([(others[:, row] >= grid[raw, row]).sum() for raw, row in links.tolist()])
+    return Found(share, float((1 + ahead).double().log2().mean()))
 
 
 def _comparable(raw: Tensor, release: Release) -> None:

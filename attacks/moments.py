@@ -11,8 +11,9 @@ Differences from the source:
   patches.
 - Raw patches carry a learned vector of their place. Released patches do where their places are kept.
 - Neither the pieces of a release nor whether their places are kept is known to Eve: she compares the features of two
-  releases under keys of her own, by every layout, in place and sorted, and takes what repeats best; sets of the usual
-  patches (16 pixels, where they fit) unless another is far better.
+  releases under keys of her own, by every layout, in place and sorted. Towers are trained for a few steps on what
+  repeats best and on the usual patches (16 pixels, where they fit), in place and as a set; the lowest loss on held-out
+  keys decides. What repeats does not decide by itself: under noise neither order repeats, and yet one may be learned.
 - Every step has a fresh key; held-out keys say when to stop (`bench.eve.contrast`).
 """
 
@@ -44,8 +45,7 @@ MOST_LOCATIONS = 256
 PROBE_ROWS = 256
 HELD_OUT = 4
 SMALLEST = 1e-6  # of a set's deviation: patches that do not vary more count as constant
-CLEARLY = 1.5  # times better: the figures of readings that tell little differ by chance
-TELLING = 0.5  # a mean reciprocal rank that chance does not give
+TRIED = 50  # steps of training that tell readings apart
 ROWS_AT_ONCE = 1024
 
 
@@ -90,19 +90,23 @@ class Moments(Attack):
         candidates, device = view.candidates, view.candidates.samples.device
         if len(candidates) < 2:
             raise NotApplicable(f"moments compares rows: needs at least 2 candidates, got {len(candidates)}")
-        order = generator(derive(seed, "batches"))
 
         def example(name: str, number: int) -> Example:
-            rows = torch.randperm(len(candidates), generator=order)[: self.batch]
-            return _simulate(view, candidates.take(rows.to(device)), derive(seed, name, number))
+            order = torch.randperm(len(candidates), generator=generator(derive(seed, "batch", name, number)))
+            return _simulate(view, candidates.take(order[: self.batch].to(device)), derive(seed, name, number))
 
-        reading = _choose(view, seed)
-        with seeded(derive(seed, "towers"), device):
-            held_out = [example("held-out-key", number) for number in range(HELD_OUT)]
-            raw = Tower(Reading(_raw_layout(held_out[0].raw, reading), in_place=True), held_out[0].raw, self.width)
-            towers = Towers(raw, Tower(reading, held_out[0].released, self.width)).to(device)
-            course = Course(self.steps, self.learning_rate, self.enough, self.patience)
-            outcome = train(towers, lambda step: example("attack-key", step), held_out, course)
+        def trained(reading: Reading, steps: int) -> tuple[Towers, Outcome]:
+            with seeded(derive(seed, "towers"), device):
+                raw = Tower(Reading(_raw_layout(held_out[0].raw, reading), in_place=True), held_out[0].raw, self.width)
+                towers = Towers(raw, Tower(reading, held_out[0].released, self.width)).to(device)
+                course = Course(steps, self.learning_rate, self.enough, self.patience)
+                return towers, train(towers, lambda step: example("attack-key", step), held_out, course)
+
+        readings = _readings(view, seed)
+        held_out = [example("held-out-key", number) for number in range(HELD_OUT)]
+        tried = [trained(reading, min(self.steps, TRIED))[1].loss for reading in readings] if readings[1:] else [0.0]
+        reading = readings[tried.index(min(tried))]
+        towers, outcome = trained(reading, self.steps)
         return MomentsAttacker(towers, candidates.samples, reading, outcome)
 
 
@@ -226,24 +230,31 @@ def _raw_layout(rows: Tensor, released: Reading) -> Layout:
     return _usual(rows)
 
 
-def _choose(view: View, seed: int) -> Reading:
-    """The reading whose features repeat best from key to key; the usual patches as sets unless another is better."""
+def _readings(view: View, seed: int) -> list[Reading]:
+    """The usual patches in either order, and what repeats best from key to key, where that is another reading."""
     probe = torch.randperm(len(view.candidates), generator=generator(derive(seed, "probe")))[:PROBE_ROWS]
     rows = view.candidates.take(probe.to(view.candidates.samples.device))
     one, two = (_simulate(view, rows, derive(seed, "probe", number)) for number in range(2))
     usual = _usual(one.released)
-    best, bar = Reading(usual, in_place=usual.kind == "chunks"), 0.0
-    for layout in (usual, *layouts(tuple(one.released.shape[1:]))):
-        locations, numbers = layout.cut(one.released[:1]).shape[1:]
-        if locations > MOST_LOCATIONS or (numbers < FEATURES and locations > 1):
-            continue
-        for in_place in (False, True) if locations > 1 else (True,):
-            found = _repeats(Reading(layout, in_place), one, two)
-            if found > bar:
-                first, best = bar == 0, Reading(layout, in_place)
-                # Strictly below 1, so that pieces in place win where sets do as well.
-                bar = min(CLEARLY * found, max(found, TELLING) - 1e-9) if first else found
-    return best
+    found = {
+        reading: _repeats(reading, one, two)
+        for layout in dict.fromkeys((usual, *layouts(tuple(one.released.shape[1:]))))
+        if _summed_up(layout, one.released)
+        for reading in _orders(layout, one.released)
+    }
+    # Where layouts do equally well, in place and the usual patches.
+    best = sorted(found, key=lambda reading: (found[reading], reading.in_place, reading.layout == usual))[-1:]
+    return list(dict.fromkeys([*_orders(usual, one.released), *best]))
+
+
+def _orders(layout: Layout, rows: Tensor) -> list[Reading]:
+    return [Reading(layout, in_place) for in_place in ((True, False) if layout.cut(rows[:1]).shape[1] > 1 else (True,))]
+
+
+def _summed_up(layout: Layout, rows: Tensor) -> bool:
+    """Whether moments are fewer than the numbers of a piece, or there is but one piece."""
+    locations, numbers = layout.cut(rows[:1]).shape[1:]
+    return locations == 1 or (locations <= MOST_LOCATIONS and numbers >= FEATURES)
 
 
 def _usual(rows: Tensor) -> Layout:

@@ -4,6 +4,8 @@ import pytest
 import torch
 from made.datasets import unlabelled
 from made.keyless import Keyless
+from made.toy_seed import toy_seed
+from sklearn.datasets import load_digits
 
 from attacks.absolute_correlation import AbsoluteCorrelation
 from bench.eve.unmixing import _non_negative
@@ -78,6 +80,15 @@ def test_noise_stays_at_chance():
     assert recall(*scored(AbsoluteCorrelation(restarts=1), Noise(), images(120))[:2]) <= 9 / 120
 
 
+def test_rows_are_read_alike_under_every_seed_where_noise_leaves_few_links_first():
+    digits = torch.tensor(load_digits().images[:512], dtype=torch.float32)[:, None] / 16
+    private, public = unlabelled(digits[:256]), unlabelled(digits[256:])
+    view = View(public, Noisy(), private, public)
+    said = [AbsoluteCorrelation(restarts=1).fit(view, seed).notes() for seed in range(6)]
+    assert {notes["rows read"] for notes in said} == {"plain"}
+    assert all(notes["links found under a simulated key"] < 0.2 for notes in said)
+
+
 def test_identity_of_a_table_with_both_signs_is_fully_reidentified():
     source = torch.Generator().manual_seed(0)
     table = unlabelled(torch.randn(40, 64, generator=source))
@@ -129,6 +140,21 @@ class Mixing(Keyless):
         signs = torch.randint(2, (20, *mixed.shape), generator=source) * 2 - 1
         links = torch.cartesian_prod(self.rows, torch.arange(20))
         return Release(mixed * signs, None, links)
+
+
+class Noisy(Keyless):
+    """Releases every row under strong noise of each key's own."""
+
+    def __init__(self, seed=0):
+        self.seed = seed
+
+    def sample_key(self, secret):
+        return Noisy(toy_seed(secret))
+
+    def release(self, private):
+        source = torch.Generator().manual_seed(self.seed)
+        released = private.samples + 0.5 * torch.randn(private.samples.shape, generator=source)
+        return Release(released, None, torch.arange(len(private))[:, None].expand(-1, 2))
 
 
 class Sampling(Mixing):

@@ -7,6 +7,7 @@ from made.keyless import Unlinked
 from made.shuffled_game import play
 from made.spots import images
 from made.toy_seed import toy_seed
+from sklearn.datasets import load_digits
 
 from attacks.moments import Moments, Reading, moments
 from bench.eve.layouts import Layout
@@ -14,6 +15,7 @@ from bench.randomness import Secret
 from bench.types import Key, NotApplicable, Release, Scheme, View, paired
 from methods.dauntless import Dauntless
 from methods.identity import Identity
+from methods.instahide import InstaHide
 from methods.neuracrypt import NeuraCrypt
 from methods.noise import Noise
 
@@ -40,6 +42,16 @@ def test_shuffled_patches_are_read_as_a_set_and_reidentified():
     game = play(SMALL, Shuffling(), private)
     assert game.matched > CHANCE
     assert game.attacker.notes()["pieces"] == "as a set"
+
+
+def test_places_are_used_where_mixing_hides_what_repeats():
+    digits = torch.tensor(load_digits().images[:256], dtype=torch.float32)[:, None] / 16
+    private = unlabelled(digits)
+    for seed in range(3):
+        view = View(private, InstaHide(k=2).fit(private, 0), private, private)
+        notes = SMALL.fit(view, seed).notes()
+        assert notes["pieces"] == "in place"
+        assert notes["held-out loss"] < 0.9 * notes["held-out loss at chance"]
 
 
 def test_neuracrypt_is_scored_with_finite_figures():
