@@ -26,10 +26,10 @@ from torch import Tensor, nn
 
 from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.outliers import tamed
+from bench.eve.some_released import some_released
 from bench.nets.seeded import seeded
 from bench.nets.towers import Encoder, Tower, Towers
 from bench.pairs.cosine import CosineScores
-from bench.randomness import Secret
 from bench.seeds import derive, drawn, generator
 from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View, rows_at
 from bench.validation import at_least, one_of, positive
@@ -48,7 +48,7 @@ class Contrastive(Attack):
         encoder: Instance encoder: "sau"; for images also "vit" or "resnet18".
         steps: Training steps, one fresh key each, where `epochs` is None.
         epochs: Passes over the candidates; None: `steps` counts.
-        batch: Candidates a step.
+        batch: Candidates a step; more where the method releases no so few (`bench.eve.some_released`).
         width: Of the SAU, the ViT and the embeddings; a ResNet's first stage has a quarter of it (256: a ResNet-18).
         depth: Of the instance SAU or ViT.
         learning_rate: Of Adam, after a warm-up, falling to zero along a cosine.
@@ -163,19 +163,16 @@ def fit_towers(attack: Contrastive, view: View, seed: int, draw: Draw) -> Contra
     order = generator(derive(seed, "batches"), device)
 
     def example(name: str, number: int) -> Example:
-        chosen = draw(order)
-        rows = candidates.take(chosen)
-        release = view.scheme.sample_key(Secret.of_seed(seed, name, number)).release(rows)
+        rows, release = some_released(view.scheme, candidates, draw(order), seed, name, number)
         if release.links is None or not len(release.links):
             raise NotApplicable("the contrastive attack learns from links: no raw row stands in a row of this release")
         released = tamed(release.samples)
-        if labels is None:
+        if labels is None or rows.labels is None:
             return Example(rows.samples, released, release.links)
         if number == 0:  # under the keys of later steps alike, and every look makes the host wait for the device
             known_labels(release.labels, "the release")
         assert release.labels is not None
-        read = labels[chosen], release.labels.float()
-        return Example(rows.samples, released, release.links, *read)
+        return Example(rows.samples, released, release.links, rows.labels, release.labels.float())
 
     with seeded(derive(seed, "towers"), device):
         held_out = [example("held-out-key", number) for number in range(HELD_OUT)]

@@ -32,6 +32,7 @@ from torch import Tensor
 
 from bench.eve.layouts import Layout, layouts
 from bench.eve.outliers import tamed
+from bench.eve.some_released import some_released
 from bench.pairs.cosine import CosineScores, apart
 from bench.progress import report
 from bench.randomness import Secret
@@ -230,7 +231,7 @@ def _weighed(cosine: Tensor, sine: Tensor, square: Tensor, *, resolution: float)
 def _choose(attack: Leverage, scheme: Scheme, candidates: Dataset, seed: int) -> tuple[Layout, float]:
     """The layout whose expectations after two keys match a third key's release best, and its mean reciprocal rank."""
     probe = torch.randperm(len(candidates), generator=generator(derive(seed, "probe")))[:PROBE_ROWS]
-    rows = candidates.take(probe.to(candidates.samples.device))
+    rows, _ = some_released(scheme, candidates, probe.to(candidates.samples.device), seed, "probe")
     samples, links = _simulate(scheme, rows, derive(seed, "third"))
     best: tuple[float, float, Layout] | None = None
     for layout in layouts(tuple(samples.shape[1:])):

@@ -30,13 +30,13 @@ from torch.nn.functional import normalize
 from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.layouts import Layout, layouts
 from bench.eve.outliers import tamed
+from bench.eve.some_released import some_released
 from bench.nets.patches import fitting_patch
 from bench.nets.seeded import seeded
 from bench.nets.towers import Towers
 from bench.pairs.cosine import CosineScores, apart
-from bench.randomness import Secret
-from bench.seeds import derive, generator
-from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Rows, View, by_blocks
+from bench.seeds import derive, drawn, generator
+from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Rows, Scheme, View, by_blocks
 from bench.validation import at_least, positive
 
 ORDERS = range(2, 15)
@@ -55,7 +55,7 @@ class Moments(Attack):
 
     Args:
         steps: Training steps at most, one fresh key each.
-        batch: Candidates a step.
+        batch: Candidates a step; more where the method releases no so few (`bench.eve.some_released`).
         width: Of the networks and the embeddings.
         learning_rate: Of Adam, after a warm-up, falling to zero along a cosine.
         enough: Training ends when the mean loss on held-out keys is below this.
@@ -92,8 +92,8 @@ class Moments(Attack):
             raise NotApplicable(f"moments compares rows: needs at least 2 candidates, got {len(candidates)}")
 
         def example(name: str, number: int) -> Example:
-            order = torch.randperm(len(candidates), generator=generator(derive(seed, "batch", name, number)))
-            return _simulate(view, candidates.take(order[: self.batch].to(device)), derive(seed, name, number))
+            chosen = drawn(len(candidates), generator(derive(seed, "batch", name, number), device), self.batch)
+            return _simulate(view.scheme, candidates, chosen, derive(seed, name, number))[1]
 
         def trained(reading: Reading, steps: int) -> tuple[Towers, Outcome]:
             with seeded(derive(seed, "towers"), device):
@@ -216,11 +216,11 @@ def _powers(centred: Tensor, mean: Tensor) -> Tensor:
     return torch.stack(found, dim=2)
 
 
-def _simulate(view: View, rows: Dataset, seed: int) -> Example:
-    release = view.scheme.sample_key(Secret.of_seed(seed)).release(rows)
+def _simulate(scheme: Scheme, candidates: Dataset, chosen: Tensor, seed: int) -> tuple[Dataset, Example]:
+    rows, release = some_released(scheme, candidates, chosen, seed)
     if release.links is None or not len(release.links):
         raise NotApplicable("moments learns from links: no raw row stands in a row of this release")
-    return Example(rows.samples, tamed(release.samples), release.links)
+    return rows, Example(rows.samples, tamed(release.samples), release.links)
 
 
 def _raw_layout(rows: Tensor, released: Reading) -> Layout:
@@ -232,9 +232,10 @@ def _raw_layout(rows: Tensor, released: Reading) -> Layout:
 
 def _readings(view: View, seed: int) -> list[Reading]:
     """The usual patches in either order, and what repeats best from key to key, where that is another reading."""
-    probe = torch.randperm(len(view.candidates), generator=generator(derive(seed, "probe")))[:PROBE_ROWS]
-    rows = view.candidates.take(probe.to(view.candidates.samples.device))
-    one, two = (_simulate(view, rows, derive(seed, "probe", number)) for number in range(2))
+    device = view.candidates.samples.device
+    probe = drawn(len(view.candidates), generator(derive(seed, "probe"), device), PROBE_ROWS)
+    rows, one = _simulate(view.scheme, view.candidates, probe, derive(seed, "probe", 0))
+    _, two = _simulate(view.scheme, rows, torch.arange(len(rows), device=device), derive(seed, "probe", 1))
     usual = _usual(one.released)
     found = {
         reading: _repeats(reading, one, two)

@@ -39,13 +39,14 @@ from torch import Tensor
 
 from bench.eve.kinship import REFERENCE_ROWS, Kinship, Look, Seen, learn, true_links
 from bench.eve.matching import likelihood, log_posterior, refine, standardise
+from bench.eve.some_released import some_released
 from bench.eve.tokens import READINGS
 from bench.nets.patches import fitting_patch
 from bench.pairs.cosine import CosineScores, apart
 from bench.pairs.table import TableScores
 from bench.progress import report
 from bench.randomness import Secret
-from bench.seeds import derive, generator
+from bench.seeds import derive, drawn, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, PairScores, Parameter, Release, Scheme, View
 from bench.validation import at_least, one_of
 
@@ -103,7 +104,7 @@ class Relational(Attack):
         if n < 3:
             raise NotApplicable(f"relational matching compares rows with each other: needs at least 3, got {n}")
         simulate = partial(_simulate, view.scheme, view.candidates, seed)
-        few = _some(view.candidates, derive(seed, "tried on"))
+        few = _some(view.scheme, view.candidates, derive(seed, "tried on"))
         trial, held = (partial(_simulate, view.scheme, few, seed, name) for name in ("trial", "held-out"))
         related, most = n <= self.refine_up_to, max(1, GRAM_BYTES // (4 * n * n))
         signed = None if n <= REFERENCE_ROWS else max(1, SORTED // (n * REFERENCE_ROWS))
@@ -212,12 +213,13 @@ def _simulate(scheme: Scheme, candidates: Dataset, seed: int, name: str, number:
     return scheme.sample_key(Secret.of_seed(seed, name, number)).release(candidates)
 
 
-def _some(candidates: Dataset, seed: int) -> Dataset:
-    """At most `TRIED_ON` of them, at random."""
+def _some(scheme: Scheme, candidates: Dataset, seed: int) -> Dataset:
+    """`TRIED_ON` of them at random, or all where they are fewer; more where the method does not release so few."""
     n = len(candidates)
     if n <= TRIED_ON:
         return candidates
-    return candidates.take(torch.randperm(n, generator=generator(seed))[:TRIED_ON].to(candidates.samples.device))
+    chosen = drawn(n, generator(seed, candidates.samples.device), TRIED_ON)
+    return some_released(scheme, candidates, chosen, seed)[0]
 
 
 def _locations(samples: Tensor) -> int:

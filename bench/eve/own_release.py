@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from bench.randomness import Secret
+from bench.eve.some_released import some_released
 from bench.seeds import derive, generator
 from bench.types import Dataset, NotApplicable, Release, View
 
@@ -14,7 +14,7 @@ def own_release(view: View, rows: int, seed: int, attack: str) -> tuple[Dataset,
 
     Args:
         view: What Eve sees.
-        rows: Candidates at most, drawn at random.
+        rows: Candidates at most, drawn at random; more where the method does not release so few.
         seed: Of the choice and the key.
         attack: Its name, for the message.
 
@@ -23,8 +23,7 @@ def own_release(view: View, rows: int, seed: int, attack: str) -> tuple[Dataset,
     """
     candidates = view.candidates
     chosen = torch.randperm(len(candidates), generator=generator(derive(seed, "rows")))[:rows]
-    taken = candidates.take(chosen.to(candidates.samples.device))
-    release = view.scheme.sample_key(Secret.of_seed(seed, "key")).release(taken)
+    taken, release = some_released(view.scheme, candidates, chosen.to(candidates.samples.device), seed, "key")
     if release.links is None or not len(release.links):
         raise NotApplicable(f"{attack} learns from links: no raw row stands in a row of this release")
     links = release.links if release.primary is None else release.links[release.primary]

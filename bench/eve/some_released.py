@@ -1,0 +1,42 @@
+"""What Eve, the attacker, learns from: a release of some candidates, under a key of her own."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from bench.randomness import Secret
+from bench.seeds import derive, generator
+from bench.types import Dataset, NotApplicable, Release, Scheme
+
+
+def some_released(
+    scheme: Scheme, candidates: Dataset, chosen: Tensor, seed: int, *names: str | int
+) -> tuple[Dataset, Release]:
+    """The rows and their release; twice as many, and so on up to all, where the method does not release so few.
+
+    A method that groups rows (k-same, by class) may refuse a part of what it releases as a whole. That is no reason
+    why an attack on the whole should not apply.
+
+    Args:
+        scheme: Whose key is drawn.
+        candidates: All rows that there are (n).
+        chosen: (m,) int64, distinct, on their device: the rows to begin with. Others follow at random.
+        seed, names: Of the key, and of which rows follow.
+
+    Raises:
+        NotApplicable: The method does not release all candidates either.
+    """
+    key = scheme.sample_key(Secret.of_seed(seed, *names))
+    while True:
+        rows = candidates.take(chosen)
+        try:
+            return rows, key.release(rows)
+        except NotApplicable:
+            if len(chosen) == len(candidates):
+                raise
+        left = torch.ones(len(candidates), dtype=torch.bool, device=chosen.device)
+        left[chosen] = False
+        others = left.nonzero()[:, 0]
+        order = torch.randperm(len(others), generator=generator(derive(seed, *names, "others"))).to(others.device)
+        chosen = torch.cat((chosen, others[order[: len(chosen)]]))
