@@ -42,6 +42,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from bench.eve.log_rank import log_rank
 from bench.eve.unmixing import Dictionary, Effort, Explained, above_mean, build, explain
 from bench.pairs.cosine import CosineScores, apart
 from bench.randomness import Secret
@@ -87,34 +88,21 @@ class AbsoluteCorrelation(Attack):
         """Choose how rows are read. Raises NotApplicable for releases of another shape or without links."""
         release = view.scheme.sample_key(Secret.of_seed(seed, "key")).release(view.candidates)
         probe = _some_of(release, seed)
-        _comparable(view.candidates.samples, probe)
+        links = _comparable_links(view.candidates.samples, probe)
         shape = tuple(view.candidates.samples.shape[1:])
         compared = _compared((view.candidates.samples, release.samples), seed)
-        best: tuple[Found, AbsoluteCorrelationAttacker] | None = None
+        best: tuple[float, AbsoluteCorrelationAttacker] | None = None
         for reading in READINGS if len(view.public) else (reading for reading in READINGS if reading != "public"):
             attacker = AbsoluteCorrelationAttacker(
                 replace(self, restarts=0), reading, shape, compared, _dictionary(view, reading, compared)
             )
-            found = _found(attacker.score(probe), probe)
-            if best is None or found.rank < best[0].rank:
-                best = found, attacker
+            grid = attacker.score(probe).block(slice(None), slice(None))
+            rank = log_rank(grid, links)
+            if best is None or rank < best[0]:
+                best = rank, replace(attacker, attack=self, matched=_found(grid, links))
         if best is None:
             raise RuntimeError("no reading was tried")
-        return replace(best[1], attack=self, matched=best[0].share)
-
-
-@dataclass(frozen=True)
-class Found:
-    """How well the scores of a simulated release find its links.
-
-    Args:
-        share: Of the links that are among the best-scored candidates of their released row, as many as it has.
-        rank: Mean binary logarithm of a link's place among the candidates that are not in its released row, first 1.
-            It tells readings apart where noise leaves next to no link in the first places.
-    """
-
-    share: float
-    rank: float
+        return best[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,25 +216,20 @@ def _some_of(release: Release, seed: int) -> Release:
     return Release(release.samples[chosen], None, links[links[:, 1] >= 0])
 
 
-def _found(scores: PairScores, release: Release) -> Found:
-    links = release.links
-    if links is None:
-        raise ValueError("a simulated release must have links")
-    grid = scores.block(slice(None), slice(None))
+def _found(grid: Tensor, links: Tensor) -> float:
+    """Share of links (p, 2) that are among the best-scored candidates of their released row, as many as it has."""
     linked = torch.zeros_like(grid, dtype=torch.bool)
     linked[links[:, 0], links[:, 1]] = True
     place = grid.argsort(dim=0, descending=True).argsort(dim=0)
-    share = float((linked & (place < linked.sum(dim=0))).sum() / linked.sum())
-    others = grid.masked_fill(linked, -torch.inf)
-    ahead = torch.stack([(others[:, row] >= grid[raw, row]).sum() for raw, row in links.tolist()])
-    return Found(share, float((1 + ahead).double().log2().mean()))
+    return float((linked & (place < linked.sum(dim=0))).sum() / linked.sum())
 
 
-def _comparable(raw: Tensor, release: Release) -> None:
+def _comparable_links(raw: Tensor, release: Release) -> Tensor:
     if raw.shape[1:] != release.samples.shape[1:]:
         raise NotApplicable(_differ(tuple(raw.shape[1:]), tuple(release.samples.shape[1:])))
     if release.links is None or not len(release.links):
         raise NotApplicable("absolute-correlation looks for raw rows: none stands in a row of this release")
+    return release.links
 
 
 def _differ(raw: tuple[int, ...], released: tuple[int, ...]) -> str:

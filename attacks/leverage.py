@@ -31,6 +31,7 @@ import torch
 from torch import Tensor
 
 from bench.eve.layouts import Layout, layouts
+from bench.eve.log_rank import log_rank
 from bench.eve.outliers import tamed
 from bench.eve.some_released import some_released
 from bench.pairs.cosine import CosineScores, apart
@@ -75,9 +76,9 @@ class Leverage(Attack):
         """Choose a layout and average over simulated keys. Raises NotApplicable for releases without links."""
         if len(view.candidates) < 2:
             raise NotApplicable(f"leverage compares rows: needs at least 2 candidates, got {len(view.candidates)}")
-        layout, matched = _choose(self, view.scheme, view.candidates, seed)
+        layout, rank = _choose(self, view.scheme, view.candidates, seed)
         expected = _expect(self, view.scheme, view.candidates, layout, keys=self.keys, seed=derive(seed, "expected"))
-        return LeverageAttacker(self, layout, expected, matched)
+        return LeverageAttacker(self, layout, expected, rank)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +106,12 @@ class Expected:
 
 @dataclass(frozen=True, eq=False)
 class LeverageAttacker(Attacker):
-    """The layout and what Eve expects; `matched` is the mean reciprocal rank on the key that chose the layout."""
+    """The layout and what Eve expects; `rank` is the mean logarithm of ranks under the key that chose the layout."""
 
     attack: Leverage
     layout: Layout
     expected: Expected
-    matched: float
+    rank: float
 
     def score(self, sealed: Release) -> CosineScores:
         """Cosines of angles: 1 where a row stands out exactly as expected. Raises NotApplicable for a single row."""
@@ -123,7 +124,7 @@ class LeverageAttacker(Attacker):
         return {
             "layout": str(self.layout),
             "simulated keys": self.attack.keys,
-            "mean reciprocal rank on a simulated key": round(self.matched, 4),
+            "mean log2 rank on a simulated key": self.rank,
             "variance explained by candidates": round(self.expected.signal, 4),
         }
 
@@ -229,7 +230,7 @@ def _weighed(cosine: Tensor, sine: Tensor, square: Tensor, *, resolution: float)
 
 
 def _choose(attack: Leverage, scheme: Scheme, candidates: Dataset, seed: int) -> tuple[Layout, float]:
-    """The layout whose expectations after two keys match a third key's release best, and its mean reciprocal rank."""
+    """The layout by which expectations after two keys rank a third key's links best, and the mean log of the ranks."""
     probe = torch.randperm(len(candidates), generator=generator(derive(seed, "probe")))[:PROBE_ROWS]
     rows, _ = some_released(scheme, candidates, probe.to(candidates.samples.device), seed, "probe")
     samples, links = _simulate(scheme, rows, derive(seed, "third"))
@@ -240,10 +241,9 @@ def _choose(attack: Leverage, scheme: Scheme, candidates: Dataset, seed: int) ->
             continue
         expected = _expect(attack, scheme, rows, layout, keys=2, seed=derive(seed, "probe"))
         scores = expected.scores(_angles(samples, layout, attack.tolerance)).block(slice(None), slice(None))
-        linked = scores[links[:, 0], links[:, 1]]
-        matched = float((1 / (scores[:, links[:, 1]] >= linked).sum(dim=0)).mean())
-        if best is None or (round(matched, 2), expected.signal) > best[:2]:
-            best = round(matched, 2), expected.signal, layout
+        rank = round(log_rank(scores, links), 2)
+        if best is None or (rank, -expected.signal) < best[:2]:
+            best = rank, -expected.signal, layout
     if best is None:
         raise NotApplicable(
             f"leverage decomposes matrices of at most {LARGEST_SIDE}: rows of shape {tuple(samples.shape[1:])} have no "

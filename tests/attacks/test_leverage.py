@@ -114,7 +114,7 @@ def test_the_notes_name_the_layout():
     scheme = Dauntless(patch_size=4).fit(private, 0)
     notes = Leverage().fit(View(private, scheme, private, private), 0).notes()
     assert notes["layout"] == "patches of 4"
-    assert notes["mean reciprocal rank on a simulated key"] == 1
+    assert notes["mean log2 rank on a simulated key"] == 0
 
 
 def test_releases_without_links_are_not_applicable():
