@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from bench.plugins import registry
 from bench.plugins.groups import GROUPS, Group
-from bench.plugins.spec import UsageError, did_you_mean
+from bench.plugins.spec import PluginSpec, UsageError, did_you_mean
 from bench.types import Metric
 
 _SHOWN = (
@@ -28,13 +28,14 @@ def rows(group: Group) -> list[list[str]]:
     return found
 
 
-def described(name: str, preset: str) -> str:
-    """What is known about every plug-in of that name, as text. Raises UsageError where no group knows it."""
-    return "\n".join(line for group in groups_of(name) for line in _described(group, name, preset))
+def described(spec: PluginSpec, preset: str) -> str:
+    """What is known about every plug-in of that name, as text. Raises UsageError where none takes the spec."""
+    return "\n".join(line for group in groups_of(spec.name) for line in _described(group, spec, preset))
 
 
-def _described(group: Group, plugin: str, preset: str) -> Iterator[str]:
-    cls = registry.load(group, plugin)
+def _described(group: Group, spec: PluginSpec, preset: str) -> Iterator[str]:
+    plugin, cls = spec.name, registry.load(group, spec.name)
+    built = None if spec == PluginSpec(spec.name) else registry.build(group, spec, preset)
     yield f"{plugin}  ({registry.noun(group)}, from {registry.origin(group, plugin)})"
     yield f"  {summary(cls)}"
     column = getattr(cls, "column", None)  # metrics have one
@@ -46,7 +47,10 @@ def _described(group: Group, plugin: str, preset: str) -> Iterator[str]:
     sized = getattr(cls, "presets", {}).get(preset, {})
     yield "  parameters:" if dataclasses.fields(cls) else "  parameters: none"
     for field in dataclasses.fields(cls):
-        yield f"    {field.name}: {field.type} = {_default(field, sized, preset)}"
+        usual = _default(field, sized, preset)
+        given = usual if built is None else str(getattr(built, field.name))
+        same = given == usual.removesuffix(f" (preset {preset})")
+        yield f"    {field.name}: {field.type} = {usual if same else f'{given} (else {usual})'}"
     if group == "methods":
         yield from _expected(plugin)
     module = inspect.getdoc(inspect.getmodule(cls)) or ""

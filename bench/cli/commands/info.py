@@ -14,7 +14,7 @@ def main(options: argparse.Namespace) -> int:
         from bench.cli.about import described
         from bench.plugins.spec import parse
 
-        return described(parse(options.name).name, options.preset)
+        return described(parse(options.name), options.preset)
 
     if ".py:" in options.name:  # a file that may say anything the next time
         print(found())
