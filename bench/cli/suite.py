@@ -42,7 +42,16 @@ def parts(parsed: argparse.Namespace, known: Collection[str]) -> list[dict[str, 
                 raise UsageError(f"{path}: a part must be a mapping of options, got {each!r:.80}")
             _check(path, each, known)
         found = own
-    return [{**shared, **each} for each in found] or [shared]
+    return [_flat({**shared, **each}) for each in found] or [_flat(shared)]
+
+
+def _flat(told: Mapping[str, object]) -> dict[str, object]:
+    """Entries of a list within a list in its place, so that parts can share some of a list by a YAML anchor."""
+
+    def entries(value: object) -> list[object]:
+        return [entry for each in value for entry in entries(each)] if isinstance(value, list) else [value]
+
+    return {key: entries(value) if isinstance(value, list) else value for key, value in told.items()}
 
 
 def engine_options(parsed: argparse.Namespace) -> EngineOptions:

@@ -36,9 +36,10 @@ def configuration_page(targets: Mapping[str, str]) -> Page:
         "```yaml\nmethods:\n  - identity\n  - dp-simple[scale=20]\n  - dp-simple: {scale: 10}\ndatasets: [digits]\n"
         "attacks: [chance, nearest-neighbour]\npreset: smoke\nseeds: [0, 1]\n```",
         "A list `parts` of further mappings makes one run of several: each part adds its keys to those above it, or "
-        "replaces them; parts run in their order, and the command line wins over each.",
-        "```yaml\npreset: smoke\nparts:\n  - {datasets: [digits], methods: [dp-simple]}\n"
-        "  - {datasets: [diabetes], methods: [k-same]}\n```",
+        "replaces them; parts run in their order, and the command line wins over each. A list within a list stands for "
+        "its entries, so that parts can share some of a list by an anchor.",
+        "```yaml\npreset: smoke\nparts:\n  - {datasets: [digits], methods: [&both [identity, dp-simple], blur]}\n"
+        "  - {datasets: [diabetes], methods: [*both, k-same]}\n```",
         table(("key", "type", "default", "option", "what it is"), rows),
         "## Of a user {#user}",
         "`config.yaml` in the user's configuration folder (on Linux `~/.config/veil-bench`) has one key, `data_roots`: "

@@ -49,6 +49,15 @@ def test_the_command_line_wins_over_every_part_and_equal_parts_run_once(tmp_path
     assert len(alike) == 1
 
 
+def test_parts_share_some_of_a_list_by_an_anchor(tmp_path: Path) -> None:
+    text = "datasets: [digits]\nparts: [{methods: [&two [identity, noise], mosaic]}, {methods: [*two, blur]}]"
+    found = planned("--config", config(tmp_path, text))
+    assert [[method.name for method in spec.methods] for spec in found] == [
+        ["identity", "noise", "mosaic"],
+        ["identity", "noise", "blur"],
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
