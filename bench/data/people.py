@@ -1,9 +1,9 @@
 """Who is who: identifiers as data sets write them become numbers of people, by one rule for every source.
 
-Spellings that differ in form alone are one person: blanks, case, width of letters, and for numbers `1`, `01`, `1.0` and
-`1e0`. Where that joins two people by mistake, their rows stay on one side of every split; the other mistake would put
-one person on two sides. `nan`, `None` and the like are nobody: such a row stands for itself. What was done is noted in
-counts, because identifiers stay on this machine.
+Spellings that differ in form alone are one person: blanks, case, width of letters, and for numbers `1`, `01`, `1.0`,
+`1,0` and `1e0`. Where that joins two people by mistake, their rows stay on one side of every split; the other mistake
+would put one person on two sides. `nan`, `None` and the like are nobody: such a row stands for itself. What was done is
+noted in counts, because identifiers stay on this machine.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from bench.contract.source import DataError
 from bench.data.spelling import NOTHING, spelling
 
 UNKNOWN = "people are not known: images of one person may stand on two sides"
+_COMMA = re.compile(r"([+-]?[0-9]+),0{1,2}")  # a whole number with a decimal comma; 1,000 may be a thousand
+_SHORTENED = re.compile(r"[0-9](?:[.,][0-9]+)?e\+[0-9]{2,}")
 _NUMBER = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:e([+-]?[0-9]{1,9}))?")
 
 
@@ -40,7 +42,7 @@ class People:
 def person(subject: str) -> str | tuple[str, str, int] | None:
     """What all spellings of a person share, None for nobody; a number by sign, digits and power of ten, exactly.
 
-    >>> person("1") == person("01") == person(" 1.0") == person("１") == person("1e0")
+    >>> person("1") == person("01") == person(" 1.0") == person("1,0") == person("１") == person("1e0")
     True
     >>> person("NaN") is None
     True
@@ -51,7 +53,8 @@ def person(subject: str) -> str | tuple[str, str, int] | None:
     word = spelling(subject)
     if word in NOTHING:
         return None
-    number = _NUMBER.fullmatch(word)
+    whole_number = _COMMA.fullmatch(word)
+    number = _NUMBER.fullmatch(word if whole_number is None else whole_number[1])
     if number is None:
         return word
     sign, whole, fraction, power = number.groups()
@@ -93,8 +96,14 @@ def people(subjects: Sequence[str] | None) -> People:
         return People(None, 0, (UNKNOWN,))
     rows = [row if made[subject] is None else made[subject] for row, subject in enumerate(subjects)]
     nobody = sum(made[subject] is None for subject in subjects)
+    shortened = sum(_SHORTENED.fullmatch(spelling(subject)) is not None for subject in made)
     several = sum(spellings > 1 for spellings in Counter(known).values())
     notes = [f"the person is unknown for {nobody} of {len(subjects)} rows"] if nobody else []
+    if shortened:
+        notes.append(
+            f"{shortened} people are written like 1.2E+12, as spreadsheets shorten long numbers: several people may "
+            f"count as one"
+        )
     if several:
         notes.append(
             f"{several} people are written in several ways (blanks, case, or a number as 1, 01 and 1.0) and count as "

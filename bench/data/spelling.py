@@ -6,8 +6,13 @@ import unicodedata
 
 from bench.contract.source import DataError
 
-NOTHING = frozenset(
-    {"", "nan", "none", "null", "nil", "na", "n/a", "<na>", "#n/a", "nat", "unknown", "missing", "-", "--", "?", "."}
+_SPREADSHEET = {
+    "#n/a", "#name?", "#null!", "#num!", "#ref!", "#value!", "#div/0!", "#nv", "#bezug!", "#wert!", "#zahl!",
+    "#valeur!", "#nom?", "#nombre!", "#valor!",
+}  # fmt: skip
+NOTHING = (
+    frozenset({"", "nan", "none", "null", "nil", "na", "n/a", "<na>", "nat", "unknown", "missing", "-", "--", "?", "."})
+    | _SPREADSHEET
 )
 """Words that tables write where they know nothing."""
 

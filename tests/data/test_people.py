@@ -8,7 +8,23 @@ from bench.data.people import people, person
 @pytest.mark.parametrize(
     "same",
     [
-        ("1", "1.0", "01", "1e0", "+1", " 1 ", "\uff11", "1.", "10e-1", "0.1e1", "1E0", "\u200b1", "1\u00a0"),
+        (
+            "1",
+            "1.0",
+            "01",
+            "1e0",
+            "+1",
+            "1,0",
+            "1,00",
+            " 1 ",
+            "\uff11",
+            "1.",
+            "10e-1",
+            "0.1e1",
+            "1E0",
+            "\u200b1",
+            "1\u00a0",
+        ),
         ("0", "-0", "0.0", "0e9", "00"),
         ("1e400", "10e399"),
         ("12345678901234567890123", "12345678901234567890123.0"),
@@ -30,7 +46,7 @@ def test_spellings_that_differ_in_form_are_one_person(same: tuple[str, ...]) -> 
 @pytest.mark.parametrize(
     "different",
     [
-        ("1", "2", "10", "0.1", "-1", "1e2", "1a", "1 0", "1_0"),
+        ("1", "2", "10", "0.1", "-1", "1e2", "1a", "1 0", "1_0", "1,000", "1,5"),
         ("12345678901234567890123", "12345678901234567890124"),  # equal as floats
         ("9007199254740993", "9007199254740992"),
         ("1e400", "1e401"),  # both infinite as floats
@@ -48,6 +64,13 @@ def test_nan_and_the_like_are_nobody_and_each_row_stands_for_itself() -> None:
     np.testing.assert_array_equal(found.numbers, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1])
     assert found.count == 1
     assert found.notes[0] == "the person is unknown for 9 of 11 rows"
+    assert people(["7", "#NV", "#REF!", "#VALUE!"]).count == 1  # what spreadsheets write where a formula failed
+
+
+@pytest.mark.parametrize("cell", ["1.23457E+12", "1,23457E+12", "1E+12"])
+def test_numbers_that_a_spreadsheet_has_shortened_are_said(cell: str) -> None:
+    assert any("several people may count as one" in note for note in people([cell, "7"]).notes)
+    assert not any("spreadsheets" in note for note in people(["1e0", "7e+x", "e+12"]).notes)
 
 
 def test_a_set_that_names_nobody_has_no_people() -> None:
