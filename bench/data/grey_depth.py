@@ -2,8 +2,8 @@
 
 A container of 16 bits often holds 10, 12 or 14. Taking its upper eight would then leave a few greys, so the number of
 bits must be stated: by the user, or by the file where its format says what the values mean (a TIFF of 12 bits, the
-maximum of a PGM, PNG's `sBIT`). Of the bits that count the upper eight are kept. Nothing is guessed from brightness,
-for one mapping has to hold for all images of a set.
+maximum of a PGM, the precision of a JPEG 2000, PNG's `sBIT`). Of the bits that count the upper eight are kept. Nothing
+is guessed from brightness, for one mapping has to hold for all images of a set.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from PIL import Image, ImageFile
 from bench.contract.source import DataError
 
 FEWEST, MOST = 8, 16
+_SIZES, _PRECISION = b"\xff\x4f\xff\x51", 42  # a JPEG 2000's first markers; bits less one stand so far behind
 _BITS_PER_SAMPLE, _PHOTOMETRIC, _WHITE_IS_ZERO = 258, 262, 0
 
 
@@ -72,6 +73,8 @@ def eight_bits(image: ImageFile.ImageFile, path: Path, bits: int | None, stored:
     scaled = stored.startswith("ppm ")  # Pillow stretches a PGM by its maximum
     stated, white = (MOST, False) if scaled else _stated(image)
     values = np.asarray(image)
+    if image.format == "JPEG2000" and (precision := _precision(path)) is not None:
+        stated, values = precision, values >> (MOST - precision)  # Pillow stretches what has fewer bits
     if values.min() < 0:
         raise RefusedError(NEGATIVE)
     if stated is None:
@@ -117,6 +120,13 @@ def _significant(path: Path, values: np.ndarray) -> int | None:
     if int(values.max()) >= 2**found or not values.any():
         return MOST
     return max(found, FEWEST) if (values & (2 ** (MOST - found) - 1)).any() else None
+
+
+def _precision(path: Path) -> int | None:
+    """The bits that a JPEG 2000 states at its start (T.800, A.5.1); None for 16, of which fewer may count."""
+    content = path.read_bytes()
+    found = content[content.find(_SIZES) + _PRECISION] % 128 + 1
+    return found if FEWEST < found < MOST else None
 
 
 def _sbit(path: Path) -> int | None:
