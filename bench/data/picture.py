@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageFile
+from PIL import Image, ImageFile, UnidentifiedImageError
 
 from bench.contract.source import DataError
 from bench.data.dicom import is_dicom, read_dicom
@@ -27,6 +27,11 @@ from bench.data.impostor import impostor
 PIXELS = 100_000_000  # most pixels of one file unless said otherwise: ten times a large radiograph
 _MODES = {1: "L", 3: "RGB"}
 _FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM", "GIF", "JPEG2000")  # no other decoder sees a file
+_DICOM = (".dcm", ".dicom")
+_UNMARKED = (
+    "DICOM by its ending, without the mark of such files (DICM after 128 bytes): damaged, or saved without its header"
+)
+_UNKNOWN = f"damaged, or no image of a format that is read ({', '.join(_FORMATS)} or DICOM)"
 _ORIENTATION = 0x0112
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -81,11 +86,14 @@ def decode(path: Path, reading: Reading) -> Picture:
         if is_dicom(path):
             grey = read_dicom(path, reading.pixels)
             square = grey.image.resize((reading.size, reading.size), Image.Resampling.BILINEAR)
-            return Picture(np.repeat(np.asarray(square)[None], reading.channels, axis=0), grey.notes, 0)
+            notes = (*grey.notes, *enlarged(grey.image.size, reading.size))
+            return Picture(np.repeat(np.asarray(square)[None], reading.channels, axis=0), notes, 0)
         with _unbounded(), Image.open(path, formats=_FORMATS) as image:
             return _read(image, path, reading)
     except FileNotFoundError:
         raise DataError("missing") from None
+    except UnidentifiedImageError:
+        raise RefusedError(_UNMARKED if path.suffix.lower() in _DICOM else _UNKNOWN) from None
     except _BROKEN as error:
         raise DataError(str(error).replace(repr(str(path)), "the file") or type(error).__name__) from error
 
@@ -93,7 +101,7 @@ def decode(path: Path, reading: Reading) -> Picture:
 def _read(image: ImageFile.ImageFile, path: Path, reading: Reading) -> Picture:
     if image.width * image.height > reading.pixels:
         raise RefusedError(f"more than {reading.pixels} pixels: if that is no mistake, raise --max-pixels")
-    notes = []
+    notes, whole = list[str](), image.size
     stored = how_stored(image)
     if getattr(image, "n_frames", 1) > 1:
         if image.format != "MPO":
@@ -104,7 +112,7 @@ def _read(image: ImageFile.ImageFile, path: Path, reading: Reading) -> Picture:
     drafted = image.draft(mode, (4 * side, 4 * side)) if image.format == "JPEG" else None
     box = drafted[1] if drafted else None  # what the original covers, where it is no multiple of 8 pixels
     grey = eight_bits(image, path, reading.bits, stored)
-    notes += [*grey.notes, *_lost(grey.image)]
+    notes += [*grey.notes, *_lost(grey.image), *enlarged(whole, side)]
     square = grey.image.convert(mode).resize((side, side), Image.Resampling.BILINEAR, box)
     if turn is not None:
         notes.append("turned as the EXIF orientation says")
@@ -113,6 +121,11 @@ def _read(image: ImageFile.ImageFile, path: Path, reading: Reading) -> Picture:
     flat = np.asarray(square)
     pixels = flat[None] if reading.channels == 1 else np.ascontiguousarray(flat.transpose(2, 0, 1))
     return Picture(pixels, tuple(notes), grey.used)
+
+
+def enlarged(found: tuple[int, int], side: int) -> tuple[str, ...]:
+    """A note where an image of these sides has fewer pixels than it is resized to: what is asked for is not in it."""
+    return (f"enlarged to {side} pixels a side from fewer",) if min(found) < side else ()
 
 
 def _lost(image: Image.Image) -> list[str]:

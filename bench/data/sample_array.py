@@ -13,7 +13,7 @@ import numpy as np
 
 from bench.contract.source import DataError, Scan
 from bench.data.decode import DIGEST_BYTES, Decoded, Failure, decode_into, digest, follow_parent, resize
-from bench.data.picture import PIXELS, Reading
+from bench.data.picture import PIXELS, Reading, enlarged
 
 Report = Callable[[int, int], None]
 _CHUNK = 128
@@ -86,11 +86,12 @@ def _copy(target: Path, samples: np.ndarray, size: int | None) -> Iterator[Decod
     side = (size, size) if samples.ndim == 4 and size is not None else samples.shape[2:]
     shape = (*samples.shape[:2], *side)
     out = np.lib.format.open_memmap(target, mode="w+", dtype=samples.dtype, shape=shape)
+    said = enlarged(samples.shape[2:4], side[0]) if side else ()
     for first in range(0, len(samples), _CHUNK):
         rows = samples[first : first + _CHUNK]
         block = rows if shape == samples.shape else np.stack([resize(row, side[0]) for row in rows])
         out[first : first + _CHUNK] = block
-        yield Decoded(first, np.stack([digest(row) for row in block]))
+        yield Decoded(first, np.stack([digest(row) for row in block]), notes=dict.fromkeys(said, len(rows)))
     out.flush()
 
 

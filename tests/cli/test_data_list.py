@@ -76,6 +76,8 @@ def test_verify_prints_what_it_looked_at_and_counts_that_differ(
     out = capsys.readouterr().out
     assert "differs published: 8 rows, the official set has 109309" in out
     assert "note    official parts: 4 people stand in several" in out
+    assert out.count("the official set has") == 1
+    assert "note    8 of 8 images: enlarged to 64 pixels a side from fewer" in out
     assert "match the fingerprint" in out
 
 

@@ -84,7 +84,7 @@ def test_truncated_image_is_refused(tmp_path: Path, ending: str) -> None:
         (b"<HTML><body>404</body></HTML>", "an HTML page"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0", "a Git LFS pointer"),
         (b"", "an empty file"),
-        (b"just text", "cannot identify"),
+        (b"just text", "damaged, or no image of a format that is read"),
     ],
 )
 def test_file_that_is_no_image_is_named_for_what_it_is(tmp_path: Path, content: bytes, reason: str) -> None:

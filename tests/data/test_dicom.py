@@ -184,6 +184,15 @@ def test_a_table_shorter_than_stated_is_refused(tmp_path: Path) -> None:
         read(dicom(tmp_path / "a.dcm", TWELVE, VOILUTSequence=[table]))
 
 
+def test_a_file_without_the_mark_is_named_for_what_its_ending_says(tmp_path: Path) -> None:
+    path = dicom(tmp_path / "a.dcm", TWELVE)
+    path.write_bytes(path.read_bytes()[132:])
+    with pytest.raises(RefusedError, match="without the mark of such files"):
+        read(path)
+    Image.new("L", (4, 4)).save(path, "PNG")
+    assert not read(path).pixels.any()
+
+
 @pytest.mark.parametrize("length", [0.4, 0.7, 0.95])
 def test_a_cut_deflated_file_is_an_error(tmp_path: Path, length: float) -> None:
     from pydicom import dcmread

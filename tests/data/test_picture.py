@@ -82,6 +82,18 @@ def test_a_pgm_states_its_own_maximum(tmp_path: Path) -> None:
         read(tmp_path / "b.pgm")
 
 
+def test_a_jpeg_2000_of_twelve_bits_states_them(tmp_path: Path) -> None:
+    image = io.BytesIO()  # written as 16 bits about 2 ** 15, and then called 12 bits, which are about 2 ** 11
+    Image.fromarray(TWELVE + np.uint16(2**15 - 2**11)).save(image, "JPEG2000", no_jp2=True, num_resolutions=1)
+    content = bytearray(image.getvalue())
+    content[42] = 12 - 1
+    (tmp_path / "a.j2k").write_bytes(content)
+    for bits in (None, 12):
+        np.testing.assert_array_equal(read(tmp_path / "a.j2k", bits=bits).pixels[0], TWELVE >> 4)
+    with pytest.raises(RefusedError, match="another number of bits"):
+        read(tmp_path / "a.j2k", bits=16)
+
+
 def test_a_tiff_of_twelve_bits_states_them(tmp_path: Path) -> None:
     packed = np.zeros((4, 6), dtype=np.uint8)  # 4 values of 12 bits a line
     packed[:] = [0xFF, 0xF8, 0x00, 0x0F, 0x00, 0x10]
@@ -214,7 +226,7 @@ def test_transparency_that_is_dropped_is_said(tmp_path: Path) -> None:
     palette.putpalette([200, 0, 0, 0, 200, 0])
     palette.save(tmp_path / "b.png", transparency=0)
     Image.new("RGBA", (8, 8), (200, 0, 0, 255)).save(tmp_path / "c.png")
-    noted = [read(tmp_path / name, channels=3).notes for name in ("a.png", "b.png", "c.png")]
+    noted = [read(tmp_path / name, side=8, channels=3).notes for name in ("a.png", "b.png", "c.png")]
     assert noted == [("transparent pixels shown as the colours below them",)] * 2 + [()]
 
 
@@ -230,7 +242,17 @@ def test_of_the_two_pictures_of_a_camera_the_first_is_read_and_that_is_said(tmp_
     Image.new("RGB", (8, 8), 50).save(
         tmp_path / "a.jpg", "MPO", save_all=True, append_images=[Image.new("RGB", (8, 8))]
     )
-    assert read(tmp_path / "a.jpg").notes == ("the first of several frames is read",)
+    assert read(tmp_path / "a.jpg", side=8).notes == ("the first of several frames is read",)
+
+
+@pytest.mark.parametrize(("wide", "high", "said"), [(1, 1, True), (64, 63, True), (64, 64, False), (100, 64, False)])
+def test_an_image_of_fewer_pixels_than_are_asked_for_is_enlarged_and_that_is_said(
+    tmp_path: Path, wide: int, high: int, said: bool
+) -> None:
+    Image.new("L", (wide, high)).save(tmp_path / "a.png")
+    dicom(tmp_path / "a.dcm", np.zeros((high, wide), np.uint8), bits=8)
+    for name in ("a.png", "a.dcm"):
+        assert ("enlarged to 64 pixels a side from fewer" in read(tmp_path / name).notes) == said
 
 
 def test_what_is_no_file_or_no_image_format_is_refused_at_once(tmp_path: Path) -> None:
@@ -247,7 +269,7 @@ def test_what_is_no_file_or_no_image_format_is_refused_at_once(tmp_path: Path) -
     (tmp_path / "zero.png").write_bytes(zero)
     for name, reason in (
         ("folder", "a folder"), ("pipe", "a pipe, socket or device"), ("loop", "symbolic links"),
-        ("dicom", "DICOM: expected grey values"), ("script", "cannot identify"), ("zero", "."),
+        ("dicom", "DICOM: expected grey values"), ("script", "damaged, or no image"), ("zero", "."),
     ):  # fmt: skip
         with pytest.raises(DataError, match=reason) as caught:
             read(tmp_path / f"{name}.png")

@@ -96,8 +96,10 @@ def _verify(source: Source, options: argparse.Namespace) -> int:
     print(found.name)
     for check in checks(scan, found):
         print(f"  {check.state:8}{check.said}")
-    for note in scan.notes:
-        print(f"  note    {note}")
+    said = {str(each) for each in scan.official}
+    for note in found.notes:
+        if note not in said:  # as a check that differs
+            print(f"  note    {note}")
     return 0
 
 
