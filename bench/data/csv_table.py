@@ -38,7 +38,12 @@ def read_table(
         if wrong := impostor(path):
             raise DataError(f"{path}: expected a CSV table, found {wrong}. {obtain}".rstrip())
         header, lines, cells = _read(path, (*columns, *optional), rest=rest, obtain=obtain)
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path}: not a readable CSV table: it is no text in UTF-8. If it comes from a spreadsheet, save it as "
+            f"'CSV UTF-8', with commas. {obtain}".rstrip()
+        ) from error
+    except (OSError, EOFError, zlib.error, csv.Error) as error:
         raise DataError(f"{path}: not a readable CSV table: {error}. {obtain}".rstrip()) from error
     _check_header(path, header, (*columns, *optional), obtain)
     missing = [column for column in columns if column not in header]
@@ -61,7 +66,7 @@ def read_table(
 def _read(
     path: Path, columns: Sequence[str], *, rest: bool, obtain: str
 ) -> tuple[list[str], list[int], dict[str, list[str]]]:
-    """Header, line of each row, and the kept columns; blank lines are passed over."""
+    """Header, line of each row, and the kept columns; lines without a word are passed over, with commas or without."""
     with (
         gzip.open(path, "rt", encoding="utf-8-sig", newline="")
         if path.suffix == ".gz"
@@ -73,7 +78,7 @@ def _read(
         lines: list[int] = []
         cells: list[list[str]] = [[] for _ in kept]
         for row in rows:
-            if not row:
+            if not any(map(str.strip, row)):
                 continue
             if len(row) != len(header):
                 raise DataError(

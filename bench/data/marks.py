@@ -16,12 +16,12 @@ def read_marks(path: Path, cells: pd.Series[str]) -> pd.Series[float]:
     """The labels of one column: 1, 0, NaN for uncertain and for blank.
 
     Raises:
-        DataError: A cell that is none of these; the text names its line.
+        DataError: A cell that is none of these; the text names its line, and does not repeat it.
     """
     odd = cells.index[~cells.isin(list(MARKS))]
     if len(odd):
         raise DataError(
-            f"{path.name}: line {odd[0]}, column {cells.name}: expected 1.0, 0.0, -1.0 or blank, got "
-            f"{cells[odd[0]]!r} ({len(odd)} such cells)"
+            f"{path.name}: line {odd[0]}, column {cells.name}: expected 1.0, 0.0, -1.0 or blank, found something else "
+            f"({len(odd)} such cells). Mend or fetch the table again"
         )
     return cells.map(MARKS).astype(float)

@@ -5,37 +5,35 @@ The CSV is PATH/labels.csv or PATH itself. Columns: `path` (relative to the CSV'
 with 1, 0, or blank or -1 for unknown; `[exclusive=true]` says that each row has exactly one of them, and that is
 checked. The columns `sex`, `age`, `view` and `site`, and those called `attribute:NAME`, hold words: groups for which
 figures are given apart. Class sub-folders give exclusive classes and know no people; they are not called train, val and
-test, which are parts. Messages name lines and counts, not files, because such data may be confidential.
+test, which are parts. Messages name lines and counts, neither files nor cells, because such data may be confidential.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-import pandas as pd
 
 from bench.contract.source import DataError, Scan, Source
 from bench.data.csv_table import read_table
+from bench.data.image_file import ENDINGS, absent, is_image
+from bench.data.label_columns import findings_of, one_hot
 from bench.data.people import UNKNOWN
 from bench.data.roots import stamp_files, stamp_folder
-from bench.data.spelling import NOTHING, spelling
 from bench.data.tree import Tree, walk
 from bench.validation import within
-
-_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm", ".dcm", ".dicom"})
-_MARKS = {"1": 1.0, "1.0": 1.0, "0": 0.0, "0.0": 0.0, "-1": np.nan, "-1.0": np.nan, "": np.nan}
 
 _KNOWN = ("path", "subject", "class", "split")
 _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test", "": ""}
 _ATTRIBUTES = ("sex", "age", "view", "site")
 _PREFIX = "attribute:"
+_TABLES = frozenset({".csv", ".tsv", ".xls", ".xlsx", ".ods"})
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ class Folder(Source):
         parts = [part for part in tree.folders if part.parent == place and part != place]
         files: dict[str, list[Path]] = {part.name: [] for part in parts}
         for path in tree.files:
-            if path.suffix.lower() in _ENDINGS and path.parent != place:
+            if path.parent != place and is_image(path):
                 files[path.relative_to(place).parts[0]].append(path)
         if files and {name.lower() for name in files} <= set(_PARTS):
             raise DataError(
@@ -143,11 +141,13 @@ class Folder(Source):
             )
         empty = [name for name, found in files.items() if not found]
         if len(parts) < 2 or empty:
-            what = f"no image in {', '.join(empty)}" if empty else f"{len(parts)} sub-folders and no labels.csv"
+            none = f"no image in {', '.join(empty)} (by the endings {', '.join(ENDINGS)}, or DICOM without one)"
+            what = none if empty else f"{len(parts)} sub-folders and no labels.csv"
             raise DataError(
                 f"{self.name}: expected at least two class sub-folders with images, found {what}. {self.obtain}"
             )
-        left = len(tree.files) - sum(map(len, files.values()))
+        tables = _tables(path for path in tree.files if path.parent == place)
+        left = len(tree.files) - sum(map(len, files.values())) - tables
         numbers = [number for number, found in enumerate(files.values()) for _ in found]
         return Scan(
             labels=np.eye(len(parts), dtype=np.float32)[numbers],
@@ -155,7 +155,14 @@ class Folder(Source):
             findings=tuple(files),
             exclusive=True,
             paths=[path for found in files.values() for path in found],
-            notes=(UNKNOWN, *([f"{left} files that are no images of a class are left out"] if left else [])),
+            notes=(
+                UNKNOWN,
+                *(
+                    [f"{tables} tables beside the class folders are not read: folder:PATH/TABLE.csv would"]
+                    * bool(tables)
+                ),
+                *([f"{left} files that are no images of a class are left out"] * bool(left)),
+            ),
         )
 
     def _listed(self, table: Path) -> Scan:
@@ -177,7 +184,7 @@ class Folder(Source):
                 f"{table}: expected rows and at least one column of labels beside path and subject, found "
                 f"{len(rows)} rows and the columns {', '.join(rows.columns)}. {self.obtain}"
             )
-        marks, bad = _one_hot(rows) if classes else _marks(rows, findings)
+        marks, bad = one_hot(rows) if classes else findings_of(rows, findings)
         if self.exclusive and not classes and not bad:
             odd = rows.index[((marks == 1).sum(axis=1) != 1) | marks.isna().any(axis=1)]
             bad += [(int(line), "expected exactly one of the classes to be 1 and the others 0") for line in odd]
@@ -185,16 +192,18 @@ class Folder(Source):
         if "split" in rows.columns:
             parts = rows["split"].str.strip().str.lower().map(_PARTS)
             odd = rows.index[parts.isna()]
-            bad += [(int(x), f"split is {rows['split'][x]!r}, expected train, val, test or blank") for x in odd]
+            bad += [(int(line), "split is something else than train, val, test or blank") for line in odd]
         paths = [table.parent / name for name in rows["path"]]
         seen: set[str] = set()
-        for line, path in zip(map(int, rows.index), paths, strict=True):
+        gone: dict[int, str] = {}
+        for line, path, listed in zip(map(int, rows.index), paths, rows["path"], strict=True):
             real = os.path.realpath(path)
             if real in seen:
                 bad.append((line, "the image is listed a second time"))
             elif not os.path.isfile(real):  # noqa: PTH113 - False too for names that no file system takes
-                bad.append((line, "the image was not found"))
+                gone[line] = listed
             seen.add(real)
+        bad += zip(gone, absent(table.parent, gone.values()), strict=True) if gone else ()
         if bad:
             lines = "".join(f"\n  line {line}: {what}" for line, what in sorted(bad)[:20])
             raise DataError(
@@ -208,7 +217,11 @@ class Folder(Source):
             findings=tuple(marks.columns),
             exclusive=self.exclusive or classes,
             paths=paths,
-            notes=(*(() if known else (UNKNOWN,)), *self._unlisted(table.parent, paths, seen)),
+            notes=(
+                *(() if known else (UNKNOWN,)),
+                *(() if parts is None else ("the column split counts with --splits official; else rows are cut anew",)),
+                *self._unlisted(table.parent, paths, seen),
+            ),
             attributes={name: list(rows[column]) for column, name in told.items()},
             parts=None if parts is None else list(parts),
         )
@@ -217,7 +230,7 @@ class Folder(Source):
         """A note where images lie beside the CSV or below that it does not list."""
         named = set(map(os.path.abspath, paths))
         try:
-            images = [path for path in walk(top).files if path.suffix.lower() in _ENDINGS]
+            images = [path for path in walk(top).files if is_image(path)]
         except DataError as error:
             yield f"images that the table does not list are not counted: {error}"
             return
@@ -226,30 +239,23 @@ class Folder(Source):
             yield f"{left} images below the table's folder that it does not list are left out"
 
 
-def _marks(rows: pd.DataFrame, findings: Sequence[str]) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
-    """The labels, and lines with something else than 1, 0, blank or -1."""
-    bad: list[tuple[int, str]] = []
-    for column in findings:
-        odd = rows.index[~rows[column].str.strip().isin(list(_MARKS))]
-        bad += [(int(line), f"{column} is {rows[column][line]!r}, expected 1, 0, blank or -1") for line in odd]
-    return rows[list(findings)].apply(lambda column: column.str.strip().map(_MARKS)), bad
-
-
-def _one_hot(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
-    """A column of 1 and 0 a class, and lines without one; spellings that differ in form alone are one class."""
-    words = rows["class"].map(spelling)
-    shown = {word: " ".join(rows["class"][words == word].iloc[0].split()) for word in sorted(set(words) - NOTHING)}
-    marks = {shown[word]: (words == word).astype(float) for word in shown}
-    return pd.DataFrame(marks, index=rows.index), [
-        (int(line), "class is blank, expected a word") for line in rows.index[words.isin(NOTHING)]
-    ]
-
-
 def _attribute(column: str) -> str | None:
     """The attribute that a column holds; None for another one."""
     if column in _ATTRIBUTES:
         return column
     return column.removeprefix(_PREFIX) if column.startswith(_PREFIX) else None
+
+
+def _tables(files: Iterable[Path]) -> int:
+    """How many tables lie beside class folders; DataError where one is meant to list the images, by its name."""
+    found = list(files)
+    meant = sum(path.name.lower().partition(".")[0].strip() == "labels" for path in found)
+    if meant:
+        raise DataError(
+            f"folder: expected class sub-folders, or a table called labels.csv, found {meant} files called labels with "
+            f"other capitals or another ending: save it as labels.csv, or take it away to read the class sub-folders"
+        )
+    return sum(not _TABLES.isdisjoint(map(str.lower, path.suffixes)) for path in found)
 
 
 def _table(place: Path) -> Path | None:
