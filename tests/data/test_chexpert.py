@@ -62,6 +62,12 @@ def test_paths_do_not_lead_out_of_the_folder(top: Path) -> None:
         CheXpert(TASKS).scan([top], 64)
 
 
+def test_an_image_in_two_tables_is_refused(top: Path) -> None:
+    table(top / "valid.csv", COLUMNS, [(f"{FOLDER}/{row[0]}", *row[1:]) for row in (*VALID, TRAIN[0])])
+    with pytest.raises(DataError, match=r"1 images are in several of train\.csv, valid\.csv"):
+        CheXpert(TASKS).scan([top], 64)
+
+
 def test_what_is_missing_says_how_to_get_access(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="accept the research use agreement"):
         CheXpert().scan([tmp_path], 64)

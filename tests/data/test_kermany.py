@@ -30,6 +30,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("stem", "person"),
     [
+        ("MASS-1008087-0001", None),
         ("person309_virus_632", "person309_virus"),
         ("person309_bacteria_632", "person309_bacteria"),
         ("person1_virus_6_1", "person1_virus"),
@@ -43,7 +44,8 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 def test_people_are_read_from_official_names_only(stem: str, person: str | None) -> None:
-    assert subject(stem) == person
+    kinds = [subject(kind, stem) for kind in ("NORMAL", "PNEUMONIA")]
+    assert kinds == ([person, None] if "IM" in stem else [None, person])
 
 
 def test_folders_give_labels_and_names_give_people_across_train_and_test(root: Path) -> None:
@@ -78,6 +80,13 @@ def test_hidden_files_are_passed_over(root: Path) -> None:
 def test_file_of_unknown_name_is_refused_by_name(root: Path) -> None:
     (root / "chest_xray/train/NORMAL/holiday.jpeg").write_bytes(b"")
     with pytest.raises(DataError, match=r"found holiday\.jpeg \(1 such files\)"):
+        KermanyCXR().scan([root], 64)
+
+
+def test_an_image_of_the_other_class_is_refused(root: Path) -> None:
+    images = root / "chest_xray/train"
+    (images / "PNEUMONIA/person309_virus_632.jpeg").rename(images / "NORMAL/person309_virus_632.jpeg")
+    with pytest.raises(DataError, match=r"train/NORMAL, found person309_virus_632\.jpeg"):
         KermanyCXR().scan([root], 64)
 
 

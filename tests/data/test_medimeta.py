@@ -80,6 +80,17 @@ def test_rows_at_full_size_are_the_official_pixels_in_official_order(skin: Path,
         np.testing.assert_array_equal(prepared.samples[row], pixels)
 
 
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_table_that_was_sorted_anew_is_refused_because_labels_go_by_place(skin: Path, stored: bool) -> None:
+    if stored:
+        shutil.rmtree(skin / "images")
+        (skin / "images.hdf5").touch()
+    header, *rows = (skin / "annotations.csv").read_text().splitlines()
+    (skin / "annotations.csv").write_text("\n".join((header, rows[1], rows[0], *rows[2:])))
+    with pytest.raises(DataError, match="line 3 is out of order: labels belong to images by their place"):
+        MedIMeta().scan([skin.parent], 64)
+
+
 def test_organs_of_one_volume_are_one_person_s(organs: Path, tmp_path: Path) -> None:
     prepared = prepare(MedIMeta("organs_axial"), roots=[tmp_path], cache=tmp_path / "cache")
     assert prepared.samples.shape[1:] == (1, 64, 64)

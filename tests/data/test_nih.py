@@ -148,6 +148,20 @@ def test_patients_of_both_lists_are_compared_as_people(top: Path) -> None:
     blank = tuple((image, findings, "", mode) for image, findings, _, mode in ROWS)
     write_table(top, blank)
     assert NIH().scan([top], 64).parts == ["train", "train", "test"]  # nobody stands on two sides
-    write_table(top, (*ROWS[:2], ("00000002_000.png", "Hernia", "01", "L")))
+    write_table(top, (*ROWS[:2], ("00000001_002.png", "Hernia", "01", "L")))
+    (top / "test_list.txt").write_text("00000001_002.png\n")
     with pytest.raises(DataError, match="to share no patient, found 1 in both"):
+        NIH().scan([top], 64)
+
+
+def test_a_patient_beside_the_image_of_another_is_refused(top: Path) -> None:
+    write_table(top, (*ROWS[:2], ("00000002_000.png", "Hernia", "1", "L")))
+    with pytest.raises(DataError, match="found 1 of 3 beside another Patient ID"):
+        NIH().scan([top], 64)
+
+
+def test_official_lists_of_other_names_are_refused(top: Path) -> None:
+    for name in ("train_val_list.txt", "test_list.txt"):
+        (top / name).write_text("\n".join(f"images/{line}" for line in (top / name).read_text().splitlines()))
+    with pytest.raises(DataError, match=r"to name images such as 00000001_000\.png, found none"):
         NIH().scan([top], 64)

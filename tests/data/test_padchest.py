@@ -80,7 +80,9 @@ def test_a_task_that_nobody_has_is_an_error(top: Path) -> None:
         PadChest("pneumonai").scan([top], 64)
 
 
-@pytest.mark.parametrize("cell", ["5", "'pneumonia'", "{'pneumonia': 1}", "[None]", "b'x'", "['pneumonia', 5]"])
+@pytest.mark.parametrize(
+    "cell", ["5", "'pneumonia'", "{'pneumonia': 1}", "[None]", "b'x'", "['pneumonia', 5]", "['a' 'b']"]
+)
 def test_labels_that_are_no_list_of_words_are_refused_by_line(top: Path, cell: str) -> None:
     rows = [list(row) for row in ROWS]
     rows[2][-1] = cell

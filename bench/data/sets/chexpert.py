@@ -69,6 +69,12 @@ class CheXpert(Source):
         top = self._top(roots)
         tables = {name: self._table(top / name) for name in _TABLES if (top / name).exists()}
         whole = pd.concat([table.assign(part=_TABLES[name]) for name, table in tables.items()], ignore_index=True)
+        places = [_place(Path(), name) for name in whole["Path"]]
+        if len(set(places)) < len(places):
+            raise DataError(
+                f"{self.name}: {len(places) - len(set(places))} images are in several of {', '.join(tables)}. Fetch "
+                f"the tables again. {self.obtain}"
+            )
         kept = whole[whole["AP/PA"].isin(VIEWS[self.views])]
         known = kept[kept[list(self._findings)].notna().any(axis=1)]
         paths = [_place(top, name) for name in known["Path"]]

@@ -20,22 +20,25 @@ from bench.contract.source import Official, Scan, Source
 from bench.data.class_folders import ClassFolders
 from bench.data.roots import locate
 
-_FORMS = (
-    re.compile(r"(person\d+_(?:bacteria|virus))_\d+(?:_\d+)?"),
-    re.compile(r"((?:NORMAL2-)?IM-\d+)-\d+(?:-\d+)?"),
-    re.compile(r"((?:BACTERIA|VIRUS|NORMAL)-\d+)-\d+"),
-)
 _CLASSES = ("NORMAL", "PNEUMONIA")
+_FORMS = {
+    "NORMAL": (re.compile(r"((?:NORMAL2-)?IM-\d+)-\d+(?:-\d+)?"), re.compile(r"(NORMAL-\d+)-\d+")),
+    "PNEUMONIA": (
+        re.compile(r"(person\d+_(?:bacteria|virus))_\d+(?:_\d+)?"), re.compile(r"((?:BACTERIA|VIRUS)-\d+)-\d+"),
+    ),
+}  # fmt: skip
+"""Of the images of each class: a pneumonia among the normal ones would be mislabelled."""
 _ROWS = (5856,)
 
 
-def subject(stem: str) -> str | None:
-    """The person in an official file name (without its suffix); None where the name has no official form.
+def subject(kind: str, stem: str) -> str | None:
+    """The person in an official file name (without its suffix); None where the name is none of its class.
 
-    >>> subject("person309_virus_632"), subject("IM-0001-0001"), subject("NORMAL2-IM-0381-0001")
-    ('person309_virus', 'IM-0001', 'NORMAL2-IM-0381')
+    >>> subject("PNEUMONIA", "person309_virus_632"), subject("NORMAL", "NORMAL2-IM-0381-0001")
+    ('person309_virus', 'NORMAL2-IM-0381')
+    >>> subject("NORMAL", "person309_virus_632")
     """
-    return next((match[1] for form in _FORMS if (match := form.fullmatch(stem))), None)
+    return next((match[1] for form in _FORMS[kind] if (match := form.fullmatch(stem))), None)
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class KermanyCXR(Source):
     @property
     def _folders(self) -> ClassFolders:
         return ClassFolders(
-            self.name, _CLASSES, "person309_virus_632.jpeg or IM-0001-0001.jpeg", lambda kind, stem: subject(stem),
+            self.name, _CLASSES, "person309_virus_632.jpeg for PNEUMONIA and IM-0001-0001.jpeg for NORMAL", subject,
             self.obtain,
         )  # fmt: skip
 

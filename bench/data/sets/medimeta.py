@@ -99,6 +99,12 @@ class MedIMeta(Source):
                 f"{top}: expected {count} rows, as info.yaml says, found {len(table)} in annotations.csv and "
                 f"{len(labels)} labels. {self.obtain}"
             )
+        disorder = table.index[table["filepath"] < table["filepath"].shift(fill_value="")]
+        if len(disorder):
+            raise DataError(
+                f"{top / 'annotations.csv'}: line {disorder[0]} is out of order: labels belong to images by their place, "
+                f"so lines must be sorted by filepath ({len(disorder)} lines are not). {self.obtain}"
+            )
         again = table.index[table["filepath"].duplicated()]
         if len(again):
             raise DataError(

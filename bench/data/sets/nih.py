@@ -6,6 +6,7 @@ with test_list.txt, which must be disjoint by patient. "No Finding" is 0 for all
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ _ATTRIBUTES = {
 }  # fmt: skip
 """The columns of each attribute, one name an edition of the table."""
 _ROWS, _PEOPLE = 112_120, 30_805
+_NAME = re.compile(r"[0-9]{8}_[0-9]{3}\.png")
 _LISTS = ("train_val_list.txt", "test_list.txt")
 
 
@@ -68,6 +70,7 @@ class NIH(Source):
         if len(people) != len(table):
             line = table.index[table["Image Index"].duplicated()][0]
             raise DataError(f"{table_path}: line {line} lists an image a second time. {self.obtain}")
+        self._check_names(table_path, people)
         parts, said = self._parts(top, people)
         notes = [said]
         if not here.all():
@@ -122,6 +125,19 @@ class NIH(Source):
                 raise
             raise DataError(f"{error} (Found {found}: Kaggle's 5 % sample, which is another version.)") from None
 
+    def _check_names(self, path: Path, people: dict[str, str]) -> None:
+        """Raise DataError where an official name, which starts with the patient, stands beside another patient."""
+        torn = sum(
+            person(patient) not in (None, person(image[:8]))
+            for image, patient in people.items()
+            if _NAME.fullmatch(image)
+        )
+        if torn:
+            raise DataError(
+                f"{path}: expected names to start with the patient of their line, as 00000001_000.png does with 1, "
+                f"found {torn} of {len(people)} beside another Patient ID: the lines are torn apart. {self.obtain}"
+            )
+
     def _parts(self, top: Path, people: dict[str, str]) -> tuple[dict[str, str] | None, str]:
         """The official part of each image, None where nobody says, and a note; DataError for a patient on two sides."""
         if not all((top / name).exists() for name in _LISTS):
@@ -136,6 +152,12 @@ class NIH(Source):
             raise DataError(
                 f"{self.name}: expected {_LISTS[0]} and {_LISTS[1]} in {top} to share no patient, found {len(both)} in "
                 f"both, first patient {both[0]}. {self.obtain}"
+            )
+        listed_here = sum(image in people for images in listed.values() for image in images)
+        if not listed_here:
+            raise DataError(
+                f"{self.name}: expected {_LISTS[0]} and {_LISTS[1]} in {top} to name images such as "
+                f"{next(iter(people))}, found none of the table's {len(people)} in them. {self.obtain}"
             )
         parts = {image: part for part, name in zip(("train", "test"), _LISTS, strict=True) for image in listed[name]}
         return parts, "official lists are disjoint by patient"

@@ -10,6 +10,7 @@ Rows labelled `exclude` or not at all are left out. The data are under a use agr
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,8 @@ _COLUMNS = ("ImageID", "ImageDir", "PatientID", "Projection", "BitsStored_DICOM"
 _OPTIONAL = ("PatientSex_DICOM", "PatientBirth", "StudyDate_DICOM", "PhotometricInterpretation_DICOM")
 _VIEWS = {"frontal": ("PA", "AP", "AP_horizontal"), "PA": ("PA",), "AP": ("AP",)}
 _PEOPLE = 67_625
+_GLUED = re.compile(r"""(['"])\s+\1""")
+"""Labels without a comma between them, as arrays are printed: Python would read one label of both."""
 
 
 @dataclass(frozen=True)
@@ -155,10 +158,10 @@ def _labels(path: Path, line: object, cell: str) -> frozenset[str]:
         found = ast.literal_eval(cell.strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         found = None
-    if not isinstance(found, list) or not all(isinstance(label, str) for label in found):
+    if not isinstance(found, list) or not all(isinstance(label, str) for label in found) or _GLUED.search(cell):
         raise DataError(
-            f"{path.name}: line {line}: expected a list of labels in the column Labels, such as ['pneumonia'], found "
-            f"{cell[:40]!r}. Fetch the table again"
+            f"{path.name}: line {line}: expected a list of labels with commas between them in the column Labels, such "
+            f"as ['pneumonia', 'normal'], found something else. Fetch the table again"
         )
     return frozenset(label.strip().lower() for label in found) - {""}
 
