@@ -86,6 +86,11 @@ def _check(file: FileDataset, pixels: int) -> None:
         raise RefusedError(f"DICOM: expected values of 8 or 16 bits, found {int(file.BitsAllocated)}")
     if not 0 < int(file.BitsStored) <= int(file.BitsAllocated):
         raise RefusedError(f"DICOM: {int(file.BitsStored)} bits stored of {int(file.BitsAllocated)} allocated")
+    if int(file.get("HighBit", file.BitsStored - 1)) != file.BitsStored - 1:  # pydicom would read others below them
+        raise RefusedError(
+            f"DICOM: expected the {int(file.BitsStored)} stored bits to be the lowest ones, found {int(file.HighBit)} as "
+            f"the highest: write the file anew"
+        )
 
 
 def _stored(file: FileDataset) -> np.ndarray:

@@ -347,6 +347,7 @@ def test_a_column_of_classes_gives_exclusive_classes_people_and_parts(listed: Pa
     assert prepared.subjects.tolist() == [0, 0, 0, 1]
     assert prepared.parts is not None
     assert prepared.parts.tolist() == [0, 1, 2, -1]
+    assert "the column split is read by --splits official alone" in prepared.notes
 
 
 def test_one_hot_columns_are_classes_where_that_is_said_and_true(listed: Path) -> None:

@@ -219,7 +219,7 @@ class Folder(Source):
             paths=paths,
             notes=(
                 *(() if known else (UNKNOWN,)),
-                *(() if parts is None else ("the column split counts with --splits official; else rows are cut anew",)),
+                *(() if parts is None else ("the column split is read by --splits official alone",)),
                 *self._unlisted(table.parent, paths, seen),
             ),
             attributes={name: list(rows[column]) for column, name in told.items()},
