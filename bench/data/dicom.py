@@ -88,7 +88,7 @@ def _check(file: FileDataset, pixels: int) -> None:
         raise RefusedError(f"DICOM: {int(file.BitsStored)} bits stored of {int(file.BitsAllocated)} allocated")
     if int(file.get("HighBit", file.BitsStored - 1)) != file.BitsStored - 1:  # pydicom would read others below them
         raise RefusedError(
-            f"DICOM: expected the {int(file.BitsStored)} stored bits to be the lowest ones, found {int(file.HighBit)} as "
+            f"DICOM: expected the {int(file.BitsStored)} stored bits to be the lowest, found {int(file.HighBit)} as "
             f"the highest: write the file anew"
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
@@ -60,6 +60,15 @@ def read_groups(words: Mapping[str, Sequence[str]]) -> Attributes | None:
     if not columns:
         return None
     return Attributes(tuple(groups), tuple(groups.values()), torch.tensor(columns, dtype=torch.int64).T.contiguous())
+
+
+def unreadable(name: str, column: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Each row whose word cannot be read as the attribute, and why."""
+    for row, word in enumerate(column):
+        try:
+            _group(name, word, {})
+        except DataError as error:
+            yield row, str(error)
 
 
 def _group(name: str, word: str, shown: dict[str, str]) -> str:

@@ -88,3 +88,23 @@ def test_verify_fails_on_corrupt_files(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "OCT2017/test/DME/DME-1-1.jpeg").write_bytes(b"\xff\xd8 cut")
     assert main(["data", "verify", "kermany-oct", "--data-root", str(tmp_path)]) != 0
     assert "1 of 8 images cannot be decoded" in capsys.readouterr().err
+
+
+def test_info_refuses_what_preparing_would_and_says_once_how_to_get_it(
+    torn: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "own/labels.csv"
+    table.write_text(table.read_text().replace("split", "attribute:Split"))
+    assert main(["data", "info", f"folder:{tmp_path / 'own'}"]) == 1
+    out = capsys.readouterr().out
+    assert "here: no\nfolder: an attribute must be called by at most 40 of a-z" in out
+    assert main(["data", "info", "kermany-oct", "--data-root", str(tmp_path)]) == 1
+    assert capsys.readouterr().out.count("https://data.mendeley.com") == 1
+
+
+def test_verify_counts_identical_images_once(torn: Folder, tmp_path: Path) -> None:
+    (tmp_path / "own/e.png").unlink()
+    table = tmp_path / "own/labels.csv"
+    table.write_text(table.read_text().partition("e.png")[0])
+    found = [check.said for check in checks(torn.scan([], 64), prepare(torn, roots=[], cache=tmp_path / "cache"))]
+    assert "duplicates: no others are nearly identical" in found

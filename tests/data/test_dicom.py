@@ -73,7 +73,7 @@ def test_eight_bits_are_as_they_are_and_may_become_three_channels(tmp_path: Path
     [
         ({"PhotometricInterpretation": "PALETTE COLOR"}, "expected grey values"),
         ({"NumberOfFrames": 2}, "several frames"),
-        ({"HighBit": 15}, "expected the 12 stored bits to be the lowest ones, found 15"),
+        ({"HighBit": 15}, "expected the 12 stored bits to be the lowest, found 15"),
         ({"BitsStored": 10, "HighBit": 9}, "more than the 10 bits"),
         ({"WindowCenter": 10, "WindowWidth": 0}, "a window of width 0"),
         ({"Rows": 20000, "Columns": 20000}, "--max-pixels"),

@@ -365,6 +365,7 @@ def test_one_hot_columns_are_classes_where_that_is_said_and_true(listed: Path) -
     [
         ("path,class,Edema", "i/0.png,a,1", "there can be no other labels; found Edema"),
         ("path,class", "i/0.png,n/a", "line 2: class is blank"),
+        ("path,class,age", "i/0.png,a,1.2.1950", "line 2: age: expected an age as a number of years"),
         ("path,class,split", "i/0.png,a,training", "line 2: split is something else than train, val, test or blank"),
     ],
 )

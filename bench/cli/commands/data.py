@@ -20,6 +20,7 @@ from bench.contract.source import DataError, Source
 from bench.data.groups import read_groups
 from bench.data.people import people
 from bench.data.prepare import Prepared, prepare, verify
+from bench.data.scan_check import check_scan
 from bench.data.verification import checks
 from bench.plugins import registry
 from bench.plugins.spec import parameters, parse
@@ -60,9 +61,11 @@ def _info(source: Source, options: argparse.Namespace) -> int:
         print(f"  {name} = {value}")
     print(f"  how to get it: {source.obtain}")
     try:
-        scan = source.scan(place(options).roots, options.size or source.default_size)
+        size = options.size or source.default_size
+        scan = source.scan(place(options).roots, size)
+        check_scan(source, scan, size)
     except DataError as error:
-        print(f"  here: no\n{error}")
+        print(f"  here: no\n{str(error).replace(source.obtain, '').rstrip()}")  # how to get it stands above
         return 1
     who = people(scan.subjects)
     count = "unknown" if who.numbers is None else who.count

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +22,10 @@ import numpy as np
 
 from bench.contract.source import DataError, Scan, Source
 from bench.data.csv_table import read_table
+from bench.data.groups import unreadable
 from bench.data.image_file import ENDINGS, absent, is_image
 from bench.data.label_columns import findings_of, one_hot
+from bench.data.own_table import table_of, unread_tables
 from bench.data.people import UNKNOWN
 from bench.data.roots import stamp_files, stamp_folder
 from bench.data.tree import Tree, walk
@@ -33,7 +35,6 @@ _KNOWN = ("path", "subject", "class", "split")
 _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test", "": ""}
 _ATTRIBUTES = ("sex", "age", "view", "site")
 _PREFIX = "attribute:"
-_TABLES = frozenset({".csv", ".tsv", ".xls", ".xlsx", ".ods"})
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Folder(Source):
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         place = self._place(roots)
-        table = _table(place)
+        table = table_of(place)
         found = self._classes(place) if table is None else self._listed(table)
         origin = hashlib.sha256(str(place).encode()).hexdigest()[:16]
         return Scan(
@@ -103,7 +104,7 @@ class Folder(Source):
     def stamp(self, roots: Sequence[Path]) -> str:
         """Names, sizes and times of all files: they are the user's own and may change any time."""
         place = self._place(roots)
-        table = _table(place)
+        table = table_of(place)
         if table is not None:
             found = self._listed(table)
             return "\n".join((stamp_files([table, *(found.paths or ())]), *found.notes))
@@ -146,7 +147,7 @@ class Folder(Source):
             raise DataError(
                 f"{self.name}: expected at least two class sub-folders with images, found {what}. {self.obtain}"
             )
-        tables = _tables(path for path in tree.files if path.parent == place)
+        tables = unread_tables(path for path in tree.files if path.parent == place)
         left = len(tree.files) - sum(map(len, files.values())) - tables
         numbers = [number for number, found in enumerate(files.values()) for _ in found]
         return Scan(
@@ -188,6 +189,8 @@ class Folder(Source):
         if self.exclusive and not classes and not bad:
             odd = rows.index[((marks == 1).sum(axis=1) != 1) | marks.isna().any(axis=1)]
             bad += [(int(line), "expected exactly one of the classes to be 1 and the others 0") for line in odd]
+        for column, name in told.items():
+            bad += [(int(rows.index[row]), f"{column}: {why}") for row, why in unreadable(name, list(rows[column]))]
         parts = None
         if "split" in rows.columns:
             parts = rows["split"].str.strip().str.lower().map(_PARTS)
@@ -244,22 +247,3 @@ def _attribute(column: str) -> str | None:
     if column in _ATTRIBUTES:
         return column
     return column.removeprefix(_PREFIX) if column.startswith(_PREFIX) else None
-
-
-def _tables(files: Iterable[Path]) -> int:
-    """How many tables lie beside class folders; DataError where one is meant to list the images, by its name."""
-    found = list(files)
-    meant = sum(path.name.lower().partition(".")[0].strip() == "labels" for path in found)
-    if meant:
-        raise DataError(
-            f"folder: expected class sub-folders, or a table called labels.csv, found {meant} files called labels with "
-            f"other capitals or another ending: save it as labels.csv, or take it away to read the class sub-folders"
-        )
-    return sum(not _TABLES.isdisjoint(map(str.lower, path.suffixes)) for path in found)
-
-
-def _table(place: Path) -> Path | None:
-    if place.is_file():
-        return place
-    table = place / "labels.csv"
-    return table if table.exists() or table.is_symlink() else None

@@ -102,7 +102,7 @@ class MedIMeta(Source):
         disorder = table.index[table["filepath"] < table["filepath"].shift(fill_value="")]
         if len(disorder):
             raise DataError(
-                f"{top / 'annotations.csv'}: line {disorder[0]} is out of order: labels belong to images by their place, "
+                f"{top / 'annotations.csv'}: line {disorder[0]} is out of order: labels belong to images by place, "
                 f"so lines must be sorted by filepath ({len(disorder)} lines are not). {self.obtain}"
             )
         again = table.index[table["filepath"].duplicated()]
