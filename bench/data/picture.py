@@ -33,6 +33,7 @@ _UNMARKED = (
 )
 _UNKNOWN = f"damaged, or no image of a format that is read ({', '.join(_FORMATS)} or DICOM)"
 _ORIENTATION = 0x0112
+_SEEN, _TINT = 32, 8  # pixels a side, and steps of 255 between channels from which on an image is no grey one
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
     5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
@@ -96,6 +97,19 @@ def decode(path: Path, reading: Reading) -> Picture:
         raise RefusedError(_UNMARKED if path.suffix.lower() in _DICOM else _UNKNOWN) from None
     except _BROKEN as error:
         raise DataError(str(error).replace(repr(str(path)), "the file") or type(error).__name__) from error
+
+
+def coloured(path: Path) -> bool:
+    """Whether a file shows colours, not greys stored as such; False where it cannot be read."""
+    try:
+        with _unbounded(), Image.open(path, formats=_FORMATS) as image:
+            if image.mode in ("1", "L", "LA") or image.width * image.height > PIXELS:
+                return False
+            image.draft("RGB", (_SEEN, _SEEN))
+            small = np.asarray(image.convert("RGB").resize((_SEEN, _SEEN), Image.Resampling.BILINEAR), dtype=np.int64)
+    except _BROKEN:
+        return False
+    return bool((small.max(axis=2) - small.min(axis=2)).mean() > _TINT)
 
 
 def _read(image: ImageFile.ImageFile, path: Path, reading: Reading) -> Picture:

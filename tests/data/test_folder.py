@@ -11,9 +11,9 @@ from bench.data.prepare import prepare
 from bench.data.sets.folder import Folder
 
 
-def draw(path: Path, shade: int) -> None:
+def draw(path: Path, shade: int, blue: int | None = None) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", (8, 8), (shade, 0, 255 - shade)).save(path)
+    Image.new("RGB", (8, 8), (shade, shade if blue is None else 0, shade if blue is None else blue)).save(path)
 
 
 @pytest.fixture
@@ -90,9 +90,13 @@ def test_images_that_a_table_does_not_list_are_counted_also_where_they_come_late
 
 
 def test_grey_is_the_default_and_colour_a_parameter(classes: Path, tmp_path: Path) -> None:
-    assert prepare(Folder(str(classes)), roots=[], cache=tmp_path / "c").samples.shape == (3, 1, 64, 64)
+    draw(classes / "dog/c.png", 80, blue=175)
+    grey = prepare(Folder(str(classes)), roots=[], cache=tmp_path / "c")
+    assert grey.samples.shape == (3, 1, 64, 64)
+    assert "1 of 3 images looked at show colours and become grey: [channels=3] keeps them" in grey.notes
     colour = prepare(Folder(str(classes), channels=3), roots=[], cache=tmp_path / "c", size=8)
     assert colour.samples[2, :, 0, 0].tolist() == [80, 0, 175]
+    assert not any("colours" in note for note in colour.notes)
 
 
 def test_own_images_are_confidential_unless_said_otherwise(listed: Path, tmp_path: Path) -> None:

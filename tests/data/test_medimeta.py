@@ -226,6 +226,13 @@ def test_images_in_hdf5_give_the_rows_that_files_give(tmp_path: Path, channels: 
     assert stored.fingerprint == files.fingerprint
 
 
+def test_lists_of_parts_that_name_other_images_are_refused(skin: Path) -> None:
+    (skin / "splits/train.txt").write_text("images/000000.tiff\nimages/1.tiff\n")
+    (skin / "splits/test.txt").write_text("images/000000.tiff\n")
+    with pytest.raises(DataError, match="1 images are in several lists and 1 are others"):
+        MedIMeta().scan([skin.parent], 64)
+
+
 def test_an_hdf5_file_of_something_else_is_refused(skin: Path) -> None:
     shutil.rmtree(skin / "images")
     (skin / "images.hdf5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))

@@ -27,6 +27,7 @@ from bench.data.image_file import ENDINGS, absent, is_image
 from bench.data.label_columns import findings_of, one_hot
 from bench.data.own_table import table_of, unread_tables
 from bench.data.people import UNKNOWN
+from bench.data.picture import coloured
 from bench.data.roots import stamp_files, stamp_folder
 from bench.data.tree import Tree, walk
 from bench.validation import within
@@ -35,6 +36,7 @@ _KNOWN = ("path", "subject", "class", "split")
 _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test", "": ""}
 _ATTRIBUTES = ("sex", "age", "view", "site")
 _PREFIX = "attribute:"
+_LOOKED_AT = 16
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Folder(Source):
         place = self._place(roots)
         table = table_of(place)
         found = self._classes(place) if table is None else self._listed(table)
+        notes = (*found.notes, *self._greyed(found.paths or ()))
         origin = hashlib.sha256(str(place).encode()).hexdigest()[:16]
         return Scan(
             labels=found.labels,
@@ -90,7 +93,7 @@ class Folder(Source):
             findings=found.findings,
             exclusive=found.exclusive,
             paths=found.paths,
-            notes=found.notes,
+            notes=notes,
             attributes=found.attributes,
             parts=found.parts,
             channels=self.channels,
@@ -228,6 +231,12 @@ class Folder(Source):
             attributes={name: list(rows[column]) for column, name in told.items()},
             parts=None if parts is None else list(parts),
         )
+
+    def _greyed(self, paths: Sequence[Path]) -> Iterator[str]:
+        """A note where some of the images, spread over all, lose their colours."""
+        seen = paths[:: max(1, len(paths) // _LOOKED_AT)] if self.channels == 1 else ()
+        if number := sum(map(coloured, seen)):
+            yield f"{number} of {len(seen)} images looked at show colours and become grey: [channels=3] keeps them"
 
     def _unlisted(self, top: Path, paths: Sequence[Path], seen: AbstractSet[str]) -> Iterator[str]:
         """A note where images lie beside the CSV or below that it does not list."""

@@ -179,8 +179,12 @@ class MedIMeta(Source):
         found = [part for part in PARTS if (top / "splits" / f"{part}.txt").is_file()]
         names = [(part, name) for part in found for name in lines(top / "splits" / f"{part}.txt", self.obtain)]
         of = {Path(name).name: part for part, name in names}
-        if len(of) != len(names):
-            raise DataError(f"{top / 'splits'}: {len(names) - len(of)} images are in several lists. {self.obtain}")
+        others = len(set(of) - {Path(name).name for name in listed})
+        if len(of) != len(names) or others:
+            raise DataError(
+                f"{top / 'splits'}: expected the images of annotations.csv, each in one list, found that "
+                f"{len(names) - len(of)} images are in several lists and {others} are others. {self.obtain}"
+            )
         return [of.get(Path(name).name, "") for name in listed] if found else None
 
     def _info(self, top: Path) -> Mapping[str, Any]:
