@@ -1,19 +1,21 @@
 """Groups of rows made of the words that data sets write, by one rule for every source.
 
 Ages become bands of years; `F`, `female` and the like become `female`. Every other word is a group of its own name,
-whatever its case and blanks. Words that say nothing, and ages that nobody reaches, are unknown.
+whatever its case and blanks, and a number whether 1, 01 or 1.0. Words that say nothing, and ages that nobody reaches,
+are unknown.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import torch
 
 from bench.contract.attributes import Attributes
 from bench.contract.source import DataError
+from bench.data.people import person
 from bench.data.spelling import NOTHING, spelling
 
 MOST_GROUPS = 32
@@ -40,7 +42,7 @@ def read_groups(words: Mapping[str, Sequence[str]]) -> Attributes | None:
     groups: dict[str, tuple[str, ...]] = {}
     columns = []
     for name, column in words.items():
-        shown: dict[str, str] = {}  # a group is called as it is first written
+        shown: dict[Hashable, str] = {}  # a group is called as it is first written
         known: dict[str, str] = {}
         for row, word in enumerate(column):
             if word not in known:
@@ -71,7 +73,7 @@ def unreadable(name: str, column: Sequence[str]) -> Iterator[tuple[int, str]]:
             yield row, str(error)
 
 
-def _group(name: str, word: str, shown: dict[str, str]) -> str:
+def _group(name: str, word: str, shown: dict[Hashable, str]) -> str:
     """The group behind a word; empty where it says nothing. `shown` keeps how each word was first written."""
     said = spelling(word)
     if said in NOTHING:
@@ -80,7 +82,7 @@ def _group(name: str, word: str, shown: dict[str, str]) -> str:
         return _SEXES.get(said, said)
     if name == "age":
         return _band(said)
-    return shown.setdefault(said, " ".join(word.split()))
+    return shown.setdefault(person(word), " ".join(word.split()))
 
 
 def _band(word: str) -> str:

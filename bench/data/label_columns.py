@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from bench.data.marks import MARKS
-from bench.data.spelling import NOTHING, spelling
+from bench.data.people import person
+from bench.data.spelling import spelling
 
 
 def findings_of(rows: pd.DataFrame, findings: Sequence[str]) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
@@ -21,10 +22,12 @@ def findings_of(rows: pd.DataFrame, findings: Sequence[str]) -> tuple[pd.DataFra
 
 def one_hot(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
     """A column of 1 and 0 a class, and lines without one; spellings that differ in form alone are one class."""
-    words = rows["class"].map(spelling)
-    shown = {word: " ".join(rows["class"][words == word].iloc[0].split()) for word in sorted(set(words) - NOTHING)}
-    marks = {shown[word]: (words == word).astype(float) for word in shown}
+    said = {cell: person(cell) for cell in rows["class"].unique()}  # by the rule for people: 1, 01 and 1.0 are one
+    first = {word: cell for cell, word in reversed(said.items()) if word is not None}
+    numbers = {word: number for number, word in enumerate(sorted(first, key=lambda word: spelling(first[word])))}
+    found = rows["class"].map({cell: -1 if word is None else numbers[word] for cell, word in said.items()})
+    marks = {" ".join(first[word].split()): (found == number).astype(float) for word, number in numbers.items()}
     return pd.DataFrame(marks, index=rows.index), [
         (int(line), "class is blank or a word for nothing, such as none or unknown: name the class")
-        for line in rows.index[words.isin(NOTHING)]
+        for line in rows.index[found < 0]
     ]

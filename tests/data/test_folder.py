@@ -354,6 +354,15 @@ def test_a_column_of_classes_gives_exclusive_classes_people_and_parts(listed: Pa
     assert "the column split is read by --splits official alone" in prepared.notes
 
 
+def test_a_number_written_in_several_ways_is_one_class_and_one_site(listed: Path) -> None:
+    rows = ("i/0.png,2,1", "i/1.png,1.0,01", "i/2.png,1,1.0", "i/3.png,01,2")
+    prepared = prepare(rewrite(listed, "path,class,site", *rows), roots=[], cache=listed / "c")
+    assert prepared.findings == ("1.0", "2")
+    assert prepared.labels.argmax(axis=1).tolist() == [1, 0, 0, 0]
+    assert prepared.attributes is not None
+    assert prepared.attributes.named() == {"site": ["1", "2"]}
+
+
 def test_one_hot_columns_are_classes_where_that_is_said_and_true(listed: Path) -> None:
     rows = ("i/0.png,1,0", "i/1.png,0,1", "i/2.png,1,0")
     assert not rewrite(listed, "path,a,b", *rows).scan([], 8).exclusive
