@@ -402,6 +402,25 @@ def test_parts_of_a_split_are_no_classes(tmp_path: Path) -> None:
         prepare(Folder(str(tmp_path)), roots=[], cache=tmp_path / "cache")
 
 
+@pytest.mark.parametrize(
+    ("folders", "images", "people"), [(11, 1, True), (33, 5, True), (10, 1, False), (11, 5, False)]
+)
+def test_a_folder_a_person_is_not_taken_for_a_class(tmp_path: Path, folders: int, images: int, people: bool) -> None:
+    for number in range(folders):
+        (tmp_path / f"Mueller {number}").mkdir()
+        for image in range(images):
+            Image.new("L", (4, 4), image).save(tmp_path / f"Mueller {number}" / f"{image}.png")
+    assert len(Folder(str(tmp_path), exclusive=True).scan((), None).findings) == folders
+    if people:
+        with pytest.raises(
+            DataError, match=f"{folders} sub-folders with {folders * images} images look like"
+        ) as caught:
+            Folder(str(tmp_path)).scan((), None)
+        assert "Mueller" not in str(caught.value)
+    else:
+        assert len(Folder(str(tmp_path)).scan((), None).findings) == folders
+
+
 def test_a_class_whose_name_is_no_text_is_refused_with_the_name_of_the_set(classes: Path, tmp_path: Path) -> None:
     (classes / os.fsdecode(b"\xff")).mkdir()
     draw(classes / os.fsdecode(b"\xff") / "0.png", 9)

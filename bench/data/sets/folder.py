@@ -37,6 +37,7 @@ _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "
 _ATTRIBUTES = ("sex", "age", "view", "site")
 _PREFIX = "attribute:"
 _LOOKED_AT = 16
+_FEW, _MANY, _IMAGES = 10, 32, 5  # sub-folders that are classes, or of so few images each more likely people
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Folder(Source):
         channels: 1 grey or 3 colour.
         bits: How many bits of a grey value count (8 to 16) where files have more than eight and do not say; None where
             they do.
-        exclusive: Whether the label columns of the CSV are classes, of which each row has exactly one.
+        exclusive: Whether the label columns of the CSV are classes, of which each row has exactly one; of sub-folders,
+            that they are classes and not people, however many they are and however few images each has.
         share: Whether pixels may leave this machine, as in figures on pages.
     """
 
@@ -150,8 +152,15 @@ class Folder(Source):
             raise DataError(
                 f"{self.name}: expected at least two class sub-folders with images, found {what}. {self.obtain}"
             )
+        total = sum(map(len, files.values()))
+        if not self.exclusive and len(parts) > _FEW and (len(parts) > _MANY or total < _IMAGES * len(parts)):
+            raise DataError(
+                f"{self.name}: {len(parts)} sub-folders with {total} images look like people, whose names would become "
+                f"the names of classes: list people in a CSV with the columns path, subject and class; if each folder "
+                f"is a class, say so with folder:PATH[exclusive=true]"
+            )
         tables = unread_tables(path for path in tree.files if path.parent == place)
-        left = len(tree.files) - sum(map(len, files.values())) - tables
+        left = len(tree.files) - total - tables
         numbers = [number for number, found in enumerate(files.values()) for _ in found]
         return Scan(
             labels=np.eye(len(parts), dtype=np.float32)[numbers],
