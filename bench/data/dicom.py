@@ -3,7 +3,8 @@
 Stored values become those that the file means (rescale, or its modality table), and are then shown through the first
 window or table that the file holds for viewing (VOI; PS3.3, C.11.2): what lies below is black, what lies above white.
 Without one, the whole range of the bits that are stored is shown. MONOCHROME1, of which low is white, is inverted.
-What was done is a note. Nothing is stretched by an image's own brightness: one rule holds for all images of a set.
+Padding (PS3.3, C.7.5.1.1.2) is black. What was done is a note. Nothing is stretched by an image's own brightness: one
+rule holds for all images of a set.
 """
 
 from __future__ import annotations
@@ -24,11 +25,22 @@ if TYPE_CHECKING:
 
 _MARK = slice(128, 132)
 _GREY = ("MONOCHROME1", "MONOCHROME2")
+_SHAPES = ("IDENTITY", "INVERSE")  # of what MONOCHROME2 and MONOCHROME1 mean
 _ALLOCATED = (8, 16)
 _MAY_BE_BLANK = (
-    "NumberOfFrames", "RescaleSlope", "RescaleIntercept", "ModalityLUTSequence", "VOILUTSequence",
-    "VOILUTFunction", "WindowCenter", "WindowWidth",
-)  # fmt: skip
+    "NumberOfFrames",
+    "RescaleSlope",
+    "RescaleIntercept",
+    "ModalityLUTSequence",
+    "VOILUTSequence",
+    "VOILUTFunction",
+    "WindowCenter",
+    "WindowWidth",
+    "PixelPaddingValue",
+    "PixelPaddingRangeLimit",
+)
+_GROUPS = ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence")
+_IN_GROUPS = ("PixelValueTransformationSequence", "FrameVOILUTSequence")  # fmt: skip
 
 
 def is_dicom(path: Path) -> bool:
@@ -63,6 +75,7 @@ def read_dicom(path: Path, pixels: int) -> Grey:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of values that the standard would write otherwise
             file = dcmread(path)
+            _open_groups(file)
             for name in _MAY_BE_BLANK:
                 if name in file and file[name].is_empty:  # an element without a value says as much as none
                     del file[name]
@@ -72,6 +85,15 @@ def read_dicom(path: Path, pixels: int) -> Grey:
         raise DataError("not a readable DICOM file") from error
     except damage as error:
         raise DataError(f"a damaged DICOM file ({type(error).__name__})") from error
+
+
+def _open_groups(file: FileDataset) -> None:
+    """Put rescale and window of enhanced objects, in groups of frames (PS3.3, C.7.6.16), where others have them."""
+    for group in _GROUPS:
+        for name in _IN_GROUPS:
+            for frame in file.get(group, [])[:1]:
+                for told in frame.get(name, [])[:1]:
+                    file.update({element.tag: element for element in told})
 
 
 def _check(file: FileDataset, pixels: int) -> None:
@@ -121,9 +143,24 @@ def _shown(file: FileDataset, stored: np.ndarray) -> Grey:
         first, last = np.sort(_meant(file, np.array([low, low + 2**bits - 1])))
         how, share = f"no window, so all {bits} bits are shown", (values - first) / (last - first)
     grey = np.floor(share.clip(0, 1) * 255 + 0.5).astype(np.uint8)
-    inverted = file.PhotometricInterpretation == _GREY[0]
+    inverted, shape = file.PhotometricInterpretation == _GREY[0], str(file.get("PresentationLUTShape", ""))
     end = ", inverted because low is white" if inverted else ""
-    return Grey(Image.fromarray(255 - grey if inverted else grey), (f"DICOM: {how}{end}",))
+    if shape in _SHAPES and shape != _SHAPES[inverted]:
+        end += f" (though its PresentationLUTShape is {shape})"
+    shown, padding = 255 - grey if inverted else grey, _padding(file, stored)
+    if padding.any():
+        shown, end = np.where(padding, np.uint8(0), shown), f"{end}, padding black"
+    return Grey(Image.fromarray(shown), (f"DICOM: {how}{end}",))
+
+
+def _padding(file: FileDataset, stored: np.ndarray) -> np.ndarray:
+    """Which pixels fill up the rectangle: those of the padding value, or from it to its limit."""
+    if "PixelPaddingValue" not in file:
+        return np.zeros(stored.shape, dtype=bool)
+    ends = sorted(
+        int(file.get(name, file.PixelPaddingValue)) for name in ("PixelPaddingValue", "PixelPaddingRangeLimit")
+    )
+    return (stored >= ends[0]) & (stored <= ends[1])
 
 
 def _meant(file: FileDataset, stored: np.ndarray) -> np.ndarray:

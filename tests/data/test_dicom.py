@@ -32,6 +32,42 @@ def test_low_is_white_in_monochrome1_and_is_black_here(tmp_path: Path) -> None:
     assert inverted.notes[0].endswith("inverted because low is white")
 
 
+def test_a_shape_that_says_otherwise_is_noted(tmp_path: Path) -> None:
+    more = {"PhotometricInterpretation": "MONOCHROME1"}
+    fitting = read(dicom(tmp_path / "a.dcm", TWELVE, **more, PresentationLUTShape="INVERSE"))
+    other = read(dicom(tmp_path / "b.dcm", TWELVE, **more, PresentationLUTShape="IDENTITY"))
+    np.testing.assert_array_equal(fitting.pixels, other.pixels)
+    assert fitting.notes[0].endswith("inverted because low is white")
+    assert other.notes[0].endswith("low is white (though its PresentationLUTShape is IDENTITY)")
+
+
+@pytest.mark.parametrize("kind", ["MONOCHROME1", "MONOCHROME2"])
+@pytest.mark.parametrize(("limit", "padded"), [({}, 1), ({"PixelPaddingRangeLimit": 2}, 2)])
+def test_padding_is_black_whatever_low_means(tmp_path: Path, kind: str, limit: dict[str, int], padded: int) -> None:
+    signed = (TWELVE.astype(np.int16) + 10).copy()
+    signed[0, :2] = 0, 2
+    found = read(
+        dicom(tmp_path / "a.dcm", signed, bits=13, PhotometricInterpretation=kind, PixelPaddingValue=0, **limit)
+    )
+    plain = read(dicom(tmp_path / "b.dcm", signed, bits=13, PhotometricInterpretation=kind))
+    assert found.notes[0].endswith(", padding black")
+    assert (found.pixels[0, 0, :padded] == 0).all()
+    np.testing.assert_array_equal(found.pixels[0].ravel()[padded:], plain.pixels[0].ravel()[padded:])
+
+
+@pytest.mark.parametrize("group", ["SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence"])
+def test_rescale_and_window_of_enhanced_objects_are_those_of_their_groups(tmp_path: Path, group: str) -> None:
+    rescale, window, frame = Dataset(), Dataset(), Dataset()
+    rescale.RescaleSlope, rescale.RescaleIntercept = "2", "-100"
+    window.WindowCenter, window.WindowWidth = "1024", "512"
+    frame.PixelValueTransformationSequence, frame.FrameVOILUTSequence = [rescale], [window]
+    enhanced = read(dicom(tmp_path / "a.dcm", TWELVE, **{group: [frame]}))
+    told = {"RescaleSlope": "2", "RescaleIntercept": "-100", "WindowCenter": "1024", "WindowWidth": "512"}
+    plain = read(dicom(tmp_path / "b.dcm", TWELVE, **told))
+    np.testing.assert_array_equal(enhanced.pixels, plain.pixels)
+    assert enhanced.notes == plain.notes
+
+
 def test_the_first_window_is_applied_as_the_standard_says(tmp_path: Path) -> None:
     found = read(dicom(tmp_path / "a.dcm", TWELVE, WindowCenter=[2048, 40], WindowWidth=[1024, 400]))
     low, high = 2048 - 0.5 - 1023 / 2, 2048 - 0.5 + 1023 / 2
