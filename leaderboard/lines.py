@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from leaderboard.board import Row, parameters_text
+from leaderboard.board import Row, parameters_text, unusual
 from leaderboard.decisions import created
 from leaderboard.entries import Entry
 from leaderboard.reach import MEMBERSHIP, PAIRS
@@ -35,7 +35,7 @@ class Line:
         section: The slug of its data set.
         data: The data set's title.
         name: The same as short as it may be on this board: without parameters where no other board part has the name.
-        told: Parameters that tell it from its method's other rows, as text; empty where there are none.
+        told: Parameters that tell it from its method's other rows and usual settings, as text; empty where none do.
         standing: The verdict.
         utility, privacy, person: The figures that stand on the line; None where it has none of them.
         ranks: From which to which rank paired tests leave it, by metric; empty where it is not ranked.
@@ -157,7 +157,8 @@ def _line(
     row: Row, part: Section, name: str, values: Mapping[str, set[str]], ranks: Mapping[str, tuple[int, int, int]],
     tier: Tier,
 ) -> Line:  # fmt: skip
-    told = {name: value for name, value in row.parameters.items() if len(values[name]) > 1}
+    chosen = {} if not row.records else unusual(row.records[0])
+    told = {name: value for name, value in row.parameters.items() if len(values[name]) > 1 or name in chosen}
     if len(row.parameters) <= TOLD:  # after those that differ, for the end is cut off where there is little room
         told |= {name: value for name, value in row.parameters.items() if value is not None}
     text = ", ".join(parameters_text({each: value}) for each, value in told.items())

@@ -3,7 +3,9 @@ from __future__ import annotations
 from made.board_records import auc, claim, dataset, metrics, record, utility
 
 from leaderboard.board import missing, ordered, rows, telling
+from leaderboard.lines import lines
 from leaderboard.sections import sections
+from leaderboard.tiers import Tier
 
 
 def test_evaluators_of_one_cell_become_one_row() -> None:
@@ -92,3 +94,15 @@ def test_a_metric_that_nobody_asked_for_is_not_run_rather_than_not_applicable() 
     made = record(status="not-applicable", reason="nothing is released", metrics=metrics("guesswork"))
     entries = rows([made, record("other")])[0].entries
     assert (entries["guesswork"].status, entries["patient-guesswork"].status) == ("not-applicable", "not-run")
+
+
+def test_a_line_tells_what_is_unusual_even_if_all_rows_of_its_method_have_it() -> None:
+    usual = {"batch": 128, "channels": 1, "depth": 7, "patch_size": 16, "statistics": "batch"}
+    told = [
+        line.told
+        for chosen in ({}, {"patch_size": 4})
+        for line in lines(
+            sections(rows([record("neuracrypt", parameters=usual | chosen)])), lambda row: Tier.SELF_REPORTED
+        )
+    ]
+    assert told == ["", "patch_size=4"]
