@@ -80,6 +80,16 @@ def test_rows_at_full_size_are_the_official_pixels_in_official_order(skin: Path,
         np.testing.assert_array_equal(prepared.samples[row], pixels)
 
 
+def test_names_without_leading_zeros_are_in_the_order_of_their_numbers(skin: Path) -> None:
+    table, names = skin / "annotations.csv", [f"{number}.tiff" for number in range(8, 8 + N)]
+    for row, name in enumerate(names):
+        (skin / f"images/{row:06d}.tiff").rename(skin / "images" / name)
+        table.write_text(table.read_text().replace(f"images/{row:06d}.tiff", f"images/{name}"))
+    paths = MedIMeta().scan([skin.parent], None).paths
+    assert paths is not None
+    assert [path.name for path in paths] == names
+
+
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_table_that_was_sorted_anew_is_refused_because_labels_go_by_place(skin: Path, stored: bool) -> None:
     if stored:

@@ -55,6 +55,7 @@ _FOLDERS = ("MedIMeta", "MIMeta")
 _STORED = "images.hdf5"
 _EXCLUSIVE = ("MULTICLASS_CLASSIFICATION", "ORDINAL_REGRESSION")
 _SHAPES = {"BINARY_CLASSIFICATION": 1, "MULTILABEL_CLASSIFICATION": 2, **dict.fromkeys(_EXCLUSIVE, 1)}
+_DIGITS = 12  # to which numbers in names are filled up, so that 10 comes after 9
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,8 @@ class MedIMeta(Source):
                 f"{top}: expected {count} rows, as info.yaml says, found {len(table)} in annotations.csv and "
                 f"{len(labels)} labels. {self.obtain}"
             )
-        disorder = table.index[table["filepath"] < table["filepath"].shift(fill_value="")]
+        order = table["filepath"].str.replace(r"[0-9]+", lambda found: found[0].zfill(_DIGITS), regex=True)
+        disorder = table.index[order < order.shift(fill_value="")]
         if len(disorder):
             raise DataError(
                 f"{top / 'annotations.csv'}: line {disorder[0]} is out of order: labels belong to images by place, "
