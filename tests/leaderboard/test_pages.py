@@ -473,6 +473,14 @@ def test_no_text_of_a_record_turns_or_hides_what_stands_beside_it(write: Write, 
         assert found is None, path
 
 
+def test_a_caveat_stands_before_parameters_whose_end_may_be_cut_off(write: Write, tmp_path: Path) -> None:
+    small = record("made-up", scores={"reid-auc": auc(0.9)}, parameters={"a": 1}, scheme={"caveat": "a small network"})
+    front = (build(write(small), tmp_path / "site").parent / "index.html").read_text(encoding="utf-8")
+    name = re.search('<th scope="row" class="c-method".*?</th>', front)
+    assert name is not None
+    assert re.sub("<[^>]*>", "", name[0]) == "made-up ! a small network a=1"
+
+
 def test_a_command_is_broken_before_its_options_alone(site: Path) -> None:
     (page,) = (path for path in (site / "cells").glob("*.html") if path.name.startswith("noise"))
     told = re.search('<p class="command"><code>(.*?)</code>', page.read_text(encoding="utf-8"), re.DOTALL)
