@@ -48,7 +48,7 @@ class Contrastive(Attack):
         encoder: Instance encoder: "sau"; for images also "vit" or "resnet18".
         steps: Training steps, one fresh key each, where `epochs` is None.
         epochs: Passes over the candidates; None: `steps` counts.
-        batch: Candidates a step; more where the method releases no so few (`bench.eve.some_released`).
+        batch: Candidates a step; more where the method does not release so few (`bench.eve.some_released`).
         width: Of the SAU, the ViT and the embeddings; a ResNet's first stage has a quarter of it (256: a ResNet-18).
         depth: Of the instance SAU or ViT.
         learning_rate: Of Adam, after a warm-up, falling to zero along a cosine.

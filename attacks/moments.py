@@ -55,7 +55,7 @@ class Moments(Attack):
 
     Args:
         steps: Training steps at most, one fresh key each.
-        batch: Candidates a step; more where the method releases no so few (`bench.eve.some_released`).
+        batch: Candidates a step; more where the method does not release so few (`bench.eve.some_released`).
         width: Of the networks and the embeddings.
         learning_rate: Of Adam, after a warm-up, falling to zero along a cosine.
         enough: Training ends when the mean loss on held-out keys is below this.

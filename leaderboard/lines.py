@@ -157,7 +157,7 @@ def _line(
     row: Row, part: Section, name: str, values: Mapping[str, set[str]], ranks: Mapping[str, tuple[int, int, int]],
     tier: Tier,
 ) -> Line:  # fmt: skip
-    chosen = {} if not row.records else unusual(row.records[0])
+    chosen = unusual(row.records[0])
     told = {name: value for name, value in row.parameters.items() if len(values[name]) > 1 or name in chosen}
     if len(row.parameters) <= TOLD:  # after those that differ, for the end is cut off where there is little room
         told |= {name: value for name, value in row.parameters.items() if value is not None}

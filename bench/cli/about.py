@@ -47,10 +47,10 @@ def _described(group: Group, spec: PluginSpec, preset: str) -> Iterator[str]:
     sized = getattr(cls, "presets", {}).get(preset, {})
     yield "  parameters:" if dataclasses.fields(cls) else "  parameters: none"
     for field in dataclasses.fields(cls):
-        usual = _default(field, sized, preset)
-        given = usual if built is None else str(getattr(built, field.name))
-        same = given == usual.removesuffix(f" (preset {preset})")
-        yield f"    {field.name}: {field.type} = {usual if same else f'{given} (else {usual})'}"
+        usual = sized.get(field.name, field.default)
+        said = f"{usual} (preset {preset})" if field.name in sized else _default(usual)
+        given = usual if built is None else getattr(built, field.name)
+        yield f"    {field.name}: {field.type} = {said if given == usual else f'{given} (else {said})'}"
     if group == "methods":
         yield from _expected(plugin)
     module = inspect.getdoc(inspect.getmodule(cls)) or ""
@@ -89,11 +89,8 @@ def groups_of(name: str) -> list[Group]:
     return found
 
 
-def _default(field: dataclasses.Field[object], sized: object, preset: str) -> str:
-    given = sized.get(field.name, dataclasses.MISSING) if isinstance(sized, dict) else dataclasses.MISSING
-    if given is not dataclasses.MISSING:
-        return f"{given} (preset {preset})"
-    return "required" if field.default is dataclasses.MISSING else str(field.default)
+def _default(usual: object) -> str:
+    return "required" if usual is dataclasses.MISSING else str(usual)
 
 
 def _about(cls: type) -> str:

@@ -89,11 +89,9 @@ def read_dicom(path: Path, pixels: int) -> Grey:
 
 def _open_groups(file: FileDataset) -> None:
     """Put rescale and window of enhanced objects, in groups of frames (PS3.3, C.7.6.16), where others have them."""
-    for group in _GROUPS:
-        for name in _IN_GROUPS:
-            for frame in file.get(group, [])[:1]:
-                for told in frame.get(name, [])[:1]:
-                    file.update({element.tag: element for element in told})
+    frames = [frame for group in _GROUPS for frame in file.get(group, [])[:1]]
+    for told in [told for frame in frames for name in _IN_GROUPS for told in frame.get(name, [])[:1]]:
+        file.update({element.tag: element for element in told})
 
 
 def _check(file: FileDataset, pixels: int) -> None:

@@ -104,6 +104,8 @@ def test_list_and_info_say_what_a_metric_means(capsys: pytest.CaptureFixture[str
 def test_info_shows_what_is_chosen_in_brackets_and_refuses_what_cannot_be(capsys):
     assert main(["info", "dp-simple[scale=5]"]) == 0
     assert "    scale: float | None = 5.0 (else None)\n    epsilon: float | None = None\n" in capsys.readouterr().out
+    assert main(["info", "cadp"]) == 0
+    assert "    blocks: int = 2 (preset quick)\n" in capsys.readouterr().out
     assert main(["info", "dp-simple[scale=abc]"]) == 2
     assert "dp-simple[scale] must be float or none, got 'abc'" in capsys.readouterr().err
 

@@ -161,6 +161,10 @@ class Folder(Source):
             )
         tables = unread_tables(path for path in tree.files if path.parent == place)
         left = len(tree.files) - total - tables
+        passed_over = (
+            (tables, "tables beside the class folders are not read: folder:PATH/TABLE.csv would"),
+            (left, "files that are no images of a class are left out"),
+        )
         numbers = [number for number, found in enumerate(files.values()) for _ in found]
         return Scan(
             labels=np.eye(len(parts), dtype=np.float32)[numbers],
@@ -168,14 +172,7 @@ class Folder(Source):
             findings=tuple(files),
             exclusive=True,
             paths=[path for found in files.values() for path in found],
-            notes=(
-                UNKNOWN,
-                *(
-                    [f"{tables} tables beside the class folders are not read: folder:PATH/TABLE.csv would"]
-                    * bool(tables)
-                ),
-                *([f"{left} files that are no images of a class are left out"] * bool(left)),
-            ),
+            notes=(UNKNOWN, *(f"{count} {said}" for count, said in passed_over if count)),
         )
 
     def _listed(self, table: Path) -> Scan:
