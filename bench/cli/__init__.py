@@ -207,7 +207,11 @@ def _data(parser: argparse.ArgumentParser) -> None:
     for name, text in (
         ("info", "what a data set is, where it comes from, and whether it is here"),
         ("prepare", "decode and resize it once"),
-        ("verify", "check layout, published counts and checksums, files, duplicates, people in parts, fingerprint"),
+        (
+            "verify",
+            "check layout, published counts and checksums, files, duplicates, people in parts, fingerprint; "
+            "exit with 1 where what is published differs",
+        ),
     ):
         verb = verbs.add_parser(name, help=text)
         verb.add_argument("name")

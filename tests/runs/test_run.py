@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -414,6 +415,17 @@ def test_other_data_of_the_same_run_go_on(tmp_path: Path, capsys: pytest.Capture
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Signals as a terminal leaves them; a suite that runs under nohup or in the background has some ignored."""
+    usual = {signal.SIGINT: signal.default_int_handler}
+    before = {each: signal.signal(each, usual.get(each, signal.SIG_DFL)) for each in STOPS}
+    yield
+    for each, handler in before.items():
+        signal.signal(each, handler)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("number", STOPS)
 def test_a_run_that_is_stopped_shows_what_is_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], number: signal.Signals, monkeypatch: pytest.MonkeyPatch
@@ -428,6 +440,7 @@ def test_a_run_that_is_stopped_shows_what_is_done(
     assert "1 of 2 are left" in said.err
 
 
+@pytest.mark.usefixtures("heard")
 def test_a_second_stop_is_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,13 +97,14 @@ def _verify(source: Source, options: argparse.Namespace) -> int:
     found = _prepared(source, options)
     verify(found)
     print(found.name)
-    for check in checks(scan, found):
+    held = list(checks(scan, found))
+    for check in held:
         print(f"  {check.state:8}{check.said}")
     said = {str(each) for each in scan.official}
     for note in found.notes:
         if note not in said:  # as a check that differs
             print(f"  note    {note}")
-    return 0
+    return int(any(check.state == "differs" for check in held))
 
 
 def _prepared(source: Source, options: argparse.Namespace) -> Prepared:
