@@ -11,9 +11,9 @@ Differences from plain relational matching:
 - The diagonal of Gram matrices is left out of the refinement; it would hold every matching in place.
 - Each location (and the whole row) has a Gram matrix; it counts by how well it survives a change of key. Where those of
   all locations would take more than a GiB, an even part of the locations has one.
-- How a release is read (patches in place, absolute values, bags of patches), whether the matching is refined, how
-  strongly the first scores stay in, and how sharp the posterior is: all are chosen by the likelihood of the links of
-  held-out simulated keys. No figure of the release enters the choice.
+- How a release is read (patches in place, absolute values, bags of patches, patches put back in place), whether the
+  matching is refined, how strongly the first scores stay in, and how sharp the posterior is: all are chosen by the
+  likelihood of the links of held-out simulated keys. No figure of the release enters the choice.
 - A matching is refined only where signatures say something: from a start that is at chance on held-out keys, the
   refinement finds nothing and takes half of the time.
 
@@ -89,7 +89,7 @@ class Relational(Attack):
 
     keys: int = 12
     held_out: int = 2
-    reading: Literal["auto", "places", "sizes", "bags"] = "auto"
+    reading: Literal["auto", "places", "sizes", "bags", "unshuffled"] = "auto"
     refine_up_to: int = 2000
 
     def __post_init__(self) -> None:
@@ -115,6 +115,8 @@ class Relational(Attack):
         ]
         tried: list[Variant] = []
         for look in looks:
+            if look.reading == "unshuffled" and tried and tried[0].kinship.of[1] == 1:
+                continue  # one patch has no order
             if len(looks) > 1 and (not tried or tried[-1].likelihood < ENOUGH):
                 tried.append(_calibrate(learn(look, trial, TRIAL_KEYS, len(few)), held, 1, TRIAL_BLENDS))
         chosen = max(tried, key=lambda variant: variant.likelihood).kinship.look if tried else looks[0]

@@ -2,7 +2,7 @@
 
 A reading is one way to take rows apart. Which one an encoder leaves readable depends on the encoder, so an attack tries
 them on keys of its own: `places` for encoders that keep a patch where it was, `sizes` for those that flip signs, `bags`
-for those that shuffle the patches of each image.
+for those that shuffle the patches of each image, `unshuffled` for those that do so and mark each patch by its place.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from bench.eve.unshuffled import unshuffled
 from bench.memory.rows import Rows, in_blocks
 from bench.nets.patches import cut, fitting_patch
 
-Reading = Literal["places", "sizes", "bags"]
-READINGS: tuple[Reading, ...] = ("places", "sizes", "bags")
+Reading = Literal["places", "sizes", "bags", "unshuffled"]
+READINGS: tuple[Reading, ...] = ("places", "sizes", "bags", "unshuffled")
 MOST_LOCATIONS = 64
 MOST_AXES = 48
 
@@ -29,7 +30,8 @@ def tokens(rows: Tensor, reading: Reading, locations: int, chosen: Sequence[int]
     Args:
         rows: (m, c, h, w) or (m, d) released rows.
         reading: "places": each location by itself, and the whole row. "sizes": the same of absolute values.
-            "bags": mean and second moments over the locations, which no order of the patches changes.
+            "bags": mean and second moments over the locations, which no order of the patches changes. "unshuffled": as
+            "places", patches first put back (`bench.eve.unshuffled`).
         locations: How many equal parts a vector is cut into, if its length allows; images bring their own patches.
         chosen: Which tokens, by number in ascending order; None for all.
     """
@@ -39,6 +41,7 @@ def tokens(rows: Tensor, reading: Reading, locations: int, chosen: Sequence[int]
         bag = _bag(parts.double())
         found: Iterator[Tensor] = iter([bag[number] for number in chosen])
     else:
+        parts = unshuffled(parts) if reading == "unshuffled" else parts
         found = _each(parts, chosen, (lambda part: part.double().abs()) if reading == "sizes" else Tensor.double)
     for token in found:
         yield token - token.mean(dim=0)

@@ -11,7 +11,8 @@ from attacks import relational
 from attacks.relational import Relational
 from bench.eve.gram import gram, signature
 from bench.eve.matching import assign, log_posterior, refine
-from bench.eve.tokens import tokens
+from bench.eve.tokens import READINGS, tokens
+from bench.eve.unshuffled import unshuffled
 from bench.nets.patches import cut
 from bench.pairs.cosine import CosineScores
 from bench.pairs.table import TableScores
@@ -19,6 +20,7 @@ from bench.seeds import derive, generator
 from bench.types import Key, NotApplicable, Release, Scheme, View, paired
 from methods.dauntless import Dauntless
 from methods.identity import Identity
+from methods.neuracrypt import NeuraCrypt
 from methods.noise import Noise
 
 
@@ -120,6 +122,27 @@ def test_shuffled_patches_are_read_as_bags():
     assert game.attacker.notes()["reading"] == "bags"
     # One of 80 right by chance: Poisson(1), above 9 less than once in a million.
     assert game.matched > 9
+
+
+def test_shuffled_patches_that_are_marked_by_place_are_put_back():
+    private = images(80)
+    scheme = NeuraCrypt(patch_size=8, channels=4).fit(private, 0)
+    chosen, bags = (play(Relational(keys=4, held_out=1, reading=name), scheme, private) for name in ("auto", "bags"))
+    assert chosen.attacker.notes()["reading"] == "unshuffled"
+    # If neither were better, each row that only one finds would be a coin toss: 19 of 21 come once in 9,000 times.
+    only, lost = int((chosen.right & ~bags.right).sum()), int((bags.right & ~chosen.right).sum())
+    assert only >= 19
+    assert lost <= 2
+
+
+def test_patches_that_are_put_back_are_each_row_s_own_whatever_their_order():
+    source = generator(0)
+    parts = torch.randn(40, 6, 3, generator=source, dtype=torch.float64) + 9 * torch.arange(6)[:, None]
+    order = torch.rand(40, 6, generator=source).argsort(dim=1)
+    found = unshuffled(parts.take_along_dim(order[:, :, None], dim=1))
+    places = (found[0] / 9).round()[:, 0].long()
+    assert sorted(places.tolist()) == list(range(6))
+    assert torch.equal(found, parts[:, places])
 
 
 def test_many_rows_are_compared_by_signatures_alone_and_the_notes_say_so():
@@ -284,7 +307,7 @@ def test_of_many_rows_an_even_part_is_read_and_the_record_says_so(monkeypatch):
 
 def test_chosen_tokens_are_those_of_all_tokens():
     rows = images(20).samples
-    for reading in ("places", "sizes", "bags"):
+    for reading in READINGS:
         every = list(tokens(rows, reading, 4))
         some = [0, len(every) - 1]
         assert all(map(torch.equal, tokens(rows, reading, 4, some), [every[number] for number in some]))

@@ -1,0 +1,67 @@
+"""Patches that an encoder shuffles within each row, put back in one order that all rows share.
+
+Source: this project; constrained k-means (Bradley, Bennett and Demiriz 2000) with one patch of every row in every
+cluster. An encoder that marks each place by a secret vector (the positional embedding of NeuraCrypt) and then shuffles
+leaves the marks: the patches of all rows fall into as many clusters as there are places. Of NeuraCrypt as published
+(patches of 16 pixels, 64 x 64 pixels, three keys) all but a few in a thousand come back to their place.
+
+Which cluster is which place nobody says; that they vary unequally says enough for most.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from bench.memory.rows import Rows, rows_at
+
+LEARNT_FROM = 512  # rows
+STARTS = 3
+ROUNDS = 20
+
+
+def unshuffled(parts: Tensor) -> Tensor:
+    """The patches of each row by cluster, clusters that vary most first.
+
+    Args:
+        parts: (m, t, q) patches, t of each row, in any order within a row; on disk where they do not fit.
+
+    Returns:
+        (m, t, q), the same patches.
+    """
+    step = -(-len(parts) // LEARNT_FROM)
+    some = rows_at(parts, torch.arange(0, len(parts), step, device=parts.device))[:].double()
+    by_length = some.square().sum(dim=(1, 2)).argsort()  # the order of rows, which a release changes, is to say nothing
+    starts = some[by_length[[len(some) * (2 * number + 1) // (2 * STARTS) for number in range(STARTS)]]]
+    _, centres = min((_clustered(some, start) for start in starts), key=lambda found: found[0])
+    put_back = partial(_by_centres, centres=centres)
+    return parts.map(put_back) if isinstance(parts, Rows) else put_back(parts)
+
+
+def _clustered(parts: Tensor, centres: Tensor) -> tuple[float, Tensor]:
+    """Squares within clusters that began at `centres` (t, q), summed, and their means, those that vary most first."""
+    order = None
+    for _ in range(ROUNDS):
+        found = _order(parts, centres)
+        if order is not None and torch.equal(found, order):
+            break
+        order = found
+        placed = parts.take_along_dim(order[:, :, None], dim=1)
+        centres = placed.mean(dim=0)
+    within = (placed - centres).square().sum(dim=(0, 2))
+    return float(within.sum()), centres[within.argsort(descending=True)]
+
+
+def _by_centres(parts: Tensor, centres: Tensor) -> Tensor:
+    return parts.take_along_dim(_order(parts.double(), centres)[:, :, None], dim=1)
+
+
+def _order(parts: Tensor, centres: Tensor) -> Tensor:
+    """(m, t) int64: which patch of a row goes to which centre (Hungarian method), by squared distance."""
+    costs = torch.cdist(centres.expand(len(parts), -1, -1), parts).square().cpu().numpy()
+    found = np.stack([linear_sum_assignment(row)[1] for row in costs])
+    return torch.from_numpy(found).to(parts.device)
