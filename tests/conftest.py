@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +46,15 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 def same_run_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """Results folders stand under one secret, so that figures of runs are those of the last time."""
     monkeypatch.setattr("bench.results.run_secret.fresh", lambda: Secret.of_seed(0, "tests"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def signals_as_a_terminal_leaves_them() -> None:
+    """A suite that is started under nohup, or in the background of a shell, has some of them ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)

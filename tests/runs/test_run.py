@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -298,8 +297,9 @@ def test_failures_are_recorded_and_touch_nothing_else(
     def hours() -> int:
         return int(hanging.exists() and time.time() - hanging.stat().st_mtime > 5)
 
-    clock = SimpleNamespace(perf_counter=lambda: time.perf_counter() + 3600 * hours())
-    monkeypatch.setattr("bench.runs.workers.time", clock)
+    clock = SimpleNamespace(sleep=time.sleep, perf_counter=lambda: time.perf_counter() + 3600 * hours())
+    for module in ("workers", "running"):  # jobs begin by the same clock, or all that follow would have begun long ago
+        monkeypatch.setattr(f"bench.runs.{module}.time", clock)
     attacks = [
         argument
         for name in ("Hangs", "Dies", "Grows", "Peeks", "Poisons")
@@ -415,17 +415,6 @@ def test_other_data_of_the_same_run_go_on(tmp_path: Path, capsys: pytest.Capture
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@pytest.fixture
-def heard() -> Iterator[None]:
-    """Signals as a terminal leaves them; a suite that runs under nohup or in the background has some ignored."""
-    usual = {signal.SIGINT: signal.default_int_handler}
-    before = {each: signal.signal(each, usual.get(each, signal.SIG_DFL)) for each in STOPS}
-    yield
-    for each, handler in before.items():
-        signal.signal(each, handler)
-
-
-@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("number", STOPS)
 def test_a_run_that_is_stopped_shows_what_is_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], number: signal.Signals, monkeypatch: pytest.MonkeyPatch
@@ -440,7 +429,6 @@ def test_a_run_that_is_stopped_shows_what_is_done(
     assert "1 of 2 are left" in said.err
 
 
-@pytest.mark.usefixtures("heard")
 def test_a_second_stop_is_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
