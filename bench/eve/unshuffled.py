@@ -17,11 +17,12 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from bench.memory.rows import Rows, rows_at
+from bench.memory.rows import Rows, in_blocks, rows_at
 
 LEARNT_FROM = 512  # rows
 STARTS = 3
 ROUNDS = 20
+ROWS = 128  # at a time: of 14 x 14 places a row has 38,416 distances
 
 
 def unshuffled(parts: Tensor) -> Tensor:
@@ -57,11 +58,13 @@ def _clustered(parts: Tensor, centres: Tensor) -> tuple[float, Tensor]:
 
 
 def _by_centres(parts: Tensor, centres: Tensor) -> Tensor:
-    return parts.take_along_dim(_order(parts.double(), centres)[:, :, None], dim=1)
+    return parts.take_along_dim(_order(parts, centres)[:, :, None], dim=1)
 
 
 def _order(parts: Tensor, centres: Tensor) -> Tensor:
     """(m, t) int64: which patch of a row goes to which centre (Hungarian method), by squared distance."""
-    costs = torch.cdist(centres.expand(len(parts), -1, -1), parts).square().cpu().numpy()
-    found = np.stack([linear_sum_assignment(row)[1] for row in costs])
-    return torch.from_numpy(found).to(parts.device)
+    found: list[np.ndarray] = []
+    for _, some in in_blocks(parts, ROWS):
+        costs = torch.cdist(centres.expand(len(some), -1, -1), some.double()).square().cpu().numpy()
+        found += [linear_sum_assignment(row)[1] for row in costs]
+    return torch.from_numpy(np.stack(found)).to(parts.device)
