@@ -23,6 +23,7 @@ from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.option import expected, given_flags, options
 from bench.plugins.spec import PluginSpec, UsageError, parse, text
+from bench.results.part import MOST
 from bench.results.results import Results
 from bench.results.signing_key import read_public
 from bench.runs.run_spec import RunSpec, Written
@@ -142,6 +143,8 @@ def _choices(told: Mapping[str, Any]) -> tuple[Choice, ...]:
     """Every choice of data: the options that may be repeated, each value with each."""
     known = options(Choice)
     single = {name: told.get(name) for name, option in known.items() if not option.many}
+    if beyond := [seed for seed in told.get("seeds", ()) if abs(seed) > MOST]:
+        raise UsageError(f"a seed must be at most {MOST}, got {beyond[0]}: tables of records have no room for it")
     many = {name: told.get(option.many) or [None] for name, option in known.items() if option.many}
     first = Choice.written({**single, **{name: values[0] for name, values in many.items()}})
     # What an extractor says of its weights is asked once, for a file may be large.

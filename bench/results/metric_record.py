@@ -8,7 +8,7 @@ from typing import Literal, cast
 from pydantic import Field
 
 from bench.contract.metric import MOST_DIGITS
-from bench.results.part import Part
+from bench.results.part import Part, Whole
 from bench.types import Metric, column_of
 
 
@@ -30,7 +30,7 @@ class MetricRecord(Part):
         ge=0, le=MOST_DIGITS, description="decimals to print; null for about three significant digits"
     )
     chance: str = Field(description="the end of the sentence 'Chance gives ...'; empty where chance gives nothing")
-    order: int = Field(description="place within the group, lower first")
+    order: Whole = Field(description="place within the group, lower first")
     better: Literal["higher", "lower"]
     unit: str
 

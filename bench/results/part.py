@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MOST = 2**63 - 1
+Whole = Annotated[int, Field(ge=-MOST, le=MOST)]
+"""A whole number that tables of 64 bits hold, as parquet's are; one beyond stops whoever writes such a table."""
 
 
 class Part(BaseModel):

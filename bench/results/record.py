@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from types import NoneType
 from typing import Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from bench.contract.seal import ContractError
 from bench.contract.sound_score import sound_figure
+from bench.plugins.spec import UsageError, parse
 from bench.results.claim_record import ClaimRecord
 from bench.results.dataset_record import DatasetRecord
 from bench.results.metric_record import MetricRecord
-from bench.results.part import Part
+from bench.results.part import MOST, Part, Whole
 from bench.results.plugin_record import PluginRecord
 from bench.results.reason import Code
 from bench.results.score_record import ScoreRecord
@@ -20,6 +23,10 @@ from bench.sandbox import Isolation
 from bench.types import CAVEAT
 
 SCHEMA = 4
+CHOSEN: Mapping[str, tuple[type, ...]] = {
+    "dataset": (str,), "preset": (str,), "seed": (int,), "features": (str, NoneType), "balance": (bool, NoneType),
+}  # fmt: skip
+"""What every choice of data says, and the types that it may have; options that came later may be absent."""
 Status = Literal["ok", "not-applicable", "failed", "timed-out"]
 
 
@@ -44,7 +51,7 @@ class EvidenceRecord(Part):
     """
 
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
-    bytes: int = Field(ge=0)
+    bytes: Whole = Field(ge=0)
 
 
 class SignatureRecord(Part):
@@ -108,7 +115,7 @@ class Record(Part):
         description="every option that decides which rows are scored; capitals stand for what is confidential"
     )
     device: str = Field(description="cpu or cuda")
-    keys: int = Field(description="under how many keys releases were looked at")
+    keys: Whole = Field(description="under how many keys releases were looked at")
     pictures: dict[str, PictureRecord] = Field(default={}, description="pictures beside the record, by name")
     evidence: EvidenceRecord | None = Field(
         default=None, description="what the figures were computed from; null where it may not be shared or is too large"
@@ -153,6 +160,21 @@ class Record(Part):
     def signed_by(self, *public: str) -> bool:
         """Whether one of these public keys made the signature (which is checked where the record is read)."""
         return self.signature is not None and self.signature.public_key in public
+
+    @model_validator(mode="after")
+    def _choice_is_whole(self) -> Self:
+        for name, kinds in {**CHOSEN, "limit": (int, NoneType)}.items():
+            if type(self.choice.get(name)) not in kinds or (name in CHOSEN and name not in self.choice):
+                said = repr(self.choice[name])[:60] if name in self.choice else "nothing"
+                expected = " or ".join("null" if kind is NoneType else kind.__name__ for kind in kinds)
+                raise ValueError(f"choice must give {name} as {expected}, got {said}")
+        if beyond := [name for name, value in self.choice.items() if isinstance(value, int) and abs(value) > MOST]:
+            raise ValueError(f"choice must give {beyond[0]} as a number less than or equal to {MOST}")
+        try:
+            parse(str(self.choice["dataset"]))
+        except UsageError as error:
+            raise ValueError(f"choice must give dataset as it is written on the command line: {error}") from error
+        return self
 
     @model_validator(mode="after")
     def _figures_are_described(self) -> Self:

@@ -14,6 +14,7 @@ from made.cells import cell, place
 from bench.cli import main
 from bench.plugins.spec import UsageError
 from bench.results import attested
+from bench.results.content_key import content_key
 from bench.results.records import NewerRecordError, Record, RecordError, dumps, loads, proved
 from bench.results.results import Results
 from bench.results.signing_key import SigningKey, make_pair, read_public
@@ -92,6 +93,35 @@ def test_what_contradicts_its_inputs_is_forged(
     assert message in told
     assert "forged" in told
     assert "contrastive.json" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("dataset", None), ("dataset", ""), ("dataset", "]"), ("preset", None), ("seed", "0"), ("seed", True),
+        ("limit", "5"), ("limit", False), ("features", 1), ("balance", "yes"),
+    ],
+)  # fmt: skip
+def test_a_choice_of_data_that_is_none_is_refused(tmp_path: Path, name: str, value: object) -> None:
+    """Also where its inputs say the same: whoever writes both would stop the board of everybody else."""
+    told = put(put(content(), "choice", name, value=value), "inputs", "choice", name, value=value)
+    told["key"] = content_key(told["inputs"])
+    assert f"choice must give {name} as" in refusal(rewrite(tmp_path, told))
+
+
+@pytest.mark.parametrize(
+    "path", [("keys",), ("choice", "seed"), ("scores", "guesswork", "n"), ("dataset", "rows", "private")]
+)
+def test_a_number_that_no_table_holds_is_refused(tmp_path: Path, path: tuple[str, ...]) -> None:
+    assert "less than or equal to" in refusal(rewrite(tmp_path, put(content(), *path, value=10**30)))
+
+
+@pytest.mark.parametrize("name", ["dataset", "preset", "seed", "features", "balance"])
+def test_a_choice_of_data_that_lacks_an_option_is_refused(tmp_path: Path, name: str) -> None:
+    told = content()
+    del told["choice"][name], told["inputs"]["choice"][name]
+    told["key"] = content_key(told["inputs"])
+    assert f"choice must give {name} as" in refusal(rewrite(tmp_path, told))
 
 
 def test_a_limited_record_does_not_pass_for_a_whole_one(tmp_path: Path) -> None:
