@@ -7,7 +7,6 @@ signal, 128 and its number: 130 (Ctrl-C), 143 (TERM), 129 (HUP).
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import io
 import os
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import get_args
 
 from bench import shadowing
+from bench.cli.argument_parser import ArgumentParser
 from bench.cli.arguments import count, port, positive, resource_class, results_folder, seconds, trusted
 from bench.cli.run_arguments import audit, release, run, show, sources
 from bench.cli.stop import code, heeded
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    top = _Parser(
+    top = ArgumentParser(
         prog="bench",
         description="Score medical-image obfuscation methods: utility, guesswork, re-identification, throughput.",
         epilog="New here? `bench run --suite quickstart` needs no data, no GPU and a few minutes.",
@@ -95,7 +95,8 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action=_Version, nargs=0, help="show the version and stop")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     made = {
-        name: verbs.add_parser(name, help=text, description=text.capitalize() + ".") for name, text in VERBS.items()
+        name: verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        for name, text in VERBS.items()
     }
     run(made["run"])
     audit(made["audit"])
@@ -130,22 +131,6 @@ def parser() -> argparse.ArgumentParser:
     made["clean"].add_argument("--only", choices=("artefacts", "cache"), help=only)
     made["clean"].add_argument("--yes", action="store_true", help="remove it; without, nothing is touched")
     return top
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose verbs name options that they do not have, with the nearest that they have."""
-
-    def parse_known_args(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> tuple[argparse.Namespace, list[str]]:
-        """As argparse does it; stops where anything is left over, which the outermost would report without the verb."""
-        found, rest = super().parse_known_args(args, namespace)
-        if rest:
-            known = [option for action in self._actions for option in action.option_strings]
-            near = difflib.get_close_matches(rest[0].partition("=")[0], known, n=1)
-            told = f"did you mean {near[0]}? " if near else ""
-            self.exit(2, f"{self.prog}: unknown: {' '.join(rest)}; {told}`{self.prog} --help` lists what it takes\n")
-        return found, rest
 
 
 class _Version(argparse.Action):
@@ -189,16 +174,22 @@ def _worker(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sign", type=Path, metavar="FILE", help="sign new records with this key (see `bench keygen`)")
 
 
-def _status(parser: argparse.ArgumentParser) -> None:
+def _status(parser: ArgumentParser) -> None:
     results_folder(parser)
-    parser.add_argument("--watch", action="store_true",
-                        help="show how jobs of planned runs stand, from the folder alone, until all ended")  # fmt: skip
-    parser.add_argument("--once", action="store_true", help="with --watch: show it once")
-    parser.add_argument("--cost", action="store_true", help="estimate hours at another size from recorded seconds")
-    parser.add_argument("--rows", type=positive, default=50_000, metavar="N",
-                        help="with --cost: private rows of each data set (default: 50000)")  # fmt: skip
-    parser.add_argument("--workers", type=positive, default=1, metavar="N", help="with --cost: share it among so many")
-    parser.add_argument("--price", type=seconds, metavar="P", help="with --cost: of a worker's hour")
+    either = parser.add_mutually_exclusive_group()
+    watch = either.add_argument("--watch", action="store_true", help="show how jobs of planned runs stand, from the "
+                                "folder alone, until all ended")  # fmt: skip
+    cost = either.add_argument(
+        "--cost", action="store_true", help="estimate hours at another size from recorded seconds"
+    )
+    parser.belong([parser.add_argument("--once", action="store_true", help="with --watch: show it once")], watch)
+    rows = parser.add_argument("--rows", type=positive, default=50_000, metavar="N",
+                               help="with --cost: private rows of each data set (default: 50000)")  # fmt: skip
+    workers = parser.add_argument(
+        "--workers", type=positive, default=1, metavar="N", help="with --cost: share it among so many (default: 1)"
+    )
+    price = parser.add_argument("--price", type=seconds, metavar="P", help="with --cost: of a worker's hour")
+    parser.belong([rows, workers, price], cost)
 
 
 def _data(parser: argparse.ArgumentParser) -> None:
@@ -247,23 +238,24 @@ def _submit(parser: argparse.ArgumentParser) -> None:
                         "keys and judge the evidence again: it undoes the folder's releases")  # fmt: skip
 
 
-def _verify(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("bundle", nargs="?", type=Path, metavar="BUNDLE", help="what `bench submit` packed (default: "
-                        "read the results folder)")  # fmt: skip
+def _verify(parser: ArgumentParser) -> None:
+    bundle = parser.add_argument("bundle", nargs="?", type=Path, metavar="BUNDLE", help="what `bench submit` packed "
+                                 "(default: read the results folder)")  # fmt: skip
     results_folder(parser)
     trusted(parser)
-    of_bundle = parser.add_argument_group("of a bundle")
-    of_bundle.add_argument("--secret", type=Path, metavar="FILE", help="the run secret, where the bundle has none")
-    of_bundle.add_argument("--rerun", type=count, default=None, metavar="N",
-                           help="measure N random records of a method again, and what does not apply")  # fmt: skip
-    of_bundle.add_argument("--seal", action="store_true",
-                           help="measure all of it under the secret of your own --results, in a sandbox")  # fmt: skip
-    of_bundle.add_argument("--sign", type=Path, metavar="FILE", help="sign the verdict with this key")
-    of_bundle.add_argument(
-        "--verdict", type=Path, metavar="FILE", help="where to write it (default: beside the bundle)"
-    )
-    of_bundle.add_argument("--data-root", type=Path, action="append", metavar="DIR",
-                           help="folder above the data sets (or BENCH_DATA)")  # fmt: skip
+    add = parser.add_argument_group("of a bundle").add_argument
+    of_bundle = [
+        add("--secret", type=Path, metavar="FILE", help="the run secret, where the bundle has none"),
+        add("--rerun", type=count, default=None, metavar="N",
+            help="measure N random records of a method again, and what does not apply"),
+        add("--seal", action="store_true",
+            help="measure all of it under the secret of your own --results, in a sandbox"),
+        add("--sign", type=Path, metavar="FILE", help="sign the verdict with this key"),
+        add("--verdict", type=Path, metavar="FILE", help="where to write it (default: beside the bundle)"),
+        add("--data-root", type=Path, action="append", metavar="DIR",
+            help="folder above the data sets (or BENCH_DATA)"),
+    ]  # fmt: skip
+    parser.belong(of_bundle, bundle)
 
 
 def _push(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import get_args
 
@@ -16,14 +17,18 @@ SIZES = ("preset", "limit")
 FILES = ("size", "skip_corrupt", "max_pixels")
 SUITES = Path(__file__).parents[1] / "suites"
 CHOICE = frozenset(options(Choice)) - {*SIZES, *FILES}
+SCORED = frozenset({"keys"})
+"""Of the choice, what speaks of attacks alone, and does nothing where none is scored."""
 
 
 def run(parser: argparse.ArgumentParser) -> None:
     """Of `bench run`."""
     what = parser.add_argument_group("what to run (repeatable; parameters as 'dp-simple[scale=20]')")
     _cells(what)
-    add_flags(what, RunSpec, ("attacks", "metrics", "evaluators", "controls"))
-    what.add_argument("--attacks", choices=("all", "none"), help="shorthand for all attacks or none")
+    attacks = what.add_mutually_exclusive_group()
+    add_flags(attacks, RunSpec, ("attacks",))
+    attacks.add_argument("--attacks", choices=("all", "none"), help="shorthand for all attacks or none")
+    add_flags(what, RunSpec, ("metrics", "evaluators", "controls"))
     _how(parser)
 
 
@@ -41,7 +46,7 @@ def audit(parser: argparse.ArgumentParser) -> None:
 def release(parser: argparse.ArgumentParser) -> None:
     """Of `bench release`."""
     what = parser.add_argument_group("what to release (one method, one data set, one seed of the splits)")
-    _cells(what)
+    _cells(what, CHOICE - SCORED)
     _sizes(what)
     where = parser.add_argument_group("where to put it; nothing is ever overwritten")
     where.add_argument("--out", type=Path, metavar="DIR", required=True, help="a new folder, to be published whole")
@@ -53,7 +58,7 @@ def release(parser: argparse.ArgumentParser) -> None:
 def show(parser: argparse.ArgumentParser) -> None:
     """Of `bench show`."""
     what = parser.add_argument_group("what to show (methods are repeatable; one data set, one seed)")
-    _cells(what)
+    _cells(what, CHOICE - SCORED)
     what.add_argument("--rows", type=positive, metavar="N",
                       help="private images, spread over labels (default: 4, or one a class)")  # fmt: skip
     _sizes(what)
@@ -73,7 +78,7 @@ def _measure_nothing(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(attacks="none", **nothing)
 
 
-def _cells(what: argparse._ArgumentGroup) -> None:
+def _cells(what: argparse._ArgumentGroup, choice: AbstractSet[str] = CHOICE) -> None:
     what.add_argument(
         "--suite",
         metavar="NAME",
@@ -81,7 +86,7 @@ def _cells(what: argparse._ArgumentGroup) -> None:
     )
     what.add_argument("--config", type=Path, metavar="FILE", help="a YAML with these options; the command line wins")
     add_flags(what, RunSpec, ("methods",))
-    add_flags(what, Choice, CHOICE)
+    add_flags(what, Choice, choice)
     sources(what)
 
 

@@ -231,7 +231,8 @@ def _from_file(name: str) -> type:
     module = _module(path_text)
     found = getattr(module, attribute, None)
     if not isinstance(found, type):
-        classes = [key for key, value in vars(module).items() if isinstance(value, type)]
+        own = (value for value in vars(module).values() if isinstance(value, type))
+        classes = [value.__name__ for value in own if value.__module__ == module.__name__]
         raise UsageError(f"{path_text} has no class {attribute!r}; {did_you_mean(attribute, classes)}")
     return found
 

@@ -102,7 +102,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("sifer", ["syfer", "noise"])
     "did you mean 'syfer'? Known: noise, syfer"
     """
-    known = sorted(known)
+    known = sorted(set(known))
     near = difflib.get_close_matches(name, known, n=1)
     return (f"did you mean {near[0]!r}? " if near else "") + "Known: " + (", ".join(known) or "none")
 

@@ -82,11 +82,15 @@ def _page(name: str, verb: argparse.ArgumentParser, targets: Mapping[str, str]) 
         _usage(verb) if not inner else "",
         *_groups(verb, "", prose),
         *(
-            join(f"## bench {name} {second} {{#{second}}}", prose.line(helps[second].capitalize() + "."),
+            join(f"## bench {name} {second} {{#{second}}}", prose.line(_sentence(helps[second])),
                  _usage(parser), *_groups(parser, second, prose))
             for second, parser in inner.items()
         ),
     ), MENU)  # fmt: skip
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _helps(parser: argparse.ArgumentParser) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli import main, parser
+from bench.cli import VERBS, main, parser
 
 HEAVY = ("torch", "numpy", "pandas", "sklearn", "rich", "pydantic")
 
@@ -35,6 +35,13 @@ def test_numbers_out_of_range_are_wrong_usage(arguments: list[str], capsys: pyte
         (["data", "list", "--data-rot=x"], "bench data list: unknown: --data-rot=x; did you mean --data-root?"),
         (["info", "a", "b"], "bench info: unknown: b; `bench info --help` lists what it takes"),
         (["run", "--seed", "x"], "argument --seed: expected a valid integer, got 'x'"),
+        (["status", "--rows", "5"], "--rows goes with --cost, which is not given"),
+        (["status", "--once"], "--once goes with --watch, which is not given"),
+        (["status", "--watch", "--cost"], "not allowed with argument --watch"),
+        (["verify", "--rerun", "0"], "--rerun goes with BUNDLE, which is not given"),
+        (["verify", "--seal", "--results", "x"], "--seal goes with BUNDLE, which is not given"),
+        (["run", "--attack", "dcr", "--attacks", "none"], "not allowed with argument --attack"),
+        (["show", "--keys", "5", "--out", "x.png"], "bench show: unknown: --keys 5"),
     ],
 )
 def test_what_a_verb_does_not_take_is_named(
@@ -56,6 +63,7 @@ def test_what_a_verb_does_not_take_is_named(
         ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--sign", "nothere"],
         ["run", "--method", "./nothere.py:A"],
         ["keygen", "nothere/key"],
+        ["worker", "--results", "nothere"],
     ],
 )
 def test_a_file_that_is_not_there_is_said_once_and_in_words(
@@ -67,6 +75,7 @@ def test_a_file_that_is_not_there_is_said_once_and_in_words(
     assert "[Errno" not in said
     assert 1 <= said.count("nothere") <= 2
     assert re.search("there is no|no such|is no file", said)
+    assert not (tmp_path / "nothere").exists()
 
 
 def test_letters_that_a_terminal_lacks_become_question_marks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +83,29 @@ def test_letters_that_a_terminal_lacks_become_question_marks(monkeypatch: pytest
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(kept, encoding="ascii", write_through=True))
     assert main(["info", "cadp"]) == 0  # Tölle
     assert b"T?lle" in kept.getvalue()
+
+
+def test_names_keep_their_capitals_in_what_a_verb_says_of_itself() -> None:
+    told = {
+        name: " ".join(page.description.split())
+        for name, page in parser()._subparsers._group_actions[0].choices.items()
+    }
+    for name, text in VERBS.items():
+        assert told[name][1:] == f"{text[1:]}."
+
+
+def test_a_folder_without_records_is_not_called_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "--results", str(tmp_path)]) == 2
+    assert "no records in" in capsys.readouterr().err
+
+
+def test_a_file_without_its_class_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("from pathlib import Path\nclass Other: pass\n")
+    assert main(["check", str(path)]) == 2
+    assert "name one, as FILE.py:CLASS" in capsys.readouterr().err
+    assert main(["check", f"{path}:Mine"]) == 2
+    assert "has no class 'Mine'; Known: Other\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("group", ["methods", "attacks", "datasets", "metrics"])
@@ -112,7 +144,15 @@ def test_info_shows_what_is_chosen_in_brackets_and_refuses_what_cannot_be(capsys
 
 def test_info_on_an_unknown_name_gives_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "gueswork"]) == 2
-    assert "did you mean 'guesswork'" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "did you mean 'guesswork'" in said
+    assert said.count("learning-curve") == 1  # a metric and an evaluator
+
+
+def test_a_seed_that_no_table_holds_is_refused_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["run", "--method", "blur", "--dataset", "digits", "--preset", "smoke", "--dry-run", "--seed"]
+    assert main([*asked, str(2**63)]) == 2
+    assert "a seed must be at most" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("quick_rooms")

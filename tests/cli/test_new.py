@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 import sys
 import tomllib
 from pathlib import Path
@@ -38,6 +39,16 @@ def test_a_skeleton_satisfies_the_contract_as_it_is_written(
     results = conform(GROUPS[kind], f"{tmp_path}/my_{kind}.py:My{kind.capitalize()}", torch.device("cpu"))
     assert [result for result in results if result.status in ("failed", "noted", "not-reached")] == []
     assert [result.status for result in results].count("passed") >= 2
+
+
+def test_the_next_command_can_be_pasted_where_folders_have_spaces(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for kind in ("attack", "package"):
+        assert main(["new", kind, "my-own", "--into", str(tmp_path / "a b")]) == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Next: ")]
+    assert shlex.split(said[0])[3:] == [f"{tmp_path}/a b/my_own.py:MyOwn"]
+    assert shlex.split(said[1])[2] == f"{tmp_path}/a b/my-own"
 
 
 def test_a_package_registers_its_method_and_tests_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from bench.cli.skeleton import files
@@ -21,9 +22,10 @@ def main(options: argparse.Namespace) -> int:
         write_new(path, text.encode(), mode=0o644)
         print(path)
     if options.kind == "package":
-        print(f"Next: cd {into / options.name} && python -m pip install -e '.[dev]' && bench check {options.name}")
+        folder = shlex.quote(str(into / options.name))
+        print(f"Next: cd {folder} && python -m pip install -e '.[dev]' && bench check {options.name}")
     else:
         path, text = next(iter(made.items()))
         name = next(line for line in text.splitlines() if line.startswith("class ")).partition("(")[0][6:]
-        print(f"Next: bench check {path}:{name}")
+        print(f"Next: bench check {shlex.quote(f'{path}:{name}')}")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def main(options: argparse.Namespace) -> int:
     print(f"{out} ({out.stat().st_size / 2**20:.1f} MiB{'' if signer else ', unsigned'})")
     if not options.disclose:
         print("Without its run secret nobody can derive its keys: it stays self-reported (--disclose puts it in)")
-    print(f"Try it: bench verify {out}")
+    print(f"Try it: bench verify {shlex.quote(str(out))}")
     print("Hand it in: a pull request that adds it to leaderboard/submissions/, where the README says what to write")
     return 0
 

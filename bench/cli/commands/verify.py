@@ -47,6 +47,8 @@ def _folder(options: argparse.Namespace) -> int:
     problems = [*results.problems(), *((f"site/{name}", reason) for name, reason in altered(results.root / "site"))]
     for name, reason in problems:
         print(plain(f"{name}: {results.bare(name, reason)}"), file=sys.stderr)
+    if not problems and next(results.records(), None) is None:
+        raise UsageError(f"no records in {results.root}: run something first, or name the folder with --results")
     known = "" if results.trusted is not None else "; who wrote them is not asked: name public keys with --trusted"
     print(f"{len(problems)} files are not what was written" if problems else f"all files are what was written{known}")
     return 1 if problems else 0

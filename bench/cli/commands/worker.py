@@ -7,6 +7,7 @@ import sys
 
 from bench.cli.options import place
 from bench.cli.stop import code
+from bench.plugins.spec import UsageError
 from bench.results.signing_key import SigningKey
 from bench.runs.display import Display
 from bench.runs.serve import Served, serve
@@ -24,6 +25,10 @@ def main(options: argparse.Namespace) -> int:
         prepares=options.prepare,
     )  # fmt: skip
     where = place(options)
+    if not where.results.root.is_dir():
+        raise UsageError(
+            f"expected a results folder, and there is no {where.results.root}: `bench run --executor none` plans one"
+        )
     signer = SigningKey.read(options.sign) if options.sign else None
     with Display() as display:
         kinds = " and ".join(sorted(terms.devices))
