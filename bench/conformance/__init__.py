@@ -144,6 +144,11 @@ def _describes_itself(group: Group) -> Check:
             require(isinstance(value, str) and value != "", f"{cls.__name__}.{name} must be a text, got {value!r}")
         for name in SAID.get(group, ("name",)):
             _require_believable(cls, name)
+        own = getattr(cls, "name", None)
+        taken = group in SAID and own != spec.name and own in registry.entries(group)
+        require(
+            not taken, f"{cls.__name__}.name, {own}, is that of a registered {registry.noun(group)}: choose another"
+        )
         lacking = sorted(getattr(cls, "__abstractmethods__", ()))
         require(not lacking, f"{cls.__name__} must define {' and '.join(lacking)}: CONTRIBUTING.md shows one")
         require(bool(cls.__doc__), f"{cls.__name__} needs a docstring: its first line is shown by `bench list`")

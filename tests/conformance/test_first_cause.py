@@ -69,6 +69,8 @@ RELEASE = "return paired(self.query(private.samples), private.labels)  # release
 CASES: dict[str, tuple[str, str, str, str, str]] = {  # what is replaced, by what; the check that fails, where, and why
     "no load": ("    def load(self, state):\n        return MineScheme()  # load\n", "", "describes itself",
                 "in Mine", "must define load"),
+    "name of another": ('ClassVar[str] = "mine"', 'ClassVar[str] = "blur"', "describes itself", "in Mine",
+                        "is that of a registered method"),
     "no load_key": (LOAD_KEY, "", "fits public rows", "in fit", "load_key"),
     "raises when built": ("    def fit(", POST_INIT, "can be built", "in __post_init__", "no luck"),
     "raises in fit": (FIT, "raise KeyError('fit')  # fit", "fits public rows", "in fit", "KeyError"),
