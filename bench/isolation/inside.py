@@ -16,7 +16,8 @@ import select
 import sys
 import threading
 import traceback
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn, cast
 
@@ -27,7 +28,11 @@ from torch import Tensor
 from bench.arithmetic import exact
 from bench.checkpoint import kept_in
 from bench.contract.seal import ContractError, check
-from bench.isolation.language import MESSAGE_BYTES, TEXT_CHARACTERS, Handle, Learned, Value, pack, unpack
+from bench.isolation.errands import KnownMethod, Relay
+from bench.isolation.failures import raise_told, told
+from bench.isolation.language import MESSAGE_BYTES, Handle, Learned, Value, pack, unpack
+from bench.isolation.line import Generators
+from bench.isolation.remote_method import RemoteScheme
 from bench.memory.budget import Budget
 from bench.plugins.chosen import choose, to_fit
 from bench.plugins.groups import Group
@@ -64,13 +69,22 @@ ASKED: Mapping[type, frozenset[str]] = {
     PairScores: frozenset({"shape", "block", "factors"}),
 }  # fmt: skip
 """What of an object may be asked for, by the type of the contract that it has."""
+EXPECTED = NotApplicable, ContractError, TensorsError, MemoryError
 OWN = ("query", "decode", "classifier")
+
+
+Exchange = Callable[[dict[str, JsonValue]], dict[str, JsonValue]]
+"""Sends the judge a question, and waits for the answer."""
 
 
 class Inside:
     """The objects of this process, and what is done with them."""
 
-    def __init__(self, group: Group, spec: str, preset: str, device: torch.device, folder: Path, memory: int) -> None:
+    def __init__(
+        self, group: Group, spec: str, preset: str, device: torch.device, folder: Path, memory: int,
+        exchange: Exchange,
+    ) -> None:  # fmt: skip
+        self._exchange, self._asked, self._forgotten = exchange, 0, list[int]()
         self._budget = Budget(memory, folder / "out") if memory else None
         self._group, self._spec, self._preset = group, spec, preset
         self._device, self._folder = device, folder
@@ -79,7 +93,19 @@ class Inside:
 
     def answer(self, request: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """What becomes of a request: {"number", "ok"} or {"number", "error"}."""
-        number = cast(int, request["number"])
+        number = self._asked = cast(int, request["number"])
+        try:
+            values = [self._unpacked(part) for part in cast("list[JsonValue]", request["with"])]
+            found = self._ask(cast("int | None", request["whom"]), str(request["what"]), values)
+            packed = self._packed(self._shown(found))
+        except BaseException as error:  # whatever a plug-in raises becomes an answer; the log has the rest
+            if not isinstance(error, EXPECTED):
+                traceback.print_exc()
+            return {"number": number, "error": told(error)}
+        return {"number": number, "ok": packed}
+
+    def _packed(self, value: Value) -> JsonValue:
+        """A value as JSON, its tensors in the file that goes with the question being answered."""
         beside: dict[str, Tensor] = {}
 
         def keep(part: Tensor) -> JsonValue:
@@ -87,24 +113,10 @@ class Inside:
             beside[name] = part
             return name
 
-        try:
-            values = [self._unpacked(part) for part in cast("list[JsonValue]", request["with"])]
-            found = self._ask(cast("int | None", request["whom"]), str(request["what"]), values)
-            packed = pack(self._shown(found), keep)
-            if beside:
-                pack_tensors(beside, self._folder / "out" / f"{number}.safetensors")
-        except NotApplicable as reason:
-            return {"number": number, "error": ["not-applicable", _bounded(reason)]}
-        except (ContractError, TensorsError) as error:
-            return {"number": number, "error": ["contract", _bounded(error)]}
-        except MemoryError as error:
-            return {"number": number, "error": ["memory", _bounded(error)]}
-        except BaseException as error:  # whatever a plug-in raises becomes an answer; the log has the rest
-            traceback.print_exc()
-            if isinstance(error, ValueError):
-                return {"number": number, "error": ["value", _bounded(error)]}
-            return {"number": number, "error": ["outside", f"{type(error).__name__[:100]}: {_bounded(error)}"]}
-        return {"number": number, "ok": packed}
+        packed = pack(value, keep)
+        if beside:
+            pack_tensors(beside, self._folder / "out" / f"{self._asked}.safetensors")
+        return packed
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Let objects go that the judge asks for no more."""
@@ -146,9 +158,28 @@ class Inside:
         return result
 
     def _scheme(self, learned: Learned) -> Scheme:
-        """The scheme that Eve knows, loaded here."""
-        self._known = choose("methods", learned.method, self._preset, here=True).plugin.load(learned.state)
+        """The scheme that Eve knows: loaded here, or asked by the judge in a process of its own."""
+        if learned.method is None:
+            self._known: Scheme = RemoteScheme(KnownMethod(Relay(self._relayed)), learned.state)
+        else:
+            self._known = choose("methods", learned.method, self._preset, here=True).plugin.load(learned.state)
         return self._known
+
+    def _relayed(self, whom: Handle | None, what: str, values: Sequence[Value], generator: Generators | None) -> Value:
+        """What comes of a question to the judge, who waits for an answer of this process meanwhile."""
+        gone: list[JsonValue] = []
+        while self._forgotten:
+            gone.append(self._forgotten.pop())
+        found = self._exchange({
+            "asks": what, "whom": None if whom is None else whom.number, "with": self._packed(list(values)),
+            "forgot": gone,
+        })  # fmt: skip
+        if "error" in found:
+            raise_told(found["error"])
+        value = unpack(found["ok"], self._find, generator or self._known.load_generator)
+        if isinstance(value, Handle):
+            weakref.finalize(value, self._forgotten.append, value.number).atexit = False
+        return value
 
     def _unpacked(self, part: JsonValue) -> Value:
         value = unpack(part, self._find, lambda state: self._known.load_generator(state))
@@ -199,11 +230,19 @@ def main() -> NoReturn:
     LOGGER.addHandler(
         Forwarder(lambda name, done, total: send(writing, {"progress": [name, done, total]}, MESSAGE_BYTES))
     )
-    inside = Inside(cast(Group, group), spec, preset, exact(device), Path(folder), int(memory))
+
+    def exchange(message: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        send(writing, message, MESSAGE_BYTES)
+        while True:
+            select.select([reading], [], [])
+            for answer in list(reader.messages()):  # no more than one is due
+                return answer
+
+    inside = Inside(cast(Group, group), spec, preset, exact(device), Path(folder), int(memory), exchange)
     while True:
         select.select([reading], [], [])
         try:
-            for request in reader.messages():
+            for request in list(reader.messages()):  # to the end: what answers one reads others
                 if "forget" in request:
                     inside.forget(cast("list[int]", request["forget"]))
                 else:
@@ -224,15 +263,6 @@ def _reply(writing: int, answer: dict[str, JsonValue]) -> None:
     except WireError as error:
         said = f"what a plug-in hands over must be plain JSON of bounded size: {error}"
         send(writing, {"number": answer["number"], "error": ["contract", said]}, MESSAGE_BYTES)
-
-
-def _bounded(error: BaseException) -> str:
-    """What an error says, as UTF-8 of bounded length; an error that cannot be printed says so."""
-    try:
-        text = str(error)[:TEXT_CHARACTERS]
-    except Exception:
-        text = "(its text cannot be had)"
-    return text.encode(errors="replace").decode()
 
 
 def _end_with_judge(reading: int) -> None:

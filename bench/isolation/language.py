@@ -37,11 +37,11 @@ class Learned:
     """A scheme as it travels to Eve: what wrote it, and what it learned. She loads it herself.
 
     Args:
-        method: The method's canonical spec.
+        method: The method's canonical spec; None where it is not hers to load (`bench.isolation.errands`).
         state: `Scheme.state`.
     """
 
-    method: str
+    method: str | None
     state: Mapping[str, Tensor]
 
 
@@ -129,7 +129,7 @@ def unpack(
             return Handle(int(cast(int, number)), str(kind))
         if sign == "$learned":
             method, state = cast("list[JsonValue]", content)
-            return Learned(str(method), tensors(inner(state)))
+            return Learned(None if method is None else str(method), tensors(inner(state)))
         if sign == "$map":
             return {str(name): inner(part) for name, part in cast("list[tuple[str, JsonValue]]", content)}
         values = cast("dict[str, Value]", inner(content))

@@ -9,6 +9,7 @@ from typing import cast
 from torch import Tensor
 
 from bench.contract.seal import ContractError
+from bench.isolation.errands import Errands
 from bench.isolation.language import Handle, Value, notes, tensor
 from bench.isolation.remote_method import RemoteScheme
 from bench.isolation.room import Room
@@ -34,20 +35,25 @@ class RemoteAttack(Attack):
             setattr(self, name, getattr(plugin, name))
         self.tenant = tenant
         self.room, self._used = Room(tenant), False
+        self._errands: Errands | None = None
 
     def close(self) -> None:
-        """End its process."""
+        """End its process, and that of the method which ran for it."""
         self.room.close()
+        if self._errands is not None:
+            self._errands.close()
 
     def fit(self, view: View, seed: int) -> RemoteAttacker:
-        """Train in Eve's process. Of the scheme goes what is public; she loads it herself."""
+        """Train in Eve's process. Of the scheme goes what is public; she loads it herself, or asks for what it does."""
         if not isinstance(view.scheme, RemoteScheme):
             raise TypeError(f"a scheme must be able to travel to Eve's process, got {type(view.scheme).__name__}")
         if self._used:
             self.close()
             self.room = Room(self.tenant)
         self._used = True
-        found = self.room.ask(None, "fit", view.public, view.scheme.travelling, view.candidates, view.control, seed)
+        learned = view.scheme.travelling
+        self._errands = self.room.errands = Errands(view.scheme) if learned.method is None else None
+        found = self.room.ask(None, "fit", view.public, learned, view.candidates, view.control, seed)
         if not isinstance(found, Handle) or found.kind != "Attacker":
             raise ContractError(f"{self.name} must give an Attacker when it is fitted")
         return RemoteAttacker(self.room, found)

@@ -13,9 +13,12 @@ from bench.checkpoint import kept_where
 from bench.contract.seal import ContractError
 from bench.isolation.kept_training import KeptTraining
 from bench.isolation.language import Handle, Learned, Value, handle_of, notes, tensor, tensors
+from bench.isolation.line import Line
 from bench.isolation.remote_mechanism import RemoteMechanism
 from bench.isolation.room import Room
 from bench.isolation.tenant import Tenant
+from bench.plugins.outside import is_outside
+from bench.plugins.spec import parse
 from bench.randomness import Secret
 from bench.types import (
     Classifier,
@@ -51,7 +54,7 @@ class RemoteMethod(Method):
             setattr(self, name, getattr(plugin, name))
         self.tenant = tenant
         self._rooms: dict[Part, Room] = {}
-        self._held: tuple[Dataset, Room, Handle] | None = None
+        self._held: tuple[Dataset, Line, Handle] | None = None
         self.own: Sequence[str] | None = None  # of keys, where it is known (`RemoteScheme.own`)
 
     def room(self, part: Part = "release") -> Room:
@@ -61,6 +64,10 @@ class RemoteMethod(Method):
         if part not in self._rooms or not self._rooms[part].open:
             self._rooms[part] = Room(self.tenant)
         return self._rooms[part]
+
+    def line(self, part: Part = "release") -> Line:
+        """What the owner's process for a part of her work is asked over."""
+        return self.room(part)
 
     @property
     def speaker(self) -> Part:
@@ -79,10 +86,10 @@ class RemoteMethod(Method):
 
     def hold(self, rows: Dataset) -> Handle:
         """Rows that the owner's process keeps; the same rows are handed over once."""
-        room = self.room()
-        if self._held is None or self._held[0] is not rows or self._held[1] is not room:
+        line = self.line()
+        if self._held is None or self._held[0] is not rows or self._held[1] is not line:
             self._held = None  # those before go first
-            self._held = (rows, room, handle_of(room.ask(None, "hold", rows), "Dataset"))
+            self._held = (rows, line, handle_of(line.ask(None, "hold", rows), "Dataset"))
         return self._held[2]
 
     def fit(self, public: Dataset, seed: int) -> RemoteScheme:
@@ -109,7 +116,7 @@ class RemoteScheme(Scheme):
 
     method: RemoteMethod
     learned: State
-    _handles: dict[Room, Handle] = field(default_factory=dict)
+    _handles: dict[Line, Handle] = field(default_factory=dict)
 
     def state(self) -> State:
         """What was learned."""
@@ -117,8 +124,9 @@ class RemoteScheme(Scheme):
 
     @property
     def travelling(self) -> Learned:
-        """As it is handed to Eve."""
-        return Learned(self.method.tenant.spec, self.learned)
+        """As it is handed to Eve, in whose process no code from outside but the attack's own is loaded."""
+        spec = self.method.tenant.spec
+        return Learned(None if is_outside("methods", parse(spec)) else spec, self.learned)
 
     def sample_key(self, secret: Secret) -> RemoteKey:
         """A key of the owner's process."""
@@ -162,10 +170,10 @@ class RemoteScheme(Scheme):
 
     def handle(self, part: Part = "release") -> Handle:
         """The scheme in the process for that part."""
-        room = self.method.room(part)
-        if room not in self._handles:
-            self._handles[room] = handle_of(room.ask(None, "load", self.learned), "Scheme")
-        return self._handles[room]
+        line = self.method.line(part)
+        if line not in self._handles:
+            self._handles[line] = handle_of(line.ask(None, "load", self.learned), "Scheme")
+        return self._handles[line]
 
     def _ask(self, what: str, *values: Value, whom: Handle | None = None) -> Value:
         part = self.method.speaker
@@ -173,7 +181,7 @@ class RemoteScheme(Scheme):
 
     def ask(self, whom: Handle, what: str, *values: Value, part: Part = "release") -> Value:
         """What an object of this scheme gives."""
-        return self.method.room(part).ask(whom, what, *values, generator=self.load_generator)
+        return self.method.line(part).ask(whom, what, *values, generator=self.load_generator)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,12 +198,12 @@ class RemoteKey(Key):
     scheme: RemoteScheme
     made_by: Literal["sample_key", "load_key"]
     of: Secret | State
-    _handles: dict[Room, Handle] = field(default_factory=dict)
+    _handles: dict[Line, Handle] = field(default_factory=dict)
 
     def handle(self, part: Part = "release") -> Handle:
         """The key in the process for that part."""
-        room = self.scheme.method.room(part)
-        if room not in self._handles:
+        line = self.scheme.method.line(part)
+        if line not in self._handles:
             made = self.scheme.ask(self.scheme.handle(part), self.made_by, self.of, part=part)
             handle, method = handle_of(made, "Key"), self.scheme.method
             own = _names(self.scheme.ask(handle, "own", part=part))
@@ -203,8 +211,8 @@ class RemoteKey(Key):
                 method.own = own
             if list(method.own) != own:
                 raise ContractError(f"all keys must do the same by themselves: one does {method.own}, another {own}")
-            self._handles[room] = handle
-        return self._handles[room]
+            self._handles[line] = handle
+        return self._handles[line]
 
     def release(self, private: Dataset) -> Release:
         """The release, as it came out of the owner's process; `bench.contract.seal.check` looks at it."""

@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NoReturn, cast
 
 import torch
@@ -19,13 +20,14 @@ from pydantic import JsonValue
 from torch import Tensor
 
 from bench.contract.seal import ContractError
+from bench.isolation.failures import raise_told, told
 from bench.isolation.kept_training import KeptTraining
-from bench.isolation.language import MESSAGE_BYTES, TEXT_CHARACTERS, Handle, Value, pack, unpack
+from bench.isolation.language import MESSAGE_BYTES, Handle, Value, pack, unpack
+from bench.isolation.line import Answering, Generators
 from bench.isolation.room_folder import new_folder, remove
 from bench.isolation.tenant import Tenant
 from bench.progress import report, stage
 from bench.sandbox import ROOM, confined, environment
-from bench.types import Generator, NotApplicable
 from bench.wire.channel import Reader, send
 from bench.wire.message import WireError
 from bench.wire.tensors import TensorsError, pack_tensors, unpack_tensors
@@ -36,10 +38,6 @@ LINGER_SECONDS = 5.0
 PROGRESS_CHARACTERS = 200
 # Most of a process's start is torch, which is imported an eighth faster where nothing looks for garbage meanwhile.
 START = "import gc; gc.disable(); from bench.isolation.inside import main; main()"
-
-
-class OutsideError(Exception):
-    """A plug-in failed in its own process with an error of a kind of its own; the text names the kind first."""
 
 
 class DiedError(Exception):
@@ -75,6 +73,7 @@ class Room:
         self._numbers = itertools.count()
         self._forgotten: list[int] = []
         self.open = True
+        self.errands: Answering | None = None
 
     @property
     def process(self) -> int:
@@ -82,8 +81,8 @@ class Room:
         return self._process.pid
 
     def ask(
-        self, whom: Handle | None, what: str, *values: Value,
-        generator: Callable[[Mapping[str, Tensor]], Generator] | None = None, training: KeptTraining | None = None,
+        self, whom: Handle | None, what: str, *values: Value, generator: Generators | None = None,
+        training: KeptTraining | None = None,
     ) -> Value:  # fmt: skip
         """What an object of the other process gives when it is called.
 
@@ -103,17 +102,7 @@ class Room:
             raise DiedError("the plug-in's process has ended")
         self._let_go()
         number = next(self._numbers)
-        beside: dict[str, Tensor] = {}
-
-        def keep(part: Tensor) -> JsonValue:
-            name = f"t{len(beside)}"
-            beside[name] = part
-            return [number, name]
-
-        packed = [pack(value, keep) for value in values]
-        file = self._folder / "in" / f"{number}.safetensors"
-        if beside:
-            pack_tensors(beside, file)
+        packed, file = self._packed(list(values), str(number))
         whom_number = None if whom is None else whom.number
         try:
             if training is not None:
@@ -121,7 +110,7 @@ class Room:
             send(self._write, {"number": number, "whom": whom_number, "what": what, "with": packed}, MESSAGE_BYTES)
             answer = self._wait(number, training)
             if "error" in answer:
-                _raise(answer["error"])
+                raise_told(answer["error"])
             return self._understood(answer.get("ok"), number, generator)
         except (BrokenPipeError, EOFError):
             self._died()
@@ -166,8 +155,40 @@ class Room:
                     _pass_on(message["progress"])
                 elif message.get("number") == number:
                     return message
+                elif "asks" in message and self.errands is not None:
+                    self._run(self.errands, message, number)
                 else:
                     raise WireError("not-json", "an answer came that nobody had asked for")
+
+    def _run(self, errands: Answering, message: Mapping[str, JsonValue], number: int) -> None:
+        """Answer what the process asks while it is asked question `number`; either side's tensors go when read."""
+        errands.forget([each for each in cast("list[object]", message.get("forgot")) if isinstance(each, int)])
+        try:
+            values = self._understood(message.get("with"), number, errands.generator)
+            whom = cast("int | None", message.get("whom"))
+            found = errands.ask(whom, str(message["asks"]), cast("Sequence[Value]", values))
+            packed, _ = self._packed(found, f"{number}-answer")
+            answer: dict[str, JsonValue] = {"ok": packed}
+        except (DiedError, WireError, TensorsError):
+            raise
+        except Exception as error:
+            answer = {"error": told(error)}
+        (self._folder / "out" / f"{number}.safetensors").unlink(missing_ok=True)
+        send(self._write, answer, MESSAGE_BYTES)
+
+    def _packed(self, value: Value, name: str) -> tuple[JsonValue, Path]:
+        """A value as JSON, and the file with its tensors, if it has any."""
+        beside: dict[str, Tensor] = {}
+
+        def keep(part: Tensor) -> JsonValue:
+            beside[f"t{len(beside)}"] = part
+            return [name, f"t{len(beside) - 1}"]
+
+        packed, file = pack(value, keep), self._folder / "in" / f"{name}.safetensors"
+        if beside:
+            file.unlink(missing_ok=True)  # of the answer before, which was read by now
+            pack_tensors(beside, file)
+        return packed, file
 
     def _look_out(self, number: int) -> None:
         """Raise TensorsError where the process has put more into its folder than the file that it answers with."""
@@ -178,9 +199,7 @@ class Room:
                 if entry.stat(follow_symlinks=False).st_size > TENSOR_BYTES:
                     raise TensorsError(f"a plug-in may hand over {TENSOR_BYTES >> 30} GiB at once")
 
-    def _understood(
-        self, found: JsonValue, number: int, generator: Callable[[Mapping[str, Tensor]], Generator] | None
-    ) -> Value:
+    def _understood(self, found: JsonValue, number: int, generator: Generators | None) -> Value:
         tensors: dict[str, Tensor] = {}
 
         def find(place: JsonValue) -> Tensor:
@@ -232,21 +251,3 @@ def _pass_on(said: JsonValue) -> None:
         if isinstance(name, str) and isinstance(done, int) and isinstance(total, int):
             short = name[:PROGRESS_CHARACTERS]
             report(short, done, total) if total else stage(short)
-
-
-def _raise(error: JsonValue) -> NoReturn:
-    kind, text = error if isinstance(error, list) and len(error) == 2 else ("", "")
-    said = str(text)[:TEXT_CHARACTERS]
-    for name, cls in ERRORS.items():
-        if kind == name:
-            raise cls(said)
-    raise OutsideError(said)
-
-
-ERRORS: Mapping[str, type[Exception]] = {
-    "not-applicable": NotApplicable,
-    "contract": ContractError,
-    "value": ValueError,
-    "memory": MemoryError,
-}
-"""The errors that mean the same on both sides."""

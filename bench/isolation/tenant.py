@@ -9,7 +9,7 @@ from typing import Any
 from bench.memory.budget import Budget
 from bench.plugins.chosen import Chosen
 from bench.plugins.groups import Group
-from bench.plugins.outside import files_of
+from bench.plugins.outside import files_of, is_outside
 from bench.plugins.spec import UsageError
 from bench.sandbox import python
 
@@ -45,8 +45,9 @@ class Tenant:
 def tenant(
     chosen: Chosen[Any], *beside: Chosen[Any], device: str, sandbox: bool, folder: Path, memory: int | None = None
 ) -> Tenant:
-    """The tenant that a chosen plug-in is; `beside` are others whose code it must be able to load."""
-    files = dict.fromkeys(path for each in (chosen, *beside) for path in files_of(each.group, each.spec))
+    """The tenant that a chosen plug-in is; `beside` are others that it loads where they are this project's."""
+    loaded = (chosen, *(each for each in beside if not is_outside(each.group, each.spec)))
+    files = dict.fromkeys(path for each in loaded for path in files_of(each.group, each.spec))
     if shown := [path for path in files if folder.resolve().is_relative_to(path.resolve())]:
         raise UsageError(
             f"{chosen.spec.shown} may not be shown {shown[0]}, in which the results lie: name files, not that"

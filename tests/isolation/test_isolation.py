@@ -54,6 +54,44 @@ def test_figures_are_the_same_wherever_a_plugin_works(tmp_path: Path, isolation:
     assert not list(Results(tmp_path / "apart" / "results").rooms.iterdir())
 
 
+MUTING = """
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+import torch
+from bench.pairs.cosine import CosineScores
+from bench.types import *
+from methods.dp_simple import *
+
+@dataclass(frozen=True)
+class Muting(DPSimple):
+    name: ClassVar[str] = "muting"
+    def load(self, state):
+        if "attacks" in sys.argv and Path(__file__).with_name("muted").exists():  # whoever runs beside Eve blinds her
+            CosineScores.block = lambda self, rows, cols: torch.zeros(self.shape)[rows, cols]
+            CosineScores.factors = lambda self: None
+        return super().load(state)
+"""
+
+
+@quickly
+@pytest.mark.parametrize("attack", ["absolute-correlation", "likelihood"])
+def test_a_method_from_outside_never_works_in_eves_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attack: str
+) -> None:
+    """What she asks of its scheme (a release, its mechanism) comes as it would if she held the scheme."""
+    path, muted = tmp_path / "muting.py", tmp_path / "muted"
+    path.write_text(MUTING, encoding="utf-8")
+    muted.touch()
+    apart = evaluated(tmp_path / "apart", f"{path}:Muting[scale=3]", attack, "processes")
+    assert not list(Results(tmp_path / "apart" / "results").rooms.iterdir())
+    muted.unlink()
+    monkeypatch.setattr(remote_method, "is_outside", lambda *_: False)
+    beside = evaluated(tmp_path / "beside", f"{path}:Muting[scale=3]", attack, "processes")
+    assert (apart.scores, apart.details) == (beside.scores, beside.details)
+
+
 COUNTING = """
 import weakref
 from dataclasses import dataclass
