@@ -1,9 +1,10 @@
 """A hash of what a plug-in's code computes: its module and every module of this project that it imports.
 
 Comments, formatting, docstrings, the columns of metrics, the texts of errors and of progress do not count, so that a
-reworded sentence does not invalidate a day of results. Nor do the modules of `SILENT`, which compute nothing that a
-record holds: what they say either shows nowhere in a figure, or is in a record's key as a value. The contract's plain
-types are among them; where their meaning changes, `bench.workbench.inputs.PROTOCOL` rises.
+reworded sentence does not invalidate a day of results. (Of a method or an attack from outside every byte counts, and of
+its package data files too: it may compute from its own words, and nobody has read it.) Nor do the modules of `SILENT`,
+which compute nothing that a record holds: what they say either shows nowhere in a figure, or is in a record's key as a
+value. The contract's plain types are among them; where their meaning changes, `bench.workbench.inputs.PROTOCOL` rises.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def source_hash(cls: type) -> str:
 def plugin_hash(plugin: Plugin) -> str:
     """16 hex digits for the code behind a plug-in and behind those that it holds."""
     held = [value for value in vars(plugin).values() if isinstance(value, Plugin)]
-    own = modules_hash(_source(plugin)) if isinstance(plugin, StandIn) else source_hash(type(plugin))
+    own = _outside_hash(_source(plugin)) if isinstance(plugin, StandIn) else source_hash(type(plugin))
     if not held:
         return own
     codes = [own, *(plugin_hash(inner) for inner in held)]
@@ -65,6 +66,21 @@ def _source(plugin: StandIn) -> Path:
     if found is None:
         raise UsageError(f"{name} cannot be used: its module {target.partition(':')[0]} has no Python source")
     return found
+
+
+@cache
+def _outside_hash(start: Path) -> str:
+    """16 hex digits for `modules_hash`, and for every byte of the file at `start` or of the package that it lies in."""
+    depth = len(_package(start).split(".")) if _package(start) else 0
+    top = start.parents[depth - 1] if depth else start.parent
+    files = (
+        [path for path in top.rglob("*") if path.is_file() and "__pycache__" not in path.parts] if depth else [start]
+    )
+    found = hashlib.sha256(modules_hash(start).encode())
+    for path in sorted(files):
+        name = path.relative_to(top).as_posix() if depth else ""  # a file counts wherever it lies and whatever its name
+        found.update(hashlib.sha256(name.encode()).digest() + hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()[:16]
 
 
 @cache

@@ -45,7 +45,7 @@ Hash = Callable[[str, str], str]
 def forget_all() -> None:
     """What was read of modules that a test writes anew."""
     importlib.invalidate_caches()
-    for kept in (module.modules_hash, module.behind, module._read, module._locate):
+    for kept in (module._outside_hash, module.modules_hash, module.behind, module._read, module._locate):
         kept.cache_clear()
 
 
@@ -174,6 +174,27 @@ def test_a_plugin_of_somebody_else_follows_its_own_package(
     monkeypatch.syspath_prepend(str(tmp_path))
     changed = modules_hash(package(tmp_path, MATHS.replace("value + value", "value * 2"), statement))
     assert changed != modules_hash(package(tmp_path, MATHS, statement))
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("outside_package/strength.txt", "1", "2"),
+        ("outside_package/plugin.py", 'raise ValueError("1")', 'raise ValueError("2")'),
+        ("alone.py", '"""1"""', '"""2"""'),
+    ],
+)
+def test_every_byte_of_a_stranger_counts(tmp_path: Path, name: str, before: str, after: str) -> None:
+    """Its code may read a file of its package, the text of its own error, or its docstring."""
+    package(tmp_path, MATHS, "from . import helper")
+    start = tmp_path / (name if name.endswith(".py") else "outside_package/plugin.py")
+    found = []
+    for text in (before, after):
+        (tmp_path / name).write_text(text)
+        forget_all()
+        found.append((modules_hash(start), module._outside_hash(start)))
+    assert found[0][0] == found[1][0]
+    assert found[0][1] != found[1][1]
 
 
 def test_modules_of_others_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
