@@ -28,7 +28,7 @@ def choose_device(wish: str) -> torch.device:
     if wish == "auto":
         return exact("cuda" if torch.cuda.is_available() else "cpu")
     if wish == "cuda" and not torch.cuda.is_available():
-        raise UsageError("--device cuda: this torch finds no CUDA device; use --device cpu or auto")
+        raise UsageError("--device cuda: this torch finds no CUDA device; use --device cpu")
     return exact(wish)
 
 
