@@ -2,8 +2,8 @@
 
 Source: this project; constrained k-means (Bradley, Bennett and Demiriz 2000) with one patch of every row in every
 cluster. An encoder that marks each place by a secret vector (the positional embedding of NeuraCrypt) and then shuffles
-leaves the marks: the patches of all rows fall into as many clusters as there are places. Of NeuraCrypt as published
-(patches of 16 and of 8 of 64 pixels, four keys each) all but one in a thousand come back to their place.
+leaves the marks: the patches of all rows fall into as many clusters as there are places. Under four keys of NeuraCrypt
+(images of 64 pixels, patches of 16 or 8) all but a few in ten thousand come back to their place.
 
 Which cluster is which place nobody says; that they vary unequally says enough for most.
 """
