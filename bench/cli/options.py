@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -100,8 +100,13 @@ def _run_spec(parsed: argparse.Namespace, part: Mapping[str, object], known: typ
     given: dict[str, object] = {**part, **given_flags(parsed, Choice), **given_flags(parsed, RunSpec)}
     if parsed.attacks:
         given["attacks"] = parsed.attacks
-    if given.get("attacks") in (["all"], ["none"]):
-        given["attacks"] = cast("list[str]", given["attacks"])[0]
+    if isinstance(named := given.get("attacks"), list) and (
+        words := [each for each in named if each in get_args(Words)]
+    ):
+        if len({str(each) for each in named}) > 1:
+            others = ", ".join(str(each) for each in named if each != words[0])
+            raise UsageError(f"--attack {words[0]} goes with no other attack: got {others} beside it")
+        given["attacks"] = words[0]
     if not given.get("methods"):
         names = ", ".join(sorted(registry.entries("methods")))
         raise UsageError(f"no method given; use --method NAME or --suite quickstart. Known: {names}")

@@ -72,6 +72,7 @@ def main(arguments: Sequence[str]) -> None:
     group, spec, preset, answer = arguments
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    send(int(answer), {"began": True}, MESSAGE_BYTES)
     try:
         found: dict[str, JsonValue] = {"ok": description(cast(Group, group), spec, preset)}
     except UsageError as error:

@@ -20,6 +20,7 @@ from bench.wire.channel import Reader
 from bench.wire.message import WireError
 
 MESSAGE_BYTES = 1 << 20
+MESSAGES = 2  # that it began, before anything is imported that is not this project's; and what it has to say
 SECONDS = 600.0
 
 
@@ -45,29 +46,44 @@ def described(group: Group, spec: PluginSpec, preset: str, files: Sequence[Path]
         pass_fds=(writing,), env=environment(sandbox=sandbox), start_new_session=True,
     )  # fmt: skip
     os.close(writing)
+    until = time.monotonic() + SECONDS
     try:
-        told = _answer(reading)
+        said = _messages(reading, until)
     finally:
         process.kill()
         process.wait()
         os.close(reading)
-    if told is None:
-        raise UsageError(f"{spec.shown} cannot be used: its module ends the process that imports it, or never ends")
+    if len(said) < MESSAGES:
+        raise UsageError(f"{spec.shown} cannot be used: {_unsaid(began=bool(said), late=time.monotonic() >= until)}")
+    told = said[-1]
     if "error" in told:
         raise UsageError(str(told["error"]))
     return cast("dict[str, JsonValue]", told["ok"])
 
 
-def _answer(reading: int) -> dict[str, JsonValue] | None:
-    reader, until = Reader(reading, MESSAGE_BYTES), time.monotonic() + SECONDS
-    while (left := until - time.monotonic()) > 0:
+def _messages(reading: int, until: float) -> list[dict[str, JsonValue]]:
+    """That the process began, and what it then said; less where it ends, or takes longer."""
+    reader, found = Reader(reading, MESSAGE_BYTES), list[dict[str, JsonValue]]()
+    while len(found) < MESSAGES and (left := until - time.monotonic()) > 0:
         select.select([reading], [], [], left)
         try:
             for message in reader.messages():
-                return message
+                found.append(message)
         except (EOFError, WireError):
-            return None
-    return None
+            break
+    return found[:MESSAGES]
+
+
+def _unsaid(*, began: bool, late: bool) -> str:
+    """Why nothing was said, by how far the process came."""
+    if late:
+        return f"after {SECONDS:.0f} seconds its module was still being imported"
+    if began:
+        return "its module ends the process that imports it; give it a class that can be imported and made"
+    return (
+        "the process that was to import it did not start, whatever the module holds: what it printed stands above, "
+        "such as a package that Python does not find there"
+    )
 
 
 def _has_descriptor() -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 from bench.plugins.spec import UsageError
 from bench.randomness import SECRET_BYTES, Secret
 from bench.results.atomic_file import make_folder, remove_unfinished, write_once
+from bench.results.release_folder import outside_releases
 
 FEWEST_BYTES = 16  # different ones among 32: of random bytes, about 30 are; fewer than 16 in one case in 10^17
 
@@ -37,9 +38,10 @@ def keep(path: Path, wanted: Secret | None) -> Secret:
     Two runs that start at once end up with the same: the file appears whole, and only once.
 
     Raises:
-        UsageError: The file holds another secret than the one that is wanted.
+        UsageError: The file holds another secret than the one that is wanted, or would lie in a release.
     """
     if (found := kept(path)) is None:
+        outside_releases(path, "the run secret of --results")
         make_folder(path.parent, mode=0o700)
         write_once(path, _proved(fresh() if wanted is None else wanted), mode=0o600)  # another run may be first
         found = kept(path)

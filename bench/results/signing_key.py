@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bench.plugins.spec import UsageError
 from bench.results.atomic_file import write_new
+from bench.results.release_folder import outside_releases
 from bench.results.unwritable import unread
 
 if TYPE_CHECKING:  # what signs is loaded by those who sign or read signatures, and by nobody else
@@ -44,7 +45,7 @@ class SigningKey:
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
         try:
-            if os.name == "posix" and path.stat().st_mode & 0o077:
+            if os.name == "posix" and path.is_file() and path.stat().st_mode & 0o077:
                 raise UsageError(f"others may read the signing key {path}: run `chmod 600` on it, or make another one")
             secret = load_pem_private_key(path.read_bytes(), password=None)
         except (OSError, ValueError, TypeError) as error:
@@ -60,7 +61,7 @@ def make_pair(path: Path) -> tuple[SigningKey, Path]:
     """Draw a key from the operating system's entropy: the private half into `path` (0600), the other beside it (.pub).
 
     Raises:
-        UsageError: One of the files is there already; nothing is overwritten.
+        UsageError: One of the files is there already (nothing is overwritten), or it would lie in a release.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
@@ -68,6 +69,7 @@ def make_pair(path: Path) -> tuple[SigningKey, Path]:
     public = path.with_name(f"{path.name}.pub")
     if there := [each for each in (path, public) if each.exists() or each.is_symlink()]:
         raise UsageError(f"{there[0]} is there already, and a key is never overwritten: name another file")
+    outside_releases(path, "a private key")
     key = SigningKey(Ed25519PrivateKey.generate())
     write_new(path, key.secret.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), mode=0o600)
     pem = key.secret.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

@@ -54,6 +54,30 @@ def test_what_a_verb_does_not_take_is_named(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--attack", "none", "--attack", "dcr"], "--attack none goes with no other attack: got dcr beside it"),
+        (["--attack", "dcr", "--attack", "all"], "--attack all goes with no other attack: got dcr beside it"),
+        (["--detach"], "--engine and --detach speak of executors that start workers"),
+        (["--engine", "partition=gpu"], "--engine and --detach speak of executors that start workers"),
+        (["--executor", "slurm", "--engine", "partition"], "--engine: expected NAME=VALUE"),
+        (["--executor", "none", "--sign", "key"], "give --sign to `bench worker`"),
+        (["--sign", "."], "cannot read the signing key .: it is a folder"),
+        (["--secret", "."], ". is no file: it must hold the secret"),
+    ],
+)
+def test_a_dry_run_refuses_what_a_run_refuses(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke"]
+    for dry in ([], ["--dry-run"]):
+        assert main([*run, *arguments, *dry]) == 2
+        assert said in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ["run", "--config", "nothere"],

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from bench.cli import main
 from bench.plugins import registry
-from bench.plugins.spec import parse
+from bench.plugins.spec import UsageError, parse
 from bench.randomness import Secret
+from bench.results.results import Results
 from bench.types import Method, Scheme
 from bench.workbench.workbench import Workbench
 
@@ -124,6 +125,13 @@ def test_method_without_a_secret_writes_no_key(tmp_path: Path, capsys: pytest.Ca
     assert "Claim: no formal guarantee" in out
 
 
+def test_what_learned_nothing_is_not_said_to_have_learned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert release(tmp_path, "--method", "k-same[k=5]", "--features", "pixels") == 0
+    out = capsys.readouterr().out
+    assert "features.safetensors: shape [3]" in out
+    assert "learned from them" not in out
+
+
 def test_decoder_is_published_in_place_of_rows_with_what_its_features_need(tmp_path: Path) -> None:
     method = "cvae[publish=decoder,epochs=3]"
     assert release(tmp_path, "--method", method, "--features", "eigenspace") == 0
@@ -187,6 +195,28 @@ def test_secrets_may_not_lie_in_what_is_published(place, tmp_path, capsys) -> No
     assert release(tmp_path, "--method", "dp-simple", *(part.format(out=tmp_path / "out") for part in place)) == 2
     assert "must lie outside" in capsys.readouterr().err
     assert not any((tmp_path / "out").iterdir())
+
+
+def test_no_secret_goes_into_an_earlier_release(tmp_path, capsys) -> None:
+    assert release(tmp_path, "--method", "blur", out="old") == 0
+    kept = {path.name for path in (tmp_path / "old").iterdir()}
+    for arguments in (["--key-out", str(tmp_path / "old/key")], ["--out", str(tmp_path / "old/new")]):
+        assert release(tmp_path, "--method", "dp-simple", *arguments) == 2
+        assert "the key must stay secret, and " in capsys.readouterr().err
+    assert main(["keygen", str(tmp_path / "old/key")]) == 2
+    assert "a private key must stay secret" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="the run secret of --results must stay secret"):
+        Results(tmp_path / "old/results").keep_secret()
+    assert {path.name for path in (tmp_path / "old").iterdir()} == kept
+
+
+def test_a_release_that_is_in_its_place_keeps_its_key(tmp_path, monkeypatch) -> None:
+    def stop(folder: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bench.cli.commands.release.sync", lambda path: stop(path) if path == tmp_path else None)
+    assert release(tmp_path, "--method", "dp-simple") == 130
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "out-key.safetensors", "results"}
 
 
 def test_failure_on_the_last_step_leaves_neither_release_nor_key(tmp_path, monkeypatch, capsys) -> None:

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -28,6 +29,7 @@ from bench.results.results import Results
 from bench.runs.tasks import EvaluateTask, Evaluation, evaluate_task
 from bench.sandbox import confined, why_not
 from bench.types import Dataset, Method, NotApplicable
+from bench.wire.channel import send
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.workbench import Workbench
 
@@ -58,6 +60,7 @@ MUTING = """
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 import torch
 from bench.pairs.cosine import CosineScores
@@ -368,6 +371,21 @@ def test_cells_travel_with_their_stand_ins(tmp_path: Path) -> None:
     again = Cell(rebuild(*arguments), choice("digits"), "cpu")
     assert again.method == chosen
     assert again.folder == Cell(chosen, cell().choice, "cpu").folder
+
+
+@pytest.mark.parametrize(("begins", "said"), [(False, "did not start"), (True, "ends the process")])
+def test_a_process_that_never_began_is_no_fault_of_the_module(
+    begins: bool, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(command: list[str], *, pass_fds: tuple[int, ...], **more: object) -> subprocess.Popen[bytes]:
+        if begins:
+            send(pass_fds[0], {"began": True}, 100)
+        return subprocess.Popen(["false"])
+
+    monkeypatch.setattr("bench.plugins.described.subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": gone}))
+    (tmp_path / "mine.py").touch()
+    with pytest.raises(UsageError, match=said):
+        choose("attacks", f"{tmp_path / 'mine.py'}:Spy", "smoke")
 
 
 LIES = """

@@ -44,6 +44,7 @@ from bench.progress import stage, told
 from bench.randomness import Secret
 from bench.results.atomic_file import sync, write_new
 from bench.results.records import claim_record
+from bench.results.release_folder import ABOUT, MAKER, outside_releases
 from bench.results.unwritable import writing
 from bench.runs.plan import cells
 from bench.types import NotApplicable, Release, State
@@ -89,6 +90,7 @@ def _check_places(out: Path, key_out: Path, where: Place) -> None:
         raise UsageError(f"--out must be a new or empty folder in a folder that is there, got {out}")
     if key_out.is_relative_to(out) or where.results.root.is_relative_to(out):
         raise UsageError(f"the key and --results hold secrets and must lie outside {out}, which is published")
+    outside_releases(key_out, "the key")
     if key_out.exists() or not key_out.parent.is_dir():
         raise UsageError(f"--key-out must be a new file in a folder that is there, got {key_out}")
 
@@ -119,7 +121,7 @@ def _release(bench: Workbench, where: Place) -> Publication:
     claim = claim_record(scheme.claim())
     about: dict[str, JsonValue] = {
         "schema": 1,
-        "made_by": f"veil-bench {version('veil-bench')}",
+        "made_by": f"{MAKER} {version('veil-bench')}",
         "method": method.model_dump(exclude={"role"}),
         "claims": bench.method.claims,
         "claim": None if claim is None else claim.model_dump(),
@@ -156,7 +158,7 @@ def _write(made: Publication, out: Path, key_out: Path, *, shared: bool) -> None
         for name, tensors in made.files.items():
             hashes[name] = _packed(tensors, building / name)
         text = json.dumps({**made.about, "sha256": hashes}, indent=1, sort_keys=True, allow_nan=False)
-        write_new(building / "release.json", f"{text}\n".encode(), mode=0o644)
+        write_new(building / ABOUT, f"{text}\n".encode(), mode=0o644)
         if shared:
             building.chmod(0o755)
         if made.key:
@@ -167,9 +169,10 @@ def _write(made: Publication, out: Path, key_out: Path, *, shared: bool) -> None
         building.replace(out)
         sync(out.parent)
     except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        if keyed:
-            key_out.unlink()
+        if building.exists():  # else the release is in its place, and worth nothing without its key
+            shutil.rmtree(building, ignore_errors=True)
+            if keyed:
+                key_out.unlink()
         raise
 
 
@@ -193,14 +196,16 @@ def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) ->
     print(f"Publish {out}")
     for name, tensors in made.files.items():
         print(f"  {name}: " + ", ".join(f"{part} {list(tensor.shape)}" for part, tensor in tensors.items()))
-    print("  release.json: the method, its claim, and how to read the rest")
+    print(f"  {ABOUT}: the method, its claim, and how to read the rest")
     print(f"Claim: {bench.method.claims}")
     claim = made.about["claim"]
     if isinstance(claim, dict):
         stated, derived = ("none" if claim[part] is None else f"{claim[part]:g}" for part in ("epsilon", "derived"))
         print(f"  epsilon per {claim['unit']}: {stated} stated, {derived} derived; delta {claim['delta']:g}")
         print(f"  assumed: {claim['assumptions']}")
-    learned = [name for name in ("scheme.safetensors", "features.safetensors") if name in made.files]
+    read = bench.cell.choice.features
+    fitted = {"scheme.safetensors": bench.method, "features.safetensors": None if read is None else read.plugin}
+    learned = [name for name, by in fitted.items() if name in made.files and by is not None and by.needs_public]
     if learned and record.public_fingerprint == record.fingerprint:
         print(
             f"Careful: the public rows are set-aside people of these same data, and {' and '.join(learned)} learned "

@@ -14,6 +14,7 @@ from bench.cli.hand_out import hand_out
 from bench.cli.options import place, run_specs, site
 from bench.cli.readings import kept_readings
 from bench.cli.stop import code
+from bench.cli.suite import engine_options
 from bench.cli.terminal import to_stdout
 from bench.pairs.sweep import engine
 from bench.plugins.spec import UsageError
@@ -51,17 +52,14 @@ def main(options: argparse.Namespace) -> int:
 @kept_readings()
 def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place], None]) -> int:
     """Run what is missing, `show` it, and build the pages; 1 if anything failed. A dry run shows the plan alone."""
-    where = place(options)
+    where, signer = place(options), _checked(options)
     specs, absent = present(run_specs(options), where)
     for name, reason in absent.items():
         print(f"left out {name}. {reason}", file=sys.stderr)
     if options.dry_run:
         return _dry_run(specs, where)
-    if options.executor not in EXECUTORS and (options.engine or options.detach):
-        raise UsageError(f"--engine and --detach speak of executors that start workers: {', '.join(EXECUTORS)}")
     if options.executor != "local":
         return hand_out(options, specs, where)
-    signer = SigningKey.read(options.sign) if options.sign else None
     start = time.perf_counter()
     whole, done = Summary(), list[tuple[RunSpec, Summary]]()
     with Display(figures=interim) as display:
@@ -86,6 +84,19 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
     if not options.no_site and any(record.limit is None for record in whole.records):
         print(f"Page:    {build(where.results, site(options)).as_uri()}")
     return _conclude(whole, where, time.perf_counter() - start)
+
+
+def _checked(options: argparse.Namespace) -> SigningKey | None:
+    """The key to sign with; raises UsageError for what a run would refuse, so that a dry run refuses it too."""
+    if options.executor not in EXECUTORS and (options.engine or options.detach):
+        raise UsageError(f"--engine and --detach speak of executors that start workers: {', '.join(EXECUTORS)}")
+    if options.executor != "local":
+        if options.sign:
+            raise UsageError("records are signed by whoever makes them: give --sign to `bench worker`")
+        engine_options(options)
+    if options.secret is not None:
+        given(options.secret)
+    return SigningKey.read(options.sign) if options.sign else None
 
 
 def _announce(specs: Sequence[RunSpec], where: Place, display: Display) -> None:
