@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -66,8 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("\nbench: stopped; what was finished is kept", file=sys.stderr)
         return code(stop)
     except BrokenPipeError:
-        # The reader (say, `head`) has gone; keep the interpreter from complaining about it on its way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from bench.cli.terminal import let_go
+
+        let_go()
         return 0
     except Exception as error:
         if type(error).__name__ in ("UsageError", "DataError", "ShadowedError", "BundleError") or isinstance(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 
@@ -10,10 +11,26 @@ from rich.console import Console
 from bench.wire.text import plain
 
 
+class _Results(Console):
+    """A console whose reader may go, as `head` does: what is still printed goes nowhere, and the work goes on."""
+
+    def on_broken_pipe(self) -> None:
+        """See `Console`, which would end the process with code 1."""
+        self.quiet = True
+        let_go()
+
+
+def let_go() -> None:
+    """Have standard output go nowhere, for nobody reads it any more; nor does the interpreter complain as it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
 def to_stdout() -> Console:
     """A console for results, which go to standard output; progress goes to standard error."""
     width = None if sys.stdout.isatty() else 160
-    return Console(highlight=False, markup=False, width=width)  # brackets are those of specs
+    return _Results(highlight=False, markup=False, width=width)  # brackets are those of specs
 
 
 def to_stderr(lines: Iterable[str], most: int) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli import VERBS, main, parser
+from bench.cli.terminal import to_stdout
 
 HEAVY = ("torch", "numpy", "pandas", "sklearn", "rich", "pydantic")
 
@@ -107,6 +109,17 @@ def test_letters_that_a_terminal_lacks_become_question_marks(monkeypatch: pytest
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(kept, encoding="ascii", write_through=True))
     assert main(["info", "cadp"]) == 0  # Tölle
     assert b"T?lle" in kept.getvalue()
+
+
+def test_a_reader_that_goes_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone:
+        monkeypatch.setattr("sys.stdout", gone)
+        assert main(["list", "attacks"]) == 0
+        console = to_stdout()
+        console.print("read by nobody")
+        print("nor is this", flush=True)
 
 
 def test_names_keep_their_capitals_in_what_a_verb_says_of_itself() -> None:
