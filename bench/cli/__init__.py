@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -73,12 +74,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if type(error).__name__ in ("UsageError", "DataError", "ShadowedError", "BundleError") or isinstance(
             error, OSError
         ):
-            from bench.results.unwritable import unread, why
+            from bench.results.unwritable import OF_WRITING, unread, unwritable, why
             from bench.wire.text import plain
 
             said = str(error)
             if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
                 said = f"{error.filename}: {unread(error)}"
+                if error.errno in OF_WRITING:
+                    said = unwritable(Path(os.fsdecode(error.filename)), error)
             told = plain(why(error) or said)  # it may quote what a file of others says
             print(f"bench: {told}", file=sys.stderr)
             return 2

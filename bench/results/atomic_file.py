@@ -90,7 +90,8 @@ def _put(
                 raise
             break  # the answer to the link was lost, and it was asked for again
         finally:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # what kept it from being written may keep it from being removed
+                temporary.unlink(missing_ok=True)
     if durable:
         sync(path.parent)
     return True
@@ -122,7 +123,8 @@ def _write(path: Path, content: bytes, mode: int, *, durable: bool) -> None:
             if durable:
                 os.fsync(file.fileno())
     except BaseException:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
         raise
 
 

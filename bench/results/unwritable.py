@@ -9,6 +9,9 @@ from pathlib import Path
 
 FULL = frozenset(number for name in ("ENOSPC", "EDQUOT") if (number := getattr(errno, name, None)) is not None)
 
+OF_WRITING = FULL | {errno.EROFS}
+"""What an error of reading cannot be."""
+
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:

@@ -59,6 +59,28 @@ def test_a_disk_that_takes_nothing_is_named(
     assert told.startswith(f"cannot write {tmp_path / 'a'}: {said.format(place=tmp_path)}")
 
 
+def test_what_cannot_be_removed_either_does_not_hide_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: object, **more: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(given[0]))
+
+    monkeypatch.setattr(atomic_file.os, "open", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(OSError, match="Read-only") as caught:
+        write_atomically(tmp_path / "a", b"text")
+    assert str(why(caught.value)).startswith(f"cannot write {tmp_path / 'a'}: the disk of {tmp_path} is read-only")
+
+
+def test_a_disk_that_takes_nothing_is_named_wherever_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse() -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(tmp_path / "artefacts"))
+
+    monkeypatch.setattr("bench.shadowing.guard", refuse)
+    assert main(["list"]) == 2
+    assert f"cannot write {tmp_path / 'artefacts'}: the disk of {tmp_path} is read-only;" in capsys.readouterr().err
+
+
 def test_what_is_there_is_not_called_a_full_disk(tmp_path: Path) -> None:
     write_new(tmp_path / "a", b"one", mode=0o644)
     with pytest.raises(FileExistsError) as caught:
