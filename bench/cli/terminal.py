@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 
+from bench.results.atomic_file import make_folder
 from bench.wire.text import plain
 
 
@@ -25,6 +28,25 @@ def let_go() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
+
+
+@contextmanager
+def unheard(log: Path) -> Iterator[Path]:
+    """What plug-ins print within the block goes into the log: it may hold what they saw of the data."""
+    kept = [os.dup(number) for number in (1, 2)]
+    sys.stdout.flush()
+    make_folder(log.parent)
+    try:
+        taken = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        for number in (1, 2):
+            os.dup2(taken, number)
+        os.close(taken)
+        yield log
+    finally:
+        sys.stdout.flush()
+        for number, end in zip((1, 2), kept, strict=True):
+            os.dup2(end, number)
+            os.close(end)
 
 
 def to_stdout() -> Console:

@@ -98,8 +98,9 @@ def beyond_figures(record: Record) -> Iterator[str]:
     if harmless_details != record.details:
         yield "it holds details"
     unsaid = {withheld(code) for code in SAID}
+    failed = f"(?:{'|'.join(map(re.escape, record.metrics))}): {re.escape(withheld('metric'))}"
     for why in filter(None, (record.reason, *record.not_applicable.values())):
-        if why not in unsaid:
+        if why not in unsaid and not re.fullmatch(f"{failed}(?:; {failed})*", why):
             yield "it gives a reason in words of its own"
             break
     for name, score in record.scores.items():

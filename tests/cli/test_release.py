@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -233,7 +234,7 @@ def test_failure_on_the_last_step_leaves_neither_release_nor_key(tmp_path, monke
     assert {path.name for path in tmp_path.iterdir()} == {"results"}
 
 
-def test_data_that_may_not_be_shared_are_released_for_the_owner_s_eyes(tmp_path, capsys) -> None:
+def test_data_that_may_not_be_shared_are_released_for_the_owner_s_eyes(tmp_path, monkeypatch, capfd) -> None:
     for kind in ("a", "b"):
         (tmp_path / "images" / kind).mkdir(parents=True)
         for number in range(30):
@@ -241,11 +242,25 @@ def test_data_that_may_not_be_shared_are_released_for_the_owner_s_eyes(tmp_path,
             Image.new("L", (8, 8), shade).save(tmp_path / "images" / kind / f"{number}.png")
     data = f"folder:{tmp_path / 'images'}"
     assert release(tmp_path, "--method", "dp-simple", "--size", "8", data=data) == 0
-    out = capsys.readouterr().out
+    out = capfd.readouterr().out
     assert "these data may not be shared" in out
     assert "set-aside people of these same data" in out
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
     assert str(tmp_path) not in (tmp_path / "out/release.json").read_text()
+
+    def tell(*given: object) -> None:
+        os.write(1, b"a pixel of 104\n")
+        raise ValueError("row 7 is wrong")
+
+    monkeypatch.setattr(Workbench, "untouched", tell)
+    assert release(tmp_path, "--method", "dp-simple", "--size", "8", out="again", data=data) == 2
+    told = capfd.readouterr()
+    log = tmp_path / "results/artefacts/logs/release/dp-simple.log"
+    assert f"the log says more (these data may not be shared) (log: {log})" in told.err
+    assert not any(said in told.out + told.err for said in ("104", "row 7"))
+    assert "a pixel of 104" in log.read_text()
+    assert "row 7 is wrong" in log.read_text()
+    assert log.stat().st_mode & 0o777 == 0o600
 
 
 def test_one_release_is_of_one_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

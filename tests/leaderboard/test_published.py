@@ -12,6 +12,7 @@ from made.current_records import current
 
 from bench.cli import main
 from bench.results import attested
+from bench.results.outspoken import beyond_figures
 from bench.results.reason import UNSAID, withheld
 from bench.results.records import Record, picture_record
 from bench.results.results import Results
@@ -150,6 +151,11 @@ def test_of_data_that_may_not_be_shared_figures_alone_are_published(tmp_path: Pa
         assert any(said in why for why in unfit(current(**(quiet | more)), {})), said
     told = {"status": "failed", "scores": {}, "reason": withheld("error"), "code": "error"}
     assert unfit(current(**(quiet | told)), {}) == []
+    names = {**open_data.metrics, "top-1": open_data.metrics["utility-auc"]}
+    for failed, said in (("top-1; utility-auc", 0), ("top-1", 0), ("patient 7", 1)):
+        why = "; ".join(f"{name}: {withheld('metric')}" for name in failed.split("; "))
+        made = current(**(quiet | {"status": "failed", "scores": {}, "reason": why, "metrics": names}))
+        assert sum("words of its own" in each for each in beyond_figures(made)) == said
     sheet = png()
     shown = current(**quiet, pictures={"release": picture_record(sheet, "rows")})
     assert any("it holds pictures" in why for why in unfit(shown, {"release": sheet}))

@@ -25,7 +25,9 @@ import io
 import json
 import os
 import shutil
+import sys
 import tempfile
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -37,12 +39,14 @@ from rich.console import Console
 from rich.progress import Progress
 
 from bench.cli.options import place, run_spec
+from bench.cli.terminal import unheard
 from bench.contract.seal import ContractError, check, seal
 from bench.isolation import DiedError, OutsideError
 from bench.plugins.spec import UsageError
 from bench.progress import stage, told
 from bench.randomness import Secret
 from bench.results.atomic_file import sync, write_new
+from bench.results.reason import withheld
 from bench.results.records import claim_record
 from bench.results.release_folder import ABOUT, MAKER, outside_releases
 from bench.results.unwritable import writing
@@ -78,7 +82,11 @@ def main(options: argparse.Namespace) -> int:
     _check_places(out, key_out, where)
     (cell,) = cells(spec)
     with _progress(), closing(Workbench.open(cell, where, spec.isolation)) as bench:
-        made = _release(bench, where)
+        if bench.record.shareable:
+            made = _release(bench, where)
+        else:
+            with unheard(where.results.log("release", bench.cell.method.spec.shown)) as log:
+                made = _release(bench, where, log)
     _write(made, out, key_out, shared=bench.record.shareable)
     _summarise(bench, made, out, key_out)
     return 0
@@ -95,8 +103,8 @@ def _check_places(out: Path, key_out: Path, where: Place) -> None:
         raise UsageError(f"--key-out must be a new file in a folder that is there, got {key_out}")
 
 
-def _release(bench: Workbench, where: Place) -> Publication:
-    """The private rows released under a key that nobody can guess."""
+def _release(bench: Workbench, where: Place, log: Path | None = None) -> Publication:
+    """The private rows released under a key that nobody can guess; `log` alone says why there are none."""
     method = plugin_record(bench.cell.method)
     if method.role is not None:
         raise UsageError(f"{method.name} is there to check attacks ({method.role}), not to publish with")
@@ -115,7 +123,10 @@ def _release(bench: Workbench, where: Place) -> Publication:
         OutsideError,
         DiedError,
     ) as reason:
-        raise UsageError(f"{bench.cell.method.spec.shown} releases nothing here: {reason}") from reason
+        if log is not None:
+            traceback.print_exc(file=sys.__stderr__)
+        said = reason if log is None else f"{withheld('error')} (log: {log})"
+        raise UsageError(f"{bench.cell.method.spec.shown} releases nothing here: {said}") from reason
     sealed = seal(release, Secret.fresh()).release
     files = {**_published(sealed), "scheme.safetensors": scheme.state()}
     claim = claim_record(scheme.claim())
@@ -222,8 +233,8 @@ def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) ->
 
 @contextmanager
 def _progress() -> Iterator[None]:
-    """What is said within the block is shown on standard error."""
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    """What is said within the block is shown on standard error, as that was when the block began."""
+    with os.fdopen(os.dup(2), "w") as shown, Progress(console=Console(file=shown), transient=True) as progress:
         task = progress.add_task("open", total=None)
         with told(
             lambda name, done, total: progress.update(task, description=name, completed=done, total=total or None)
