@@ -19,9 +19,10 @@ from pydantic import JsonValue
 from bench.evaluators.membership import Membership
 from bench.evaluators.reidentification import Reidentification
 from bench.results.records import Record
+from bench.statistics.components import LEVEL
 from leaderboard.controls import BESIDE, CONTROLLED, Control, control, figure_text
 from leaderboard.entries import beats_chance, number, of_tries, short
-from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Ladder, Rung, state, step
+from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Ladder, Rung, line, state, step
 
 ROLES = {evaluator.name: evaluator.controls for evaluator in (Reidentification, Membership)}
 FIRST = "first guess"  # the part of guesswork that says how likely the first guess is right
@@ -108,7 +109,8 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Ladder, the
     strongest = min(scored, key=lambda record: _strength(record, len(scored)), default=None)
     tries = sum(len(record.scores) for record in scored)
     word, verdict = _verdict(strongest, scored, attacks, [member for member in members if member.certified], tries)
-    return Panel(members, None if strongest is None else strongest.evaluator, word, verdict, tries)
+    made = Panel(members, None if strongest is None else strongest.evaluator, word, verdict, tries)
+    return not_rated(made, _too_few(scored)) if word == "not broken" else made
 
 
 def not_rated(made: Panel, why: str) -> Panel:
@@ -116,6 +118,18 @@ def not_rated(made: Panel, why: str) -> Panel:
     if not why or not made.members:
         return made
     return replace(made, word="not rated", verdict=f"not rated ({why}): {made.verdict}")
+
+
+def _too_few(scored: Sequence[Record]) -> str:
+    """Why these attacks could not have broken anything, in words; empty where they could.
+
+    Where an attack is right with its first guess under each of k keys, the interval of guesswork ends at the guesses
+    of which k firsts in a row come once in forty times (`metrics.guesswork.waiting_bounds`).
+    """
+    if any((1 - LEVEL) ** (-1 / record.keys) < line(record.scores["guesswork"]) for record in scored):
+        return ""
+    keys = max(record.keys for record in scored)
+    return f"of so few images, or under {keys} key{'s' * (keys > 1)} alone, raw images would not be broken either"
 
 
 def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Panel:

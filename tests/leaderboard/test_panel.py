@@ -172,6 +172,14 @@ def test_few_guesses_that_chance_makes_too_are_no_break() -> None:
     assert panel(mine, [*mine, *holding()], Ladder([])).verdict.startswith("not broken")
 
 
+@pytest.mark.parametrize(("keys", "word"), [(1, "not rated"), (2, "not rated"), (3, "not broken")])
+def test_keys_too_few_to_break_anything_do_not_speak_for_a_method(keys: int, word: str) -> None:
+    mine = [record("syfer", scores=pairs(1, 1.0, 0.1), keys=keys)]
+    made = panel(mine, [*mine, *holding()], Ladder([]))
+    assert made.word == word
+    assert ("raw images would not be broken either" in made.verdict) == (word == "not rated")
+
+
 def test_the_strongest_of_several_attacks_has_to_beat_chance_by_more() -> None:
     # Two figures an attack: at .0004, one attack is told from chance, and the best of two is not.
     mine = [record("syfer", name, pairs(40, 0.53, 0.0004)) for name in ("a", "b")]

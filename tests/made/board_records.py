@@ -131,7 +131,7 @@ def record(
         "cell": cell or f"{method}-{sorted(parameters.items())}-{preset}-{seed}-{data and data.fingerprint}",
         "attack": plugin(evaluator, {}) if kind == "reidentification" else None, "dataset": data, "choice": chosen,
         "device": "cpu",
-        "keys": 2, "metrics": metrics(*sorted(asked)), "scores": dict(scores or {}), "key": "", "inputs": {},
+        "keys": 5, "metrics": metrics(*sorted(asked)), "scores": dict(scores or {}), "key": "", "inputs": {},
         "created": WHEN, "git": "abc",
         "hardware": {"device": "cpu", "processor": "Test CPU"}, "versions": {"torch": "2.11"}, "seconds": {"fit": 1.5},
         "threat_model": {"key": "no"} if kind == "reidentification" else {},
