@@ -5,9 +5,11 @@ What is not named here is not there: no home folder, no data roots, no results, 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -80,6 +82,17 @@ def environment(*, sandbox: bool) -> dict[str, str]:
     places = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "USER": "sandbox"} if sandbox else {}
     usual = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     return {**kept, **usual, **places, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill an isolated process; without a sandbox, its whole session, also where the process has ended by itself.
+
+    (A sandbox ends with the process that holds it.)
+    """
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it leads no group within a sandbox
+        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
 
 
 def python() -> Iterator[Path]:

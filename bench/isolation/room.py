@@ -27,7 +27,7 @@ from bench.isolation.line import Answering, Generators
 from bench.isolation.room_folder import new_folder, remove
 from bench.isolation.tenant import Tenant
 from bench.progress import report, stage
-from bench.sandbox import ROOM, confined, environment
+from bench.sandbox import ROOM, confined, end, environment
 from bench.wire.channel import Reader, send
 from bench.wire.message import WireError
 from bench.wire.tensors import TensorsError, pack_tensors, unpack_tensors
@@ -128,8 +128,7 @@ class Room:
             return
         self.open = False
         os.close(self._write)
-        if self._process.poll() is None:
-            _end(self._process)
+        end(self._process)
         os.close(self._read)
         remove(self._folder)
         os.close(self._lock)
@@ -233,15 +232,6 @@ class Room:
         cause = signal.Signals(number).name if known else f"exit code {code}"
         hint = " (out of memory?)" if number == signal.SIGKILL else ""
         raise DiedError(f"the plug-in's process died: {cause}{hint}")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process; without a sandbox, its whole session. (A sandbox ends with the process that holds it.)"""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if os.getpgid(process.pid) == process.pid:
-            os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
-    process.wait()
 
 
 def _pass_on(said: JsonValue) -> None:

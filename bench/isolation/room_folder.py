@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
-import subprocess
+import secrets
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,6 +63,30 @@ def _remove_unused(parent: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, what was handed over first, the lock last; a plug-in may have filled it however it liked."""
-    for name in ("in", "out", "kept", ""):
-        subprocess.run(["rm", "-rf", "--", str(folder / name)], check=False, capture_output=True)
+    """Remove a folder, what was handed over first, the lock last; a plug-in may have filled it however it liked.
+
+    What cannot be removed (files of a network that somebody still has open) goes with the next room that is made.
+    """
+    for each in (folder / "in", folder / "out", folder / "kept", folder):
+        with contextlib.suppress(OSError):
+            _remove(each)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, however deep: what lies in a folder within it is moved up, so that no path grows."""
+    if not folder.is_dir():
+        return
+    folder.chmod(0o700)
+    names = (f"{secrets.token_hex(16)}-{number}" for number in itertools.count())
+    while inside := list(folder.iterdir()):
+        for path in inside:
+            if path.is_symlink() or not path.is_dir():
+                path.unlink()
+                continue
+            path.chmod(0o700)
+            for inner in list(path.iterdir()):
+                if inner.is_dir() and not inner.is_symlink():
+                    inner.chmod(0o700)  # else it may not be moved
+                inner.rename(folder / next(names))
+            path.rmdir()
+    folder.rmdir()

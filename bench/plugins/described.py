@@ -15,13 +15,14 @@ from pydantic import JsonValue
 
 from bench.plugins.groups import Group
 from bench.plugins.spec import PluginSpec, UsageError
-from bench.sandbox import confined, environment, why_not
+from bench.sandbox import confined, end, environment, why_not
 from bench.wire.channel import Reader
 from bench.wire.message import WireError
 
 MESSAGE_BYTES = 1 << 20
 MESSAGES = 2  # that it began, before anything is imported that is not this project's; and what it has to say
 SECONDS = 600.0
+LOOK_SECONDS = 1.0
 
 
 def described(group: Group, spec: PluginSpec, preset: str, files: Sequence[Path]) -> dict[str, JsonValue]:
@@ -48,10 +49,9 @@ def described(group: Group, spec: PluginSpec, preset: str, files: Sequence[Path]
     os.close(writing)
     until = time.monotonic() + SECONDS
     try:
-        said = _messages(reading, until)
+        said = _messages(reading, process, until)
     finally:
-        process.kill()
-        process.wait()
+        end(process)
         os.close(reading)
     if len(said) < MESSAGES:
         raise UsageError(f"{spec.shown} cannot be used: {_unsaid(began=bool(said), late=time.monotonic() >= until)}")
@@ -61,11 +61,15 @@ def described(group: Group, spec: PluginSpec, preset: str, files: Sequence[Path]
     return cast("dict[str, JsonValue]", told["ok"])
 
 
-def _messages(reading: int, until: float) -> list[dict[str, JsonValue]]:
-    """That the process began, and what it then said; less where it ends, or takes longer."""
-    reader, found = Reader(reading, MESSAGE_BYTES), list[dict[str, JsonValue]]()
-    while len(found) < MESSAGES and (left := until - time.monotonic()) > 0:
-        select.select([reading], [], [], left)
+def _messages(reading: int, process: subprocess.Popen[bytes], until: float) -> list[dict[str, JsonValue]]:
+    """That the process began, and what it then said; less where it ends, or takes longer.
+
+    Its end counts, not that of the line: it may have left that to another.
+    """
+    reader, found, ended = Reader(reading, MESSAGE_BYTES), list[dict[str, JsonValue]](), False
+    while len(found) < MESSAGES and not ended and time.monotonic() < until:
+        ended = process.poll() is not None
+        select.select([reading], [], [], 0.0 if ended else LOOK_SECONDS)
         try:
             for message in reader.messages():
                 found.append(message)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -307,6 +307,39 @@ def test_nothing_that_a_plugin_starts_outlives_its_room(written: str, rows: Data
     method.close()
     _, alive = psutil.wait_procs(inside, timeout=60)
     assert not alive
+
+
+STAYING = """
+import os, time
+from dataclasses import dataclass
+from pathlib import Path
+from methods.noise import Noise
+
+reading, writing = os.pipe()
+if os.fork() == 0:
+    Path(__file__).with_name("started").write_text(str(os.getpid()))
+    os.close(reading)
+    os.close(writing)
+    time.sleep(3600)
+    os._exit(0)
+os.close(writing)
+os.read(reading, 1)
+{end}
+@dataclass(frozen=True)
+class Staying(Noise):
+    name = "staying"
+"""
+
+
+@quickly
+@pytest.mark.parametrize("end", ["", "os._exit(3)"])
+def test_nothing_that_a_plugin_starts_outlives_its_description(end: str, tmp_path: Path) -> None:
+    (tmp_path / "staying.py").write_text(STAYING.replace("{end}", end), encoding="utf-8")
+    with pytest.raises(UsageError, match="ends the process") if end else nullcontext():
+        choose("methods", f"{tmp_path / 'staying.py'}:Staying", "smoke")
+    pid = int((tmp_path / "started").read_text(encoding="utf-8"))
+    psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=30)
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def test_the_process_of_an_attack_starts_before_it_is_asked(tmp_path: Path) -> None:
