@@ -109,6 +109,9 @@ def stand_in(group: Group, spec: PluginSpec, preset: str) -> StandIn:
         UsageError: It cannot be built; the text says why.
     """
     placed = _placed(spec)
+    entry = registry.entries(group).get(placed.name)
+    if entry is not None and entry.error is not None:
+        raise UsageError(f"{registry.noun(group)} {entry.name!r} from {entry.origin} cannot be used: {entry.error}")
     return rebuild(group, placed, preset, described(group, placed, preset, tuple(files_of(group, placed))))
 
 

@@ -28,6 +28,8 @@ from bench.plugins.spec import (
     parse,
     text,
 )
+from bench.plugins.trespass import trespass
+from bench.shadowing import PACKAGES
 from bench.types import Attack, Evaluator, Extractor, Method, Metric, Parameter, Source, column_of
 
 KINDS: Mapping[Group, tuple[type, str]] = {
@@ -62,7 +64,8 @@ def entries(group: Group) -> Mapping[str, Entry]:
     """
     found: dict[str, Entry] = {}
     registered = [
-        Entry(group, point.name, point.value, _origin(point)) for point in entry_points(group=f"bench.{group}")
+        Entry(group, point.name, point.value, _origin(point), _trespass(point))
+        for point in entry_points(group=f"bench.{group}")
     ]
     for entry in sorted(registered, key=lambda entry: (entry.origin != HOME, entry.origin)):
         rival = found.get(entry.name)
@@ -80,7 +83,16 @@ def entries(group: Group) -> Mapping[str, Entry]:
 
 
 def _origin(point: EntryPoint) -> str:
-    return _distribution(point.dist) if point.dist is not None else "unknown"
+    if point.dist is None:
+        return "unknown"
+    name = _distribution(point.dist)
+    ours = point.value.partition(":")[0].partition(".")[0] in PACKAGES
+    return f"another {HOME}" if name == HOME and not ours else name  # a package may call itself as it likes
+
+
+def _trespass(point: EntryPoint) -> str | None:
+    """Why a package of somebody else is not used; None where it may be."""
+    return None if point.dist is None or _origin(point) == HOME else trespass(point.dist) or None
 
 
 @cache

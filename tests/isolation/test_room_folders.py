@@ -42,9 +42,9 @@ def test_whatever_a_plugin_put_into_a_room_goes_with_it(tmp_path: Path, monkeypa
     for path in ("closed/within", "closed", "."):
         (room / "kept" / path).chmod(0)
     monkeypatch.chdir(room / "out")
-    for _ in range(1500):  # deeper than a path may be long, and than functions may call themselves
-        Path("deeper").mkdir()
-        os.chdir("deeper")
+    for _ in range(300):  # deeper than a path may be long
+        Path("deeper than before").mkdir()
+        os.chdir("deeper than before")
     monkeypatch.setenv("PATH", "")
     os.chdir(tmp_path)
     remove_unused(tmp_path / "rooms")

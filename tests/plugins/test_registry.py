@@ -7,10 +7,13 @@ import pytest
 
 from bench.plugins import registry
 from bench.plugins.groups import GROUPS
+from bench.plugins.outside import is_outside
 from bench.plugins.spec import UsageError, parse
 
 
 class _Distribution:
+    files = None
+
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -74,6 +77,12 @@ def test_this_project_keeps_its_names(points) -> None:
     )
     assert registry.load("methods", "identity").__name__ == "Identity"
     assert "also claimed by veil-bench" in str(registry.entries("methods")["identity (another)"].error)
+
+
+def test_whoever_calls_himself_as_this_project_is_somebody_else(points) -> None:
+    points(_point("mine", "a_package_of_mine:X", "veil-bench"))
+    assert registry.origin("methods", "mine") == "another veil-bench"
+    assert is_outside("methods", parse("mine"))
 
 
 def test_a_name_claimed_by_two_others_goes_to_neither(points) -> None:
