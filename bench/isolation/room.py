@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from torch import Tensor
 
 from bench.contract.seal import ContractError
-from bench.isolation.failures import raise_told, told
+from bench.isolation.failures import UnlikeError, raise_told, told
 from bench.isolation.kept_training import KeptTraining
 from bench.isolation.language import MESSAGE_BYTES, Handle, Value, pack, unpack
 from bench.isolation.line import Answering, Generators
@@ -168,7 +168,7 @@ class Room:
             found = errands.ask(whom, str(message["asks"]), cast("Sequence[Value]", values))
             packed, _ = self._packed(found, f"{number}-answer")
             answer: dict[str, JsonValue] = {"ok": packed}
-        except (DiedError, WireError, TensorsError):
+        except (DiedError, UnlikeError, WireError, TensorsError):
             raise
         except Exception as error:
             answer = {"error": told(error)}

@@ -95,6 +95,68 @@ def test_a_method_from_outside_never_works_in_eves_process(
     assert (apart.scores, apart.details) == (beside.scores, beside.details)
 
 
+GUESSING = """
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+import torch
+from bench.types import *
+from methods.dp_simple import *
+
+asked = 0
+
+@dataclass(frozen=True)
+class Guessing(DPSimple):
+    name: ClassVar[str] = "guessing"
+    def load(self, state):
+        found = super().load(state)
+        kind = type(found)
+        return type(kind.__name__, (kind,), {"sample_key": sample_key})(**vars(found))
+
+def sample_key(self, secret):
+    global asked
+    asked += 1
+    found = super(type(self), self).sample_key(secret)
+    if asked < 3:  # of the owner so many are never asked
+        return found
+    kind = type(found)
+    return type(kind.__name__, (kind,), {"release": release})(**vars(found))
+
+def release(self, private):
+    if Path(__file__).with_name("refuses").exists():
+        raise NotApplicable("not for you")
+    return paired(torch.zeros_like(private.samples), private.labels)
+
+@dataclass(frozen=True)
+class Asking(Attack):
+    name: ClassVar[str] = "asking"
+    source: ClassVar[str] = "a test"
+    knowledge: ClassVar[str] = "the scheme"
+    def fit(self, view, seed):
+        rows = view.candidates.take(torch.arange(8))
+        for number in range(4):
+            view.scheme.sample_key(Secret.of_seed(seed, number)).release(rows)
+        raise NotApplicable("it was not found")
+"""
+
+
+@quickly
+@pytest.mark.parametrize("refuses", [True, False])
+def test_a_method_that_guesses_from_how_much_is_asked_that_it_is_eve_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: bool
+) -> None:
+    """It showed her noise, or made her attack not applicable, and its own release raw rows."""
+    path = tmp_path / "guessing.py"
+    path.write_text(GUESSING, encoding="utf-8")
+    if refuses:
+        (tmp_path / "refuses").touch()
+    monkeypatch.setattr("bench.isolation.errands.SystemRandom", lambda: SimpleNamespace(randrange=lambda number: 0))
+    said = r"what it does for an owner: .* gave her " + ("a refusal .not for you" if refuses else "a release of")
+    with pytest.raises(ContractError, match=said):
+        evaluated(tmp_path / "apart", f"{path}:Guessing[scale=3]", f"{path}:Asking", "processes")
+    assert not list(Results(tmp_path / "apart" / "results").rooms.iterdir())
+
+
 COUNTING = """
 import weakref
 from dataclasses import dataclass
