@@ -22,6 +22,8 @@ def unrated(records: Sequence[Record]) -> str:
         return ""
     if any(_exposed(record) for record in records):
         return "a plug-in from outside worked without a sandbox"
+    if failed := _failed(records):
+        return f"attacks on it failed: {', '.join(failed)}"
     found = next((record for record in records if record.kind == KIND), None)
     figure = None if found is None else found.scores.get(FIGURE)
     if found is None or (found.status == "ok" and figure is None):
@@ -40,3 +42,11 @@ def _exposed(record: Record) -> bool:
     """Whether a method or an attack of other authors could reach what it must not see."""
     outside = [plugin for plugin in (record.method, record.attack) if plugin is not None and plugin.origin != HOME]
     return bool(outside) and record.isolation != "sandbox"
+
+
+def _failed(records: Sequence[Record]) -> list[str]:
+    """This project's attacks that failed on a method of other authors, which runs for them: it could have made them."""
+    if records[0].method.origin == HOME:
+        return []
+    attacks = [record for record in records if record.attack is not None and record.attack.origin == HOME]
+    return sorted({each.attack.name for each in attacks if each.attack and each.status in ("failed", "timed-out")})

@@ -63,6 +63,15 @@ def test_a_word_that_nobody_looked_into_is_not_taken() -> None:
     assert row(*attacked("a"), failed).unrated == "its word could not be looked into (timed-out)"
 
 
+@pytest.mark.parametrize(("origin", "said"), [("veil-bench", ""), ("theirs", "attacks on it failed: leverage")])
+def test_a_method_from_outside_on_which_attacks_fail_is_not_rated(origin: str, said: str) -> None:
+    """It runs for them, and could have made them fail."""
+    failed = record("a", "leverage", status="failed", reason="died", code="died", phase="attack")
+    made = [*attacked("a"), failed, record("a", "moments", status="not-applicable", reason="no pairs"), word("a")]
+    method = made[0].method.model_copy(update={"origin": origin})
+    assert row(*(each.model_copy(update={"method": method, "isolation": "sandbox"}) for each in made)).unrated == said
+
+
 def test_a_method_that_releases_nothing_has_nothing_to_keep() -> None:
     nothing = record("a", "honesty", kind="honesty", status="not-applicable", reason="no rows", phase="release")
     assert row(nothing).unrated == ""
