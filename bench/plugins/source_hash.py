@@ -10,12 +10,14 @@ value. The contract's plain types are among them; where their meaning changes, `
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import importlib.util
 import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -49,7 +51,9 @@ def source_hash(cls: type) -> str:
 def plugin_hash(plugin: Plugin) -> str:
     """16 hex digits for the code behind a plug-in and behind those that it holds."""
     held = [value for value in vars(plugin).values() if isinstance(value, Plugin)]
-    own = _outside_hash(_source(plugin)) if isinstance(plugin, StandIn) else source_hash(type(plugin))
+    own = (
+        _outside_hash(_source(plugin), _beside_it(plugin)) if isinstance(plugin, StandIn) else source_hash(type(plugin))
+    )
     if not held:
         return own
     codes = [own, *(plugin_hash(inner) for inner in held)]
@@ -68,9 +72,27 @@ def _source(plugin: StandIn) -> Path:
     return found
 
 
+def _beside_it(plugin: StandIn) -> tuple[Path, ...]:
+    """What else it may compute from: the files that its parameters name, and all that was installed with it."""
+    spec = plugin.written
+    named = [
+        Path(value) for value in (spec.argument, *(value for _, value in spec.parameters)) if isinstance(value, str)
+    ]
+    found = [path for path in named if path.is_absolute() and path.exists()]
+    if ".py:" not in spec.name:
+        with contextlib.suppress(PackageNotFoundError):
+            listed = distribution(registry.entries(plugin.group)[spec.name].origin).files or ()
+            inside = (path for path in listed if ".." not in path.parts and not path.parts[0].endswith(".dist-info"))
+            found += [Path(str(path.locate())) for path in inside]
+    return tuple(found)
+
+
 @cache
-def _outside_hash(start: Path) -> str:
-    """16 hex digits for `modules_hash`, and for every byte of the file at `start` or of the package that it lies in."""
+def _outside_hash(start: Path, beside: tuple[Path, ...] = ()) -> str:
+    """16 hex digits for `modules_hash`, and for every byte of the file at `start` or of the package that it lies in.
+
+    `beside` are files and folders that count as well, each by what it holds.
+    """
     depth = len(_package(start).split(".")) if _package(start) else 0
     top = start.parents[depth - 1] if depth else start.parent
     files = (
@@ -79,8 +101,17 @@ def _outside_hash(start: Path) -> str:
     found = hashlib.sha256(modules_hash(start).encode())
     for path in sorted(files):
         name = path.relative_to(top).as_posix() if depth else ""  # a file counts wherever it lies and whatever its name
-        found.update(hashlib.sha256(name.encode()).digest() + hashlib.sha256(path.read_bytes()).digest())
+        found.update(hashlib.sha256(name.encode()).digest() + _digest(path))
+    for each in beside:
+        for path in sorted(each.rglob("*")) if each.is_dir() else [each]:
+            if path.is_file() and "__pycache__" not in path.parts and path not in files:
+                found.update(hashlib.sha256(path.name.encode()).digest() + _digest(path))
     return found.hexdigest()[:16]
+
+
+def _digest(path: Path) -> bytes:
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").digest()
 
 
 @cache

@@ -8,13 +8,16 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from bench.plugins import registry
 from bench.plugins import source_hash as module
-from bench.plugins.source_hash import modules_hash, source_hash
+from bench.plugins.chosen import choose
+from bench.plugins.source_hash import modules_hash, plugin_hash, source_hash
+from bench.plugins.spec import PluginSpec
 from bench.workbench import inputs
 from methods.identity import Identity
 from methods.noise import Noise
@@ -195,6 +198,52 @@ def test_every_byte_of_a_stranger_counts(tmp_path: Path, name: str, before: str,
         found.append((modules_hash(start), module._outside_hash(start)))
     assert found[0][0] == found[1][0]
     assert found[0][1] != found[1][1]
+
+
+WEIGHED = """
+from dataclasses import dataclass
+from methods.noise import Noise
+
+@dataclass(frozen=True)
+class Weighed(Noise):
+    name = "weighed"
+    weights: str = ""
+"""
+
+
+@pytest.mark.usefixtures("quick_rooms")
+@pytest.mark.parametrize("named", ["weights", "weights/of.npy"])
+def test_a_file_that_a_strangers_parameters_name_counts(named: str, tmp_path: Path) -> None:
+    """Else noise for the privacy and raw rows for the utility had one hash."""
+    (tmp_path / "weighed.py").write_text(WEIGHED)
+    (tmp_path / "weights").mkdir()
+    plugin = choose("methods", f"{tmp_path / 'weighed.py'}:Weighed[weights={tmp_path / named}]", "smoke").plugin
+    found = set()
+    for text in ("1", "2"):
+        (tmp_path / "weights" / "of.npy").write_text(text)
+        forget_all()
+        found.add(plugin_hash(plugin))
+    assert len(found) == 2
+
+
+def test_what_is_installed_with_a_stranger_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, own = package(tmp_path, MATHS, "from . import helper"), tmp_path / "outside-1.dist-info"
+    own.mkdir()
+    (own / "METADATA").write_text("Name: outside\n")
+    (own / "RECORD").write_text(
+        "outside_package/plugin.py,,\noutside_more/__init__.py,,\noutside-1.dist-info/RECORD,,\n"
+    )
+    (tmp_path / "outside_more").mkdir()
+    stands = SimpleNamespace(group="methods", written=PluginSpec("theirs"))
+    entry = registry.Entry("methods", "theirs", "outside_package.plugin:Plugin", "outside")
+    monkeypatch.setattr(registry, "entries", lambda group: {"theirs": entry})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = set()
+    for text in ("1", "2"):
+        (tmp_path / "outside_more" / "__init__.py").write_text(text)
+        forget_all()
+        found.add(module._outside_hash(start, module._beside_it(stands)))
+    assert len(found) == 2
 
 
 def test_modules_of_others_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
