@@ -23,7 +23,7 @@ from bench.contract.seal import ContractError
 from bench.isolation.failures import UnlikeError
 from bench.isolation.language import Handle, Value
 from bench.isolation.line import Generators, Line
-from bench.isolation.remote_method import Part, RemoteKey, RemoteMethod, RemoteScheme
+from bench.isolation.remote_method import MadeBy, Part, RemoteKey, RemoteMethod, RemoteScheme
 from bench.randomness import Secret
 from bench.types import Dataset, Generator, NotApplicable, Release, State
 
@@ -85,8 +85,9 @@ class Errands:
         """Remember what a release was made of, as long as Eve may ask for it."""
         if what == "hold":
             self._rows[number] = cast(Dataset, values[0])
-        elif what == "sample_key" or what == "load_key":
-            self._keys[number] = RemoteKey(self._scheme, what, cast("Secret | State", values[0]))
+        elif what in ("sample_key", "load_key"):
+            made_by: MadeBy = "sample_key" if what == "sample_key" else "load_key"
+            self._keys[number] = RemoteKey(self._scheme, made_by, cast("Secret | State", values[0]))
         elif what == "release" and whom in self._keys:
             self._released[number] = self._keys[whom], self._given(values[0])
 

@@ -39,6 +39,8 @@ SAID = ("name", "source", "requires", "presets", "claims", "role", "uses_labels"
 Part = Literal["fit", "release", "query", "decode"]
 """What a process is for: none that has fitted releases, that which has seen private rows encodes no query, and neither
 decodes predictions."""
+MadeBy = Literal["sample_key", "load_key"]
+"""What of a scheme makes a key."""
 
 
 class RemoteMethod(Method):
@@ -196,7 +198,7 @@ class RemoteKey(Key):
     """
 
     scheme: RemoteScheme
-    made_by: Literal["sample_key", "load_key"]
+    made_by: MadeBy
     of: Secret | State
     _handles: dict[Line, Handle] = field(default_factory=dict)
 

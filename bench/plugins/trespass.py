@@ -58,10 +58,10 @@ def _found(distribution: Distribution) -> Iterator[str]:
             yield f"puts the file {path} where none of its own may lie"
     whole = {name for name in names if (site / name / "__init__.py").exists()}  # others may add to a namespace
     wanted = {*(f"{path}," for path in beside), *(f"{name}/" for name in whole), *(f"{name}.py," for name in names)}
-    for path in site.glob("*.dist-info/RECORD"):
-        other = path.parent.name.partition("-")[0]
+    for listed in site.glob("*.dist-info/RECORD"):
+        other = listed.parent.name.partition("-")[0]
         if _plain(other) != _plain(distribution.name):
-            content = b"\n" + path.read_bytes()
+            content = b"\n" + listed.read_bytes()
             yield from (
                 f"puts files where {other} has its own ({text.rstrip('/,')})"
                 for text in sorted(wanted)
