@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parameters, parse
 from bench.results.records import ClaimRecord, DatasetRecord, Record, Status
-from leaderboard.claims import METRIC, Verdict, verdict
+from leaderboard.claims import METRIC, SURE, Verdict, at, verdict
 from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, number, reason
 from leaderboard.honesty import unrated
@@ -178,11 +178,22 @@ def _row(
         membership=not_rated(told, why),
         claim=claim,
         claim_text=claim_text(claim, reached=any(record.status == "ok" for record in records)),
-        audited=None if claim is None else verdict(claim, audit.scores.get(METRIC) if audit else None),
+        audited=None if claim is None else _audited(claim, audit),
         timed_on=machine(timed) if timed else "",
         earlier=frozenset(record.evaluator for record in records if (record.cell, record.evaluator) in earlier),
         records=tuple(records),
     )
+
+
+def _audited(claim: ClaimRecord, audit: Record | None) -> Verdict:
+    """What the audit's record says of the claim."""
+    if audit is None or METRIC not in audit.scores:
+        return verdict(claim, None, None)
+    try:
+        sure = at(audit, SURE)
+    except (KeyError, TypeError, ValueError, ArithmeticError):  # its details are no audit's: a figure alone is left
+        sure = audit.scores[METRIC]
+    return verdict(claim, audit.scores[METRIC], sure)
 
 
 def missing(board: Iterable[Row]) -> list[tuple[Row, Status, str, list[str]]]:

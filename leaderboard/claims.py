@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
-from bench.results.records import ClaimRecord, ScoreRecord
+from bench.evidence import AuditEvidence, Calls, Noise
+from bench.plugins.chosen import choose
+from bench.results.records import ClaimRecord, Record, ScoreRecord, score_record
+from bench.statistics.chance import RARE
+from bench.types import PrivacyClaim
 from leaderboard.entries import number
 
 METRIC = "empirical-epsilon"
+SURE = 1 - RARE
+"""The confidence at which a claim counts as violated: of twenty audits of a true one, one shows more at 95 %."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +26,7 @@ class Verdict:
     Args:
         claimed, derived: Bounds on epsilon; infinity where none is finite.
         empirical: The lower bound that the audit has shown; None where there was no audit.
+        sure: The bound that it has shown at `SURE`; None without an audit.
         ceiling: The most that its trials could have shown; None without an audit.
         trials: Coins behind the bound, each of which released one of two inputs; 0 without an audit.
         games: The games played, by name.
@@ -28,6 +36,7 @@ class Verdict:
     claimed: float
     derived: float
     empirical: float | None
+    sure: float | None
     ceiling: float | None
     trials: int
     games: str = ""
@@ -35,14 +44,14 @@ class Verdict:
 
     @property
     def word(self) -> Literal["violated", "noise fails", "consistent", "not refuted", "not audited"]:
-        """Violated: a bound above the claimed epsilon was shown.
+        """Violated: a bound above the claimed epsilon was shown, and not by chance.
 
         Consistent takes noise that is what the mechanism says, too; where that cannot be seen, a claim is no more than
         not refuted.
         """
-        if self.empirical is None:
+        if self.empirical is None or self.sure is None:
             return "not audited"
-        if self.empirical > self.claimed:
+        if self.sure > self.claimed:
             return "violated"
         if self.noise is None or math.isinf(self.claimed):
             return "not refuted"
@@ -51,7 +60,7 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The verdict with its reason, and with what these trials could not have found."""
-        if self.empirical is None:
+        if self.empirical is None or self.sure is None:
             return "not audited"
         shown, claimed, derived = (_text(bound) for bound in (self.empirical, self.claimed, self.derived))
         if self.word == "violated":
@@ -61,9 +70,11 @@ class Verdict:
         else:
             seen = f"ε of at least {shown} was shown" if self.empirical > 0 else "nothing was shown"
             text = f"{self._stands}: {seen} against a claimed ε of {claimed}"
+            if self.empirical > self.claimed:
+                text += f", as chance shows it of 1 true claim in 20 (surely, at {100 * SURE:g} %, {_text(self.sure)})"
             if self.ceiling is not None and self.claimed > self.ceiling:
                 text += f"; {self.trials:,} trials can show at most {_text(self.ceiling)}, so that it cannot be refuted"
-        if self.empirical > self.derived:
+        if self.sure > self.derived:
             text += f"; the derived bound of {derived} does not hold"
         return text
 
@@ -80,17 +91,50 @@ class Verdict:
         return f"consistent with {played}, and its noise is as stated"
 
 
-def verdict(claim: ClaimRecord, score: ScoreRecord | None) -> Verdict:
-    """The verdict on a claim; `score` is the record's figure of the metric `METRIC`, None where there is none."""
-    claimed, derived = (math.inf if bound is None else bound for bound in (claim.epsilon, claim.derived))
-    if score is None:
-        return Verdict(claimed, derived, None, None, 0)
+def verdict(claim: ClaimRecord, score: ScoreRecord | None, sure: ScoreRecord | None) -> Verdict:
+    """The verdict on a claim; `score` is a record's figure of the metric `METRIC`, `sure` the same at `SURE`.
+
+    Both are None where there is no figure.
+    """
+    claimed, derived = _bounds(claim)
+    if score is None or sure is None:
+        return Verdict(claimed, derived, None, None, None, 0)
     parts = score.parts
     games, noise = parts.get("games"), parts.get("noise checks")
     return Verdict(
-        claimed, derived, score.value, parts["ceiling"].value, score.n, "" if games is None else games.note,
-        None if noise is None else bool(noise.value),
+        claimed, derived, score.value, sure.value, parts["ceiling"].value, score.n,
+        "" if games is None else games.note, None if noise is None else bool(noise.value),
     )  # fmt: skip
+
+
+def at(record: Record, confidence: float) -> ScoreRecord:
+    """The record's figure at another confidence: its test was fixed before it was counted, so any is allowed."""
+    claim, told = record.claim, record.details
+    if claim is None:
+        raise ValueError(f"{record.cell} has no claim to audit")
+    if not told:  # of data that may not be shared a record holds figures alone, at the confidence they were taken at
+        return record.scores[METRIC]
+    calls = Calls(*(_count(told, name) for name in Calls.__dataclass_fields__))
+    claimed, derived = _bounds(claim)
+    stated = PrivacyClaim(claim.unit, claimed, claim.delta, claim.assumptions, claim.basis, derived, claim.neighbours)
+    games = tuple(str(name) for name in cast("list[object]", told["games"]))
+    evidence = AuditEvidence(
+        stated, calls, confidence, one_run=bool(told["one_run"]), games=games, noise=cast(Noise, told["noise"])
+    )
+    metric = choose("metrics", METRIC, record.preset).plugin
+    return score_record(metric(evidence), better=metric.better, unit=metric.unit)
+
+
+def _bounds(claim: ClaimRecord) -> tuple[float, float]:
+    """Claimed and derived epsilon; infinity where none is finite."""
+    return math.inf if claim.epsilon is None else claim.epsilon, math.inf if claim.derived is None else claim.derived
+
+
+def _count(details: Mapping[str, object], name: str) -> int:
+    found = details[name]
+    if not isinstance(found, int):
+        raise TypeError(f"an audit's {name} must be a whole number, got {found!r}")
+    return found
 
 
 def _text(bound: float) -> str:

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Mapping
-from typing import cast
 
 from rich.table import Table
 
 from bench.cli.commands.run import perform
 from bench.cli.terminal import to_stdout
-from bench.evidence import AuditEvidence, Calls, Noise
-from bench.plugins.chosen import choose
-from bench.results.records import Record, ScoreRecord, score_record
+from bench.results.records import Record
 from bench.runs.plan import data_key, standing, work
 from bench.runs.run_spec import RunSpec
 from bench.runs.summary import Summary
-from bench.types import PrivacyClaim
 from bench.workbench.cell import Cell
 from bench.workbench.choice import Choice
 from bench.workbench.place import Place
 from leaderboard.board import epsilon_text
-from leaderboard.claims import METRIC, verdict
+from leaderboard.claims import METRIC, SURE, at, verdict
 from leaderboard.entries import number, reason
 
 
@@ -70,8 +65,8 @@ def _add(table: Table, cell: Cell, record: Record, confidence: float) -> bool:
         why = record.not_applicable.get(METRIC) or reason(record)
         table.add_row(label, claimed, derived, "", "", f"{record.status}: {why}", "")
         return False
-    score = _at(record, confidence)
-    found = verdict(claim, score)
+    score = at(record, confidence)
+    found = verdict(claim, score, at(record, max(confidence, SURE)))
     rest = f"\n({number(score.value, None)} – {'∞' if score.high is None else number(score.high, None)})"
     told = record.details
     test = (
@@ -88,36 +83,9 @@ def _add(table: Table, cell: Cell, record: Record, confidence: float) -> bool:
     return found.word in ("violated", "noise fails")
 
 
-def _at(record: Record, confidence: float) -> ScoreRecord:
-    """The record's figure at another confidence: its test was fixed before it was counted, so any is allowed."""
-    claim, told = record.claim, record.details
-    if claim is None:
-        raise ValueError(f"{record.cell} has no claim to audit")
-    if not told:  # of data that may not be shared a record holds figures alone, at the confidence they were taken at
-        return record.scores[METRIC]
-    calls = Calls(*(_count(told, name) for name in Calls.__dataclass_fields__))
-    bounds = (math.inf if bound is None else bound for bound in (claim.epsilon, claim.derived))
-    stated = PrivacyClaim(
-        claim.unit, next(bounds), claim.delta, claim.assumptions, claim.basis, next(bounds), claim.neighbours
-    )
-    games = tuple(str(name) for name in cast("list[object]", told["games"]))
-    evidence = AuditEvidence(
-        stated, calls, confidence, one_run=bool(told["one_run"]), games=games, noise=cast(Noise, told["noise"])
-    )
-    metric = choose("metrics", METRIC, record.preset).plugin
-    return score_record(metric(evidence), better=metric.better, unit=metric.unit)
-
-
 def _accounts(details: Mapping[str, object]) -> dict[str, str]:
     """What each accountant says, as text."""
     found = details["accounting"]
     if not isinstance(found, dict):
         raise TypeError(f"an audit's accounting must be a mapping, got {type(found).__name__}")
     return {str(name): number(float(spent), None) for name, spent in found.items()}
-
-
-def _count(details: Mapping[str, object], name: str) -> int:
-    found = details[name]
-    if not isinstance(found, int):
-        raise TypeError(f"an audit's {name} must be a whole number, got {found!r}")
-    return found
