@@ -108,11 +108,14 @@ def verdict(claim: ClaimRecord, score: ScoreRecord | None, sure: ScoreRecord | N
 
 
 def at(record: Record, confidence: float) -> ScoreRecord:
-    """The record's figure at another confidence: its test was fixed before it was counted, so any is allowed."""
+    """The record's figure at another confidence: its test was fixed before it was counted, so any is allowed.
+
+    Of data that may not be shared a record holds no counts: its figure stays at the confidence it was taken at.
+    """
     claim, told = record.claim, record.details
     if claim is None:
         raise ValueError(f"{record.cell} has no claim to audit")
-    if not told:  # of data that may not be shared a record holds figures alone, at the confidence they were taken at
+    if not told:
         return record.scores[METRIC]
     calls = Calls(*(_count(told, name) for name in Calls.__dataclass_fields__))
     claimed, derived = _bounds(claim)
