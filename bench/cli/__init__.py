@@ -204,7 +204,7 @@ def _data(parser: argparse.ArgumentParser) -> None:
         (
             "verify",
             "check layout, published counts and checksums, files, duplicates, people in parts, fingerprint; "
-            "exit with 1 where what is published differs",
+            "exit with 1 where a checksum differs",
         ),
     ):
         verb = verbs.add_parser(name, help=text)

@@ -38,6 +38,11 @@ class Official:
         """Whether what was found is what was published."""
         return self.found in self.published
 
+    @property
+    def is_checksum(self) -> bool:
+        """Whether it is one: a part of a set has other counts than the set, and is as sound."""
+        return isinstance(self.found, str)
+
     def __str__(self) -> str:
         told = " or ".join(map(str, self.published))
         return f"{self.found} {self.what}" if self.agrees else f"{self.found} {self.what}, the official set has {told}"

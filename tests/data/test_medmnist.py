@@ -3,6 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.cli import main
 from bench.contract.source import DataError
 from bench.data.prepare import prepare
 from bench.data.sets.medmnist import MedMNIST
@@ -76,6 +77,7 @@ def test_unofficial_checksum_and_counts_are_notes(tmp_path: Path) -> None:
         "6 train rows, the official set has 4708", "3 val rows, the official set has 524",
         "3 test rows, the official set has 624",
     )  # fmt: skip
+    assert main(["data", "verify", "medmnist:pneumoniamnist", "--data-root", str(tmp_path)]) == 1
 
 
 @pytest.mark.parametrize(
