@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from bench.plugins.spec import UsageError
 from bench.runs.executor import Started, Wanted, WorkerCounts
-from bench.runs.ray_task import live
+from bench.runs.ray_task import LostError, live
 from bench.workbench.machine import cores
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ class RayCluster:
             num_gpus=(options.count("gpus", kinds) or 1) if needs.device == "cuda" else 0,
             memory=int((whole or 0.0) * 2**30),
             max_retries=options.count("retries", kinds) or RETRIES,
+            retry_exceptions=[LostError],
         )
         self._started.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
         for _ in range(1 if needs.alone else min(wanted.jobs, self._started.workers(kinds))):

@@ -19,6 +19,7 @@ from bench.runs.needs import Needs
 
 pytest.importorskip("ray")
 from bench.runs.ray_cluster import RayCluster
+from bench.runs.ray_task import LostError, live
 
 MOST_SECONDS = 240.0
 WORKER = """
@@ -112,6 +113,15 @@ def test_a_cluster_is_started_here_whatever_others_have_started(
     monkeypatch.setenv("RAY_ADDRESS", variable)
     RayCluster(Started(tmp_path, (), tmp_path, None, False, EngineOptions(options)))
     assert called == [(asked, asked == "local")]  # Ray refuses sizes for a cluster that is there
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"), [("os.kill(os.getpid(), 9)", LostError), ("sys.exit(143)", LostError), ("sys.exit(2)", None)]
+)
+def test_a_worker_that_a_signal_ended_is_lost_and_one_in_error_is_not(code: str, raised: Any, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        live([sys.executable, "-c", f"import os, sys; {code}"], tmp_path / "log")
+    assert caught.type is (raised or RuntimeError)
 
 
 def test_what_ray_cannot_do_is_said(tmp_path: Path) -> None:
