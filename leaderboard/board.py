@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -189,11 +190,12 @@ def _audited(claim: ClaimRecord, audit: Record | None) -> Verdict:
     """What the audit's record says of the claim."""
     if audit is None or METRIC not in audit.scores:
         return verdict(claim, None, None)
-    try:
-        sure = at(audit, SURE)
-    except (KeyError, TypeError, ValueError, ArithmeticError):  # its details are no audit's: a figure alone is left
-        sure = audit.scores[METRIC]
-    return verdict(claim, audit.scores[METRIC], sure)
+    shown = sure = audit.scores[METRIC]
+    bounds = [bound for bound in (claim.epsilon, claim.derived) if bound is not None]
+    if bounds and shown.value > min(bounds):  # what contradicts neither bound does so with no more confidence
+        with suppress(KeyError, TypeError, ValueError, ArithmeticError):  # details that are no audit's: a figure alone
+            sure = at(audit, SURE)
+    return verdict(claim, shown, sure)
 
 
 def missing(board: Iterable[Row]) -> list[tuple[Row, Status, str, list[str]]]:

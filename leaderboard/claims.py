@@ -15,6 +15,8 @@ from bench.types import PrivacyClaim
 from leaderboard.entries import number
 
 METRIC = "empirical-epsilon"
+MOST_TRIALS = 10**7
+"""More than anybody plays: to judge again what others say of more would take the memory of whoever does."""
 SURE = 1 - RARE
 """The confidence at which a claim counts as violated: of twenty audits of a true one, one shows more at 95 %."""
 
@@ -111,6 +113,7 @@ def at(record: Record, confidence: float) -> ScoreRecord:
     """The record's figure at another confidence: its test was fixed before it was counted, so any is allowed.
 
     Of data that may not be shared a record holds no counts: its figure stays at the confidence it was taken at.
+    Raises KeyError, TypeError or ValueError where its details are no audit's.
     """
     claim, told = record.claim, record.details
     if claim is None:
@@ -118,6 +121,8 @@ def at(record: Record, confidence: float) -> ScoreRecord:
     if not told:
         return record.scores[METRIC]
     calls = Calls(*(_count(told, name) for name in Calls.__dataclass_fields__))
+    if max(calls.trials, calls.guesses) > MOST_TRIALS:
+        raise ValueError(f"an audit plays at most {MOST_TRIALS:,} trials, got {calls.trials:,}")
     claimed, derived = _bounds(claim)
     stated = PrivacyClaim(claim.unit, claimed, claim.delta, claim.assumptions, claim.basis, derived, claim.neighbours)
     games = tuple(str(name) for name in cast("list[object]", told["games"]))

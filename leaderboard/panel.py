@@ -126,7 +126,9 @@ def _too_few(scored: Sequence[Record]) -> str:
     Where an attack is right with its first guess under each of k keys, the interval of guesswork ends at the guesses
     of which k firsts in a row come once in forty times (`metrics.guesswork.waiting_bounds`).
     """
-    if any((1 - LEVEL) ** (-1 / record.keys) < line(record.scores["guesswork"]) for record in scored):
+    if any(
+        record.keys > 0 and (1 - LEVEL) ** (-1 / record.keys) < line(record.scores["guesswork"]) for record in scored
+    ):
         return ""
     keys = max(record.keys for record in scored)
     return f"of so few images, or under {keys} key{'s' * (keys > 1)} alone, raw images would not be broken either"

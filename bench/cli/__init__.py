@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import get_args
 
 from bench import shadowing
-from bench.cli.argument_parser import ArgumentParser
+from bench.cli.argument_parser import ArgumentParser, sentence
 from bench.cli.arguments import count, port, positive, resource_class, results_folder, seconds, trusted
 from bench.cli.run_arguments import audit, release, run, show, sources
 from bench.cli.stop import code, heeded
@@ -97,10 +97,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action=_Version, nargs=0, help="show the version and stop")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
-    made = {
-        name: verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-        for name, text in VERBS.items()
-    }
+    made = {name: verbs.add_parser(name, help=text, description=sentence(text)) for name, text in VERBS.items()}
     run(made["run"])
     audit(made["audit"])
     release(made["release"])

@@ -7,6 +7,15 @@ import difflib
 from collections.abc import Sequence
 
 
+def sentence(text: str) -> str:
+    """What a verb is said to do, as a sentence; names keep their capitals.
+
+    >>> sentence("try it on a GPU")
+    'Try it on a GPU.'
+    """
+    return f"{text[0].upper()}{text[1:]}."
+
+
 class ArgumentParser(argparse.ArgumentParser):
     """A parser whose verbs name options that they do not have, with the nearest that they have."""
 

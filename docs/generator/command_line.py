@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 import bench.cli
+from bench.cli.argument_parser import sentence
 from docs.generator.markdown import Prose, join, table
 from docs.generator.page import Page, relative
 
@@ -82,15 +83,11 @@ def _page(name: str, verb: argparse.ArgumentParser, targets: Mapping[str, str]) 
         _usage(verb) if not inner else "",
         *_groups(verb, "", prose),
         *(
-            join(f"## bench {name} {second} {{#{second}}}", prose.line(_sentence(helps[second])),
+            join(f"## bench {name} {second} {{#{second}}}", prose.line(sentence(helps[second])),
                  _usage(parser), *_groups(parser, second, prose))
             for second, parser in inner.items()
         ),
     ), MENU)  # fmt: skip
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
 
 
 def _helps(parser: argparse.ArgumentParser) -> dict[str, str]:

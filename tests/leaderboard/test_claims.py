@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from made.board_records import claim, score
+from made.board_records import claim, record, score
 
 from bench.results.records import ClaimRecord, ScoreRecord
-from leaderboard.claims import Verdict, verdict
+from leaderboard.board import rows
+from leaderboard.claims import METRIC, SURE, Verdict, at, verdict
 
 
 def shown(value: float, ceiling: float = 6.0, noise: bool | None = True):
@@ -25,6 +26,23 @@ def test_a_bound_that_chance_shows_of_one_true_claim_in_twenty_is_no_violation()
         "ε of at least 1.01 was shown against a claimed ε of 1.00, as chance shows it of 1 true claim in 20 (surely, "
         "at 99.9 %, 0.8)"
     )
+
+
+COUNTS = {"trials": 4032, "firsts": 2004, "hits": 5, "false_alarms": 3, "misses": 91, "rejections": 309}
+
+
+def test_a_row_is_judged_by_its_counts_and_by_its_figure_where_these_are_no_audits() -> None:
+    played = {**COUNTS, "games": ["one"], "one_run": False, "noise": "holds"}
+    huge = {**played, "trials": 10**15, "rejections": 10**15 - 100, "one_run": True}
+    said = {}
+    for name, details in {"sound": played, "huge": huge, "none": {"trials": "many"}}.items():
+        made = record(name, "audit", {METRIC: shown(1.008)}, kind="audit", claim=claim(1.0), details=details)
+        (row,) = rows([made])
+        assert row.audited is not None
+        said[name] = row.audited.word
+    assert said == {"sound": "consistent", "huge": "violated", "none": "violated"}
+    assert at(record("sound", "audit", {METRIC: shown(1.008)}, kind="audit", claim=claim(1.0), details=played),
+              SURE).value == pytest.approx(0.846, abs=1e-3)  # fmt: skip
 
 
 def test_a_bound_above_the_claim_violates_it() -> None:

@@ -172,7 +172,7 @@ def test_few_guesses_that_chance_makes_too_are_no_break() -> None:
     assert panel(mine, [*mine, *holding()], Ladder([])).verdict.startswith("not broken")
 
 
-@pytest.mark.parametrize(("keys", "word"), [(1, "not rated"), (2, "not rated"), (3, "not broken")])
+@pytest.mark.parametrize(("keys", "word"), [(0, "not rated"), (1, "not rated"), (2, "not rated"), (3, "not broken")])
 def test_keys_too_few_to_break_anything_do_not_speak_for_a_method(keys: int, word: str) -> None:
     mine = [record("syfer", scores=pairs(1, 1.0, 0.1), keys=keys)]
     made = panel(mine, [*mine, *holding()], Ladder([]))
