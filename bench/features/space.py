@@ -24,7 +24,7 @@ from bench.features.cache import VectorCache
 from bench.plugins.chosen import Chosen
 from bench.plugins.slug import slug
 from bench.plugins.source_hash import plugin_hash
-from bench.plugins.spec import parameters, parse
+from bench.plugins.spec import parse, told_parameters
 from bench.progress import stage
 from bench.results.content_key import content_key
 from bench.results.records import FeatureRecord
@@ -107,9 +107,7 @@ def open_space(
     own: dict[str, JsonValue] = {
         "schema": SCHEMA,
         "extractor": extractor.name,
-        "parameters": {
-            name: value for name, value in parameters(extractor).items() if name not in extractor.confidential
-        },
+        "parameters": dict(told_parameters(extractor)),
         "code": plugin_hash(extractor),
         "stamp": extractor.stamp(),
         "device": device.type,

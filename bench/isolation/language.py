@@ -184,9 +184,21 @@ def _release(values: dict[str, Value], generator: Callable[[Mapping[str, Tensor]
     for name, part in parts.items():
         if not isinstance(part, Tensor) and (part is not None or name == "samples"):
             raise ContractError(f"a release's {name} must be a tensor, got {type(part).__name__}")
+    parts["labels"] = _labels(cast("Tensor | None", parts["labels"]))
     state = values["generator"]
     made = None if state is None else generator(tensors(state))
     return Release(**parts, generator=made)  # type: ignore[arg-type]
+
+
+def _labels(found: Tensor | None) -> Tensor | None:
+    """Labels as they came, but for the 22 bits that a NaN may carry beside its meaning, "not known"."""
+    if found is None:
+        return None
+    if found.dtype != torch.float32:
+        raise ContractError(f"released labels must be float32, got {found.dtype}")
+    if bool(found.isinf().any()):
+        raise ContractError("released labels must be finite, or NaN where they are not known: some are infinite")
+    return torch.where(found.isnan(), torch.nan, found)
 
 
 def _checked(sign: str, values: dict[str, Value]) -> dict[str, Value]:

@@ -134,9 +134,11 @@ def rebuild(group: Group, spec: PluginSpec, preset: str, told: Mapping[str, Json
         if taken := [name for name in values if not name.isidentifier() or hasattr(base, name) or name in HELD]:
             raise ValueError(f"a parameter may not be called {line(taken[0])!r}: every plug-in has that")
         made = {name: _value(value, spec, preset) for name, value in values.items()}
+        hidden = frozenset(map(str, cast("list[str]", told["confidential"])))
+        _keyed_by_content({name: value for name, value in spec.parameters if name in hidden})
         namespace: dict[str, Any] = {
             **said,
-            "confidential": frozenset(map(str, cast("list[str]", told["confidential"]))),
+            "confidential": hidden,
             "written": _canonical(spec, parse(str(told["spec"]))),
             "group": group,
             "told": told,
@@ -156,6 +158,16 @@ def rebuild(group: Group, spec: PluginSpec, preset: str, told: Mapping[str, Json
         return cast(StandIn, cls(**made))
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"{spec.shown} says of itself what cannot be used: {line(str(error))}") from error
+
+
+def _keyed_by_content(confidential: Mapping[str, Parameter]) -> None:
+    """Raise ValueError where records, which do not hold these values, could not tell what was made with others.
+
+    What a file holds counts in the hash of the plug-in that reads it (`bench.plugins.source_hash`); a text does not.
+    """
+    for name, value in confidential.items():
+        if not (isinstance(value, str) and Path(value).is_absolute() and Path(value).exists()):
+            raise ValueError(f"{name} is confidential, so that it must name a file or a folder by its full path")
 
 
 def _placed(spec: PluginSpec) -> PluginSpec:

@@ -161,12 +161,21 @@ def parameters(plugin: object) -> dict[str, Parameter]:
     if not dataclasses.is_dataclass(plugin) or isinstance(plugin, type):
         raise TypeError(f"a plug-in must be an instance of a dataclass, got {plugin!r}")
     values = {field.name: getattr(plugin, field.name) for field in dataclasses.fields(plugin) if field.init}
+    return {name: _with(value, parameters) if isinstance(value, Plugin) else value for name, value in values.items()}
+
+
+def told_parameters(plugin: object) -> dict[str, Parameter]:
+    """The parameters as a record shows them: without what is confidential, in plug-ins within it, too."""
+    hidden = getattr(plugin, "confidential", ())
     return {
-        name: str(PluginSpec(value.name, None, tuple(parameters(value).items())))
-        if isinstance(value, Plugin)
-        else value
-        for name, value in values.items()
+        name: _with(inner, told_parameters) if isinstance(inner := getattr(plugin, name), Plugin) else value
+        for name, value in parameters(plugin).items()
+        if name not in hidden
     }
+
+
+def _with(plugin: Plugin, read: Callable[[object], Mapping[str, Parameter]]) -> str:
+    return str(PluginSpec(plugin.name, None, tuple(read(plugin).items())))
 
 
 def _convert(value: Parameter, hint: object, where: str) -> Parameter:

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, to_fit
 from bench.plugins.source_hash import modules_hash, plugin_hash, source_hash
-from bench.plugins.spec import parameters, parse
+from bench.plugins.spec import parse, told_parameters
 from bench.results.identity import CHOICE, METRIC, data_inputs, plugin_inputs, reader_inputs, shown_inputs
 from bench.results.records import DatasetRecord, PluginRecord
 from bench.types import Method
@@ -37,7 +37,7 @@ def plugin_record(chosen: Chosen[Any]) -> PluginRecord:
     return PluginRecord(
         name=plugin.name,
         written=chosen.shown,
-        parameters=cast(dict[str, JsonValue], parameters(plugin)),
+        parameters=cast(dict[str, JsonValue], told_parameters(plugin)),
         source=plugin.source,
         code=plugin_hash(plugin),
         origin=chosen.origin,
@@ -56,7 +56,7 @@ def fit_inputs(cell: Cell, data: DatasetRecord, *, apart: bool) -> dict[str, Jso
 
 
 def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str, JsonValue]:
-    told = cast(dict[str, JsonValue], parameters(method))
+    told = cast(dict[str, JsonValue], told_parameters(method))
     return {
         **plugin_inputs("method", name=method.name, parameters=told, code=plugin_hash(method)),
         **data_inputs(data),

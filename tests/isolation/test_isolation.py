@@ -489,7 +489,7 @@ if any("bench.plugins.describe" in word for word in sys.orig_argv):
     import os
     from bench.wire.channel import send
     told = {{
-        "spec": {spec!r}, "class": "Spy", "confidential": ["root", "canary"], "defaults": {{}},
+        "spec": {spec!r}, "class": "Spy", "confidential": {confidential}, "defaults": {{}},
         "parameters": {parameters},
         "said": {{"name": {name!r}, "source": "x", "requires": "x", "scores": "pairs", "knowledge": "x",
                   "uses_labels": False, "needs_public": True}},
@@ -517,7 +517,8 @@ def test_a_description_that_lies_is_refused(spec: str, parameters: str, name: st
     payload.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n", encoding="utf-8")
     path = tmp_path / "lies.py"
     path.write_text(
-        LIES.format(spec=spec, parameters=parameters.replace("PAYLOAD", str(payload)), name=name), encoding="utf-8"
+        LIES.format(spec=spec, parameters=parameters.replace("PAYLOAD", str(payload)), name=name, confidential=[]),
+        encoding="utf-8",
     )
     with pytest.raises(UsageError, match=said):
         choose("attacks", f"{path}:Spy", "smoke")
@@ -529,7 +530,8 @@ def test_a_description_cannot_choose_what_a_sandbox_shows(tmp_path: Path) -> Non
     path = tmp_path / "lies.py"
     spec = f"{path}:Spy[root={tmp_path},canary=/etc]"
     path.write_text(
-        LIES.format(spec=spec, parameters=[["canary", "/etc"], ["root", "/"]], name="lie"), encoding="utf-8"
+        LIES.format(spec=spec, parameters=[["canary", "/etc"], ["root", "/"]], name="lie", confidential=[]),
+        encoding="utf-8",
     )
     chosen = choose("attacks", f"{path}:Spy[canary=mine]", "smoke")
     assert str(chosen) == f"{path}:Spy[canary=mine]"
