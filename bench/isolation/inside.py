@@ -36,6 +36,7 @@ from bench.isolation.remote_method import RemoteScheme
 from bench.memory.budget import Budget
 from bench.plugins.chosen import choose, to_fit
 from bench.plugins.groups import Group
+from bench.plugins.trespass import vetted
 from bench.progress import LOGGER, Forwarder
 from bench.types import (
     Attack,
@@ -219,6 +220,7 @@ def main() -> NoReturn:
     gc.freeze()
     gc.enable()
     group, spec, preset, device, threads, requests, answers, folder, memory = sys.argv[1:]
+    vetted()
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     torch.set_num_threads(int(threads))

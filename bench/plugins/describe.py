@@ -23,6 +23,7 @@ from bench.plugins.groups import Group
 from bench.plugins.option import defaults
 from bench.plugins.outside import SAID
 from bench.plugins.spec import PluginSpec, UsageError, parameters
+from bench.plugins.trespass import vetted
 from bench.types import Attack, Method, Plugin
 from bench.wire.channel import send
 from bench.wire.message import WireError
@@ -70,6 +71,7 @@ def _name(plugin: Plugin) -> str:
 def main(arguments: Sequence[str]) -> None:
     """Describe one plug-in: group, spec, preset, and the descriptor that takes the answer."""
     group, spec, preset, answer = arguments
+    vetted()
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     send(int(answer), {"began": True}, MESSAGE_BYTES)

@@ -27,9 +27,21 @@ EDITABLE = re.compile(r"import (__editable___\w+_finder); ?\1\.install\(\)|impor
 FINDER = re.compile(r"__editable___\w+_finder|_editable_impl_\w+")
 
 
+_looks = True
+
+
+def vetted() -> None:
+    """Take packages as they are: for a process that a judge starts for a plug-in, whose package she has looked into.
+
+    In a sandbox it cannot be looked into again: of a package that is installed editable only the modules are there.
+    """
+    global _looks
+    _looks = False
+
+
 def trespass(distribution: Distribution) -> str:
     """What of a package with plug-ins runs or lies where it may not, and what to do; empty where nothing does."""
-    reason = next(_found(distribution), "")
+    reason = next(_found(distribution), "") if _looks else ""
     return f"its package {reason}: such a package is not used, uninstall it" if reason else ""
 
 

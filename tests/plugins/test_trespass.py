@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from bench.plugins import registry
+from bench.plugins.chosen import choose
 from bench.plugins.outside import stand_in
 from bench.plugins.spec import UsageError, parse
 from bench.plugins.trespass import trespass
+from bench.sandbox import why_not
 
 FINDER = "import __editable___mine_1_finder; __editable___mine_1_finder.install()"
 OWN = {"mine/__init__.py": "", "mine/weights.npy": "", "mine_more/__init__.py": "", "../../../bin/mine": ""}
@@ -101,3 +103,36 @@ def test_a_plugin_of_such_a_package_is_listed_with_the_reason_and_never_run(
             stand_in("methods", parse("mine"), "smoke")
     finally:
         registry.entries.cache_clear()
+
+
+METHOD = """
+from dataclasses import dataclass
+from typing import ClassVar
+from methods.identity import Identity
+
+@dataclass(frozen=True)
+class Mine(Identity):
+    name: ClassVar[str] = "mine"
+    role: ClassVar[None] = None
+"""
+
+
+@pytest.mark.skipif(why_not() is not None, reason=f"no sandbox here: {why_not()}")
+def test_an_editable_package_is_looked_into_by_the_judge_and_not_in_the_sandbox_that_hides_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = installed(tmp_path, {**EDITABLE, "mine.py": METHOD, "mine-1.dist-info/RECORD": ""}, editable=True)
+    monkeypatch.syspath_prepend(str(made.locate_file("")))
+    monkeypatch.setenv("PYTHONPATH", str(made.locate_file("")))
+    registry.entries.cache_clear()
+    stand_in.cache_clear()
+    try:
+        assert choose("methods", "mine", "smoke").origin == "mine"
+        (tmp_path / "source" / "pyproject.toml").unlink()
+        registry.entries.cache_clear()
+        stand_in.cache_clear()
+        with pytest.raises(UsageError, match="runs code in every Python"):
+            choose("methods", "mine", "smoke")
+    finally:
+        registry.entries.cache_clear()
+        stand_in.cache_clear()
