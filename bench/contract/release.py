@@ -17,7 +17,8 @@ class Release:
 
     Args:
         samples: (m, ...) float32: images (m, c, h, w) or vectors (m, d).
-        labels: (m, k) float32 as in `Dataset`, encoded if the method encodes labels; None if none are released.
+        labels: (m, k) float32 as in `Dataset`, encoded if the method encodes labels; None if none are released, which
+            labels of no finding (k = 0) become.
         links: (p, 2) int64: raw row, released row. Which person stands where; the harness keeps this from attackers.
             None where no raw row stands in a released row (generative methods).
         primary: (p,) bool beside the links, where several raw rows are mixed into one: the row that the released one
@@ -31,6 +32,10 @@ class Release:
     links: Tensor | None
     primary: Tensor | None = None
     generator: Generator | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.labels, Tensor) and self.labels.ndim == 2 and self.labels.shape[1] == 0:
+            object.__setattr__(self, "labels", None)
 
     def __len__(self) -> int:
         return len(self.samples)

@@ -5,6 +5,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from made.cells import cell, place
@@ -123,7 +124,25 @@ def test_method_without_a_secret_writes_no_key(tmp_path: Path, capsys: pytest.Ca
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"release.json", "release.safetensors"}
     out = capsys.readouterr().out
     assert "No key file: this method has no secret" in out
+    assert "  labels: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9\n" in out
     assert "Claim: no formal guarantee" in out
+
+
+def test_findings_that_too_few_people_have_are_not_released_and_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = tmp_path / "images"
+    images.mkdir()
+    draw, lines = np.random.default_rng(0), ["path,subject,rare"]
+    for number in range(40):
+        Image.fromarray(draw.integers(0, 256, (8, 8), dtype=np.uint8)).save(images / f"{number}.png")
+        lines.append(f"{number}.png,p{number},{int(number < 3)}")
+    (images / "labels.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert release(tmp_path, "--method", "blur", data=f"folder:{images}") == 0
+    out = capsys.readouterr().out
+    assert "findings with fewer than 5 cases on either side of a split are not scored: rare" in out
+    assert "  labels: none\n" in out
+    assert set(load_file(tmp_path / "out" / "release.safetensors")) == {"samples"}
 
 
 def test_what_learned_nothing_is_not_said_to_have_learned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from bench.judge.label_traces import label_traces
 from bench.judge.search import Candidates, search
 from bench.randomness import Secret
 from bench.seeds import generator
-from bench.types import NotApplicable
+from bench.types import Dataset, NotApplicable
 from bench.workbench.workbench import Workbench
 from metrics.broken_promises import BrokenPromises
 from metrics.undeclared_pairs import UndeclaredPairs
@@ -52,6 +52,18 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
         return measured(replace(opened(folder, "identity", dataset), method=made, finding="made"))  # nothing is stored
 
     return measure
+
+
+def test_the_word_of_a_method_is_looked_into_where_no_finding_is_left(folder: Path) -> None:
+    made = opened(folder, "identity", "digits")
+
+    def bare(rows: Dataset) -> Dataset:
+        assert rows.labels is not None
+        return replace(rows, labels=rows.labels[:, :0], findings=(), exclusive=False)
+
+    rows = {name: bare(getattr(made, name)) for name in ("public", "private", "control", "test")}
+    without = replace(made, finding="none", **rows)  # nothing is stored
+    assert not broken(measured(without))
 
 
 def broken(found: HonestyEvidence) -> set[str]:

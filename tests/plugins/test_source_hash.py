@@ -351,7 +351,7 @@ def test_a_file_beside_a_plugin_in_a_file_is_followed(tmp_path: Path, monkeypatc
     assert found[0] != found[1]
 
 
-CONTRACT = "5479c96a0405d6cb"
+CONTRACT = "505dc5b3492c8a59"
 
 
 def test_what_the_contract_computes_changes_with_the_protocol() -> None:

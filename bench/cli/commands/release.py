@@ -199,14 +199,18 @@ def _packed(tensors: State, path: Path) -> str:
 
 
 def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) -> None:
-    record, rows = bench.record, bench.record.rows
+    record, counts = bench.record, bench.record.rows
     print(
-        f"{record.name}: its {rows['private']} private rows (preset {bench.cell.choice.preset}), released by "
-        f"{bench.cell.method.spec.shown}; {rows['control'] + rows['test']} control and test rows stay at home"
+        f"{record.name}: its {counts['private']} private rows (preset {bench.cell.choice.preset}), released by "
+        f"{bench.cell.method.spec.shown}; {counts['control'] + counts['test']} control and test rows stay at home"
     )
+    for note in record.notes:
+        print(f"  {note}")
     print(f"Publish {out}")
     for name, tensors in made.files.items():
         print(f"  {name}: " + ", ".join(f"{part} {list(tensor.shape)}" for part, tensor in tensors.items()))
+    if (rows := made.files.get("release.safetensors")) is not None:
+        print(f"  labels: {', '.join(bench.private.findings) if 'labels' in rows else 'none'}")
     print(f"  {ABOUT}: the method, its claim, and how to read the rest")
     print(f"Claim: {bench.method.claims}")
     claim = made.about["claim"]
