@@ -94,6 +94,15 @@ def evaluators(attacks: Sequence[Chosen[Attack]], metrics: Sequence[str], more: 
     return found
 
 
+def idle(spec: RunSpec) -> list[str]:
+    """The attacks that do not run, since no metric reads what they score; none where all attacks are chosen."""
+    named = {attack.name for attack in spec.attacks}
+    if named >= set(registry.own("attacks")):
+        return []
+    at_work = {planned.attack for planned in evaluators(spec.attacks, spec.metrics, spec.evaluators)}
+    return [attack.spec.shown for attack in dict.fromkeys(spec.attacks) if attack not in at_work]
+
+
 def work(spec: RunSpec) -> dict[Cell, list[Planned]]:
     """Every cell of a run with its evaluators: those asked for, then the controls of the attacks.
 

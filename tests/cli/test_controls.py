@@ -13,7 +13,7 @@ from bench.evaluators.membership import Membership
 from bench.evaluators.reidentification import Reidentification
 from bench.results.records import Record
 from bench.results.results import Results
-from bench.runs.plan import controls, work
+from bench.runs.plan import controls, idle, work
 
 ARGUMENTS = ["run", "--method", "dp-simple", "--dataset", "digits", "--preset", "smoke"]
 
@@ -79,3 +79,17 @@ def test_a_run_with_controls_judges_its_attack(tmp_path: Path, capsys: pytest.Ca
     assert attack["standing"] == "certified"
     assert panels["dp"]["headline"] == "reidentification-nearest-neighbour"
     assert "nearest-neighbour ?" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--attack", "dcr", "--attack", "chance", "--metric", "guesswork"], ["dcr"]),
+        (["--attack", "chance", "--metric", "utility-auc"], ["chance"]),
+        (["--attack", "chance"], []),
+        (["--attacks", "all", "--metric", "guesswork"], []),
+        (["--metric", "utility-auc"], []),
+    ],
+)
+def test_an_attack_that_was_named_and_does_not_run_is_said(more: list[str], said: list[str]) -> None:
+    assert idle(run_spec(parser().parse_args([*ARGUMENTS, *more]))) == said

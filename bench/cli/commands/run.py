@@ -24,7 +24,7 @@ from bench.results.run_secret import given
 from bench.results.signing_key import SigningKey
 from bench.runs.display import Display
 from bench.runs.executor import EXECUTORS
-from bench.runs.plan import Condition, data_key, standing, to_run, work
+from bench.runs.plan import Condition, data_key, idle, standing, to_run, work
 from bench.runs.present import present
 from bench.runs.run import run
 from bench.runs.run_spec import RunSpec
@@ -110,6 +110,8 @@ def _announce(specs: Sequence[RunSpec], where: Place, display: Display) -> None:
         display.message(_unprotected(specs[0].isolation))
     if engine() == "torch":
         display.message("pair scores are counted by torch, which is slower: numba is not installed")
+    for name in dict.fromkeys(name for spec in specs for name in idle(spec)):
+        display.message(f"the attack {name} does not run: none of the chosen metrics reads what it scores")
 
 
 def _data_named(spec: RunSpec) -> str:
