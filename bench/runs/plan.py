@@ -96,10 +96,8 @@ def evaluators(attacks: Sequence[Chosen[Attack]], metrics: Sequence[str], more: 
 
 def idle(spec: RunSpec) -> list[str]:
     """The attacks that do not run, since no metric reads what they score; none where all were meant."""
-    pairs = {
-        name for name in registry.own("attacks") if vars(registry.load("attacks", name)).get("scores") != "membership"
-    }
-    if {attack.name for attack in spec.attacks} >= pairs:
+    known = {name: cast("type[Attack]", registry.load("attacks", name)) for name in registry.own("attacks")}
+    if {attack.name for attack in spec.attacks} >= {name for name, cls in known.items() if cls.scores == "pairs"}:
         return []
     at_work = {planned.attack for planned in evaluators(spec.attacks, spec.metrics, spec.evaluators)}
     return [attack.spec.shown for attack in dict.fromkeys(spec.attacks) if attack not in at_work]
