@@ -24,7 +24,7 @@ from bench.contract.evaluator import MOST_NAME, MOST_PICTURES, NAME
 from bench.contract.png import check_png
 from bench.results.evidence_file import MOST_BYTES
 from bench.results.part import Part
-from bench.results.reason import Code, Phase
+from bench.results.reason import Code, Phase, status_of
 from bench.results.records import ClaimRecord, DatasetRecord, ScoreRecord
 from bench.wire.text import Name, Text, plain, plain_json
 
@@ -143,8 +143,6 @@ class Answer(_Told):
 
     @model_validator(mode="after")
     def _says_why(self) -> Self:
-        if (self.status == "ok") != (self.code is None) or (self.status == "not-applicable") != (
-            self.code == "not-applicable"
-        ):
+        if self.status != ("ok" if self.code is None else status_of(self.code)):
             raise ValueError("code must say why there is no value, and status must agree")
         return self

@@ -24,7 +24,7 @@ from bench.isolation import DiedError, OutsideError
 from bench.plugins.spec import UsageError
 from bench.progress import LOGGER, told
 from bench.results.disk_failure import is_disk_failure
-from bench.results.reason import Code, Phase, phase_of
+from bench.results.reason import Code, Phase, phase_of, status_of
 from bench.runs.answers import MESSAGE_CAP, MOST_STEPS, Answer, Progress, allowed
 from bench.runs.backend import Job
 from bench.runs.process_tree import die_with_parent
@@ -138,7 +138,9 @@ def _answer(job: Job) -> Answer:
         if code == _OTHER and not isinstance(error, OutsideError) and is_disk_failure(error):
             code = "disk"
         reason = None if job.restricted and not isinstance(error, job.heard) else _text(error, code)
-        return Answer(status="not-applicable" if code == "not-applicable" else "failed", code=code, reason=reason)
+        status = status_of(code)
+        assert status != "timed-out"  # said by those who wait alone
+        return Answer(status=status, code=code, reason=reason)
 
 
 _OTHER: Code = "error"

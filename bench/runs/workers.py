@@ -18,7 +18,7 @@ import psutil
 from pydantic import TypeAdapter, ValidationError
 
 from bench.memory.processes import at_most, memory
-from bench.results.reason import ABSENT, Code, phase_of, withheld
+from bench.results.reason import ABSENT, Code, phase_of, status_of, withheld
 from bench.runs.answers import Answer, Progress, allowed
 from bench.runs.backend import Job, Outcome
 from bench.runs.process_tree import below
@@ -233,8 +233,6 @@ def _without(running: Running, code: Code, text: str, seconds: float) -> Outcome
     job = running.job
     heard = code == "timed-out" or (code in ABSENT and job.heard)  # a job has no part in what is said of its time
     said = text if not job.restricted or heard else withheld(code)
-    statuses = {"not-applicable": "not-applicable", "timed-out": "timed-out"}
     return Outcome(
-        statuses.get(code, "failed"), None, code, said, running.phase, seconds, running.clock.cpu,  # type: ignore[arg-type]
-        peaks=dict(running.peaks),
-    )  # fmt: skip
+        status_of(code), None, code, said, running.phase, seconds, running.clock.cpu, peaks=dict(running.peaks)
+    )

@@ -68,6 +68,7 @@ def test_an_evaluation_of_another_form_is_refused_without_being_quoted(wrong: di
         {"status": "failed", "code": "not-applicable"},
         {"status": "not-applicable", "code": "error"},
         {"status": "timed-out", "code": "timed-out"},
+        {"status": "failed", "code": "timed-out"},  # whose words would be said of any data
         {"status": "failed", "code": "p10000032"},
         {"status": "failed", "code": "error", "phase": "p10000032"},
     ],
