@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pydantic import TypeAdapter, ValidationError
 
 from bench.cli.user_cache import user_cache
-from bench.plugins.source_hash import READ, Reading
+from bench.plugins.meaning import READ, Reading
 from bench.results.atomic_file import make_folder, write_atomically
 
 FILE = "sources.json"

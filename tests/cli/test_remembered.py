@@ -12,7 +12,7 @@ import pytest
 
 from bench.cli import main, readings, remembered
 from bench.cli.remembered import FOLDER, MOST
-from bench.plugins import source_hash
+from bench.plugins import meaning, source_hash
 
 
 @pytest.fixture
@@ -118,12 +118,12 @@ def test_an_error_is_not_remembered(folder: Path, capsys: pytest.CaptureFixture[
 def test_source_files_are_read_once_for_all_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path))
     monkeypatch.setattr(readings, "READ", read := {})
-    monkeypatch.setattr(source_hash, "READ", read)
+    monkeypatch.setattr(meaning, "READ", read)
     module = tmp_path / "module.py"
 
     def hashed(text: str) -> str:
         module.write_text(text, encoding="utf-8")
-        for kept in (source_hash.modules_hash, source_hash.behind, source_hash._read):
+        for kept in (source_hash.modules_hash, source_hash.behind, meaning.read):
             kept.cache_clear()
         read.clear()
         with readings.kept_readings():
@@ -131,7 +131,7 @@ def test_source_files_are_read_once_for_all_calls(tmp_path: Path, monkeypatch: p
 
     first = hashed("number = 1")
     with monkeypatch.context() as unread:
-        unread.setattr(source_hash.ast, "parse", pytest.fail)
+        unread.setattr(meaning.ast, "parse", pytest.fail)
         assert hashed("number = 1") == first
     assert hashed("number = 2") != first
     (tmp_path / readings.FILE).write_text('{"a": "no reading"}')

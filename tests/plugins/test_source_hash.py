@@ -13,7 +13,7 @@ from typing import cast
 
 import pytest
 
-from bench.plugins import registry
+from bench.plugins import meaning, registry
 from bench.plugins import source_hash as module
 from bench.plugins.chosen import choose
 from bench.plugins.source_hash import modules_hash, plugin_hash, source_hash
@@ -48,7 +48,7 @@ Hash = Callable[[str, str], str]
 def forget_all() -> None:
     """What was read of modules that a test writes anew."""
     importlib.invalidate_caches()
-    for kept in (module._outside_hash, module.modules_hash, module.behind, module._read, module._locate):
+    for kept in (module._outside_hash, module.modules_hash, module.behind, meaning.read, module._locate):
         kept.cache_clear()
 
 
@@ -94,7 +94,7 @@ def test_of_names_that_a_module_shows_twice_the_last_one_holds(tmp_path: Path) -
     """(A set of imports had an order of its own in each process.)"""
     shows = tmp_path / "shows.py"
     shows.write_text("".join(f"from part{number} import {', '.join('abcdef')}\n" for number in (1, 3, 4, 2)))
-    assert module._read(shows).shown == dict.fromkeys("abcdef", "part2")
+    assert meaning.read(shows).shown == dict.fromkeys("abcdef", "part2")
 
 
 def test_different_methods_have_different_hashes() -> None:
@@ -358,5 +358,5 @@ def test_what_the_contract_computes_changes_with_the_protocol() -> None:
     """Its modules are silent, for they grow. Where a figure can come out otherwise, raise PROTOCOL; then renew this."""
     paths = [ROOT / "bench" / "contract" / f"{name.rpartition('.')[2]}.py" for name in module.SILENT
              if name.startswith("bench.contract.") and not name.endswith((".preset", ".evaluator"))]  # fmt: skip
-    bodies = "".join(sorted(module._read(path).meaning for path in paths))
+    bodies = "".join(sorted(meaning.read(path).meaning for path in paths))
     assert (inputs.PROTOCOL, hashlib.sha256(bodies.encode()).hexdigest()[:16]) == (3, CONTRACT)
