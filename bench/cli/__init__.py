@@ -19,6 +19,7 @@ from typing import get_args
 from bench import shadowing
 from bench.cli.argument_parser import ArgumentParser, sentence
 from bench.cli.arguments import count, port, positive, resource_class, results_folder, seconds, trusted
+from bench.cli.letters import SPELLED
 from bench.cli.run_arguments import audit, release, run, show, sources
 from bench.cli.stop import code, heeded
 from bench.contract.preset import PRESETS
@@ -52,9 +53,9 @@ VERBS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    for stream in (sys.stdout, sys.stderr):  # a terminal without letters beyond ASCII gets question marks for them
+    for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors=SPELLED)
     options = parser().parse_args(arguments)
     try:
         with heeded():
