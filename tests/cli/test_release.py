@@ -72,6 +72,21 @@ def test_published_files_and_key_make_the_same_rows_again(tmp_path: Path) -> Non
     assert sorted_rows(published["labels"]) == sorted_rows(private.labels)
 
 
+@pytest.mark.parametrize("method", ["syfer-random[patch_size=4]", "instahide"])
+def test_an_owner_uses_the_key_as_the_documentation_shows(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert release(tmp_path, "--method", method, out="release") == 0
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "release-data.md").read_text(encoding="utf-8")
+    shown = page.partition("```python\n")[2].partition("```")[0]
+    monkeypatch.chdir(tmp_path)
+    made: dict = {}
+    exec(shown, made)
+    key = rebuilt(tmp_path / "release", method).load_key(load_file(tmp_path / "release-key.safetensors"))
+    assert torch.equal(made["queries"], key.query(made["images"]))
+    assert torch.equal(made["scores"], key.decode(made["predictions"]))
+
+
 def test_two_releases_of_the_same_cell_have_other_keys_and_other_rows(tmp_path: Path) -> None:
     for out in ("a", "b"):
         assert release(tmp_path, "--method", "dp-simple", out=out) == 0
@@ -100,8 +115,10 @@ def test_description_tells_receivers_all_and_of_the_private_side_nothing(tmp_pat
     assert said["claim"]["epsilon"] == pytest.approx(3)
     assert said["claims"].startswith("epsilon-differential privacy")
     assert (said["findings"], said["exclusive"], said["shape"]) == (list("0123456789"), True, [1, 8, 8])
-    spoken_of = {"claim", "claims", "exclusive", "findings", "made_by", "method", "schema", "sha256", "shape"}
-    assert set(said) == spoken_of
+    shapes = {"raw_shape", "shape"}
+    assert set(said) == shapes | {
+        "claim", "claims", "exclusive", "findings", "made_by", "method", "schema", "sha256",
+    }  # fmt: skip
     text = (tmp_path / "out/release.json").read_text()
     for secret in (str(tmp_path), bench(tmp_path, "dp-simple").record.fingerprint, "digits"):
         assert secret not in text

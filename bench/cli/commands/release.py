@@ -138,6 +138,7 @@ def _release(bench: Workbench, where: Place, log: Path | None = None) -> Publica
         "claim": None if claim is None else claim.model_dump(),
         "findings": [*bench.private.findings],
         "exclusive": bench.private.exclusive,
+        "raw_shape": [*bench.private.samples.shape[1:]],
         "shape": [*sealed.samples.shape[1:]],
     }
     read = bench.cell.choice.features
