@@ -28,13 +28,6 @@ SAID: Mapping[Code, str] = {
     "disk": "a disk was full, or out of reach",
     "error": "an exception was raised",
 }
-
-
-def status_of(code: Code) -> Literal["not-applicable", "timed-out", "failed"]:
-    """What is said in a word of a job that gave no result for that reason."""
-    return code if code in ("not-applicable", "timed-out") else "failed"
-
-
 ABSENT: frozenset[Code] = frozenset({"data", "usage"})
 """Why data do not open that are not there, or not as they should be: their message is said whole."""
 Phase = Literal[
@@ -45,6 +38,11 @@ Phase = Literal[
 PHASES: frozenset[str] = frozenset(get_args(Phase))
 UNSAID = "not said: these data may not be shared"
 """What stands in place of a plug-in's words."""
+
+
+def status_of(code: Code) -> Literal["not-applicable", "timed-out", "failed"]:
+    """What is said in a word of a job that gave no result for that reason."""
+    return code if code in ("not-applicable", "timed-out") else "failed"
 
 
 def phase_of(stage: str, before: Phase) -> Phase:

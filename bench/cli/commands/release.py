@@ -53,6 +53,7 @@ from bench.results.unwritable import writing
 from bench.runs.plan import cells
 from bench.types import NotApplicable, Release, State
 from bench.wire.tensor_file import write_tensors
+from bench.wire.text import line
 from bench.workbench.inputs import plugin_record
 from bench.workbench.open_data import open_data
 from bench.workbench.place import Place
@@ -206,12 +207,12 @@ def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) ->
         f"{bench.cell.method.spec.shown}; {counts['control'] + counts['test']} control and test rows stay at home"
     )
     for note in record.notes:
-        print(f"  {note}")
+        print(f"  {line(note)}")
     print(f"Publish {out}")
     for name, tensors in made.files.items():
         print(f"  {name}: " + ", ".join(f"{part} {list(tensor.shape)}" for part, tensor in tensors.items()))
     if (rows := made.files.get("release.safetensors")) is not None:
-        print(f"  labels: {', '.join(bench.private.findings) if 'labels' in rows else 'none'}")
+        print(f"  labels: {line(', '.join(bench.private.findings)) if 'labels' in rows else 'none'}")
     print(f"  {ABOUT}: the method, its claim, and how to read the rest")
     print(f"Claim: {bench.method.claims}")
     claim = made.about["claim"]
