@@ -41,8 +41,8 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
         found.append("method and attack worked in the judge's own process (isolation none)")
     if files_of(record):
         found.append("a plug-in from a file, which nobody else has: make a package of it")
-    if current and (changed := stale(record)):
-        found.append(f"stale code: {', '.join(changed)} differ from what is installed")
+    if current and (why := stale(record)):
+        found.append(f"stale code: {why}")
     found += [*restricted(record), *outspoken(record)]
     return [*found, *_picture_faults(record, pictures)]
 

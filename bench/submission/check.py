@@ -62,9 +62,8 @@ def _of_one(name: str, record: Record) -> Iterator[Finding]:
         yield Finding("file", name, f"{files[0]} is a file, which nobody else has: put it into a package "
                       "(`bench new package`), install that and run again")  # fmt: skip
         return
-    if others := stale(record):
-        yield Finding("stale", name, f"with the code that is installed here it would be another record: "
-                      f"{', '.join(others)} differ; run it again with --overwrite always")  # fmt: skip
+    if why := stale(record):
+        yield Finding("stale", name, f"{why}; install what it was made with, or run it again with --overwrite always")
         return
     for said in misdescribed(record):
         yield Finding("altered", name, f"{said}: take it out and run again")

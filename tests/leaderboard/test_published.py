@@ -16,6 +16,7 @@ from bench.results.outspoken import beyond_figures
 from bench.results.reason import UNSAID, withheld
 from bench.results.records import Record, picture_record
 from bench.results.results import Results
+from bench.workbench.currency import stale
 from leaderboard.fitness import unfit
 from leaderboard.published import PUBLISHED, Publication, problems, publish
 
@@ -88,8 +89,8 @@ def test_failures_and_what_does_not_apply_stay_with_their_reasons(tmp_path: Path
         ({"limit": 5}, "limited: made with --limit 5"),
         ({"isolation": "none"}, "isolation none"),
         ({"measured_by": "mine.py:Mine"}, "a plug-in from a file"),
-        ({"inputs": {"protocol": 2}}, "stale code: protocol differ"),
-        ({"inputs": {"judge code": "0"}}, "stale code: judge code differ"),
+        ({"inputs": {"protocol": 2}}, "stale code: other than what is installed here: protocol"),
+        ({"inputs": {"judge code": "0"}}, "stale code: other than what is installed here: judge code"),
         ({"details": {"read": "/home/alice/scans/1"}}, "details.read holds a path"),
         ({"details": {"read": ["C:\\scans\\1"]}}, "a path"),
         ({"details": {"~/scans/a": 1}}, "a path"),
@@ -108,6 +109,15 @@ def test_what_may_not_be_shown_is_refused_by_name(tmp_path: Path, more: dict[str
     assert "utility.json" in reasons(done)
     assert str(tmp_path) not in reasons(done)
     assert not (tmp_path / "published").exists()
+
+
+def test_of_a_record_whose_package_is_not_here_its_name_is_said() -> None:
+    found = current()
+    assert stale(found) == ""
+    theirs = found.method.model_copy(update={"name": "gone", "written": "gone[x=1]", "origin": "their-package"})
+    assert stale(found.model_copy(update={"method": theirs})) == (
+        "not installed here: method gone of the package their-package"
+    )
 
 
 def test_what_only_looks_like_a_path_is_published(tmp_path: Path) -> None:

@@ -261,7 +261,7 @@ def test_code_that_is_not_installed_here_keeps_records_at_their_authors_word(han
     found = judged(forged(handed, {target(handed): change}))
     assert tiers(found)[NEAREST] == "self-reported"
     assert "stale" in str(found.notes[0])
-    assert "attack code differ" in str(found.notes[0])
+    assert "other than what is installed here: attack code" in str(found.notes[0])
 
 
 def test_sealed_are_the_verifiers_own_records_and_never_an_authors(handed: Handed, tmp_path: Path) -> None:
