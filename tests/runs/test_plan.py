@@ -101,6 +101,7 @@ def test_a_file_that_is_no_record_is_not_overwritten_by_never(tmp_path: Path) ->
 
 def test_a_numba_that_cannot_be_imported_is_said_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.pairs.sweep._kernel", lambda: None)  # there, or there and broken
+    monkeypatch.setattr("bench.cli.commands.run.idle", lambda spec: [])
     said: list[str] = []
     spec = SimpleNamespace(preset="smoke", device="cpu", jobs=1, isolation="sandbox")
     where, display = SimpleNamespace(results=SimpleNamespace(root="r")), SimpleNamespace(message=said.append)
