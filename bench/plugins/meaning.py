@@ -1,6 +1,7 @@
 """What the text of a module says: what it imports, and a hash of what its code computes.
 
-Comments, formatting, docstrings, the columns of metrics, the texts of errors and of progress do not count.
+Comments, formatting, docstrings, the columns of metrics, the texts of errors and of progress do not count, so that a
+reworded sentence does not invalidate a day of results.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A hash of what a plug-in's code computes: its module and every module of this project that it imports.
 
-Comments, formatting, docstrings, the columns of metrics, the texts of errors and of progress do not count, so that a
-reworded sentence does not invalidate a day of results. (Of a method or an attack from outside every byte counts, and of
-its package data files too: it may compute from its own words, and nobody has read it.) Nor do the modules of `SILENT`,
+What of a module counts says `bench.plugins.meaning`. (Of a method or an attack from outside every byte counts, and of
+its package data files too: it may compute from its own words, and nobody has read it.) The modules of `SILENT` do not,
 which compute nothing that a record holds: what they say either shows nowhere in a figure, or is in a record's key as a
 value. The contract's plain types are among them; where their meaning changes, `bench.workbench.inputs.PROTOCOL` rises.
 """

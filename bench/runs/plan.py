@@ -96,11 +96,13 @@ def evaluators(attacks: Sequence[Chosen[Attack]], metrics: Sequence[str], more: 
 
 def idle(spec: RunSpec) -> list[str]:
     """The attacks that do not run, since no metric reads what they score; none where all were meant."""
-    known = {name: cast("type[Attack]", registry.load("attacks", name)) for name in registry.own("attacks")}
-    if {attack.name for attack in spec.attacks} >= {name for name, cls in known.items() if cls.scores == "pairs"}:
-        return []
     at_work = {planned.attack for planned in evaluators(spec.attacks, spec.metrics, spec.evaluators)}
-    return [attack.spec.shown for attack in dict.fromkeys(spec.attacks) if attack not in at_work]
+    found = [attack for attack in dict.fromkeys(spec.attacks) if attack not in at_work]
+    if not found:  # as nearly always: else every attack would be imported to say nothing
+        return []
+    known = {name: cast("type[Attack]", registry.load("attacks", name)) for name in registry.own("attacks")}
+    all_meant = {name for name, cls in known.items() if cls.scores == "pairs"} <= {each.name for each in spec.attacks}
+    return [] if all_meant else [attack.spec.shown for attack in found]
 
 
 def work(spec: RunSpec) -> dict[Cell, list[Planned]]:

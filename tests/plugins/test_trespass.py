@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from importlib.metadata import Distribution
 from pathlib import Path
 
@@ -88,21 +89,29 @@ def test_a_finder_counts_where_the_package_was_installed_editable_alone(tmp_path
     assert "runs code in every Python" in trespass(installed(tmp_path, EDITABLE, editable=False))
 
 
+@pytest.fixture
+def forget() -> Iterator[Callable[[], None]]:
+    """Forgets which packages there are; after the test, once more."""
+
+    def clear() -> None:
+        registry.entries.cache_clear()
+        stand_in.cache_clear()
+
+    yield clear
+    clear()
+
+
 def test_a_plugin_of_such_a_package_is_listed_with_the_reason_and_never_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
 ) -> None:
     files, said = BAD["a line of a .pth"]
     made = installed(tmp_path, files, editable=False)
     monkeypatch.setattr(registry, "entry_points", lambda group: made.entry_points.select(group=group))
     monkeypatch.setattr("bench.plugins.outside.described", pytest.fail)
-    registry.entries.cache_clear()
-    stand_in.cache_clear()
-    try:
-        assert said in str(registry.inspect(registry.entries("methods")["mine"]).error)
-        with pytest.raises(UsageError, match="'mine' from mine cannot be used: its package runs code"):
-            stand_in("methods", parse("mine"), "smoke")
-    finally:
-        registry.entries.cache_clear()
+    forget()
+    assert said in str(registry.inspect(registry.entries("methods")["mine"]).error)
+    with pytest.raises(UsageError, match="'mine' from mine cannot be used: its package runs code"):
+        stand_in("methods", parse("mine"), "smoke")
 
 
 METHOD = """
@@ -119,20 +128,14 @@ class Mine(Identity):
 
 @pytest.mark.skipif(why_not() is not None, reason=f"no sandbox here: {why_not()}")
 def test_an_editable_package_is_looked_into_by_the_judge_and_not_in_the_sandbox_that_hides_its_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
 ) -> None:
     made = installed(tmp_path, {**EDITABLE, "mine.py": METHOD, "mine-1.dist-info/RECORD": ""}, editable=True)
     monkeypatch.syspath_prepend(str(made.locate_file("")))
     monkeypatch.setenv("PYTHONPATH", str(made.locate_file("")))
-    registry.entries.cache_clear()
-    stand_in.cache_clear()
-    try:
-        assert choose("methods", "mine", "smoke").origin == "mine"
-        (tmp_path / "source" / "pyproject.toml").unlink()
-        registry.entries.cache_clear()
-        stand_in.cache_clear()
-        with pytest.raises(UsageError, match="runs code in every Python"):
-            choose("methods", "mine", "smoke")
-    finally:
-        registry.entries.cache_clear()
-        stand_in.cache_clear()
+    forget()
+    assert choose("methods", "mine", "smoke").origin == "mine"
+    (tmp_path / "source" / "pyproject.toml").unlink()
+    forget()
+    with pytest.raises(UsageError, match="runs code in every Python"):
+        choose("methods", "mine", "smoke")
