@@ -12,8 +12,9 @@ def exact(device: torch.device | str) -> torch.device:
 
     A CPU does so by itself. On CUDA convolutions round to TensorFloat-32 and the fastest kernels add in whatever order
     they come, so that two fits with one seed differ and rows change with their neighbours in a batch: both are turned
-    off for the whole process, and an operation that has no repeatable form is an error of torch that names it. Networks
-    that may train in bfloat16 ask for that themselves (`bench.nets.classifier.fast_precision`).
+    off for the whole process, and an operation that has no repeatable form is an error of torch that names it
+    (`bench.repeatable` has some that torch lacks). Networks that may train in bfloat16 ask for that themselves
+    (`bench.nets.classifier.fast_precision`).
     """
     device = torch.device(device)
     if device.type == "cuda":

@@ -38,6 +38,7 @@ from bench.plugins.chosen import choose, to_fit
 from bench.plugins.groups import Group
 from bench.plugins.trespass import vetted
 from bench.progress import LOGGER, Forwarder
+from bench.repeatable import register
 from bench.types import (
     Attack,
     Attacker,
@@ -224,6 +225,7 @@ def main() -> NoReturn:
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     torch.set_num_threads(int(threads))
+    register()
     reading, writing = int(requests), int(answers)
     reader = Reader(reading, MESSAGE_BYTES)
     threading.Thread(target=_end_with_judge, args=(reading,), daemon=True).start()

@@ -45,6 +45,8 @@ def work(job: Job, answers: Connection, printer: Connection, nexts: Connection, 
     """
     import torch
 
+    from bench.repeatable import register
+
     die_with_parent()
     for stream in (sys.stdout, sys.stderr):
         os.dup2(printer.fileno(), stream.fileno())
@@ -52,6 +54,7 @@ def work(job: Job, answers: Connection, printer: Connection, nexts: Connection, 
     _cut_off(keep=(answers.fileno(), nexts.fileno()))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(threads)
+    register()
     LOGGER.propagate = False
     _do(job, answers.fileno())
     while job.keeps:

@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 from bench.arithmetic import exact
 from bench.plugins.spec import UsageError
+from bench.repeatable import register
 from bench.workbench.card import settings
 
 MOST_JOBS = 4
@@ -25,6 +26,7 @@ PACKAGES = ("veil-bench", "torch", "timm", "numpy", "scikit-learn")
 
 def choose_device(wish: str) -> torch.device:
     """`auto` is the first CUDA device where there is one, else the CPU; an absent device is an error."""
+    register()
     if wish == "auto":
         return exact("cuda" if torch.cuda.is_available() else "cpu")
     if wish == "cuda" and not torch.cuda.is_available():

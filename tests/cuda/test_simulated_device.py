@@ -38,6 +38,12 @@ def moved_after_a_step(network):
         pytest.param(lambda: rows().gather(1, torch.zeros(3, 1, dtype=torch.int64)), id="gather"),
         pytest.param(lambda: nn.Linear(4, 2)(rows()), id="layer"),
         pytest.param(lambda: rows().numpy(), id="numpy"),
+        pytest.param(lambda: rows().cumsum(0), id="running sum"),
+        pytest.param(lambda: torch.bincount(rows()[0].long(), weights=rows()[1]), id="counts by weight"),
+        pytest.param(
+            lambda: nn.functional.interpolate(rows()[None].requires_grad_(), 8, mode="linear").sum().backward(),
+            id="gradient of an enlarged row",
+        ),
         pytest.param(lambda: rows().normal_(generator=generator(0)), id="generator in place"),
         pytest.param(lambda: torch.rand(3, generator=generator(0), device="cuda"), id="generator"),
         pytest.param(lambda: torch.rand(3, generator=generator(0, "cuda")), id="generator of the device"),

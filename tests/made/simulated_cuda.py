@@ -29,6 +29,7 @@ from torch.utils._pytree import tree_leaves
 from bench.memory.functions import ABOUT
 from bench.memory.rows import Rows
 from bench.nets import replay
+from bench.repeatable import FORMS
 
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
 ROOT = Path(__file__).parents[2]
@@ -45,6 +46,15 @@ _WAITS = {"_local_scalar_dense", "nonzero", "nonzero_numpy", "masked_select", "_
           "_linalg_check_errors", "linalg_qr", "histc", "_linalg_det", "linalg_lstsq", "linalg_pinv", "allclose",
           "multinomial"}  # fmt: skip
 """Operations that cannot go on before the device has answered: their result's size or success is asked for."""
+_UNREPEATABLE = {"kthvalue", "median.dim", "nanmedian.dim", "histc", "put_", "_adaptive_avg_pool2d_backward",
+                 "_adaptive_avg_pool3d_backward", "avg_pool3d_backward", "adaptive_max_pool2d_backward",
+                 "fractional_max_pool2d_backward", "max_pool3d_with_indices_backward", "max_unpool2d",
+                 "reflection_pad1d_backward", "reflection_pad2d_backward", "replication_pad1d_backward",
+                 "replication_pad2d_backward", "upsample_linear1d_backward", "upsample_bilinear2d_backward",
+                 "upsample_bicubic2d_backward", "nll_loss2d_forward", "nll_loss2d_backward", "_ctc_loss",
+                 "grid_sampler_2d_backward", "grid_sampler_3d_backward",
+                 "_embedding_bag_backward"} - FORMS.keys()  # fmt: skip
+"""Operations that torch refuses on CUDA where the same work must give the same bits (sums along an axis, below)."""
 _HOST_ONLY = {"histogram", "_histogramdd_bin_edges", "_histogramdd_from_bin_cts", "_histogramdd_from_bin_tensors"}
 """Operations that CUDA has no kernel for."""
 
@@ -305,6 +315,7 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         given = [each for each in tree_leaves((args, options)) if isinstance(each, Tensor)]
         there = [self._cuda.holds(each) for each in given]
         if any(there) and name not in _COPIES:
+            self._check_repeatable(func, name, given)
             self._check(name, args, given, there)
             self._check_written(func, args, options)
         self._check_generator(name, args, options, any(there))
@@ -347,6 +358,13 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 f"{'cuda' if on else 'cpu'} {list(each.shape)}" for each, on in zip(given, there, strict=True)
             )
             raise DeviceError(f"{name} of tensors on two devices ({sides}), in {asked_by(3)}")
+
+    @staticmethod
+    def _check_repeatable(func: torch._ops.OpOverload, name: str, given: Sequence[Tensor]) -> None:
+        fractions = given[0].is_floating_point() or given[0].is_complex()
+        added = (name in {"cumsum", "cumsum_"} and fractions) or (name == "bincount" and len(given) > 1)
+        if added or {name, f"{name}.{func._overloadname}"} & _UNREPEATABLE:
+            raise DeviceError(f"{name} has no repeatable kernel on the device, in {asked_by(3)}")
 
     def _check_written(
         self, func: torch._ops.OpOverload, args: Sequence[object], options: Mapping[str, object]
