@@ -94,9 +94,8 @@ def title(row: Row) -> str:
     data = row.data
     if data is None:
         return f"{row.dataset}: its data could not be opened"
-    counts = ", ".join(f"{count} {name}" for name, count in data.rows.items())
     public = "no public rows" if data.public == NO_PUBLIC else f"public set {data.public}"
-    return f"{row.dataset} ({counts} images; {public}), preset {row.preset}, seed {row.seed}"
+    return f"{row.dataset} ({data.counts} images; {public}), preset {row.preset}, seed {row.seed}"
 
 
 def parameters(row: Row, board: Sequence[Row]) -> list[str]:

@@ -29,19 +29,33 @@ MOST = 64  # answers that are kept; the oldest go
 
 def remembered(question: str, answer: Callable[[], str]) -> str:
     """The text kept for a question, or the answer, which is then kept. A cache that cannot be used is done without."""
-    folder = user_cache() / FOLDER
-    place = folder / f"{hashlib.sha256((_state() + question).encode()).hexdigest()[:32]}.json"
+    found = recalled(question)
+    if found is None:
+        keep(question, found := answer())
+    return found
+
+
+def recalled(question: str) -> str | None:
+    """The text kept for a question; None where there is none, or what it depends on has changed."""
     with suppress(OSError, ValueError):
-        kept = json.loads(place.read_bytes())
+        kept = json.loads(_place(question).read_bytes())
         if isinstance(kept, dict) and kept.get("question") == question and isinstance(kept.get("answer"), str):
             return str(kept["answer"])
-    found = answer()
+    return None
+
+
+def keep(question: str, answer: str) -> None:
+    """Keep the text for a question, if the cache can be used."""
+    place = _place(question)
     with suppress(OSError):
-        make_folder(folder, mode=0o700)
-        write_atomically(place, json.dumps({"question": question, "answer": found}).encode(), mode=0o600)
-        for old in sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-MOST]:
+        make_folder(place.parent, mode=0o700)
+        write_atomically(place, json.dumps({"question": question, "answer": answer}).encode(), mode=0o600)
+        for old in sorted(place.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-MOST]:
             old.unlink()
-    return found
+
+
+def _place(question: str) -> Path:
+    return user_cache() / FOLDER / f"{hashlib.sha256((_state() + question).encode()).hexdigest()[:32]}.json"
 
 
 @cache

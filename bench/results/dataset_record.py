@@ -68,6 +68,11 @@ class DatasetRecord(Part):
     )
 
     @property
+    def counts(self) -> str:
+        """How many rows each part has, in words, in the order in which a record that was read has them."""
+        return ", ".join(f"{self.rows[part]} {part}" for part in sorted(self.rows))
+
+    @property
     def fingerprints(self) -> tuple[str, ...]:
         """What tells these rows, public and private, prepared and read, from any others."""
         readers = tuple("" if reader is None else reader.fingerprint for reader in (self.features, self.scored_in))

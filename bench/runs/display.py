@@ -27,7 +27,7 @@ _MOST_ROWS = 60
 _AROUND = 7  # lines of a table that are no rows, and those below the bars
 Figures = Callable[[Sequence[Record], Console, int], RenderableType]
 _BAR_WIDTH = 20
-_STAGE, _MESSAGE = 80, 8000  # characters
+_STAGE, MESSAGE = 80, 8000  # characters
 _WORDS = {"ok": "done", "not-applicable": "not applicable", "failed": "FAILED", "timed-out": "TIMED OUT"}
 
 
@@ -135,7 +135,7 @@ class Display:
 
     def cached(self, name: str) -> None:
         """A result was already there."""
-        self.message(f"{'already there':>14}  {name}")
+        self.message(there(name))
 
     def skip(self, jobs: int) -> None:
         """So many expected jobs need not run."""
@@ -145,7 +145,7 @@ class Display:
         """Show a line, above the bars if there are any."""
         if self._live is not None and self._live.is_started:
             self._live.refresh()  # without it the bars below the line would be those of the last refresh
-        self.console.print(plain(text, _MESSAGE), markup=False, soft_wrap=True)
+        self.console.print(plain(text, MESSAGE), markup=False, soft_wrap=True)
 
     def _left(self) -> str:
         """How many of all jobs are done and how long the rest may take, if anything is left and known."""
@@ -181,6 +181,11 @@ class Display:
         note = self._left() or ("" if self._done else "starting")
         table.add_row(self._spinner, "all jobs", whole, _clock_face(now - self._started), _plain(note))
         return table
+
+
+def there(name: str) -> str:
+    """The line for a result that was already there."""
+    return f"{'already there':>14}  {name}"
 
 
 def _plain(text: str) -> Text:

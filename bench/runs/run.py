@@ -139,7 +139,7 @@ class _Scheduler:
             self.place = replace(self.place, results=replace(self.results, began_under=self.commitment))
         if not outcome.elsewhere:
             self.results.journal.keep_data(data_key(choice), data)
-            self.display.message(_opened_text(choice, data))
+            self.display.message(opened_text(choice, data))
         for cell in part:
             if not self.ledger.shared:  # else it is written by whoever planned the run
                 write_plan(self.results, cell, self.planned[cell])
@@ -280,7 +280,6 @@ def _data_log(choice: Choice) -> str:
     return f"data-{choice.dataset.name}"
 
 
-def _opened_text(choice: Choice, data: DatasetRecord) -> str:
+def opened_text(choice: Choice, data: DatasetRecord) -> str:
     """What will be looked at, and what the data set says of itself."""
-    counts = ", ".join(f"{count} {name}" for name, count in data.rows.items())
-    return line(f"{choice.dataset}: {counts} rows; {'; '.join(data.notes)}".removesuffix("; "))
+    return line(f"{choice.dataset}: {data.counts} rows; {'; '.join(data.notes)}".removesuffix("; "))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rich.table import Table
 
-from bench.cli.commands.run import perform
+from bench.cli.scored_run import perform
 from bench.cli.terminal import to_stdout
 from bench.results.records import Record
 from bench.runs.plan import data_key, standing, work
