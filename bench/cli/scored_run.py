@@ -6,7 +6,6 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from rich.table import Table
 
@@ -15,10 +14,11 @@ from bench.cli.figure_tables import interim, senseless, tables, title
 from bench.cli.hand_out import hand_out
 from bench.cli.options import place, run_specs, site
 from bench.cli.readings import kept_readings
-from bench.cli.settled import Settled, keep_settled, overheard, records_at, tally
+from bench.cli.settled import Overheard, Settled, Stamp, keep_settled, records_at, tally
 from bench.cli.stop import code
 from bench.cli.suite import engine_options
 from bench.cli.terminal import to_stdout
+from bench.contract.source import DataError
 from bench.pairs.sweep import engine
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parameters, parse
@@ -61,7 +61,7 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
         return _dry_run(specs, where)
     if options.executor != "local":
         return hand_out(options, specs, where)
-    start = time.perf_counter()
+    start, stamps = time.perf_counter(), _stamps(specs, where)
     whole, done = Summary(), list[tuple[RunSpec, Summary]]()
     with Display(figures=interim) as display:
         for text in _announced(specs, where):
@@ -78,7 +78,7 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
             done.append((spec, summary))
             whole.add(summary)
     before = where.results.fingerprint()
-    with overheard() as printed:
+    with Overheard() as heard:
         for spec, summary in done:
             if summary.records:
                 show(spec, summary, where)
@@ -87,8 +87,14 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
             print(f"{len(others)} are not signed by this key and stay; --overwrite always computes them again")
         if not options.no_site and any(record.limit is None for record in whole.records):
             print(f"Page:    {build(where.results, site(options)).as_uri()}")
-    if not absent and _settles(specs, whole) and where.results.fingerprint() == before:
-        keep_settled(options, _settled(specs, whole, where, site(options), "".join(printed)))
+    if stamps is not None and heard.text is not None and not absent and _settles(specs, whole):
+        lines = [plain(text, MESSAGE) for text in (*_announced(specs, where), *_found_there(specs, where))]
+        found = Settled(
+            lines=lines, printed=heard.text, records=str(where.results.root), secret=str(where.results.secret_file),
+            site=str(site(options)), count=len(whole.records), stamps=stamps,
+        )  # fmt: skip
+        if where.results.fingerprint() == before:  # else another run has added records that verdicts may hang on
+            keep_settled(options, found)
     return _conclude(whole, where, time.perf_counter() - start)
 
 
@@ -154,14 +160,15 @@ def _ours(spec: RunSpec) -> bool:
     )
 
 
-def _settled(specs: Sequence[RunSpec], summary: Summary, where: Place, pages: Path, printed: str) -> Settled:
-    read = [each for spec in specs for choice in spec.choices for each in (choice.dataset, choice.beside) if each]
-    sources = {str(each): (each.name, parameters(each.plugin)) for each in read if each.plugin.stamp(where.roots)}
-    lines = [plain(text, MESSAGE) for text in (*_announced(specs, where), *_found_there(specs, where))]
-    return Settled(
-        lines=lines, printed=printed, records=str(where.results.root), secret=str(where.results.secret_file),
-        site=str(pages), count=len(summary.records), sources=[*sources.values()],
-    )  # fmt: skip
+def _stamps(specs: Sequence[RunSpec], where: Place) -> list[Stamp] | None:
+    """The raw data of a run as they are; None where some are not there."""
+    choices = [choice for spec in specs for choice in spec.choices]
+    read = {str(each): each for choice in choices for each in (choice.dataset, choice.beside) if each is not None}
+    try:
+        said = {name: each.plugin.stamp(where.roots) for name, each in read.items()}
+    except DataError:
+        return None
+    return [Stamp.of(read[name].name, parameters(read[name].plugin), text) for name, text in said.items() if text]
 
 
 def _part(number: int, specs: Sequence[RunSpec]) -> str:

@@ -14,17 +14,18 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, NamedTuple, Self, TextIO, cast
 
 from bench.cli.remembered import keep, recalled
 from bench.cli.run_arguments import SUITES
-from bench.contract.source import DataError
+from bench.contract.source import DataError, Source
 from bench.data.roots import config_path, resolve
 from bench.results.shelf import PRIVATE
+from bench.sandbox import BWRAP
 
 VARIABLES = (
     "BENCH_DATA", "BENCH_ISOLATION", "CUDA_VISIBLE_DEVICES", "PATH", "TERM", "COLUMNS", "LINES", "NO_COLOR",
@@ -32,6 +33,25 @@ VARIABLES = (
 )  # fmt: skip
 FIRST_HAND = ("sign", "secret")
 """Options under which a run reads a key or a secret itself."""
+
+
+class Stamp(NamedTuple):
+    """A data set's files as they were.
+
+    Args:
+        name: The entry point of the data set.
+        parameters: Of the data set.
+        digest: Of what its source says of the files, which may be paths.
+    """
+
+    name: str
+    parameters: Mapping[str, Any]
+    digest: str
+
+    @classmethod
+    def of(cls, name: str, parameters: Mapping[str, Any], said: str) -> Stamp:
+        """With what the source says of its files now."""
+        return cls(name, parameters, hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest())
 
 
 @dataclass(frozen=True)
@@ -45,7 +65,7 @@ class Settled:
         secret: Where its run secret lies.
         site: Where pages lie.
         count: How many records there are.
-        sources: Entry point and parameters of every data set with files.
+        stamps: Of every data set with files its entry point, its parameters, and its stamp as the run began.
     """
 
     lines: Sequence[str]
@@ -54,7 +74,7 @@ class Settled:
     secret: str
     site: str
     count: int
-    sources: Sequence[tuple[str, Mapping[str, Any]]]
+    stamps: Sequence[Stamp]
 
     def say(self) -> None:
         """Say it again, as a run does that finds all records."""
@@ -81,8 +101,8 @@ def settled(options: argparse.Namespace) -> Settled | None:
         return None
     with suppress(ValueError, TypeError, KeyError, DataError, OSError):
         told = json.loads(kept)
-        found = Settled(**told["settled"])
-        if told["rests on"] == _rests_on(options, found):
+        found = Settled(**{**told["settled"], "stamps": [Stamp(*each) for each in told["settled"]["stamps"]]})
+        if told["rests on"] == _rests_on(found) and _unchanged(found.stamps, resolve(options.data_root or ())):
             return found
     return None
 
@@ -92,26 +112,49 @@ def keep_settled(options: argparse.Namespace, found: Settled) -> None:
     if not _repeatable(options):
         return
     with suppress(ValueError, TypeError, DataError, OSError):  # parameters that are no JSON, folders that change
-        told = {"settled": vars(found), "rests on": _rests_on(options, found)}
+        told = {"settled": vars(found), "rests on": _rests_on(found)}
         keep(_question(options), json.dumps(told))
 
 
-@contextmanager
-def overheard() -> Iterator[list[str]]:
-    """What is printed to standard output within the block, which gets it as well."""
-    said: list[str] = []
+class Overheard:
+    """Standard output that keeps what is printed within a block.
 
-    class Overheard:
-        def write(self, text: str) -> int:
-            said.append(text)
-            return stream.write(text)
+    Args:
+        text: What was printed; None where whoever reads it has gone, so that some of it never was.
+    """
 
-        def __getattr__(self, name: str) -> object:
-            return getattr(stream, name)
+    def __init__(self) -> None:
+        self.text: str | None = ""
+        self._stream = sys.stdout
 
-    stream = sys.stdout
-    with redirect_stdout(cast(IO[str], Overheard())):
-        yield said
+    def __enter__(self) -> Self:
+        sys.stdout = cast(TextIO, self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout = self._stream
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """As the stream does."""
+        self.text = None if self.text is None else self.text + text
+        with self._still_read():
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        """As the stream does."""
+        with self._still_read():
+            self._stream.flush()
+
+    @contextmanager
+    def _still_read(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            self.text = None
+            raise
 
 
 def _repeatable(options: argparse.Namespace) -> bool:
@@ -132,13 +175,23 @@ def _question(options: argparse.Namespace) -> str:
         "terminal": [(stream.isatty(), stream.encoding) for stream in (sys.stdout, sys.stderr)],
         "columns": os.get_terminal_size().columns if sys.stdout.isatty() else None,
         "cores": os.cpu_count(),
+        "sandbox": BWRAP,
         "accelerators": sorted(map(str, Path("/dev").glob("nvidia*"))),
     }
     return f"run {json.dumps(told, sort_keys=True)}"
 
 
-def _rests_on(options: argparse.Namespace, found: Settled) -> str:
-    """A digest of records, pages and raw data as they are."""
+def _unchanged(stamps: Sequence[Stamp], roots: Sequence[Path]) -> bool:
+    for stamp in stamps:
+        (point,) = entry_points(group="bench.datasets", name=stamp.name)
+        source = cast(Source, point.load()(**stamp.parameters))
+        if Stamp.of(stamp.name, stamp.parameters, source.stamp(roots)) != stamp:
+            return False
+    return True
+
+
+def _rests_on(found: Settled) -> str:
+    """A digest of records and pages as they are."""
     seen = hashlib.sha256()
     records, site = Path(found.records), Path(found.site)
     for path in (*_files(records, but=(records / PRIVATE, site)), Path(found.secret)):
@@ -146,10 +199,6 @@ def _rests_on(options: argparse.Namespace, found: Settled) -> str:
     for path in _files(site):
         status = path.stat()
         seen.update(f"{path}|{status.st_size}|{status.st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
-    roots = resolve(options.data_root or ())
-    for name, parameters in found.sources:
-        (point,) = entry_points(group="bench.datasets", name=name)
-        seen.update(hashlib.sha256(point.load()(**parameters).stamp(roots).encode("utf-8", "surrogateescape")).digest())
     return seen.hexdigest()
 
 

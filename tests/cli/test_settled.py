@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import subprocess
 import sys
@@ -13,12 +14,18 @@ import pytest
 
 from bench import cli
 from bench.cli import remembered, scored_run
-from bench.cli.settled import Settled, keep_settled, settled
+from bench.cli.settled import Overheard, Settled, Stamp, keep_settled, settled
+from bench.data.sets.folder import Folder
 
 RUN = (
     "run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--attack", "none",
     "--metric", "max-dispersion", "--isolation", "none", "--jobs", "1",
 )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def every_run_looks_for_itself() -> None:
+    """Not here."""
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +46,7 @@ def said(folder: Path) -> Settled:
     root = folder / "results"
     return Settled(
         lines=["a line"], printed="a table\n", records=str(root), secret=str(root / "artefacts" / "run-secret"),
-        site=str(root / "site"), count=1, sources=[],
+        site=str(root / "site"), count=1, stamps=[],
     )  # fmt: skip
 
 
@@ -126,7 +133,8 @@ def test_raw_data_are_asked_for_their_stamp(said: Settled, folder: Path) -> None
     for name in ("a", "b"):
         (images / name).mkdir(parents=True)
         (images / name / "1.png").write_bytes(b"1")
-    read = Settled(**{**vars(said), "sources": [("folder", {"path": str(images)})]})
+    asking = {"path": str(images)}
+    read = Settled(**{**vars(said), "stamps": [Stamp.of("folder", asking, Folder(**asking).stamp(()))]})
     keep_settled(asked(), read)
     assert settled(asked()) is not None
     (images / "a" / "1.png").write_bytes(b"22")
@@ -137,6 +145,21 @@ def test_raw_data_are_asked_for_their_stamp(said: Settled, folder: Path) -> None
 def test_what_is_kept_and_no_answer_is_not_taken_for_it(content: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.cli.settled.recalled", lambda question: content)
     assert settled(asked()) is None
+
+
+def test_what_nobody_read_to_its_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(io.StringIO):
+        def flush(self) -> None:
+            raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stdout", Gone())
+    with Overheard() as heard:
+        print("a table")
+        assert heard.text == "a table\n"
+        with pytest.raises(BrokenPipeError):
+            sys.stdout.flush()
+        print("the end of it, which goes nowhere")
+    assert heard.text is None
 
 
 def test_torch_is_not_imported_to_find_out() -> None:
