@@ -98,3 +98,27 @@ def test_blank_labels_say_nothing_and_odd_digits_are_no_year(top: Path) -> None:
     scan = PadChest(TASKS).scan([top], 64)
     assert len(scan.labels) == 1
     assert scan.attributes["age"] == [""]
+
+
+def labelled(top: Path, *cells: str) -> list[list[object]]:
+    rows = [list(row) for row in ROWS]
+    for row, cell in zip((rows[0], rows[2]), cells, strict=True):
+        row[-1] = cell
+    table(top / NAME, COLUMNS, rows)
+    return rows
+
+
+def test_a_kind_of_a_finding_counts_as_the_finding(top: Path) -> None:
+    labelled(top, "['laminar atelectasis', ' hydropneumothorax']", "['COPD signs']")
+    scan = PadChest("atelectasis+pleural effusion+pneumothorax+COPD signs").scan([top], 64)
+    np.testing.assert_array_equal(scan.labels, [[1, 1, 1, 0], [0, 0, 0, 1]])
+
+
+def test_a_report_of_changes_alone_denies_nothing(top: Path) -> None:
+    labelled(top, "['atypical pneumonia', 'unchanged']", "['unchanged']")
+    scan = PadChest("pneumonia").scan([top], 64)
+    assert scan.labels.tolist() == [[1]]
+    assert "1 left out: labelled unchanged, and none of the tasks is named" in scan.notes
+    assert "0 images are MONOCHROME1 in the table and taken as they are stored" in scan.notes
+    labelled(top, "['pneumonia', 'unchanged']", "['cardiomegaly']")
+    np.testing.assert_array_equal(PadChest(TASKS).scan([top], 64).labels, [[1, np.nan], [0, 1]])

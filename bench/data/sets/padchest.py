@@ -3,8 +3,10 @@ and the images, in the numbered folders of the archives (`ImageDir`) or all in o
 
 The files are grey values of up to 16 bits in PNG. How many bits count is `BitsStored_DICOM` of the table; files whose
 values need more are refused, and `padchest[bits=16]` says that the whole container counts. Images that the table calls
-MONOCHROME1 are taken as they are stored, and counted. Reports were labelled exhaustively: what is not in `Labels` is 0.
-Rows labelled `exclude` or not at all are left out. The data are under a use agreement: messages name lines and counts.
+MONOCHROME1 are taken as they are stored, and counted. Reports were labelled exhaustively: a finding is 1 where `Labels`
+has it or a kind of it (`bench.data.padchest_labels`), else 0; but unknown where the report is labelled `unchanged`, for
+it compares with an earlier image and need not repeat what that showed. Rows labelled `exclude` or not at all are left
+out. The data are under a use agreement: messages name lines and counts.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import pandas as pd
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.access import STAY
 from bench.data.csv_table import read_table
+from bench.data.padchest_labels import kinds
 from bench.data.present import attributes_of, of_row, present
 from bench.data.roots import locate, stamp_files, stamp_folder
 from bench.data.tasks import tasks_of
@@ -32,6 +35,7 @@ _COLUMNS = ("ImageID", "ImageDir", "PatientID", "Projection", "BitsStored_DICOM"
 _OPTIONAL = ("PatientSex_DICOM", "PatientBirth", "StudyDate_DICOM", "PhotometricInterpretation_DICOM")
 _VIEWS = {"frontal": ("PA", "AP", "AP_horizontal"), "PA": ("PA",), "AP": ("AP",)}
 _PEOPLE = 67_625
+_UNCHANGED = "unchanged"
 _GLUED = re.compile(r"""(['"])\s+\1""")
 """Labels without a comma between them, as arrays are printed: Python would read one label of both."""
 
@@ -41,7 +45,7 @@ class PadChest(Source):
     """Chest X-rays of a Spanish hospital, labelled by physicians and from reports.
 
     Args:
-        tasks: Labels, joined by "+", as the table writes them.
+        tasks: Labels, joined by "+", as the table writes them; each stands for its kinds, too.
         views: Which projections to keep: all frontal ones, PA or AP.
         bits: How many bits of a value count (8 to 16) in all files; None: as the table says of each.
     """
@@ -73,6 +77,10 @@ class PadChest(Source):
     def _findings(self) -> tuple[str, ...]:
         return tasks_of(self.tasks, "labels")
 
+    @property
+    def _kinds(self) -> tuple[frozenset[str], ...]:
+        return tuple(map(kinds, self._findings))
+
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top = self._top(roots)
@@ -82,19 +90,23 @@ class PadChest(Source):
         labels = pd.Series([_labels(path, line, cell) for line, cell in table["Labels"].items()], index=table.index)
         frontal = table["Projection"].isin(_VIEWS[self.views])
         said = labels.map(lambda found: bool(found) and "exclude" not in found)
-        rows, found = table[frontal & said], labels[frontal & said]
-        unknown = set(self._findings) - {label for each in labels for label in each}
-        if unknown:
+        listed, found = table[frontal & said], labels[frontal & said]
+        missing = {
+            task for task, wanted in zip(self._findings, self._kinds, strict=True) if all(map(wanted.isdisjoint, found))
+        }
+        if missing:
             raise DataError(
-                f"{self.name}: no row of {path.name} is labelled {', '.join(sorted(unknown))}: check `tasks`. "
+                f"{self.name}: no row of {path.name} is labelled {', '.join(sorted(missing))}: check `tasks`. "
                 f"{self.obtain}"
             )
+        every = np.array([self._marks(each) for each in found], dtype=np.float32)
+        known = ~np.isnan(every).all(axis=1)
+        rows, marks = listed.iloc[np.flatnonzero(known)], every[known]
         paths = self._paths(top, rows)
         here = present(paths, name=self.name, where=f"{top}/0, 1, ..., or {top}", obtain=self.obtain)
-        marks = np.array([[task in each for task in self._findings] for each in found], dtype=np.float32)
-        inverted = (rows.get("PhotometricInterpretation_DICOM", pd.Series(dtype=str)) == "MONOCHROME1").sum()
+        inverted = (rows[here.rows].get("PhotometricInterpretation_DICOM", pd.Series(dtype=str)) == "MONOCHROME1").sum()
         return Scan(
-            labels=marks.reshape(-1, len(self._findings))[here.rows],
+            labels=marks[here.rows],
             subjects=of_row(list(rows["PatientID"]), here.rows),
             findings=self._findings,
             exclusive=False,
@@ -105,6 +117,8 @@ class PadChest(Source):
             notes=(
                 f"{int((~frontal).sum())} of {len(table)} images left out: not {'/'.join(_VIEWS[self.views])}",
                 f"{int((frontal & ~said).sum())} left out: labelled exclude, or not at all",
+                f"{int((~known).sum())} left out: labelled {_UNCHANGED}, and none of the tasks is named",
+                "a task is named by its kinds, too, such as atelectasis by laminar atelectasis",
                 f"{int(inverted)} images are MONOCHROME1 in the table and taken as they are stored",
                 *here.notes,
             ),
@@ -140,6 +154,11 @@ class PadChest(Source):
                     f"{path.name}: line {table.index[lines][0]} has an {what} ({int(lines.sum())} such lines). "
                     f"Fetch the table again. {self.obtain}"
                 )
+
+    def _marks(self, labels: frozenset[str]) -> list[float]:
+        """1 of each task that the labels of a report name, and of the others 0, or NaN where it tells of changes."""
+        other = np.nan if _UNCHANGED in labels else 0.0
+        return [other if wanted.isdisjoint(labels) else 1.0 for wanted in self._kinds]
 
     @staticmethod
     def _paths(top: Path, rows: pd.DataFrame) -> list[Path]:
