@@ -78,3 +78,18 @@ def test_an_image_is_known_again_below_another_name_of_the_folder(top: Path) -> 
     table(top / "train.csv", COLUMNS, [*((f"{FOLDER}/{row[0]}", *row[1:]) for row in TRAIN), again])
     with pytest.raises(DataError, match="line 7 lists an image a second time"):
         CheXpert(TASKS).scan([top], 64)
+
+
+def test_the_test_images_are_frontal_by_their_names_where_no_column_tells_the_view(top: Path) -> None:
+    names = [f"test/patient64741/study1/view{view}.jpg" for view in ("1_frontal", "2_lateral")]
+    table(top / "test.csv", ("Path", "Edema", "Fracture"), [(f"{FOLDER}/{name}", "1.0", "0.0") for name in names])
+    for name in names:
+        picture(top / name, 7)
+    scan = CheXpert(TASKS).scan([top], 64)
+    assert scan.paths is not None
+    assert [path.name for path, part in zip(scan.paths, scan.parts or (), strict=True) if part == "test"] == [
+        "view1_frontal.jpg"
+    ]
+    assert scan.attributes["view"][-1] == ""
+    assert "2 of 8 images left out: not AP/PA" in scan.notes
+    assert len(CheXpert(TASKS, views="PA").scan([top], 64).labels) == 1

@@ -1,8 +1,9 @@
 """CheXpert (Irvin et al. 2019) in its official layout: train.csv and valid.csv (test.csv where it is there) in
 CheXpert-v1.0 or CheXpert-v1.0-small, beside train/patient00001/study1/view1_frontal.jpg.
 
-Uncertain (-1) and blank labels are unknown; rows in which none of the tasks is known are left out. The data are under a
-use agreement: messages about rows name lines of the tables, never a file or a person.
+Uncertain (-1) and blank labels are unknown; rows in which none of the tasks is known are left out. The table of the
+test images tells no views: their files' names say which are frontal, and none of these counts as AP or PA. The data are
+under a use agreement: messages about rows name lines of the tables, never a file or a person.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from bench.validation import one_of
 
 _TABLES = {"train.csv": "train", "valid.csv": "val", "test.csv": "test"}
 _ROWS = {"train.csv": (223_414,), "valid.csv": (234,), "test.csv": (500, 668)}
+_FRONTAL = "frontal"  # a view of which nobody says whether it is AP or PA
 _PATIENT = re.compile(r"(?:.*/)?(?:train|valid|test)/(patient[0-9]+)/study[0-9]+/[^/]+")
 
 
@@ -75,11 +77,12 @@ class CheXpert(Source):
                 f"{self.name}: {len(places) - len(set(places))} images are in several of {', '.join(tables)}. Fetch "
                 f"the tables again. {self.obtain}"
             )
-        kept = whole[whole["AP/PA"].isin(VIEWS[self.views])]
+        kept = whole[whole["AP/PA"].isin({*VIEWS[self.views], self.views})]
         known = kept[kept[list(self._findings)].notna().any(axis=1)]
         paths = [_place(top, name) for name in known["Path"]]
         here = present(paths, name=self.name, where=f"{top}/train/patient*/study*", obtain=self.obtain)
-        told = {"sex": list(known["Sex"]), "age": list(known["Age"]), "view": list(known["AP/PA"])}
+        views = known["AP/PA"].replace(_FRONTAL, "")
+        told = {"sex": list(known["Sex"]), "age": list(known["Age"]), "view": list(views)}
         return Scan(
             labels=known[list(self._findings)].to_numpy(dtype=np.float32)[here.rows],
             subjects=of_row(list(known["person"]), here.rows),
@@ -127,8 +130,10 @@ class CheXpert(Source):
             raise DataError(f"{path.name}: line {again[0]} lists an image a second time. {self.obtain}")
         for task in self._findings:
             table[task] = read_marks(path, table[task])
-        for column in {"Sex", "Age", "AP/PA"} - set(table.columns):
-            table[column] = "PA" if column == "AP/PA" else ""
+        if "AP/PA" not in table:
+            table["AP/PA"] = table["Path"].str.contains("_frontal.", regex=False).map({True: _FRONTAL, False: ""})
+        for column in {"Sex", "Age"} - set(table.columns):
+            table[column] = ""
         return table.assign(person=person)
 
 
