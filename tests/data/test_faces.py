@@ -28,6 +28,12 @@ def test_a_face_in_another_folder_is_refused(tmp_path: Path) -> None:
         LFW().scan([tmp_path], 64)
 
 
+@pytest.mark.parametrize("inner", ["lfw", "lfw_funneled"])
+def test_lfw_may_lie_in_a_folder_of_its_own_name(tmp_path: Path, inner: str) -> None:
+    picture(tmp_path / "lfw" / inner / "Bo/Bo_0001.jpg", 1, 9, 9, 3)
+    assert LFW().scan([tmp_path], 64).subjects == ["Bo"]
+
+
 @pytest.mark.parametrize("kind", ["mat", "npy"])
 def test_olivetti_has_ten_images_a_person_upright(tmp_path: Path, kind: str) -> None:
     faces = noise(1, 20, 64, 64)

@@ -41,3 +41,8 @@ def test_a_missing_class_is_named(root: Path) -> None:
     (root / "OCT2017/test/DME").rename(root / "gone")
     with pytest.raises(DataError, match=r"test/DME not found\. Get OCT2017\.tar\.gz"):
         KermanyOCT().scan([root], 64)
+
+
+def test_the_folder_may_end_with_a_blank_as_in_the_archive_of_kaggle(root: Path) -> None:
+    (root / "OCT2017").rename(root / "OCT2017 ")
+    assert len(KermanyOCT().scan([root], 64).labels) == len(FILES)

@@ -92,7 +92,9 @@ class LFW(Source):
             roots, name=self.name, folders=("lfw_home", "scikit_learn_data/lfw_home"), markers=_FOLDERS,
             obtain=self.obtain,
         )  # fmt: skip
-        return next(above / name for name in _FOLDERS if (above / name).exists())
+        found = next(above / name for name in _FOLDERS if (above / name).exists())
+        inner = (found / name for name in _FOLDERS if (found / name).is_dir())  # `lfw` may be a folder above
+        return next(inner, found)
 
 
 @dataclass(frozen=True)

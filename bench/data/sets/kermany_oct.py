@@ -71,7 +71,8 @@ class KermanyOCT(Source):
         return ClassFolders(self.name, tuple(_CLASSES), "{0}-1016042-1.jpeg", _person, self.obtain)
 
     def _top(self, roots: Sequence[Path]) -> Path:
-        names = ("OCT2017", "OCT", "OCT2017/OCT2017", "CellData/OCT", "ZhangLabData/CellData/OCT")
+        kaggle = ("OCT2017 ", "oct2017/OCT2017 ")  # its archive has a blank at the end of the name
+        names = ("OCT2017", "OCT", "OCT2017/OCT2017", "CellData/OCT", "ZhangLabData/CellData/OCT", *kaggle)
         folders = [*names, *(f"{above}/{name}" for above in ("kermany", "kermany2018") for name in names)]
         top = locate(roots, name=self.name, folders=folders, markers=("train/CNV",), obtain=self.obtain)
         self._folders.check(top)
