@@ -41,6 +41,7 @@ def test_an_image_is_one_row_however_many_opacities_are_marked(top: Path, tmp_pa
     assert prepared.findings == ("Lung Opacity",)
     np.testing.assert_array_equal(prepared.samples[2, 0], noise(2, 64, 64))
     assert "4 listed images, the official set has 26684" in prepared.notes
+    assert "2 of them Lung Opacity, the official set has 6012" in prepared.notes
     assert any("people are not known" in note for note in prepared.notes)
     assert prepared.subjects is None
 

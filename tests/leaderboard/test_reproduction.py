@@ -14,6 +14,7 @@ import yaml
 
 from bench.cli import main
 from bench.plugins import registry
+from bench.plugins.chosen import choose
 from bench.plugins.spec import parse
 from bench.results.results import Results
 from leaderboard import reproduction
@@ -66,6 +67,24 @@ def test_a_command_that_would_settle_a_row_names_what_there_is(command: str) -> 
             assert registry.build(groups[flag], plugin, "paper") is not None  # type: ignore[arg-type]
         elif flag == "--preset":
             assert value in ("paper", "quick")
+
+
+@pytest.mark.parametrize(
+    ("paper", "command"),
+    sorted(
+        (paper.id, str(row.command))
+        for paper, _, row in reproduction.shipped().rows()
+        if paper.id != "syfer" and (row.command or "").startswith("bench run")
+    ),
+)
+def test_a_command_gives_the_rows_to_learn_from_that_the_paper_gives(paper: str, command: str) -> None:
+    told = dict(pairwise(shlex.split(command)))
+    source = choose("datasets", parse(told["--dataset"]), "paper").plugin
+    public = told.get("--public", source.public)
+    if paper == "cvae" and "--attack" not in told:
+        assert public == "none", "neither its methods nor its features read public rows"
+    else:
+        assert parse(public).name == source.name, "its flows learn from the collection that is released"
 
 
 @pytest.mark.parametrize(

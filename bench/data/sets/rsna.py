@@ -28,8 +28,8 @@ from bench.validation import one_of
 _BOXES, _CLASSES = "stage_2_train_labels.csv", "stage_2_detailed_class_info.csv"
 _PAIRS = "pneumonia-challenge-dataset-mappings_2018.json"
 _IMAGES = "stage_2_train_images"
-_NAMES = ("Normal", "No Lung Opacity / Not Normal", "Lung Opacity")
-_ROWS = 26_684
+_ROWS = {"Normal": 8_851, "No Lung Opacity / Not Normal": 11_821, "Lung Opacity": 6_012}
+_NAMES = tuple(_ROWS)
 _NIH = re.compile(r"([0-9]{8})_[0-9]{3}\.png")
 
 
@@ -85,7 +85,8 @@ class RSNA(Source):
         names = list(target.index)
         paths = [top / _IMAGES / f"{name}.dcm" for name in names]
         here = present(paths, name=self.name, where=f"{top / _IMAGES}/*.dcm", obtain=self.obtain)
-        classes = np.array([_NAMES.index(next(iter(kind[name]))) for name in names])[here.rows]
+        listed = np.array([_NAMES.index(next(iter(kind[name]))) for name in names])
+        classes = listed[here.rows]
         whole = self.task == "classes"
         people = self._people(top, names)
         return Scan(
@@ -101,7 +102,13 @@ class RSNA(Source):
                 *here.notes,
             ),
             name=f"{self.name}:classes" if whole else "",
-            official=(Official("listed images", len(names), (_ROWS,)),),
+            official=(
+                Official("listed images", len(names), (sum(_ROWS.values()),)),
+                *(
+                    Official(f"of them {name}", int((listed == number).sum()), (rows,))
+                    for number, (name, rows) in enumerate(_ROWS.items())
+                ),
+            ),
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:
