@@ -52,18 +52,24 @@ def _described(group: Group, spec: PluginSpec, preset: str) -> Iterator[str]:
         given = usual if built is None else getattr(built, field.name)
         yield f"    {field.name}: {field.type} = {said if given == usual else f'{given} (else {said})'}"
     if group == "methods":
-        yield from _expected(plugin)
+        yield from _expected(plugin, preset)
     module = inspect.getdoc(inspect.getmodule(cls)) or ""
     yield "\n" + "\n".join(f"  {line}".rstrip() for line in module.splitlines())
 
 
-def _expected(method: str) -> Iterator[str]:
-    """What quality to expect of a method: the ledger's figures of it, each with what it was measured with."""
+def _expected(method: str, preset: str) -> Iterator[str]:
+    """What quality to expect of a method: the ledger's figures of it, each with what it was measured with.
+
+    Where none was measured with the preset, whose parameters stand above them, that is said.
+    """
     from leaderboard.reproduction import shipped, stated
 
     found = shipped().of(method)
     if found:
         yield "  expected, of the papers' claims (`bench leaderboard ledger`):"
+    figures = [one.budget for _, _, row in found for one in row.ours if one.value is not None]
+    if figures and not any(f"preset {preset}" in budget for budget in figures):
+        yield f"    none of the figures is of the preset {preset}; each says what it was measured with"
     for paper, table, row in found:
         yield f"    {paper.cited}, {table.place}, {row.what}: the paper says {row.says}: {row.verdict}"
         yield from (f"      here {stated(one)}" for one in row.ours)

@@ -171,6 +171,9 @@ def test_a_method_says_what_to_expect_of_it(capsys: pytest.CaptureFixture[str]) 
     told = capsys.readouterr().out
     assert "bits per dimension" in told
     assert "the paper says 0.807, 0.679, 0.665, 0.539: open" in told
+    assert "none of the figures is of the preset quick" in told
+    assert main(["info", "dp-glow", "--preset", "first-look"]) == 0
+    assert "none of the figures" not in capsys.readouterr().out
     assert main(["info", "mosaic"]) == 0
     assert "expected" not in capsys.readouterr().out
 
