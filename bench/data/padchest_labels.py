@@ -1,9 +1,8 @@
 """The tree of PadChest's labels: which of them are kinds of another.
 
 The table gives an image its most special labels alone: a row labelled `laminar atelectasis` does not say `atelectasis`.
-The tree is the one that the authors publish beside their code (Bustos et al. 2020; "to retrieve all relevant images
-... include in the search the corresponding child's labels"), without localizations, and without the labels that were
-added for COVID-19 later.
+The tree is that of the authors' published list of labels (Bustos et al. 2020), without localizations, and without the
+labels that were added for COVID-19 later.
 """
 
 from __future__ import annotations
