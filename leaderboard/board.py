@@ -126,20 +126,21 @@ def rows(
         run = (record.preset, f"{record.seed:020d}", record.cell)
         cells.setdefault((dataset, record.method.name, label(record), *run), []).append(record)
     controls: dict[str, list[Record]] = {}
-    for record in known:  # only references of the same choice are looked at: a search of all takes the square of them
+    for record in known:  # only references on the same data are looked at: a search of all takes the square of them
         if record.method.role is not None:
-            controls.setdefault(_choice(record), []).append(record)
+            controls.setdefault(_place(record), []).append(record)
     made, earlier = [], by_earlier_code(known)
     for key in sorted(cells):
         mine = sorted(cells[key], key=lambda record: record.evaluator)
-        near = [other for choice in sorted({_choice(record) for record in mine}) for other in controls.get(choice, ())]
+        near = [other for place in sorted({_place(record) for record in mine}) for other in controls.get(place, ())]
         tried, told = panel(mine, near, climbed, theirs), membership_panel(mine, near, theirs)
         made.append(_row(key[0], mine, tried, told, shown, earlier))
     return made
 
 
-def _choice(record: Record) -> str:
-    return json.dumps(record.choice, sort_keys=True)
+def _place(record: Record) -> str:
+    """What a record shares with the controls of its attack: the choice, and the data as they were read."""
+    return json.dumps([record.choice, record.dataset and record.dataset.fingerprints], sort_keys=True)
 
 
 def _row(

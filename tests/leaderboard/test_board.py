@@ -1,9 +1,16 @@
 from __future__ import annotations
 
-from made.board_records import auc, claim, dataset, metrics, record, utility
+from collections.abc import Sequence
+from typing import Any
 
+import pytest
+from made.board_records import auc, claim, dataset, metrics, record, utility
+from made.many_records import many
+
+from bench.results.records import Record
 from leaderboard.board import missing, ordered, rows, telling
 from leaderboard.lines import lines
+from leaderboard.panel import Panel
 from leaderboard.sections import sections
 from leaderboard.tiers import Tier
 
@@ -106,3 +113,18 @@ def test_a_line_tells_what_is_unusual_even_if_all_rows_of_its_method_have_it() -
         )
     ]
     assert told == ["", "patch_size=4"]
+
+
+def test_controls_are_looked_for_on_the_same_data_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[tuple[Any, Any]] = []
+
+    def panel(records: Sequence[Record], pool: Sequence[Record], *more: Any) -> Panel:
+        looked_at.extend((records[0].dataset, other.dataset) for other in pool)
+        return Panel((), None, "no attack", "no attack ran")
+
+    monkeypatch.setattr("leaderboard.board.panel", panel)
+    made = [record for record in many(1_000) if record.dataset]
+    assert len({record.dataset.name for record in made if record.dataset}) > 4
+    rows(made)
+    assert looked_at
+    assert all(mine == other for mine, other in looked_at)
