@@ -87,7 +87,8 @@ def _claim(site: Path, pages: Mapping[str, Page], sources: Sequence[Results]) ->
     """
     if site.exists() and not site.is_dir():
         raise NotADirectoryError(f"expected a folder for the pages, got the file {site}")
-    if any(source.root.resolve() == site.resolve() for source in sources):
+    place = site.resolve()
+    if any(place == root or place.is_relative_to(root / "cells") for root in (one.root.resolve() for one in sources)):
         raise FileExistsError(f"{site} holds records: name a folder for the pages alone with --site")
     if (site / LEDGER).exists():
         return

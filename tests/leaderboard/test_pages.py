@@ -228,8 +228,9 @@ def test_files_that_no_build_wrote_are_never_written_over(write: Write, tmp_path
     assert (site / "index.html").read_text() == "mine"
     with pytest.raises(NotADirectoryError, match="expected a folder for the pages"):
         build(results, site / "index.html")
-    with pytest.raises(FileExistsError, match="holds records"):
-        build(results, results.root)
+    for among in (results.root, results.root / "cells", results.root / "cells" / "site"):
+        with pytest.raises(FileExistsError, match="holds records"):
+            build(results, among)
     assert not list(results.root.rglob("*.html"))
 
 
