@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made.board_records import record
+
+from bench.results.records import dumps
+from bench.results.results import Results
+from leaderboard.site import build
 
 Visit = Callable[..., Any]
 WIDTHS = (390,), (768, 1440, 1920)
@@ -34,6 +39,18 @@ def test_no_page_scrolls_sideways(visit: Visit, site: Path, widths: tuple[int, .
             page.set_viewport_size({"width": width, "height": 900})
             page.evaluate(DRAWN)
             assert page.evaluate("[innerWidth, document.documentElement.scrollWidth]") == [width, width], (name, width)
+
+
+def test_no_page_scrolls_sideways_for_a_long_name(chromium: Any, tmp_path: Path) -> None:
+    cell = tmp_path / "results" / "cells" / "d" / "long"
+    cell.mkdir(parents=True)
+    (cell / "contrastive.json").write_text(dumps(record("W" * 300, cell="d/long")), encoding="utf-8")
+    site = build(Results(tmp_path / "results"), tmp_path / "site").parent
+    page = chromium.new_page(viewport={"width": 390, "height": 900})
+    for path in site.rglob("*.html"):
+        page.goto(path.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, path.name
+    page.close()
 
 
 def test_no_page_scrolls_sideways_with_an_opened_row(visit: Visit, site: Path) -> None:
