@@ -1,8 +1,8 @@
 """What verbs say of plug-ins, kept between calls: to find it out takes the import of all of them, and seconds.
 
-It is kept under a digest of what it depends on: the code of this project and of every other package that registers
-plug-ins (by size and time of each file), what is installed (the folders of packages), Python, and this user's own
-cache folder. Anything of it changed, and it is found out anew; nothing kept is ever executed.
+It is kept under a digest of what it depends on: the code, templates and tables of this project and of every other
+package that registers plug-ins (by size and time of each file), what is installed (the folders of packages), Python,
+and this user's own cache folder. Anything of it changed, and it is found out anew; nothing kept is ever executed.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
@@ -23,7 +24,7 @@ from bench.results.atomic_file import make_folder, write_atomically
 from bench.shadowing import HOME, PACKAGES
 
 FOLDER = "plug-ins"
-LEDGER = Path("leaderboard", "reproduction.yaml")  # what `bench info` says to expect of a method
+PUBLISHED = HOME / "leaderboard" / "published"  # records, which pages of others' results do not read
 MOST = 64  # answers that are kept; the oldest go
 
 
@@ -54,6 +55,13 @@ def keep(question: str, answer: str) -> None:
             old.unlink()
 
 
+def files_below(root: Path, but: Sequence[Path] = ()) -> Iterator[Path]:
+    """Every file below a folder, in order, but for those in the folders `but` and what Python compiled."""
+    for folder, inner, names in os.walk(root):
+        inner[:] = sorted(each for each in inner if each != "__pycache__" and Path(folder, each) not in but)
+        yield from (Path(folder, name) for name in sorted(names))
+
+
 def _place(question: str) -> Path:
     return user_cache() / FOLDER / f"{hashlib.sha256((_state() + question).encode()).hexdigest()[:32]}.json"
 
@@ -71,9 +79,9 @@ def _state() -> str:
 
 
 def _stamps(targets: set[str]) -> Iterator[tuple[str, int, int]]:
-    """Every source file of the packages that the targets lie in, and the folders that packages are installed to."""
+    """Every file of the packages that the targets lie in, and the folders that packages are installed to."""
     tops = {target.partition(":")[0].partition(".")[0] for target in targets}
-    roots = {HOME / name for name in PACKAGES} | {HOME / LEDGER}
+    roots = {HOME / name for name in PACKAGES}
     for name in tops - set(PACKAGES):
         with suppress(ImportError, ValueError):
             spec = importlib.util.find_spec(name)
@@ -81,7 +89,7 @@ def _stamps(targets: set[str]) -> Iterator[tuple[str, int, int]]:
                 roots |= {Path(place) for place in spec.submodule_search_locations or ()}
                 roots |= {Path(spec.origin)} if spec.origin and not spec.submodule_search_locations else set()
     for root in roots:
-        yield from map(_stamp, root.rglob("*.py") if root.is_dir() else (root,))
+        yield from map(_stamp, files_below(root, but=(PUBLISHED,)) if root.is_dir() else (root,))
     yield from (_stamp(Path(path)) for path in sys.path if path.endswith("-packages"))
 
 

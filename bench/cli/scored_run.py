@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from rich.table import Table
 
@@ -14,13 +16,14 @@ from bench.cli.figure_tables import interim, senseless, tables, title
 from bench.cli.hand_out import hand_out
 from bench.cli.options import place, run_specs, site
 from bench.cli.readings import kept_readings
-from bench.cli.settled import Overheard, Settled, Stamp, keep_settled, records_at, tally
+from bench.cli.settled import Overheard, Settled, asked, keep_settled, records_at, tally
 from bench.cli.stop import code
 from bench.cli.suite import engine_options
 from bench.cli.terminal import to_stdout
 from bench.contract.source import DataError
 from bench.pairs.sweep import engine
 from bench.plugins import registry
+from bench.plugins.chosen import Chosen
 from bench.plugins.spec import UsageError, parameters, parse
 from bench.results.reason import ABSENT
 from bench.results.records import Record
@@ -35,6 +38,7 @@ from bench.runs.run import opened_text, run
 from bench.runs.run_spec import RunSpec
 from bench.runs.summary import Summary
 from bench.sandbox import Isolation, why_not
+from bench.types import Source
 from bench.wire.text import plain
 from bench.workbench.place import Place
 from leaderboard.board import rows
@@ -53,6 +57,7 @@ KEPT: Mapping[Condition, str] = {
 @kept_readings()
 def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place], None]) -> int:
     """Run what is missing, `show` it, and build the pages; 1 if anything failed. A dry run shows the plan alone."""
+    question = asked(options)  # files may be written to while the run is on
     where, signer = place(options), _checked(options)
     specs, absent = present(run_specs(options), where)
     for name, reason in absent.items():
@@ -61,7 +66,8 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
         return _dry_run(specs, where)
     if options.executor != "local":
         return hand_out(options, specs, where)
-    start, stamps = time.perf_counter(), _stamps(specs, where)
+    start = time.perf_counter()
+    read = _read(specs, where)
     whole, done = Summary(), list[tuple[RunSpec, Summary]]()
     with Display(figures=interim) as display:
         for text in _announced(specs, where):
@@ -87,14 +93,10 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
             print(f"{len(others)} are not signed by this key and stay; --overwrite always computes them again")
         if not options.no_site and any(record.limit is None for record in whole.records):
             print(f"Page:    {build(where.results, site(options)).as_uri()}")
-    if stamps is not None and heard.text is not None and not absent and _settles(specs, whole):
-        lines = [plain(text, MESSAGE) for text in (*_announced(specs, where), *_found_there(specs, where))]
-        found = Settled(
-            lines=lines, printed=heard.text, records=str(where.results.root), secret=str(where.results.secret_file),
-            site=str(site(options)), count=len(whole.records), stamps=stamps,
-        )  # fmt: skip
-        if where.results.fingerprint() == before:  # else another run has added records that verdicts may hang on
-            keep_settled(options, found)
+    keeps = not absent and _settles(whole) and where.results.fingerprint() == before
+    if question is not None and read is not None and heard.text is not None and keeps:
+        found = _settled(specs, whole, where, site(options), heard.text, read)
+        keep_settled(question, read.values(), found)
     return _conclude(whole, where, time.perf_counter() - start)
 
 
@@ -137,10 +139,23 @@ def _found_there(specs: Sequence[RunSpec], where: Place) -> Iterator[str]:
         yield from (there(f"{cell_title(cell)} {each.name}") for cell, asked in planned.items() for each in asked)
 
 
-def _settles(specs: Sequence[RunSpec], summary: Summary) -> bool:
-    """Whether nothing is left to do, and nothing from outside this project took part that may change unseen."""
+def _read(specs: Sequence[RunSpec], where: Place) -> Mapping[Chosen[Source], str] | None:
+    """The data sets with files, and the stamp of each; None where they are not there, or code from outside takes part.
+
+    Such code may change unseen.
+    """
+    if not all(map(_ours, specs)):
+        return None
+    read = (each for spec in specs for choice in spec.choices for each in (choice.dataset, choice.beside) if each)
+    with suppress(DataError, OSError):
+        return {each: stamp for each in read if (stamp := each.plugin.stamp(where.roots))}
+    return None
+
+
+def _settles(summary: Summary) -> bool:
+    """Whether nothing is left to do."""
     left = summary.planned - len(summary.records) or summary.failures or summary.unopened or summary.stopped
-    return not left and not summary.kept.keys() - {"done"} and all(map(_ours, specs))
+    return not left and not summary.kept.keys() - {"done"}
 
 
 def _ours(spec: RunSpec) -> bool:
@@ -160,15 +175,15 @@ def _ours(spec: RunSpec) -> bool:
     )
 
 
-def _stamps(specs: Sequence[RunSpec], where: Place) -> list[Stamp] | None:
-    """The raw data of a run as they are; None where some are not there."""
-    choices = [choice for spec in specs for choice in spec.choices]
-    read = {str(each): each for choice in choices for each in (choice.dataset, choice.beside) if each is not None}
-    try:
-        said = {name: each.plugin.stamp(where.roots) for name, each in read.items()}
-    except DataError:
-        return None
-    return [Stamp.of(read[name].name, parameters(read[name].plugin), text) for name, text in said.items() if text]
+def _settled(
+    specs: Sequence[RunSpec], summary: Summary, where: Place, pages: Path, printed: str, read: Iterable[Chosen[Source]]
+) -> Settled:
+    lines = [plain(text, MESSAGE) for text in (*_announced(specs, where), *_found_there(specs, where))]
+    return Settled(
+        lines=lines, printed=printed, records=str(where.results.root), secret=str(where.results.secret_file),
+        site=str(pages), count=len(summary.records),
+        sources=[(each.name, parameters(each.plugin)) for each in read],
+    )  # fmt: skip
 
 
 def _part(number: int, specs: Sequence[RunSpec]) -> str:

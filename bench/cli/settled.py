@@ -13,19 +13,20 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TextIO, cast
+from typing import Any, Self, TextIO, cast
 
-from bench.cli.remembered import keep, recalled
+from bench.cli.remembered import files_below, keep, recalled
 from bench.cli.run_arguments import SUITES
-from bench.contract.source import DataError, Source
+from bench.contract.source import DataError
 from bench.data.roots import config_path, resolve
 from bench.results.shelf import PRIVATE
-from bench.sandbox import BWRAP
+from bench.sandbox import why_not
+from bench.workbench.cores import cores
 
 VARIABLES = (
     "BENCH_DATA", "BENCH_ISOLATION", "CUDA_VISIBLE_DEVICES", "PATH", "TERM", "COLUMNS", "LINES", "NO_COLOR",
@@ -33,25 +34,6 @@ VARIABLES = (
 )  # fmt: skip
 FIRST_HAND = ("sign", "secret")
 """Options under which a run reads a key or a secret itself."""
-
-
-class Stamp(NamedTuple):
-    """A data set's files as they were.
-
-    Args:
-        name: The entry point of the data set.
-        parameters: Of the data set.
-        digest: Of what its source says of the files, which may be paths.
-    """
-
-    name: str
-    parameters: Mapping[str, Any]
-    digest: str
-
-    @classmethod
-    def of(cls, name: str, parameters: Mapping[str, Any], said: str) -> Stamp:
-        """With what the source says of its files now."""
-        return cls(name, parameters, hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest())
 
 
 @dataclass(frozen=True)
@@ -65,7 +47,7 @@ class Settled:
         secret: Where its run secret lies.
         site: Where pages lie.
         count: How many records there are.
-        stamps: Of every data set with files its entry point, its parameters, and its stamp as the run began.
+        sources: Entry point and parameters of every data set with files.
     """
 
     lines: Sequence[str]
@@ -74,7 +56,7 @@ class Settled:
     secret: str
     site: str
     count: int
-    stamps: Sequence[Stamp]
+    sources: Sequence[tuple[str, Mapping[str, Any]]]
 
     def say(self) -> None:
         """Say it again, as a run does that finds all records."""
@@ -97,23 +79,28 @@ def tally(computed: int, there: int, failed: int, seconds: float) -> str:
 
 def settled(options: argparse.Namespace) -> Settled | None:
     """What this run said, if nothing that it rests on has changed since; None where the run has to find out."""
-    if not _repeatable(options) or (kept := recalled(_question(options))) is None:
-        return None
     with suppress(ValueError, TypeError, KeyError, DataError, OSError):
+        question = asked(options)
+        kept = None if question is None else recalled(question)
+        if kept is None:
+            return None
         told = json.loads(kept)
-        found = Settled(**{**told["settled"], "stamps": [Stamp(*each) for each in told["settled"]["stamps"]]})
-        if told["rests on"] == _rests_on(found) and _unchanged(found.stamps, resolve(options.data_root or ())):
+        found = Settled(**told["settled"])
+        if told["rests on"] == _rests_on(found, _stamps(options, found)):
             return found
     return None
 
 
-def keep_settled(options: argparse.Namespace, found: Settled) -> None:
-    """Keep what a run said in which nothing is left to do."""
-    if not _repeatable(options):
-        return
-    with suppress(ValueError, TypeError, DataError, OSError):  # parameters that are no JSON, folders that change
-        told = {"settled": vars(found), "rests on": _rests_on(found)}
-        keep(_question(options), json.dumps(told))
+def keep_settled(question: str, stamps: Iterable[str], found: Settled) -> None:
+    """Keep what a run said in which nothing is left to do.
+
+    Args:
+        question: What was `asked` as the run began: files may have been written to since.
+        stamps: Of its sources, as they were then.
+        found: What the run said.
+    """
+    with suppress(ValueError, TypeError, OSError):  # parameters that are no JSON, folders that change
+        keep(question, json.dumps({"settled": vars(found), "rests on": _rests_on(found, stamps)}))
 
 
 class Overheard:
@@ -158,51 +145,55 @@ class Overheard:
 
 
 def _repeatable(options: argparse.Namespace) -> bool:
-    asked = options.verb != "run" or options.dry_run or options.executor != "local" or options.overwrite == "always"
-    return not asked and not any(getattr(options, name) for name in FIRST_HAND)
+    more = options.verb != "run" or options.dry_run or options.executor != "local" or options.overwrite == "always"
+    return not more and not any(getattr(options, name) for name in FIRST_HAND)
 
 
-def _question(options: argparse.Namespace) -> str:
-    """What a run was asked for, where and by whom it is read."""
+def asked(options: argparse.Namespace) -> str | None:
+    """What a run is asked for, where and by whom it is read; None for a run that does more than find records.
+
+    None, too, where a file that it names cannot be read, which the run itself says.
+    """
+    if not _repeatable(options):
+        return None
     files = [SUITES / f"{options.suite}.yaml"] if options.suite else []
     files += [options.config] if options.config else []
     files.append(config_path())
+    try:
+        written = [path.read_bytes().hex() if path.is_file() else None for path in files]
+    except OSError:
+        return None
     told = {
         "options": {name: str(value) for name, value in vars(options).items()},
-        "files": [path.read_text(encoding="utf-8") if path.is_file() else None for path in files],
+        "files": written,
         "folder": str(Path.cwd()),
         "variables": {name: os.environ.get(name) for name in VARIABLES},
         "terminal": [(stream.isatty(), stream.encoding) for stream in (sys.stdout, sys.stderr)],
         "columns": os.get_terminal_size().columns if sys.stdout.isatty() else None,
-        "cores": os.cpu_count(),
-        "sandbox": BWRAP,
+        "cores": cores(),
+        "sandbox": why_not(),
         "accelerators": sorted(map(str, Path("/dev").glob("nvidia*"))),
     }
     return f"run {json.dumps(told, sort_keys=True)}"
 
 
-def _unchanged(stamps: Sequence[Stamp], roots: Sequence[Path]) -> bool:
-    for stamp in stamps:
-        (point,) = entry_points(group="bench.datasets", name=stamp.name)
-        source = cast(Source, point.load()(**stamp.parameters))
-        if Stamp.of(stamp.name, stamp.parameters, source.stamp(roots)) != stamp:
-            return False
-    return True
+def _stamps(options: argparse.Namespace, found: Settled) -> Iterator[str]:
+    """What tells the raw data apart that are there now. Raises DataError where some are not there."""
+    roots = resolve(options.data_root or ())
+    for name, parameters in found.sources:
+        (point,) = entry_points(group="bench.datasets", name=name)
+        yield point.load()(**parameters).stamp(roots)
 
 
-def _rests_on(found: Settled) -> str:
-    """A digest of records and pages as they are."""
+def _rests_on(found: Settled, stamps: Iterable[str]) -> str:
+    """A digest of raw data by their stamps, and of records and pages as they are."""
     seen = hashlib.sha256()
+    for stamp in stamps:
+        seen.update(hashlib.sha256(stamp.encode("utf-8", "surrogateescape")).digest())
     records, site = Path(found.records), Path(found.site)
-    for path in (*_files(records, but=(records / PRIVATE, site)), Path(found.secret)):
+    for path in (*files_below(records, but=(records / PRIVATE, site)), Path(found.secret)):
         seen.update(f"{path}\0".encode("utf-8", "surrogateescape") + hashlib.sha256(path.read_bytes()).digest())
-    for path in _files(site):
+    for path in files_below(site):
         status = path.stat()
         seen.update(f"{path}|{status.st_size}|{status.st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
     return seen.hexdigest()
-
-
-def _files(root: Path, but: Sequence[Path] = ()) -> Iterator[Path]:
-    for folder, inner, names in os.walk(root):
-        inner[:] = sorted(each for each in inner if Path(folder, each) not in but)
-        yield from (Path(folder, name) for name in sorted(names))

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from bench.runs.executor import Started, Wanted, WorkerCounts
-from bench.workbench.machine import cores, threads_each, usual_jobs
+from bench.workbench.cores import cores
+from bench.workbench.machine import threads_each, usual_jobs
 
 _END_SECONDS = 60.0
 

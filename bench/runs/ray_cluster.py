@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 from bench.plugins.spec import UsageError
 from bench.runs.executor import Started, Wanted, WorkerCounts
 from bench.runs.ray_task import LostError, live
-from bench.workbench.machine import cores
+from bench.workbench.cores import cores
 
 if TYPE_CHECKING:
     from ray import ObjectRef

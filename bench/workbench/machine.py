@@ -18,6 +18,7 @@ from bench.arithmetic import exact
 from bench.plugins.spec import UsageError
 from bench.repeatable import register
 from bench.workbench.card import settings
+from bench.workbench.cores import cores
 
 MOST_JOBS = 4
 JOB_BYTES, CORES_A_JOB = 12 << 30, 2  # of a GPU, and of the processors beside it
@@ -77,11 +78,6 @@ def memory(groups: Path = Path("/proc/self/cgroup"), mounted: Path = Path("/sys/
                     with suppress(OSError, ValueError):  # no such file, or "max"
                         found = min(found, int((folder / file).read_text()))
     return found
-
-
-def cores() -> int:
-    """Processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def threads_each(jobs: int) -> int:

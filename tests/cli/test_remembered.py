@@ -13,6 +13,7 @@ import pytest
 from bench.cli import main, readings, remembered
 from bench.cli.remembered import FOLDER, MOST
 from bench.plugins import meaning, source_hash
+from bench.shadowing import HOME
 
 
 @pytest.fixture
@@ -58,8 +59,25 @@ def test_the_state_follows_source_files(tmp_path: Path) -> None:
         assert any(stamp[0] == str(module) for stamp in before)
         module.write_text("x = 12\n")
         assert set(remembered._stamps({"author:X"})) != before
+        before = set(remembered._stamps({"author:X"}))
+        (package / "table.json").write_text("{}")
+        assert set(remembered._stamps({"author:X"})) != before
+        before = set(remembered._stamps({"author:X"}))
+        (package / "__pycache__").mkdir()
+        (package / "__pycache__" / "module.pyc").write_bytes(b"1")
+        assert set(remembered._stamps({"author:X"})) == before
     finally:
         sys.path.remove(str(tmp_path))
+
+
+def test_the_state_follows_what_pages_are_made_of() -> None:
+    inside = [Path(stamp[0]) for stamp in remembered._stamps(set()) if HOME in Path(stamp[0]).parents]
+    stamped = {path.relative_to(HOME).as_posix() for path in inside}
+    assert stamped >= {
+        "leaderboard/templates/base.html", "leaderboard/static/board.css", "leaderboard/reach.json",
+        "leaderboard/reproduction.yaml", "bench/suites/quickstart.yaml", "bench/__init__.py",
+    }  # fmt: skip
+    assert not any(name.startswith("leaderboard/published/") for name in stamped)
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from PIL import Image
 
 from bench import cli
 from bench.cli import remembered, scored_run
-from bench.cli.settled import Overheard, Settled, Stamp, keep_settled, settled
-from bench.data.sets.folder import Folder
+from bench.cli import settled as settled_run
+from bench.cli.settled import Overheard, Settled, keep_settled, settled
+from bench.runs.summary import Summary
 
 RUN = (
     "run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--attack", "none",
@@ -46,7 +49,7 @@ def said(folder: Path) -> Settled:
     root = folder / "results"
     return Settled(
         lines=["a line"], printed="a table\n", records=str(root), secret=str(root / "artefacts" / "run-secret"),
-        site=str(root / "site"), count=1, stamps=[],
+        site=str(root / "site"), count=1, sources=[],
     )  # fmt: skip
 
 
@@ -54,8 +57,15 @@ def asked(*more: str) -> argparse.Namespace:
     return cli.parser().parse_args([*RUN, *more])
 
 
+def keep(found: Settled, *more: str) -> None:
+    """Keep what was said by a run that began and ended as things are now."""
+    question = settled_run.asked(asked(*more))
+    assert question is not None
+    keep_settled(question, settled_run._stamps(asked(*more), found), found)
+
+
 def test_what_was_said_is_said_again(said: Settled, capsys: pytest.CaptureFixture[str]) -> None:
-    keep_settled(asked(), said)
+    keep(said)
     assert settled(asked()) == said
     assert cli.main(RUN) == 0
     told = capsys.readouterr()
@@ -77,13 +87,13 @@ def test_what_was_said_is_said_again(said: Settled, capsys: pytest.CaptureFixtur
     ],
 )
 def test_a_change_of_what_it_rests_on_has_the_run_look(said: Settled, change: Callable[[Path], object]) -> None:
-    keep_settled(asked(), said)
+    keep(said)
     change(Path(said.records))
     assert settled(asked()) is None
 
 
 def test_artefacts_that_can_be_made_again_do_not_count(said: Settled) -> None:
-    keep_settled(asked(), said)
+    keep(said)
     (Path(said.records) / "artefacts" / "logs").mkdir()
     assert settled(asked()) is not None
 
@@ -92,7 +102,7 @@ def test_artefacts_that_can_be_made_again_do_not_count(said: Settled) -> None:
 def test_the_surroundings_are_part_of_the_question(
     said: Settled, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep_settled(asked(), said)
+    keep(said)
     monkeypatch.setenv(variable, "other")
     assert settled(asked()) is None
 
@@ -101,7 +111,7 @@ def test_options_folder_code_and_configuration_are_part_of_the_question(
     said: Settled, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "run.yaml").write_text("seeds: [0]")
-    keep_settled(asked("--config", "run.yaml"), said)
+    keep(said, "--config", "run.yaml")
     assert settled(asked("--config", "run.yaml")) is not None
     assert settled(asked("--config", "run.yaml", "--seed", "1")) is None
     (folder / "run.yaml").write_text("seeds: [1]")
@@ -116,7 +126,7 @@ def test_options_folder_code_and_configuration_are_part_of_the_question(
 
 
 def test_the_users_configuration_is_part_of_the_question(said: Settled, folder: Path) -> None:
-    keep_settled(asked(), said)
+    keep(said)
     (folder / "config").mkdir()
     (folder / "config" / "config.yaml").write_text("data_roots: [/somewhere]")
     assert settled(asked()) is None
@@ -124,7 +134,7 @@ def test_the_users_configuration_is_part_of_the_question(said: Settled, folder: 
 
 @pytest.mark.parametrize("more", [["--dry-run"], ["--overwrite", "always"], ["--executor", "none"], ["--sign", "key"]])
 def test_a_run_that_does_more_than_find_records_is_never_told_from_before(said: Settled, more: list[str]) -> None:
-    keep_settled(asked(*more), said)
+    assert settled_run.asked(asked(*more)) is None
     assert settled(asked(*more)) is None
 
 
@@ -133,9 +143,8 @@ def test_raw_data_are_asked_for_their_stamp(said: Settled, folder: Path) -> None
     for name in ("a", "b"):
         (images / name).mkdir(parents=True)
         (images / name / "1.png").write_bytes(b"1")
-    asking = {"path": str(images)}
-    read = Settled(**{**vars(said), "stamps": [Stamp.of("folder", asking, Folder(**asking).stamp(()))]})
-    keep_settled(asked(), read)
+    read = Settled(**{**vars(said), "sources": [("folder", {"path": str(images)})]})
+    keep(read)
     assert settled(asked()) is not None
     (images / "a" / "1.png").write_bytes(b"22")
     assert settled(asked()) is None
@@ -192,3 +201,64 @@ def test_a_run_with_a_plug_in_of_a_file_is_not_told(folder: Path, capsys: pytest
     command = [*RUN[:2], "./mine.py:Mine", *RUN[3:]]
     assert cli.main(command) == 0
     assert settled(cli.parser().parse_args(command)) is None
+
+
+def test_a_configuration_that_changes_while_the_run_is_on_is_run_next_time(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who writes the next experiment into the file while the first is on gets both."""
+    (folder / "run.yaml").write_text("seeds: [0]")
+    run = scored_run.run
+
+    def edited(*given: Any) -> Summary:
+        (folder / "run.yaml").write_text("seeds: [1]")
+        return run(*given)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(scored_run, "run", edited)
+        assert cli.main([*RUN, "--config", "run.yaml"]) == 0
+    assert "1 computed, 0 already there" in capsys.readouterr().out
+    assert cli.main([*RUN, "--config", "run.yaml"]) == 0
+    assert "1 computed, 0 already there" in capsys.readouterr().out
+
+
+def test_raw_data_that_change_while_the_run_is_on_are_looked_at_next_time(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(80):
+        place = folder / "images" / "ab"[number % 2] / f"{number}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (16, 16), number).save(place)
+    command = [*RUN, "--size", "16"]
+    command[command.index("digits")] = f"folder[path={folder / 'images'}]"
+    run = scored_run.run
+
+    def edited(*given: Any) -> Summary:
+        found = run(*given)
+        Image.new("L", (16, 16), 255).save(folder / "images" / "a" / "more.png")
+        return found
+
+    with monkeypatch.context() as slow:
+        slow.setattr(scored_run, "run", edited)
+        assert cli.main(command) == 0
+    assert settled(cli.parser().parse_args(command)) is None
+    cli.main([*command, "--overwrite", "stale"])
+    assert settled(cli.parser().parse_args(command)) is None
+
+
+@pytest.mark.parametrize("content", [b"seeds: [0]\n# \xff\n", b"seeds: ["])
+def test_a_configuration_that_cannot_be_read_is_said(
+    folder: Path, content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "run.yaml").write_bytes(content)
+    assert cli.main([*RUN, "--config", "run.yaml"]) == 2
+    assert "cannot read run.yaml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["why_not", "cores"])
+def test_what_the_machine_offers_is_part_of_the_question(
+    said: Settled, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(said)
+    monkeypatch.setattr(settled_run, name, lambda: "other")
+    assert settled(asked()) is None
