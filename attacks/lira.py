@@ -33,8 +33,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from bench.eve.density_in_parts import density_in_parts
 from bench.eve.in_out import InOut
-from bench.eve.kernel_density import log_density
 from bench.eve.own_rows import own_rows
 from bench.eve.shadow_releases import shadow_releases
 from bench.progress import report
@@ -120,7 +120,8 @@ class _Seer:
         for labels in (None, self.candidates.labels):
             densities = rows.new_empty(len(rows), len(BANDWIDTHS))
             for own, theirs in class_groups(labels, release.labels, len(rows), len(released)):
-                densities[own] = log_density(rows[own], released[theirs], [unit * part for part in BANDWIDTHS])
+                bandwidths = [unit * part for part in BANDWIDTHS]
+                densities[own] = density_in_parts(rows, own, released, theirs, bandwidths)
             found.append(densities)
         return torch.cat(found, dim=1)
 

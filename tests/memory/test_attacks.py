@@ -44,7 +44,12 @@ def test_rows_that_are_missing_are_found_on_disk_as_in_memory() -> None:
 @pytest.mark.parametrize(
     ("attack", "error"),
     # Logarithms of moments that are next to nothing make much of a rounding.
-    [("gan-leaks[references=1]", 1e-6), ("likelihood[rows=64]", 1e-6), ("moments[steps=2,width=16]", 2e-3)],
+    [
+        ("gan-leaks[references=1]", 1e-6),
+        ("lira", 1e-9),
+        ("likelihood[rows=64]", 1e-6),
+        ("moments[steps=2,width=16]", 2e-3),
+    ],
 )
 def test_means_that_are_added_up_block_by_block_move_scores_by_roundings(attack: str, error: float) -> None:
     torch.testing.assert_close(

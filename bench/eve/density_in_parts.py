@@ -1,0 +1,40 @@
+"""Gaussian kernel densities where rows do not fit in memory: of parts of them, added up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from bench.eve.kernel_density import log_density
+from bench.memory.rows import Rows, in_blocks, rows_at
+
+SIDE = 2048
+"""Rows at a time, on either side, where they are read where they are used."""
+
+
+def density_in_parts(
+    rows: Tensor, own: Tensor, released: Tensor, theirs: Tensor, bandwidths: Sequence[float]
+) -> Tensor:
+    """`bench.eve.kernel_density.log_density` of some released rows at some rows; of ordinary tensors, to its bits.
+
+    Args:
+        rows, released: (n, d) and (m, d) float64, about a common centre.
+        own, theirs: int64 indices of both, at least one of the released.
+        bandwidths: p positive numbers.
+    """
+    rows, released = rows_at(rows, own), rows_at(released, theirs)
+    if not isinstance(rows, Rows) and not isinstance(released, Rows):
+        return log_density(rows, released, bandwidths)
+    found = rows.new_full((len(rows), len(bandwidths)), -torch.inf)
+    for part, some in rows.blocks(_fitting(rows)) if isinstance(rows, Rows) else in_blocks(rows, SIDE):
+        for _, block in in_blocks(released, SIDE):
+            found[part] = torch.logaddexp(found[part], log_density(some, block, bandwidths) + math.log(len(block)))
+    return found - math.log(len(released))
+
+
+def _fitting(rows: Rows) -> int:
+    """Rows at a time that released rows are compared with: all of those are read for each part."""
+    return max(1, min(SIDE, rows.budget.whole // 8 // rows.wide))
