@@ -17,6 +17,7 @@ from multiprocessing.connection import wait
 import psutil
 from pydantic import TypeAdapter, ValidationError
 
+from bench.memory.budget import GIB
 from bench.memory.processes import at_most, memory
 from bench.results.reason import ABSENT, Code, phase_of, status_of, withheld
 from bench.runs.answers import Answer, Progress, allowed
@@ -181,7 +182,7 @@ class Workers:
         running.bounds[running.phase] = max(noted, min(bound, at_most(tree)))  # what went on the way was not seen
         running.peaks[running.phase] = max(held, running.peaks.get(running.phase, 0))
         if held > self._memory:
-            text = f"stopped at {held / 2**30:.1f} GiB of memory: the limit is {self._memory / 2**30:.1f} GiB"
+            text = f"stopped at {held / GIB:.3g} GiB of memory: the limit is {self._memory / GIB:.3g} GiB"
             running.outcome = _without(running, "out-of-memory", text, seconds)
 
     def _hear(self, running: Running, seconds: float) -> Outcome | None:

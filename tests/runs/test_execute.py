@@ -442,6 +442,12 @@ def eats_in_a_child(argument: object) -> object:
     return {}
 
 
+def test_a_limit_below_a_tenth_of_a_gib_is_said(job: Callable[..., Job]) -> None:
+    (outcome,) = run(job(eats_in_a_child), memory=2**20).found.values()
+    assert outcome.code == "out-of-memory"
+    assert str(outcome.reason).endswith("GiB of memory: the limit is 0.000977 GiB")
+
+
 @LINUX
 def test_what_a_child_holds_counts(job: Callable[..., Job]) -> None:
     (outcome,) = run(job(eats_in_a_child), memory=2 * 2**30).found.values()

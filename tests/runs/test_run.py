@@ -332,7 +332,7 @@ def test_failures_are_recorded_and_touch_nothing_else(
     assert by_attack["dies"].status == "failed"
     assert "SIGKILL" in str(by_attack["dies"].reason)
     assert by_attack["grows"].status == "failed"
-    assert "the limit is 2.0 GiB" in str(by_attack["grows"].reason)
+    assert "the limit is 2 GiB" in str(by_attack["grows"].reason)
     assert "poisons wrote into the data" in str(by_attack["poisons"].reason)
     raised = found["raises", "reidentification-chance"]
     assert raised.phase == "fit"
