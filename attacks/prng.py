@@ -43,6 +43,7 @@ FEW = 16
 TIMED = 8  # releases that are timed where no key can be tried
 VERIFIED = 4  # keys that are looked at closely, of those whose rows seem to be there
 REPORTED = 1 << 10
+ROWS = 256  # that are hashed at a time
 CORE_YEAR = 365.25 * 24 * 3600.0
 Marks = NDArray[np.uint64]
 
@@ -222,7 +223,7 @@ def _repeated(candidates: Dataset, row: int) -> Dataset:
 def _linked(release: Release) -> Iterator[tuple[int, bytes]]:
     """Raw rows by number, and a released row that each stands in."""
     assert release.links is not None
-    rows = [_bytes(row) for row in release.samples]
+    rows = _digests(release.samples)
     for raw, released in release.links.tolist():
         yield raw, rows[released]
 
@@ -230,9 +231,14 @@ def _linked(release: Release) -> Iterator[tuple[int, bytes]]:
 def _columns(samples: Tensor) -> dict[bytes, list[int]]:
     """Where each row stands."""
     found: dict[bytes, list[int]] = {}
-    for column, row in enumerate(samples):
-        found.setdefault(_bytes(row), []).append(column)
+    for column, row in enumerate(_digests(samples)):
+        found.setdefault(row, []).append(column)
     return found
+
+
+def _digests(samples: Tensor) -> list[bytes]:
+    """What tells the rows apart to the last bit, read in parts."""
+    return [hashlib.sha256(_bytes(row)).digest() for some in torch.split(samples, ROWS) for row in some[:]]
 
 
 def _bytes(numbers: Tensor) -> bytes:
@@ -241,6 +247,10 @@ def _bytes(numbers: Tensor) -> bytes:
 
 def _marks(samples: Tensor) -> Marks:
     """(m,) uint64: a hash of every row (m, ...) float32; equal rows have equal ones, and hardly any others."""
+    return np.concatenate([_marked(some[:]) for some in torch.split(samples, ROWS)])
+
+
+def _marked(samples: Tensor) -> Marks:
     words = samples.detach().cpu().contiguous().flatten(1).numpy().view(np.uint32).astype(np.uint64)
     found: Marks = (words * _factors(words.shape[1])).sum(axis=1, dtype=np.uint64)
     return found

@@ -6,7 +6,7 @@ from made.on_disk import found, images
 from made.simulated_cuda import CUDA, DeviceError, SimulatedCuda
 
 SLOW = ("absolute-correlation[restarts=1]", "dcr", "float-holes", "gan-leaks", "invariants", "label-linkage",
-        "leverage", "likelihood", "lira", "re-clustering", "relational")  # fmt: skip
+        "leverage", "likelihood", "lira", "prng", "re-clustering", "relational")  # fmt: skip
 
 
 def test_rows_say_where_they_are_and_are_copied_as_they_are_read():

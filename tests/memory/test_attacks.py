@@ -27,12 +27,19 @@ from methods.instahide import InstaHide
         "leverage",
         "likelihood",
         "nearest-neighbour",
+        "prng",
         "re-clustering",
         "label-linkage",
     ],
 )
 def test_rows_on_disk_score_as_rows_in_memory(attack: str) -> None:
     assert torch.equal(found(attack, "dp-simple", on_disk=True), found(attack, "dp-simple", on_disk=False))
+
+
+def test_a_key_that_everybody_has_is_found_in_rows_on_disk_as_in_memory() -> None:
+    there = found("prng", "identity", on_disk=True)
+    assert int(there.sum()) >= there.shape[1]  # a candidate for each of the columns that are looked at
+    assert torch.equal(there, found("prng", "identity", on_disk=False))
 
 
 def test_rows_that_are_missing_are_found_on_disk_as_in_memory() -> None:
