@@ -18,6 +18,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from bench.plugins import registry
+from bench.plugins.installation import brought
 from bench.plugins.meaning import package_of, read
 from bench.plugins.outside import StandIn
 from bench.plugins.spec import UsageError
@@ -76,9 +77,7 @@ def _beside_it(plugin: StandIn) -> tuple[Path, ...]:
     found = [path for path in named if path.is_absolute() and path.exists()]
     if ".py:" not in spec.name:
         with contextlib.suppress(PackageNotFoundError):
-            listed = distribution(registry.entries(plugin.group)[spec.name].origin).files or ()
-            inside = (path for path in listed if ".." not in path.parts and not path.parts[0].endswith(".dist-info"))
-            found += [Path(str(path.locate())) for path in inside]
+            found += brought(distribution(registry.entries(plugin.group)[spec.name].origin))
     return tuple(found)
 
 

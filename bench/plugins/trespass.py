@@ -9,14 +9,13 @@ that it does, so that whoever judges for others looks at a package before it is 
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterator, Set
 from importlib.metadata import Distribution, PackageNotFoundError, requires
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from bench.plugins.groups import GROUPS
+from bench.plugins.installation import FINDER, editable, installed
 from bench.shadowing import PACKAGES
 
 AT_EVERY_START = ("sitecustomize", "usercustomize")
@@ -24,7 +23,6 @@ ELSEWHERE = ("bin", "Scripts", "share", "etc", "include")
 """Where a package may put files beside its modules."""
 EDITABLE = re.compile(r"import (__editable___\w+_finder); ?\1\.install\(\)|import _editable_impl_\w+")
 """What setuptools and hatchling write for an editable installation of modules that share their folder with others."""
-FINDER = re.compile(r"__editable___\w+_finder|_editable_impl_\w+")
 
 
 _looks = True
@@ -41,21 +39,20 @@ def vetted() -> None:
 
 def trespass(distribution: Distribution) -> str:
     """What of a package with plug-ins runs or lies where it may not, and what to do; empty where nothing does."""
-    reason = next(_found(distribution), "") if _looks else ""
+    own = installed(distribution) if _looks else None
+    reason = "" if own is None else next(_found(own), "")
     return f"its package {reason}: such a package is not used, uninstall it" if reason else ""
 
 
 def _found(distribution: Distribution) -> Iterator[str]:
     files = [str(path) for path in distribution.files or ()]
-    if not files:  # no list: it was not installed by an installer
-        return
-    site, editable = Path(str(distribution.locate_file(""))), _editable(distribution)
+    site, here = Path(str(distribution.locate_file(""))), editable(distribution)
     names = {_top(path) for path in files if not path.startswith("..") and not path.endswith(".pth")}
-    if editable:
+    if here:
         names = {name for name in names if not FINDER.fullmatch(name)}
     for path in files:
         if path.endswith(".pth") and "/" not in path and (site / path).is_file():
-            yield from _run(site, path, editable=editable)
+            yield from _run(site, path, editable=here)
     for name in sorted(names & {*AT_EVERY_START}):
         yield f"runs code in every Python ({name})"
     own, needed = {_plain(distribution.name), *_targets(distribution)}, _needed()
@@ -104,18 +101,6 @@ def _mapped(finder: Path) -> Set[str]:
             if isinstance(target, ast.Name) and target.id == "MAPPING":
                 return {str(name).partition(".")[0] for name in ast.literal_eval(node.value)}
     return set()
-
-
-def _editable(distribution: Distribution) -> bool:
-    """Whether `pip install -e` has installed it, from a folder that is here."""
-    try:
-        told = json.loads(distribution.read_text("direct_url.json") or "{}")
-        folder = Path(unquote(urlsplit(str(told.get("url"))).path))
-        return told.get("dir_info", {}).get("editable") is True and any(
-            (folder / name).is_file() for name in ("pyproject.toml", "setup.py")
-        )
-    except (AttributeError, ValueError):
-        return False
 
 
 def _targets(distribution: Distribution) -> Set[str]:

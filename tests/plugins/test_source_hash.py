@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -244,6 +245,45 @@ def test_what_is_installed_with_a_stranger_counts(tmp_path: Path, monkeypatch: p
         forget_all()
         found.add(module._outside_hash(start, module._beside_it(stands)))
     assert len(found) == 2
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_a_stranger_is_the_same_from_its_authors_folder_and_installed(
+    left: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`pip install -e` writes the folder's path beside what it installs: nobody else had that hash."""
+    stands = SimpleNamespace(group="methods", written=PluginSpec("theirs"))
+    entry = registry.Entry("methods", "theirs", "outside_package.plugin:Plugin", "outside")
+    monkeypatch.setattr(registry, "entries", lambda group: {"theirs": entry})
+    found = set()
+    for place in ("here", "there", "installed"):
+        source, site = tmp_path / place / "source", tmp_path / place / "site"
+        site.mkdir(parents=True)
+        source.mkdir()
+        editable = place != "installed"
+        start = package(source if editable else site, MATHS, "from . import helper")
+        (source / "pyproject.toml").touch()
+        written = {"__editable__.outside.pth": "", "__editable___outside_finder.py": f"MAPPING = {str(source)!r}"}
+        for name, text in written.items() if editable else ():
+            (site / name).write_text(text)
+        own = site / "outside-1.dist-info"
+        own.mkdir()
+        (own / "METADATA").write_text("Name: outside\n")
+        (own / "RECORD").write_text(
+            "".join(f"{each},,\n" for each in written) if editable else "outside_package/plugin.py,,\n"
+        )
+        (own / "direct_url.json").write_text(json.dumps({"url": source.as_uri(), "dir_info": {"editable": editable}}))
+        if left:
+            (source / "outside.egg-info").mkdir()
+            (source / "outside.egg-info" / "PKG-INFO").write_text("Name: outside\n")
+            (source / "outside.egg-info" / "SOURCES.txt").write_text("pyproject.toml\n")
+            (source / "pyproject.toml").write_text(place)
+        monkeypatch.setattr(sys, "path", [str(source), str(site), *sys.path])
+        forget_all()
+        found.add(module._outside_hash(start, module._beside_it(stands)))
+        monkeypatch.undo()
+        monkeypatch.setattr(registry, "entries", lambda group: {"theirs": entry})
+    assert len(found) == 1
 
 
 def test_modules_of_others_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

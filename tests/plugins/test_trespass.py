@@ -89,6 +89,20 @@ def test_a_finder_counts_where_the_package_was_installed_editable_alone(tmp_path
     assert "runs code in every Python" in trespass(installed(tmp_path, EDITABLE, editable=False))
 
 
+def test_what_a_build_leaves_in_its_authors_folder_is_no_list_of_what_was_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`python -m pytest` in a package's own folder finds that one first."""
+    made = installed(tmp_path, {**EDITABLE, "mine.pth": "import mine"}, editable=True)
+    left = tmp_path / "source" / "mine.egg-info"
+    left.mkdir()
+    (left / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n", encoding="utf-8")
+    (left / "SOURCES.txt").write_text("README.md\npyproject.toml\nmine/__init__.py\n", encoding="utf-8")
+    assert trespass(Distribution.at(left)) == ""
+    monkeypatch.syspath_prepend(str(made.locate_file("")))
+    assert "runs code in every Python (mine.pth)" in trespass(Distribution.at(left))
+
+
 @pytest.fixture
 def forget() -> Iterator[Callable[[], None]]:
     """Forgets which packages there are; after the test, once more."""
