@@ -177,14 +177,20 @@ def short(evaluator: str) -> str:
     return evaluator.removeprefix("reidentification-").removeprefix("membership-").removesuffix("-")
 
 
+HUGE = 1e9
+"""From here on a figure is not printed digit by digit: a table grew as wide as the 309 digits of 1e308."""
+
+
 def number(value: float, digits: int | None) -> str:
-    """A figure in print: fixed decimals, or about three significant digits where `digits` is None.
+    """A figure in print: fixed decimals, or about three significant digits where `digits` is None or they are too many.
 
     >>> number(0.5, 3), number(1, None), number(8411.2, None), number(1.234e9, None), number(-0.0004, None)
     ('0.500', '1.00', '8,411', '1.23 × 10⁹', '−0.0004')
+    >>> number(123456789, 2), number(-1e308, 2)
+    ('123456789.00', '−1.00 × 10³⁰⁸')
     """
     size = abs(value)
-    if digits is not None:
+    if digits is not None and size < HUGE:
         text = f"{value:.{digits}f}"
     elif size >= 1e6 or 0 < size < 1e-4:
         mantissa, exponent = f"{value:.2e}".split("e")

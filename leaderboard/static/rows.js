@@ -89,7 +89,7 @@ const veil = (function () {
     if (value === null || value === undefined) return "none";
     const size = Math.abs(value), whole = size >= 1 ? Math.max(0, 2 - Math.floor(Math.log10(size))) : 0;
     let text = String(Number(value.toPrecision(3)));
-    if (Number.isInteger(decimals)) text = value.toFixed(decimals);
+    if (Number.isInteger(decimals) && size < 1e9) text = value.toFixed(decimals);
     else if (size >= 1e6 || (size > 0 && size < 1e-4)) {
       const [mantissa, exponent] = value.toExponential(2).split("e");
       text = mantissa + " × 10" + Number(exponent).toString().replace(/[-0-9]/g, (sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]);

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made.board_records import record
+from made.board_records import record, score
 
 from bench.results.records import dumps
 from bench.results.results import Results
@@ -45,6 +45,19 @@ def test_no_page_scrolls_sideways_for_a_long_name(chromium: Any, tmp_path: Path)
     cell = tmp_path / "results" / "cells" / "d" / "long"
     cell.mkdir(parents=True)
     (cell / "contrastive.json").write_text(dumps(record("W" * 300, cell="d/long")), encoding="utf-8")
+    site = build(Results(tmp_path / "results"), tmp_path / "site").parent
+    page = chromium.new_page(viewport={"width": 390, "height": 900})
+    for path in site.rglob("*.html"):
+        page.goto(path.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, path.name
+    page.close()
+
+
+def test_no_page_scrolls_sideways_for_a_huge_figure(chromium: Any, tmp_path: Path) -> None:
+    cell = tmp_path / "results" / "cells" / "d" / "huge"
+    cell.mkdir(parents=True)
+    told = {"decoding-error": score(1.7e308, better="higher", unit="share", low=-1e308, high=1.79e308)}
+    (cell / "decoding.json").write_text(dumps(record("huge", "decoding", told, cell="d/huge")), encoding="utf-8")
     site = build(Results(tmp_path / "results"), tmp_path / "site").parent
     page = chromium.new_page(viewport={"width": 390, "height": 900})
     for path in site.rglob("*.html"):

@@ -70,7 +70,7 @@ def test_utility_is_the_figure_that_the_board_shows(chromium: Any, tmp_path: Pat
 
 def test_scripts_print_figures_as_pages_do(chromium: Any, tmp_path: Path) -> None:
     site = build(kept(tmp_path / "r", *whole("a", 0.6), *controls(HOLDING)), tmp_path / "site").parent
-    sizes = [5e-5, 1.234e-4, 0.0051, 0.5, 0.98147, 1.0, 9.996, 12.0, 155.4, 8411.2, 1.234e9]
+    sizes = [5e-5, 1.234e-4, 0.0051, 0.5, 0.98147, 1.0, 9.996, 12.0, 155.4, 8411.2, 1.234e9, 1.7e308]
     asked = [(sign * size, digits) for size in sizes for sign in (1, -1) for digits in (None, 2, 3, 4)]
     asked += [(0.0, None), (0.0, 3)]
     page = chromium.new_page()
