@@ -76,6 +76,7 @@ function begin() {
       const fit = lines.get(table).filter((row) => !row.hidden);
       const shown = whole ? fit : fit.slice(0, FEW);
       left += fit.length - shown.length;
+      nothing.get(table).hidden = fit.length > 0;
       table.tBodies[0].replaceChildren(...shown.flatMap((row) => (opened.has(row) ? [row, opened.get(row)] : [row])));
     }
     rest.hidden = left === 0;
@@ -168,9 +169,13 @@ function begin() {
     remember({ open: Array.from(open).join(",") });
   }
 
+  function clear() {
+    return make("a", { href: window.location.pathname.split("/").pop() || "index.html" }, "Clear");
+  }
   const said = make("span", { class: "count", role: "status" });
   const rest = make("button", { type: "button", class: "rest", hidden: true });
   rest.addEventListener("click", () => { all = true; remember({ all: "yes" }); render(); });
+  const nothing = new Map(tables.map((table) => [table, make("p", { class: "empty", hidden: true }, "No row fits what is asked for. ", clear())]));
   let sorter = null;
   function prepare() {
     const bar = make("div", { class: "controls" });
@@ -203,11 +208,11 @@ function begin() {
       return make("label", {}, tick, " " + text);
     });
     bar.append(make("details", { class: "columns" }, make("summary", {}, "Columns"), make("div", {}, boxes)));
-    const clear = make("a", { href: window.location.pathname.split("/").pop() || "index.html" }, "Clear");
-    bar.append(clear, said);
+    bar.append(clear(), said);
     const folded = make("details", { class: "filters", open: !narrow.matches || Boolean(window.location.search) }, make("summary", {}, "Filter, sort, columns"), bar);
     tables[0].closest(".scroll").before(folded);
     tables[0].closest(".scroll").after(rest);
+    for (const [table, note] of nothing) table.closest(".scroll").after(note);
 
     tables.forEach((table) => {
       heads(table).forEach((head) => {

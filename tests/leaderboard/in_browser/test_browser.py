@@ -66,6 +66,15 @@ def test_no_page_scrolls_sideways_for_a_huge_figure(chromium: Any, tmp_path: Pat
     page.close()
 
 
+def test_a_search_that_nothing_fits_says_so(visit: Visit) -> None:
+    page = visit("index.html?q=no-such-method")
+    said = page.locator("#board-title ~ .empty, section.rows > .empty").first
+    assert said.inner_text() == "No row fits what is asked for. Clear"
+    page.get_by_label("Find").fill("")
+    assert said.is_hidden()
+    assert page.locator("#board tbody tr").count() > 20
+
+
 def test_no_page_scrolls_sideways_with_an_opened_row(visit: Visit, site: Path) -> None:
     row = next(site.glob("rows/method-01-*.js")).stem
     page = visit(f"index.html?open={row}", 390)
