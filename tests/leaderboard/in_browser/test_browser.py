@@ -15,7 +15,7 @@ from bench.results.results import Results
 from leaderboard.site import build
 
 Visit = Callable[..., Any]
-WIDTHS = (390,), (768, 1440, 1920)
+WIDTHS = (390,), (768, 1440, 1920, 3840)
 """Pages ask once, as they load, whether they are on a phone; all else follows the width."""
 DRAWN = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 """Twice: what watches sizes is told between frames."""
@@ -64,6 +64,13 @@ def test_no_page_scrolls_sideways_for_a_huge_figure(chromium: Any, tmp_path: Pat
         page.goto(path.as_uri())
         assert page.evaluate("document.documentElement.scrollWidth") == 390, path.name
     page.close()
+
+
+def test_a_wide_screen_is_used(visit: Visit) -> None:
+    page = visit("index.html", 3840)
+    assert page.locator("#board").bounding_box()["width"] > 3000
+    cut = "cells => cells.filter(cell => cell.scrollWidth > cell.clientWidth).map(cell => cell.textContent)"
+    assert page.eval_on_selector_all("#board tbody tr[id]:not([hidden]) .c-method", cut) == []
 
 
 def test_a_search_that_nothing_fits_says_so(visit: Visit) -> None:
