@@ -28,9 +28,9 @@
     if (!groups.size) return;
     const options = Array.from(groups, ([key, rows]) => [key, (veil.titles[rows[0].set] || rows[0].set) + ", " + rows[0].preset + ", seed " + rows[0].seed + " (" + rows.length + ")"]);
     options.sort((a, b) => a[1].localeCompare(b[1], "en", { numeric: true }));
-    const most = Array.from(groups).sort((a, b) => b[1].length - a[1].length)[0][0];
+    const first = groups.has(place.dataset.shown) ? place.dataset.shown : options[0][0];  // as without scripts
     const asked = state();
-    const chosen = { data: groups.has(asked.get("plot")) ? asked.get("plot") : most, across: asked.get("across") || "guesswork" };
+    const chosen = { data: groups.has(asked.get("plot")) ? asked.get("plot") : first, across: asked.get("across") || "guesswork" };
     const bar = make("div", { class: "controls" });
     const box = make("div", { class: "chart", tabindex: "0", role: "application", "aria-label": "Utility against privacy; arrow keys walk along the marks, Enter follows one" });
     const told = make("p", { class: "told-mark", role: "status" });

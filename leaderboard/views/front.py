@@ -70,5 +70,6 @@ def picture(lines: Sequence[Line]) -> dict[str, object] | None:
     for data, preset, seed in sorted(groups, key=lambda key: (-len(groups[key]), key)):
         svg = next((made for plane in PLANES if (made := scatter(groups[data, preset, seed], plane, ""))), None)
         if svg is not None:
-            return {"svg": svg, "data": data, "preset": preset, "seed": seed}
+            shown = f"{groups[data, preset, seed][0].section}|{preset}|{seed}"  # by which the script knows it
+            return {"svg": svg, "data": data, "preset": preset, "seed": seed, "shown": shown}
     return None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made.board_records import record, score
+from made.board_records import dataset, guesswork, record, score, utility, word
 
 from bench.results.records import dumps
 from bench.results.results import Results
@@ -186,6 +186,36 @@ def test_the_board_is_complete_without_scripts(visit: Visit) -> None:
     assert page.locator("#board tbody tr").count() > 20
     assert page.locator("svg.scatter a.mark").count() > 5
     assert page.locator("svg.scatter").first.is_visible()
+
+
+def test_the_picture_is_of_the_same_data_with_scripts_as_without(chromium: Any, tmp_path: Path) -> None:
+    """Here one set has more rows, and the other more with a utility."""
+    (tmp_path / "results").mkdir()
+    for name, rows, drawn in (("wide", 4, 1), ("full", 2, 2)):
+        for number in range(rows):
+            cell = f"{name}/{number}"
+            folder = tmp_path / "results" / "cells" / cell
+            folder.mkdir(parents=True)
+            more: dict[str, Any] = {"cell": cell, "dataset": dataset(name)}
+            made = [
+                word(f"m{number}", **more),
+                record(f"m{number}", "contrastive", {"guesswork": guesswork(9.0)}, **more),
+            ]
+            if number < drawn:
+                made.append(record(f"m{number}", "utility", {"utility-auc": utility(0.8)}, kind="utility", **more))
+            for each in made:
+                (folder / f"{each.evaluator}.json").write_text(dumps(each), encoding="utf-8")
+    site = build(Results(tmp_path / "results"), tmp_path / "site").parent
+    still = chromium.new_context(java_script_enabled=False).new_page()
+    still.goto((site / "index.html").as_uri())
+    moving = chromium.new_page()
+    moving.set_default_timeout(60_000)  # a load of ten
+    moving.goto((site / "index.html").as_uri())
+    moving.wait_for_selector(".plot select")
+    shown = moving.locator(".plot select").first.evaluate("list => list.selectedOptions[0].textContent")
+    assert still.locator(".plot figcaption").inner_text().split(",")[0] == shown.split(",")[0]
+    still.close()
+    moving.close()
 
 
 def test_a_board_in_several_pages_is_joined_by_scripts_and_linked_without(visit: Visit, paged: Path) -> None:
