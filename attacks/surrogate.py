@@ -18,8 +18,9 @@ regression is fitted again, until the matches stay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -28,6 +29,7 @@ from torch import Tensor
 from bench.eve.kinship import true_links
 from bench.eve.outliers import tamed
 from bench.eve.ridge import FOLDS, Kernel, Pairs, predict
+from bench.eve.ridge_in_parts import predict_in_parts
 from bench.eve.tokens import located
 from bench.nets.patches import cut, fitting_patch
 from bench.pairs.blend import BlendedScores
@@ -36,7 +38,7 @@ from bench.pairs.mutual import best
 from bench.progress import report
 from bench.randomness import Secret
 from bench.seeds import derive, generator
-from bench.types import Attack, Attacker, PairScores, Parameter, Release, View
+from bench.types import Attack, Attacker, PairScores, Parameter, Release, Rows, View, rows_at
 from bench.validation import at_least
 
 FEWEST_PAIRS = 2 * FOLDS
@@ -121,7 +123,8 @@ class Surrogate(Attack):
         for number in range(self.held_out):
             release = view.scheme.sample_key(Secret.of_seed(seed, "held-out", number)).release(view.candidates)
             order = torch.randperm(len(release), generator=generator(derive(seed, "order", number)))
-            releases.append((Release(release.samples[order], None, None), _shuffled(true_links(release), order)))
+            shuffled = Release(rows_at(release.samples, order), None, None)
+            releases.append((shuffled, _shuffled(true_links(release), order)))
         shares: dict[Student | None, float] = {}
         for number, variant in enumerate(VARIANTS):
             attacker = replace(plain, variant=variant)
@@ -169,7 +172,7 @@ class SurrogateAttacker(Attacker):
             if len(pairs.raw) < FEWEST_PAIRS or trace in before:
                 break
             before.add(trace)
-            fitted = CosineScores(*apart(*predict(raw, released, pairs, student.kernel)))
+            fitted = CosineScores(*apart(*_predicted(raw, released, pairs, student.kernel)))
             scores = BlendedScores(fitted, base, student.loyalty * FADING**turn) if student.loyalty else fitted
         return scores
 
@@ -192,19 +195,37 @@ def _named(variant: Student | None) -> str:
     return "none: the base's scores" if variant is None else str(variant)
 
 
-def _tokens(candidates: Tensor, samples: Tensor, by_location: bool) -> tuple[list[Tensor], list[Tensor]]:
-    """Raw and released rows by location, centred; whole rows where that is asked or locations do not correspond."""
-    patch_size = fitting_patch(candidates.shape[2], candidates.shape[3]) if candidates.ndim == 4 else None
-    raw = candidates.flatten(1).unsqueeze(1) if patch_size is None else cut(candidates, patch_size)
-    released = located(tamed(samples), raw.shape[1])
+def _tokens(candidates: Tensor, samples: Tensor, by_location: bool) -> tuple[Tensor, Tensor]:
+    """Raw (n, locations, q) and released rows (m, locations, r), centred float64.
+
+    They are whole rows, at one location, where that is asked or locations do not correspond.
+    """
+    raw = _each(candidates, _patches)
+    released = _each(tamed(samples), partial(located, locations=raw.shape[1]))
     if not by_location or raw.shape[1] != released.shape[1]:
         raw, released = raw.flatten(1).unsqueeze(1), released.flatten(1).unsqueeze(1)
     return _centred(raw), _centred(released)
 
 
-def _centred(rows: Tensor) -> list[Tensor]:
+def _each(rows: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    return rows.map(change) if isinstance(rows, Rows) else change(rows)
+
+
+def _patches(rows: Tensor) -> Tensor:
+    patch_size = fitting_patch(rows.shape[2], rows.shape[3]) if rows.ndim == 4 else None
+    return rows.flatten(1).unsqueeze(1) if patch_size is None else cut(rows, patch_size)
+
+
+def _centred(rows: Tensor) -> Tensor:
     rows = rows.double()
-    return list((rows - rows.mean(dim=0)).unbind(dim=1))
+    return rows - rows.mean(dim=0)
+
+
+def _predicted(raw: Tensor, released: Tensor, pairs: Pairs, kernel: Kernel) -> tuple[Tensor, Tensor]:
+    """As `bench.eve.ridge.predict`; in parts where rows are read where they are used."""
+    if isinstance(raw, Rows) or isinstance(released, Rows):
+        return predict_in_parts(raw, released, pairs, kernel)
+    return predict(list(raw.unbind(dim=1)), list(released.unbind(dim=1)), pairs, kernel)
 
 
 def _shuffled(links: Tensor, order: Tensor) -> Tensor:

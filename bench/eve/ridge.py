@@ -40,22 +40,50 @@ def predict(raw: list[Tensor], released: list[Tensor], pairs: Pairs, kernel: Ker
         targets = outputs / outputs.square().mean().sqrt().clamp_min(TINY)
         products = _kernel(inputs, pairs.raw, kernel)
         tried = [_out_of_fold(products, targets, pairs, ridge) for ridge in RIDGES]
-        fits = [_correlation(guess[pairs.raw], targets[pairs.released]) for guess in tried]
+        fits = [correlation(guess[pairs.raw], targets[pairs.released]) for guess in tried]
         best = max(range(len(RIDGES)), key=fits.__getitem__)
-        weight = max(fits[best], 0.0) / (1 - min(fits[best], 0.99) ** 2)
+        weight = weight_of(fits[best])
         size = tried[best].square().mean().sqrt().clamp_min(TINY)
         a.append(tried[best] / size * weight**0.5)
         b.append(targets * weight**0.5)
     return torch.cat(a, dim=1), torch.cat(b, dim=1)
 
 
-def _kernel(inputs: Tensor, chosen: Tensor, kernel: Kernel) -> Tensor:
-    """(n, t) kernel of all rows with the chosen rows, its mean diagonal at 1."""
-    anchors = inputs[chosen]
+def measured(inputs: Tensor, anchors: Tensor, kernel: Kernel) -> Tensor:
+    """(b, t) inner products of rows with anchors, or for "gauss" squared distances."""
     if kernel == "linear":
-        return inputs @ anchors.T / inputs.square().sum(dim=1).mean().clamp_min(TINY)
-    squares = (inputs.square().sum(dim=1)[:, None] + anchors.square().sum(dim=1) - 2 * inputs @ anchors.T).clamp_min(0)
-    return (-squares / squares.median().clamp_min(TINY)).exp()
+        return inputs @ anchors.T
+    squares = inputs.square().sum(dim=1)[:, None] + anchors.square().sum(dim=1) - 2 * inputs @ anchors.T
+    return squares.clamp_min(0)
+
+
+def raised(measured: Tensor, unit: Tensor, kernel: Kernel) -> Tensor:
+    """The kernel, its mean diagonal at 1, where `unit` is the mean square of rows, or for "gauss" the median."""
+    return measured / unit if kernel == "linear" else (-measured / unit).exp()
+
+
+def solve(products: Tensor, targets: Tensor, ridge: float) -> Tensor:
+    """Weights (t, r) of the anchors: `products` (t, t) of anchors, which are written to, and their targets (t, r)."""
+    products.diagonal().add_(ridge)
+    return torch.cholesky_solve(targets, torch.linalg.cholesky(products))
+
+
+def correlation(a: Tensor, b: Tensor) -> float:
+    """The cosine of two matrices, each as one vector."""
+    sizes = torch.linalg.vector_norm(a) * torch.linalg.vector_norm(b)
+    return float((a * b).sum() / sizes.clamp_min(TINY))
+
+
+def weight_of(fit: float) -> float:
+    """How much a location counts whose predictions correlate so well."""
+    return max(fit, 0.0) / (1 - min(fit, 0.99) ** 2)
+
+
+def _kernel(inputs: Tensor, chosen: Tensor, kernel: Kernel) -> Tensor:
+    """(n, t) kernel of all rows with the chosen rows."""
+    found = measured(inputs, inputs[chosen], kernel)
+    unit = inputs.square().sum(dim=1).mean() if kernel == "linear" else found.median()
+    return raised(found, unit.clamp_min(TINY), kernel)
 
 
 def _out_of_fold(products: Tensor, targets: Tensor, pairs: Pairs, ridge: float) -> Tensor:
@@ -66,13 +94,6 @@ def _out_of_fold(products: Tensor, targets: Tensor, pairs: Pairs, ridge: float) 
         asked = (pairs.fold == fold).nonzero()[:, 0]
         if not len(known):
             continue
-        inner = products[pairs.raw[known]][:, known]
-        inner.diagonal().add_(ridge)
-        solved = torch.cholesky_solve(targets[pairs.released[known]], torch.linalg.cholesky(inner))
+        solved = solve(products[pairs.raw[known]][:, known], targets[pairs.released[known]], ridge)
         guess[asked] = products[asked][:, known] @ solved
     return guess
-
-
-def _correlation(a: Tensor, b: Tensor) -> float:
-    sizes = torch.linalg.vector_norm(a) * torch.linalg.vector_norm(b)
-    return float((a * b).sum() / sizes.clamp_min(TINY))
