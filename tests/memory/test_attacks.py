@@ -57,7 +57,7 @@ def test_rows_that_are_missing_are_found_on_disk_as_in_memory() -> None:
         ("lira", 1e-9),
         ("likelihood[rows=64]", 1e-6),
         ("moments[steps=2,width=16]", 2e-3),
-        ("surrogate[base=nearest-neighbour,most_pairs=100,rounds=2]", 1e-6),
+        pytest.param("surrogate[base=nearest-neighbour,most_pairs=100,rounds=2]", 1e-6, marks=pytest.mark.slow),
     ],
 )
 def test_means_that_are_added_up_block_by_block_move_scores_by_roundings(
