@@ -17,6 +17,10 @@ class _Distribution:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def read_text(self, filename: str) -> str | None:
+        """No installer wrote anything down."""
+        return None
+
 
 def _point(name: str, target: str, distribution: str) -> EntryPoint:
     point = EntryPoint(name, target, "bench.methods")
