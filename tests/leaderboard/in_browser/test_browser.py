@@ -41,16 +41,21 @@ def test_no_page_scrolls_sideways(visit: Visit, site: Path, widths: tuple[int, .
             assert page.evaluate("[innerWidth, document.documentElement.scrollWidth]") == [width, width], (name, width)
 
 
-def test_no_page_scrolls_sideways_for_a_long_name(chromium: Any, tmp_path: Path) -> None:
-    cell = tmp_path / "results" / "cells" / "d" / "long"
-    cell.mkdir(parents=True)
-    (cell / "contrastive.json").write_text(dumps(record("W" * 300, cell="d/long")), encoding="utf-8")
-    site = build(Results(tmp_path / "results"), tmp_path / "site").parent
+def assert_narrow(chromium: Any, folder: Path) -> None:
+    """No page of the results in the folder is wider than a phone."""
+    site = build(Results(folder / "results"), folder / "site").parent
     page = chromium.new_page(viewport={"width": 390, "height": 900})
     for path in site.rglob("*.html"):
         page.goto(path.as_uri())
         assert page.evaluate("document.documentElement.scrollWidth") == 390, path.name
     page.close()
+
+
+def test_no_page_scrolls_sideways_for_a_long_name(chromium: Any, tmp_path: Path) -> None:
+    cell = tmp_path / "results" / "cells" / "d" / "long"
+    cell.mkdir(parents=True)
+    (cell / "contrastive.json").write_text(dumps(record("W" * 300, cell="d/long")), encoding="utf-8")
+    assert_narrow(chromium, tmp_path)
 
 
 def test_no_page_scrolls_sideways_for_a_huge_figure(chromium: Any, tmp_path: Path) -> None:
@@ -58,12 +63,7 @@ def test_no_page_scrolls_sideways_for_a_huge_figure(chromium: Any, tmp_path: Pat
     cell.mkdir(parents=True)
     told = {"decoding-error": score(1.7e308, better="higher", unit="share", low=-1e308, high=1.79e308)}
     (cell / "decoding.json").write_text(dumps(record("huge", "decoding", told, cell="d/huge")), encoding="utf-8")
-    site = build(Results(tmp_path / "results"), tmp_path / "site").parent
-    page = chromium.new_page(viewport={"width": 390, "height": 900})
-    for path in site.rglob("*.html"):
-        page.goto(path.as_uri())
-        assert page.evaluate("document.documentElement.scrollWidth") == 390, path.name
-    page.close()
+    assert_narrow(chromium, tmp_path)
 
 
 def test_a_wide_screen_is_used(visit: Visit) -> None:
