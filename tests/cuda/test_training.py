@@ -14,6 +14,7 @@ from torch import nn
 
 from attacks.contrastive import Contrastive
 from attacks.contrastive_labels import ContrastiveLabels
+from attacks.moments import Moments
 from bench.bob import linear_layer
 from bench.bob.linear_layer import train_probe
 from bench.bob.shifts import shifted
@@ -125,6 +126,10 @@ def contrastive_labels(steps):
     fitted(ContrastiveLabels(steps=steps, batch=8, width=16, depth=1))
 
 
+def moments(steps):
+    fitted(Moments(steps=steps, batch=8, width=16))
+
+
 @pytest.mark.parametrize(
     ("training", "steps", "draws"),
     [
@@ -138,6 +143,7 @@ def contrastive_labels(steps):
         pytest.param(obfuscator, 50, False, marks=pytest.mark.slow),
         pytest.param(contrastive, 12, True, marks=pytest.mark.slow),
         pytest.param(contrastive_labels, 12, True, marks=pytest.mark.slow),
+        pytest.param(moments, 12, True, marks=pytest.mark.slow),
     ],
 )
 def test_twice_the_steps_wait_no_more_often(training, steps, draws):
