@@ -9,17 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from rich.table import Table
-
-from bench.cli import figure_tables
-from bench.cli.figure_tables import interim, senseless, tables, title
+from bench.cli.dry_run import dry_run
+from bench.cli.figure_tables import interim
 from bench.cli.hand_out import hand_out
 from bench.cli.options import place, run_specs, site
 from bench.cli.readings import kept_readings
 from bench.cli.settled import Overheard, Settled, asked, keep_settled, records_at, tally
 from bench.cli.stop import code
-from bench.cli.suite import engine_options
-from bench.cli.terminal import to_stdout
+from bench.cli.suite import engine_options, part_title
 from bench.contract.source import DataError
 from bench.pairs.sweep import engine
 from bench.plugins import registry
@@ -31,7 +28,7 @@ from bench.results.run_secret import given
 from bench.results.signing_key import SigningKey
 from bench.runs.display import MESSAGE, Display, there
 from bench.runs.executor import EXECUTORS
-from bench.runs.plan import Condition, data_key, idle, standing, to_run, work
+from bench.runs.plan import Condition, data_key, idle, work
 from bench.runs.planned_run import title as cell_title
 from bench.runs.present import present
 from bench.runs.run import opened_text, run
@@ -41,9 +38,6 @@ from bench.sandbox import Isolation, why_not
 from bench.types import Source
 from bench.wire.text import plain
 from bench.workbench.place import Place
-from leaderboard.board import rows
-from leaderboard.panel import dumps
-from leaderboard.selection import used
 from leaderboard.site import build
 
 KEPT: Mapping[Condition, str] = {
@@ -63,7 +57,7 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
     for name, reason in absent.items():
         print(f"left out {name}. {reason}", file=sys.stderr)
     if options.dry_run:
-        return _dry_run(specs, where)
+        return dry_run(specs, where)
     if options.executor != "local":
         return hand_out(options, specs, where)
     start = time.perf_counter()
@@ -79,7 +73,7 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
                 whole.planned += sum(len(planned) for planned in work(spec).values())
                 continue
             if len(specs) > 1:
-                display.message(_part(number, specs))
+                display.message(part_title(number, specs))
             summary = run(spec, where, display, signer)
             done.append((spec, summary))
             whole.add(summary)
@@ -130,7 +124,7 @@ def _found_there(specs: Sequence[RunSpec], where: Place) -> Iterator[str]:
     """What a run says as it finds all that it was asked for."""
     for number, spec in enumerate(specs, 1):
         if len(specs) > 1:
-            yield _part(number, specs)
+            yield part_title(number, specs)
         planned = work(spec)
         for choice in dict.fromkeys(cell.choice for cell in planned):
             data = where.results.journal.data(data_key(choice))
@@ -186,59 +180,12 @@ def _settled(
     )  # fmt: skip
 
 
-def _part(number: int, specs: Sequence[RunSpec]) -> str:
-    return f"part {number} of {len(specs)}: {_data_named(specs[number - 1])}"
-
-
-def _data_named(spec: RunSpec) -> str:
-    """A part of a run in words: its data."""
-    return ", ".join(dict.fromkeys(str(choice.dataset) for choice in spec.choices))
-
-
 def _unprotected(isolation: Isolation) -> str:
     """What a run without a sandbox leaves open."""
     if isolation == "none":
         return "methods and attacks run in the judge's own process: trust them, and keep the records off leaderboards"
     reason = why_not() or "asked for"
     return f"methods and attacks run in processes of their own, with your rights and no sandbox ({reason})"
-
-
-def print_table(summary: Summary, where: Place) -> None:
-    """The board of what was asked for, with the verdicts; panels of all that is on record are kept."""
-    # The board refuses limited runs; the person who asked for one still wants to see it.
-    shown = [record.model_copy(update={"choice": {**record.choice, "limit": None}}) for record in summary.records]
-    pool = [found for _, found in where.results.records() if isinstance(found, Record)]
-    board = rows(shown, {record.cell: record.cell.partition("/")[0] for record in shown}, pool)
-    # Panels speak of every attack that is on record; controls that ran now change those of other cells too.
-    panels = {row.cell: (row.panel, row.membership) for row in (*board, *rows(pool))}
-    for cell, made in panels.items():
-        where.results.journal.keep_panel(cell, dumps(*made))
-    console = to_stdout()
-    for dataset in dict.fromkeys(row.dataset for row in board):
-        part = [row for row in board if row.dataset == dataset]
-        if all(row.data is None for row in part):
-            console.print(title(part[0]))
-            continue
-        asked = [entry.column for entry in part[0].entries.values()]
-        columns = used(asked, part)
-        found = tables(columns, part, console)
-        found[0].title = title(part[0])
-        for table in found:
-            console.print(table)
-        console.print(
-            "Below each figure its 95 % interval (images per second: the middle half of the repeats). ↑ ↓: the "
-            "direction that is better for the data owner; = chance: not told from chance. Attack figures: of the "
-            "attack that did best, named below, among those whose controls hold; ? its controls fail or did not run.",
-            style="table.caption",
-        )
-        if without := [column.title for column in asked if column not in columns and senseless(column, part)]:
-            console.print(f"Not applicable to any of these (the records say why): {', '.join(without)}.")
-        for row in part:
-            if said := "; ".join(made.verdict for made in panels[row.cell] if made.members):
-                told = ",".join(figure_tables.parameters(row, part))
-                console.print(f"{row.method}[{told}]: {said}" if told else f"{row.method}: {said}", markup=False)
-        if limits := {record.limit for record in summary.records if record.limit is not None}:
-            console.print(f"Run with --limit {min(limits)}: not for a leaderboard.")
 
 
 def _conclude(summary: Summary, where: Place, seconds: float) -> int:
@@ -267,32 +214,3 @@ def _failure(record: Record, where: Place) -> str:
     log = where.results.log(record.cell, "fit" if record.phase == "fit" else record.evaluator)
     known = f" (log: {log})" if log.exists() else ""
     return f"{record.status}: {record.cell}/{record.evaluator} in {record.phase}: {record.reason}{known}"
-
-
-def _dry_run(specs: Sequence[RunSpec], where: Place) -> int:
-    table = Table("data set", "method", "seed", "evaluator", "state", "would run", "why")
-    seen = set[tuple[str, str]]()
-    tally = []
-    for number, spec in enumerate(specs, 1):
-        counts = {True: 0, False: 0}
-        for cell, planned in work(spec).items():
-            data = where.results.journal.data(data_key(cell.choice))
-            for evaluator in planned:
-                if (cell.folder, evaluator.name) in seen:  # an earlier part has it
-                    continue
-                seen.add((cell.folder, evaluator.name))
-                found = standing(where.results, cell, evaluator, data)
-                runs = to_run(found, spec.overwrite)
-                counts[runs] += 1
-                table.add_row(
-                    str(cell.choice.dataset), str(cell.method), str(cell.choice.seed), evaluator.name, found.state,
-                    "yes" if runs else "no", found.reason,
-                )  # fmt: skip
-        tally.append((_part(number, specs), counts))
-    to_stdout().print(table)
-    if len(specs) > 1:
-        for name, counts in tally:
-            print(f"{name}: {counts[True]} to run, {counts[False]} to keep")
-    all_of = {runs: sum(counts[runs] for _, counts in tally) for runs in (True, False)}
-    print(f"{all_of[True]} to run, {all_of[False]} to keep; nothing was run")
-    return 0

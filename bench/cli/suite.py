@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.cli.run_arguments import SUITES
 from bench.data.yaml_text import YamlError, read_yaml
 from bench.plugins.spec import UsageError, did_you_mean
 from bench.results.unwritable import unread
 from bench.runs.engine_options import EngineOptions
+
+if TYPE_CHECKING:  # nothing heavy is imported where nothing can be missing
+    from bench.runs.run_spec import RunSpec
 
 ENGINE = "engine"  # in a configuration file: options of what starts workers, which are none of the run
 PARTS = "parts"  # in a file: a list of mappings of options, each a run of its own over what the file says of all
@@ -84,3 +88,13 @@ def _check(path: Path, told: Mapping[str, object], known: Collection[str]) -> No
     for key in told:
         if key not in known:
             raise UsageError(f"{path}: unknown option {key!r}; {did_you_mean(str(key), known)}")
+
+
+def part_title(number: int, specs: Sequence[RunSpec]) -> str:
+    """A part of a run in words: its place and its data."""
+    return f"part {number} of {len(specs)}: {_data_named(specs[number - 1])}"
+
+
+def _data_named(spec: RunSpec) -> str:
+    sided = (f"{each.dataset} at {each.size} pixels" if each.size else str(each.dataset) for each in spec.choices)
+    return ", ".join(dict.fromkeys(sided))

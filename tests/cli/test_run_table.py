@@ -10,7 +10,7 @@ import pytest
 from made.board_records import auc, guesswork, metric, metrics, record, score
 from rich.console import Console
 
-from bench.cli import scored_run
+from bench.cli import run_table
 from bench.cli.figure_tables import interim
 from bench.results.records import Record
 from bench.results.results import Results
@@ -22,8 +22,8 @@ WIDTH = 70
 
 def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *records: Record) -> str:
     text = io.StringIO()
-    monkeypatch.setattr(scored_run, "to_stdout", lambda: Console(file=text, width=WIDTH, highlight=False, markup=False))
-    scored_run.print_table(Summary(records=list(records)), Place(Results(tmp_path), tmp_path, ()))
+    monkeypatch.setattr(run_table, "to_stdout", lambda: Console(file=text, width=WIDTH, highlight=False, markup=False))
+    run_table.print_table(Summary(records=list(records)), Place(Results(tmp_path), tmp_path, ()))
     return text.getvalue()
 
 

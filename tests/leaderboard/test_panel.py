@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from made.board_records import guesswork, plugin, record, score, word
 
-from bench.cli.scored_run import print_table
+from bench.cli.run_table import print_table
 from bench.results.records import PluginRecord, Record
 from bench.results.results import Results
 from bench.runs.summary import Summary

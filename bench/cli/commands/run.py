@@ -13,6 +13,7 @@ def main(options: argparse.Namespace) -> int:
     if found is not None:
         found.say()
         return 0
-    from bench.cli.scored_run import perform, print_table
+    from bench.cli.run_table import print_table
+    from bench.cli.scored_run import perform
 
     return perform(options, lambda spec, summary, where: print_table(summary, where))
