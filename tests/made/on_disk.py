@@ -27,7 +27,9 @@ def images(count: int, *, on_disk: bool, fitting: int = FITTING) -> Dataset:
     return Dataset("made", samples, torch.arange(count).remainder(2).float()[:, None], None, ("a",), False, True)
 
 
-def found(attack: str, method: str, *, on_disk: bool, fitting: int = FITTING, device: str = "cpu") -> Tensor:
+def found(
+    attack: str, method: str, *, on_disk: bool, count: int = N, fitting: int = FITTING, device: str = "cpu"
+) -> Tensor:
     """Scores of all pairs, or of membership, against a release under a key that the attack has not seen."""
     built, against = (
         registry.build("methods", parse(method), "smoke"),
@@ -36,7 +38,7 @@ def found(attack: str, method: str, *, on_disk: bool, fitting: int = FITTING, de
     assert isinstance(built, Method)
     assert isinstance(against, Attack)
     place = torch.device(device)
-    public, candidates = images(64, on_disk=False).to(place), images(N, on_disk=on_disk, fitting=fitting).to(place)
+    public, candidates = images(64, on_disk=False).to(place), images(count, on_disk=on_disk, fitting=fitting).to(place)
     scheme = built.fit(public, 0)
     release = replace(scheme.sample_key(Secret.of_seed(5)).release(candidates), links=None, primary=None)
     assert isinstance(release.samples, Rows) == on_disk
@@ -44,4 +46,4 @@ def found(attack: str, method: str, *, on_disk: bool, fitting: int = FITTING, de
     if against.scores == "membership":
         return attacker.membership(release)
     scores = attacker.score(release)
-    return torch.cat([scores.block(slice(at, at + 650), slice(0, 100)) for at in range(0, N, 650)])
+    return torch.cat([scores.block(slice(at, at + 650), slice(0, 100)) for at in range(0, count, 650)])
