@@ -5,10 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -27,6 +30,19 @@ def pytest_collection_finish() -> None:
     """What is imported stays: no collection need look for garbage in it, which took a fiftieth of the time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(crashitem: str, report: pytest.TestReport, sched: object) -> None:
+    """Say how a worker of the suite ended, and whether memory may be why: xdist says that it crashed, and no more."""
+    worker = report.node.gateway._io.popen  # type: ignore[attr-defined]
+    try:
+        code = worker.wait(timeout=10)
+        ended = f"it ended with {signal.Signals(-code).name if code < 0 else f'exit code {code}'}"
+    except subprocess.TimeoutExpired:
+        ended = "its process goes on, and its line to this one is broken"
+    held, free = getrusage(RUSAGE_CHILDREN).ru_maxrss >> 10, psutil.virtual_memory().available >> 20
+    report.longrepr = f"{report.longrepr}: {ended}; no process so far held over {held} MiB, and {free} MiB are free"
 
 
 @pytest.fixture(autouse=True)

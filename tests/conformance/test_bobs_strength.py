@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 
 
 def test_a_bob_who_knows_a_barely_trained_network_alone_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    weak = BobPlan(("resnet18",), epochs=1, width=4)
+    weak = BobPlan(("resnet18",), epochs=1, width=8)
     monkeypatch.setattr(strength, "plan_of", lambda preset: weak)
     (found,) = (result for result in conform("methods", "identity", CPU) if result.check == CHECK)
     assert found.status == "noted"
