@@ -69,10 +69,9 @@ def why_not(a: Record, b: Record, metric: str) -> str:
         return f"they speak of other rows: {', '.join(apart)} differ"
     ours, theirs = (record.scores[metric].replicates for record in (a, b))
     if ours is None or theirs is None:
-        without = a.evaluator if ours is None else b.evaluator
         return (
-            f"the record of {without} keeps no replicates of it: data that may not be shared, membership of people who "
-            "are not known, and figures without an interval have none"
+            "a record keeps no replicates of it: data that may not be shared, membership of people who are not known, "
+            "and figures without an interval have none"
         )
     if len(ours.by_key) != len(theirs.by_key):
         return f"as many keys are needed on both sides, got {len(ours.by_key)} and {len(theirs.by_key)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 from rich.table import Table
@@ -80,9 +80,7 @@ def _two(part: Part, here: Sequence[Row], names: Sequence[str], metrics: Sequenc
         to_stdout().print(table)
     if lone := dict.fromkeys(one.column.title for one in found if one.keys == 1):
         print(f"under one key, so that what keys and trainings vary is left out: {', '.join(lone)}")
-    reasons = [f"{one.column.title} ({short(one.by[0])}): {one.reason}" for one in found if one.reason]
-    for reason in dict.fromkeys(reasons):
-        print(f"not compared: {reason}")
+    _say_left_out((f"{one.column.title} ({short(one.by[0])})", one.reason) for one in found if one.reason)
     return bool(table.row_count)
 
 
@@ -102,9 +100,17 @@ def _all(part: Part, here: Sequence[Row], metrics: Sequence[str]) -> bool:
     found = [made for name in metrics if (made := ranked(here, name)) is not None]
     for made in found:
         to_stdout().print(_ranks(part, made, here))
-        for label, reason in made.left_out.items():
-            print(f"not compared: {label}: {reason}")
+        _say_left_out(made.left_out.items())
     return bool(found)
+
+
+def _say_left_out(reasons: Iterable[tuple[str, str]]) -> None:
+    """What was not compared, a line a reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in reasons:
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        print(f"not compared: {', '.join(dict.fromkeys(names))}: {reason}")
 
 
 def _ranks(part: Part, made: Ranked, here: Sequence[Row]) -> Table:
