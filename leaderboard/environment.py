@@ -9,12 +9,13 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from leaderboard.board import Row, epsilon_text, missing, ordered, parameters_text, telling
+from leaderboard.board import Row, epsilon_text, missing, ordered, telling
 from leaderboard.claims import METRIC
 from leaderboard.cost import cost
 from leaderboard.downloads import badges
 from leaderboard.entries import WORDS, against_null, interval, number, reason, short
 from leaderboard.lines import usually_hidden
+from leaderboard.method_label import parameters_text
 from leaderboard.numbers.api import record_address, row_address
 from leaderboard.numbers.escapes import page
 from leaderboard.numbers.score_lines import flat

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from leaderboard.board import Row, parameters_text, unusual
+from leaderboard.board import Row
 from leaderboard.decisions import created
 from leaderboard.entries import Entry
+from leaderboard.method_label import parameters_text, unusual
 from leaderboard.reach import MEMBERSHIP, PAIRS
 from leaderboard.sections import Section
 from leaderboard.standing import Standing, standing

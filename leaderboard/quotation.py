@@ -13,7 +13,7 @@ import yaml
 
 from bench.data.yaml_text import parse_yaml
 from bench.results.records import Record, RecordError, loads
-from leaderboard.board import parameters_text
+from leaderboard.method_label import parameters_text
 from leaderboard.reach import Step
 from leaderboard.repeat import method_and_choice
 from leaderboard.reproduction import NOTE, Measured, Reproduction

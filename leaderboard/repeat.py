@@ -13,7 +13,8 @@ from bench.results.plugin_record import PluginRecord
 from bench.results.records import Record
 from bench.types import Parameter
 from bench.workbench.choice import Choice
-from leaderboard.board import OWN, Row
+from leaderboard.board import Row
+from leaderboard.method_label import OWN
 
 
 def command(row: Row) -> str:

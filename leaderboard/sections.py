@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from bench.results.records import DatasetRecord
 from bench.workbench.choice import NO_PUBLIC, balanced, collection
-from leaderboard.board import Row, parameters_text
+from leaderboard.board import Row
+from leaderboard.method_label import parameters_text
 from leaderboard.slugs import digest, slug
 
 

@@ -14,9 +14,10 @@ from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, parse
 from bench.results.records import Record
 from bench.statistics.chance import UNLIKELY
 from bench.workbench.choice import collection
-from leaderboard.board import Row, rows, unusual
+from leaderboard.board import Row, rows
 from leaderboard.comparison import Compared, Ranked, compared, ranked
 from leaderboard.entries import interval, number, short
+from leaderboard.method_label import unusual
 
 Part = tuple[object, ...]
 """Data set, preset, seed, and what else rows share that can be compared."""
