@@ -92,6 +92,8 @@ def _prints(view: View, sealed: Release | None = None) -> list[str]:
 
 def _scored(attacker: Attacker, view: View, sealed: Release) -> Tensor:
     """All scores of pairs (n, m). Raises ContractError where they are none."""
+    with blaming(type(attacker)):
+        require(type(attacker).score is not Attacker.score, _undefined(attacker, "score"))
     with blaming(type(attacker).score):
         before = _prints(view, sealed)
         scores = attacker.score(sealed)
@@ -110,6 +112,8 @@ def _scored(attacker: Attacker, view: View, sealed: Release) -> Tensor:
 
 def _member_scores(attacker: Attacker, view: View, sealed: Release) -> Tensor:
     """One score a candidate (n). Raises ContractError where they are none."""
+    with blaming(type(attacker)):
+        require(type(attacker).membership is not Attacker.membership, _undefined(attacker, "membership"))
     with blaming(type(attacker).membership):
         before = _prints(view, sealed)
         scores = attacker.membership(sealed)
@@ -121,6 +125,10 @@ def _member_scores(attacker: Attacker, view: View, sealed: Release) -> Tensor:
         require(bool(scores.isfinite().all()), "scores must be finite, also for a release of one row over and over")
         require(_prints(view, sealed) == before, "the attack wrote into the release or its view: work on a copy")
     return scores
+
+
+def _undefined(attacker: Attacker, name: str) -> str:
+    return f"{type(attacker).__name__} must define {name}: CONTRIBUTING.md shows one"
 
 
 def _scores_are_sound(spec: PluginSpec, device: torch.device) -> None:

@@ -27,6 +27,7 @@ CASES: list[tuple[Kind, str, str, str, str, str]] = [  # what is replaced, by wh
     ("attack", FIT, f"view.public.samples.zero_(); {FIT}", "scores are sound", "fit", "wrote into its view"),
     ("attack", "    knowledge: ", '    scores: ClassVar[str] = "all"\n    knowledge: ', "describes itself", "Mine",
      "scores must be pairs or membership"),
+    ("attack", "def score(", "def scored(", "scores are sound", "MineAttacker", "MineAttacker must define score"),
     ("metric", FIGURE, "return Score(float('nan'), None, None, ", "score is sound", "__call__",
      "value must be finite, got nan"),
     ("metric", FIGURE, "return Score(share, share, float('nan'), ", "score is sound", "__call__", "high must be"),

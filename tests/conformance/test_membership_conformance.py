@@ -67,6 +67,16 @@ def test_the_contract_catches_attacks_on_membership(tmp_path: Path, how: str, ch
     assert results[check].status == "failed", results[check]
 
 
+def test_an_attack_on_membership_that_scores_nothing_fails(tmp_path: Path) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text(BAD.replace("def membership(", "def members("))
+    first = next(
+        result for result in conform("attacks", f"{file}:Bad", torch.device("cpu")) if result.status == "failed"
+    )
+    assert (first.check, first.where) == ("membership scores are sound", "bad.py:8 in BadAttacker")
+    assert "BadAttacker must define membership" in first.detail
+
+
 def test_attacks_are_checked_for_what_they_score(tmp_path: Path) -> None:
     file = tmp_path / "bad.py"
     file.write_text(BAD)
