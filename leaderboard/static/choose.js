@@ -46,9 +46,15 @@
       const judged = mine.map((row) => ({ row, ...judge(row, wish) }));
       const fit = judged.filter((one) => !one.against.length).sort((a, b) => a.doubts.length - b.doubts.length || utility(b.row) - utility(a.row));
       const rest = judged.filter((one) => one.against.length).sort((a, b) => a.against.length - b.against.length || utility(b.row) - utility(a.row));
-      answer.replaceChildren(
-        make("h2", {}, nothing(wish) ? "Every row, until you say what you need" : fit.length ? fit.length + (fit.length === 1 ? " row qualifies" : " rows qualify") : "No row qualifies"),
-        fit.length ? list(fit, (one) => nothing(wish) ? "nothing was asked of it" : one.doubts.join("; ") || "by the bad end of its intervals, too") : make("p", { class: "quiet" }, "Ask for less, or for another kind of release: below stands what keeps each row out."),
+      const sure = fit.filter((one) => !one.doubts.length), likely = fit.filter((one) => one.doubts.length);
+      const counted = (some, one, more) => some.length + (some.length === 1 ? one : more);
+      const head = (text) => make("h2", {}, text);
+      answer.replaceChildren(...(nothing(wish) ? [head("Every row, until you say what you need"), list(fit, () => "nothing was asked of it")] : [
+        head(sure.length ? counted(sure, " row qualifies", " rows qualify") : likely.length ? "No row qualifies for sure" : "No row qualifies"),
+        sure.length ? list(sure, () => "by the bad end of its intervals, too") : "",
+        likely.length ? head(counted(likely, " row", " rows") + " by the figure alone, and what is doubtful") : "",
+        likely.length ? list(likely, (one) => one.doubts.join("; ")) : "",
+        fit.length ? "" : make("p", { class: "quiet" }, "Ask for less, or for another kind of release: below stands what keeps each row out.")]),
         rest.length ? make("h2", {}, rest.length + (rest.length === 1 ? " does not" : " do not") + ", and why") : "",
         rest.length ? list(rest, (one) => one.against.join("; ")) : "");
     }
@@ -86,6 +92,7 @@
       if (row.unrated) against.push("its privacy figures are not rated: " + row.unrated);
       else if (row.figures[name] && !row.figures[name][4]) against.push("no attack that counts gave its figure for " + what + ": it supports no claim");
       else attacked(name, wish.risk, sign, what);
+      if (["broken", "members told"].includes(row.verdict)) doubts.push("attacks on it say: " + row.verdict);
     }
     const [, derived, shown] = row.epsilon || [null, null, null];
     if (wish.claim || wish.epsilon !== "") {

@@ -94,8 +94,9 @@ function begin() {
 
   function filter() {
     let shown = 0;
+    const words = wanted.q.toLowerCase().split(/\s+/).filter(Boolean);
     for (const row of every) {
-      const fits = FILTERS.every(([name]) => !wanted[name] || row.dataset[name] === wanted[name]) && texts.get(row).includes(wanted.q.trim().toLowerCase());
+      const fits = FILTERS.every(([name]) => !wanted[name] || row.dataset[name] === wanted[name]) && words.every((word) => texts.get(row).includes(word));
       row.hidden = !fits;
       shown += fits;
     }

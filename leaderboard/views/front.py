@@ -12,7 +12,7 @@ from leaderboard.lines import Line
 from leaderboard.matrix import matrix
 from leaderboard.numbers.tables import can_write_parquet
 from leaderboard.page import Page, inputs
-from leaderboard.scatter import PLANES, scatter
+from leaderboard.scatter import PLANES, points, scatter
 from leaderboard.short import in_short
 from leaderboard.views.further import front_parts, further_scripts
 from leaderboard.views.shared import MOST_LINES, common
@@ -63,11 +63,15 @@ def front(edition: Edition) -> Iterator[Page]:
 
 
 def picture(lines: Sequence[Line]) -> dict[str, object] | None:
-    """The first picture: of the data set and size with the most rows that can be drawn."""
+    """The first picture: of the data set and size with the most rows that can be drawn, of as many the first."""
     groups: dict[tuple[str, str, int], list[Line]] = {}
     for line in lines:
         groups.setdefault((line.data, line.row.preset, line.row.seed), []).append(line)
-    for data, preset, seed in sorted(groups, key=lambda key: (-len(groups[key]), key)):
+
+    def drawn_rows(key: tuple[str, str, int]) -> int:
+        return next((count for plane in PLANES if (count := len(points(groups[key], plane)))), 0)
+
+    for data, preset, seed in sorted(groups, key=drawn_rows, reverse=True):  # of as many, in the order of the board
         svg = next((made for plane in PLANES if (made := scatter(groups[data, preset, seed], plane, ""))), None)
         if svg is not None:
             shown = f"{groups[data, preset, seed][0].section}|{preset}|{seed}"  # by which the script knows it

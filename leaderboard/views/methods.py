@@ -27,6 +27,6 @@ def methods(edition: Edition) -> Iterator[Page]:
                 drawn(
                     "method.html", **common(edition, "../"), method=method, sources=sources, lines=some, at=number,
                     pages=[numbered(stem, each) for each, _ in parts], role=lines[0].reference,
-                    kinds=sorted({line.kind for line in lines}),
+                    kinds=sorted({line.kind for line in lines} - {"unknown"}),
                 ),
             )  # fmt: skip

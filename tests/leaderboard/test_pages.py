@@ -138,6 +138,15 @@ def test_a_figure_at_chance_is_marked(write: Write, tmp_path: Path) -> None:
     assert the(tmp_path / "site", "data/*-figures.html").count('title="Not told from chance') == 2
 
 
+def test_a_person_found_no_more_surely_than_by_chance_is_marked_on_the_line(write: Write, tmp_path: Path) -> None:
+    """Even where nothing of anybody is released, somebody seems to be found surely once keys are few."""
+    lucky = score(0.99, 0.0, 1.0, unit="share", null=0.5, null_low=0.3, null_high=1.0)
+    build(write(record("noise", scores={"guesswork": guesswork(90), "person-risk": lucky})), tmp_path / "site")
+    cell = re.search(r'<td class="c-person.*?</td>', (tmp_path / "site" / "index.html").read_text(encoding="utf-8"))
+    assert cell is not None
+    assert ">at chance<" in cell[0]
+
+
 def test_a_rung_without_guesswork_is_shown_by_its_state(write: Write, tmp_path: Path) -> None:
     results = write(record("identity", scores={"reid-auc": auc(0.9)}), record("identity", "slow", status="timed-out"))
     build(results, tmp_path / "site")

@@ -82,6 +82,20 @@ def test_a_search_that_nothing_fits_says_so(visit: Visit) -> None:
     assert page.locator("#board tbody tr").count() > 20
 
 
+def test_a_search_wants_every_word_wherever_it_stands(visit: Visit) -> None:
+    page = visit("index.html?q=data-01+METHOD-03")
+    found = page.locator("#board tbody tr[id]:not([hidden])")
+    assert found.count() == 1
+    assert "method-03" in found.first.inner_text()
+    assert "data-01" in found.first.inner_text()
+
+
+def test_a_board_on_paper_is_no_wider_than_it(visit: Visit) -> None:
+    page = visit("index.html", 1030)  # A4 across, without its margins
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1030
+
+
 def test_no_page_scrolls_sideways_with_an_opened_row(visit: Visit, site: Path) -> None:
     row = next(site.glob("rows/method-01-*.js")).stem
     page = visit(f"index.html?open={row}", 390)
@@ -189,7 +203,7 @@ def test_the_board_is_complete_without_scripts(visit: Visit) -> None:
 
 
 def test_the_picture_is_of_the_same_data_with_scripts_as_without(chromium: Any, tmp_path: Path) -> None:
-    """Here one set has more rows, and the other more with a utility."""
+    """Here one set has more rows, and the other more with a utility: that is shown."""
     (tmp_path / "results").mkdir()
     for name, rows, drawn in (("wide", 4, 1), ("full", 2, 2)):
         for number in range(rows):
@@ -214,6 +228,7 @@ def test_the_picture_is_of_the_same_data_with_scripts_as_without(chromium: Any, 
     moving.wait_for_selector(".plot select")
     shown = moving.locator(".plot select").first.evaluate("list => list.selectedOptions[0].textContent")
     assert still.locator(".plot figcaption").inner_text().split(",")[0] == shown.split(",")[0]
+    assert shown.startswith("full")
     still.close()
     moving.close()
 

@@ -41,6 +41,22 @@ def test_what_does_not_count_is_said(chromium: Any, tmp_path: Path, certified: b
     assert said in answer(chromium, site, "figure=reid-auc&risk=0.7")["a"]
 
 
+def test_what_qualifies_by_its_figure_alone_stands_apart_and_a_broken_row_never_surely(
+    chromium: Any, tmp_path: Path
+) -> None:
+    results = kept(tmp_path / "r", *whole("a", 0.6, 1.0), *whole("b", 0.6), *controls(HOLDING))
+    page = chromium.new_page()
+    page.set_default_timeout(60_000)  # a load of ten
+    page.goto(f"{(build(results, tmp_path / 'site').parent / 'choose.html').as_uri()}?figure=reid-auc&risk=0.8")
+    page.wait_for_selector("#answer table")
+    heads = page.locator("#answer h2").all_inner_texts()
+    told = [table.inner_text() for table in page.locator("#answer table").all()]
+    page.close()
+    assert heads == ["1 row qualifies", "1 row by the figure alone, and what is doubtful"]
+    assert "attacks on it say: broken" not in told[0]
+    assert "attacks on it say: broken" in told[1]
+
+
 @pytest.mark.parametrize(
     "asked",
     ["utility=abc", "risk=1e999", "epsilon=%20", "preset=none", "kind=none", "claim=none", "set=none", "figure=none"],
