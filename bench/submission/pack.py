@@ -34,6 +34,9 @@ def submit(results: Results, out: Path, *, signer: SigningKey | None, disclose: 
     findings = list(checked.findings)
     if not checked.records:
         findings.append(Finding("incomplete", str(results.root), "it holds no record; `bench run` makes them"))
+    elif all(record.method.role is not None for record in checked.records.values()):  # those of a run that was cut off
+        findings.append(Finding("incomplete", str(results.root), "it holds controls and no row that they are for; "
+                                "the same `bench run` goes on"))  # fmt: skip
     hidden = [name for name, record in checked.records.items() if record.dataset and not record.dataset.shareable]
     if disclose and hidden:
         findings.append(Finding("restricted", hidden[0], "the run secret undoes releases of data that may not "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,18 @@ def test_the_secret_is_never_disclosed_with_restricted_data(tmp_path: Path) -> N
     found = submit(results, tmp_path / "a.zip", signer=None, disclose=True)
     assert any("leave --disclose out" in finding.reason for finding in found)
     assert not (tmp_path / "a.zip").exists()
+
+
+def test_controls_alone_are_no_submission(handed: Handed, tmp_path: Path) -> None:
+    """What a run leaves that was cut off before it came to the method."""
+    left = tmp_path / "left"
+    shutil.copytree(handed.results.root, left)
+    for cell in (left / "cells").rglob(f"{submissions.METHOD}*"):
+        shutil.rmtree(cell)
+    assert [*(left / "cells").rglob("*.json")]
+    found = submit(Results(left), tmp_path / "left.zip", signer=None, disclose=False)
+    assert [(finding.kind, "controls and no row" in finding.reason) for finding in found] == [("incomplete", True)]
+    assert not (tmp_path / "left.zip").exists()
 
 
 def test_the_command_line_packs_verifies_and_refuses(
