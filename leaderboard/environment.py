@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -41,6 +42,7 @@ def environment() -> Environment:
         "dumped": dumped,
         "pairs": parameters_text,
         "short": short,
+        "soft": soft,
     }
     env.globals |= {"words": WORDS, "number": number, "interval": interval, "against_null": against_null}
     env.globals |= {"reason": reason, "command": command, "cost": cost}
@@ -62,6 +64,15 @@ def _shared_null(some: Sequence[Row], metric: str) -> str:
     """What chance gives, where it is the same for every row of a table with a figure; else empty."""
     nulls = {row.entries[metric].null for row in some if row.entries[metric].score}
     return nulls.pop() if len(nulls) == 1 else ""
+
+
+def soft(text: str) -> Markup:
+    """Text that breaks after _, = and commas where it must, and not within words.
+
+    >>> str(soft("patch_size=4"))
+    'patch_<wbr>size=<wbr>4'
+    """
+    return Markup("<wbr>").join(re.split(r"(?<=[_=,])", text))
 
 
 def _harmless(value: object) -> object:

@@ -17,7 +17,7 @@ from leaderboard.standing import Standing, standing
 from leaderboard.tiers import Tier
 
 Kind = Literal["a row for each image", "samples of a generator", "a trained model", "unknown"]
-UTILITY = ("utility-auc", "linear-probe-auc", "transfer-accuracy", "detection-auc")
+UTILITY = ("utility-auc", "linear-probe-auc", "transfer-accuracy", "detection-auc", "cadp-classifier-accuracy")
 PRIVACY = ("guesswork", "membership-auc")
 PERSON = ("person-risk", "member-risk")
 JUDGED = frozenset(

@@ -37,6 +37,7 @@ def main(options: argparse.Namespace) -> int:
         index, refused = _build_published(options)
     else:
         results = place(options).results
+        _say_begun()
         index = build(results, _site(options, results.root / "site"))
         refused = list(results.refused())
     print(index)
@@ -54,6 +55,7 @@ def _build_published(options: argparse.Namespace) -> tuple[Path, list[tuple[str,
             "the published records are not part of an installed package: name a results folder with --results, or "
             "build in a checkout of the project"
         )
+    _say_begun()
     found = list(board_verdicts())
     told = tuple(verdict for verdict in found if isinstance(verdict, Verdict))
     trusted = place(options).results.trusted
@@ -63,6 +65,10 @@ def _build_published(options: argparse.Namespace) -> tuple[Path, list[tuple[str,
     index = build(own, _site(options, Path(SITE).resolve()), *others, verdicts=told, refused=refused)
     untold = [("verdict", str(verdict)) for verdict in found if not isinstance(verdict, Verdict)]
     return index, [*problems(), *refused, *untold]
+
+
+def _say_begun() -> None:
+    print("making pages: a minute for thousands of records, the first time", file=sys.stderr, flush=True)
 
 
 def _site(options: argparse.Namespace, usual: Path) -> Path:
