@@ -100,7 +100,8 @@ def test_nothing_that_a_record_says_becomes_markup(evil: str) -> None:
     harmless = made([record("a"), word("a")])
     known = {tag for text in harmless.values() for tag, _ in Tags(text).found} | {
         "a", "path", "circle", "title", "text", "svg", "polyline", "rect", "article", "h4", "img", "figure",
-        "figcaption", "br", "wbr", "ul", "li", "dd", "dt", "b", "dl", "details", "summary", "aside", "em", "code", "strong",
+        "figcaption", "br", "wbr", "ul", "li", "dd", "dt", "b", "dl", "details", "summary", "aside", "em", "code",
+        "strong",
     }  # fmt: skip
     for name, text in bare.items():
         assert re.fullmatch(r"[A-Za-z0-9./_-]+", name), name
