@@ -70,9 +70,9 @@ def soft(text: str) -> Markup:
     """Text that breaks after _ and commas where it must, and not within words.
 
     >>> str(soft("patch_size=4"))
-    'patch_<wbr>size=4'
+    'patch_<wbr/>size=4'
     """
-    return Markup("<wbr>").join(re.split(r"(?<=[_,])", text))
+    return Markup("<wbr/>").join(re.split(r"(?<=[_,])", text))
 
 
 def _harmless(value: object) -> object:

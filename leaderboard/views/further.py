@@ -64,11 +64,10 @@ class Tree(HTMLParser):
         self._open = [self.top]
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        """An element begins; where a line may break (`wbr`), it is over at once."""
+        """An element begins; tables have none that never end."""
         made: list[JsonValue] = [tag, {name: True if value is None else value for name, value in attributes}]
         self._open[-1].append(made)
-        if tag != "wbr":
-            self._open.append(made)
+        self._open.append(made)
 
     def handle_endtag(self, tag: str) -> None:
         """It ends."""

@@ -12,11 +12,14 @@ import argparse
 from collections import defaultdict
 from pathlib import Path
 
+from study_columns import Columns, scores
+
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.results.score_record import ScoreRecord
+from leaderboard.entries import interval, number
 
-COLUMNS = {
+COLUMNS: Columns = {
     "linear probe, AUC": ("linear-probe-auc", None),
     "rows among which one hides, after two releases": ("anonymity-set", None),
     "guesses, re-clustering": ("guesswork", "re-clustering"),
@@ -24,7 +27,6 @@ COLUMNS = {
     "membership AUC, dcr": ("membership-auc", "dcr"),
     "nearest private vector": ("nearest-neighbour-distance", None),
 }
-"""Title: metric and attack."""
 
 
 def main() -> None:
@@ -46,19 +48,13 @@ def figures(folder: Path) -> dict[tuple[str, str, str, str], dict[str, ScoreReco
         people = record.dataset.subjects.get("private", "unknown")
         counts = f"{people} / {record.dataset.rows['private']}"
         line = (str(record.choice["dataset"]), str(record.choice["size"]), counts, record.method.written)
-        for title, (metric, attack) in COLUMNS.items():
-            score = record.scores.get(metric)
-            if score is not None and (record.attack.name if record.attack else None) == attack:
-                found[line][title] = score
+        found[line] |= scores(record, COLUMNS)
     return dict(sorted(found.items(), key=lambda each: (each[0][0], int(each[0][1]), each[0][3])))
 
 
 def cell(score: ScoreRecord | None) -> str:
     """A figure and its interval."""
-    if score is None:
-        return ""
-    interval = "" if score.low is None or score.high is None else f" ({score.low:.3g} to {score.high:.3g})"
-    return f"{score.value:.3g}{interval}"
+    return "" if score is None else f"{number(score.value, None)} ({interval(score.low, score.high, None)})"
 
 
 if __name__ == "__main__":

@@ -17,17 +17,17 @@ from statistics import fmean
 
 import matplotlib.pyplot as plt
 import seaborn as sns
+from study_columns import Columns, scores
 
 from bench.results.records import Record
 from bench.results.results import Results
 
-COLUMNS = {
+COLUMNS: Columns = {
     "utility": ("utility-auc", None),
     "guesses, relational": ("guesswork", "relational"),
     "guesses, nearest neighbour": ("guesswork", "nearest-neighbour"),
     "ReID AUC, relational": ("reid-auc", "relational"),
 }
-"""Title: metric and attack."""
 
 
 def figures(folder: Path) -> tuple[dict[str, dict[str, list[float]]], dict[str, str]]:
@@ -40,10 +40,8 @@ def figures(folder: Path) -> tuple[dict[str, dict[str, list[float]]], dict[str, 
         setting = record.method.written
         if record.reason is not None:
             reasons[setting] = record.reason
-        for title, (metric, attack) in COLUMNS.items():
-            score = record.scores.get(metric)
-            if score is not None and (record.attack.name if record.attack else None) == attack:
-                found[setting][title].append(score.value)
+        for title, score in scores(record, COLUMNS):
+            found[setting][title].append(score.value)
     return found, reasons
 
 
