@@ -81,12 +81,12 @@ class PRNG(Attack):
         shown = candidates if trial is None else trial.rows
         budget = TIMED if trial is None else max(1, min(self.tries, self.numbers // shown.samples.numel()))
         marks: list[Marks] = []
-        start = time.process_time()
+        start = time.perf_counter()
         for number, key in enumerate(islice(space.keys(), budget)):
             marks.append(_marks(key.release(shown).samples))
             if number % REPORTED == 0:
                 report("try keys", number, budget)
-        seconds = (time.process_time() - start) / len(marks)
+        seconds = (time.perf_counter() - start) / len(marks)
         return PRNGAttacker(candidates, space, trial, [] if trial is None else marks, seconds, self.numbers)
 
 
@@ -104,7 +104,7 @@ class PRNGAttacker(Attacker):
 
     Args:
         marks: Of the rows that each tried key released.
-        seconds: Of CPU time that a try takes.
+        seconds: A try takes on the wall: the method may do it in a process of its own.
         numbers: That may be released to score candidates.
     """
 
@@ -158,7 +158,7 @@ class PRNGAttacker(Attacker):
             "different keys drawn": space.different,
             "keys tried": len(self.marks),
             "keys found": f"{self.found} of {self.scored}",
-            "CPU seconds a key": self.seconds,
+            "seconds a key": self.seconds,
             "core-years for all keys": self.seconds * 2.0**space.bits / CORE_YEAR,
         }
         return found if self.trial else found | {"not tried": "a release depends on all rows in their owner's order"}

@@ -45,6 +45,11 @@ def chance_guesswork(counts: PairCounts) -> float:
     return (counts.shape[0] * counts.shape[1] + 1) / (int(counts.linked.sum()) + 1)
 
 
+def most_guesses(counts: PairCounts) -> int:
+    """Guesswork where every pair that is not linked is guessed first: n m - p + 1."""
+    return int(counts.others.sum()) + 1
+
+
 @dataclass(frozen=True)
 class Guesswork(Metric[PairEvidence]):
     """Guesses until a released image is tied to its raw image for the first time."""
@@ -73,8 +78,8 @@ class Guesswork(Metric[PairEvidence]):
 
         The interval is that of its logarithm (`bench.statistics.pair_score`), and no narrower than that of as many
         first hits as there are keys, if every guess hits with one probability (`waiting_bounds`): keys that all take
-        one guess do not show that the next one will. It covers less than it says, about four times in five, where few
-        keys take many times the guesses of the rest.
+        one guess do not show that the next one will. No bound is below 1 or above n m - p + 1. It covers less than it
+        says, about four times in five, where few keys take many times the guesses of the rest.
         Chance: (n m + 1) / (p + 1), and draws of random scores. p: people exchanged.
         """
         return with_primary(evidence, partial(_score, evidence))
@@ -109,7 +114,9 @@ def _score(evidence: PairEvidence, level: PairLevel) -> Score:
     low, high = waiting_bounds([guesswork(counts) for counts in level.full])
     assert score.low is not None
     assert score.high is not None
-    score = replace(score, low=min(score.low, low), high=max(score.high, high))
+    score = replace(
+        score, low=min(score.low, low), high=min(max(score.high, high), fmean(map(most_guesses, level.full)))
+    )
     halves = _part(evidence, level, level.counts, layout, seed=seed)
     return replace(score, parts={FIRST: _first(level), HALVES: halves})
 
@@ -133,8 +140,12 @@ def _part(
     found = from_halves(evidence, level, guesswork, "log")
     found = replace(found, by_key=[fmean(map(guesswork, key)) for key in counts])
     score = pair_score(evidence, level, guesswork, found, chance, seed=derive(seed, "permutation"))
-    low, ahead = (None if bound is None else max(1.0, bound) for bound in (score.low, score.prediction_low))
-    return replace(score, n=counts[0][0].shape[0], low=low, prediction_low=ahead)
+    most = fmean(fmean(map(most_guesses, key)) for key in counts)
+    low, high, ahead, behind = (
+        None if bound is None else min(max(1.0, bound), most)
+        for bound in (score.low, score.high, score.prediction_low, score.prediction_high)
+    )
+    return replace(score, n=counts[0][0].shape[0], low=low, high=high, prediction_low=ahead, prediction_high=behind)
 
 
 def waiting_bounds(guesses: Sequence[float]) -> tuple[float, float]:

@@ -49,10 +49,12 @@ def check(release: Release, private: Dataset) -> None:
     bad = (~release.samples.flatten(1).isfinite()).any(dim=1).nonzero()
     if len(bad):
         raise ContractError(f"released samples must be finite: row {int(bad[0])} is not ({len(bad)} rows in all)")
-    if release.labels is not None and tuple(release.labels.shape) != (m, len(private.findings)):
-        raise ContractError(
-            f"released labels must have shape {(m, len(private.findings))}, got {tuple(release.labels.shape)}"
-        )
+    if release.labels is not None:
+        check_labels(release.labels)
+        if tuple(release.labels.shape) != (m, len(private.findings)):
+            raise ContractError(
+                f"released labels must have shape {(m, len(private.findings))}, got {tuple(release.labels.shape)}"
+            )
     if release.generator is not None and not release.generator.state():
         raise ContractError("a published generator must hold tensors: one without state is lost when it is stored")
     if release.links is None:
@@ -76,6 +78,14 @@ def check(release: Release, private: Dataset) -> None:
         )
     if release.primary is not None and not bool(release.primary.any()):
         raise ContractError("primary must mark at least one link; use None where no row is primary")
+
+
+def check_labels(labels: Tensor) -> None:
+    """Raise ContractError unless released labels are float32 numbers, finite or NaN (not known)."""
+    if not isinstance(labels, Tensor) or labels.dtype != torch.float32:
+        raise ContractError(f"released labels must be a float32 tensor, got {_kind(labels)}")
+    if bool(labels.isinf().any()):
+        raise ContractError("released labels must be finite, or NaN where they are not known: some are infinite")
 
 
 def fingerprint(data: Dataset) -> str:

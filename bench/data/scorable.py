@@ -74,7 +74,7 @@ def of_equal_classes(splits: Splits, seed: int) -> tuple[Splits, str]:
 
 
 def _columns(data: Dataset, kept: list[int]) -> Dataset:
-    labels = None if data.labels is None else data.labels[:, kept]
+    labels = data.labels[:, kept] if kept and data.labels is not None else None
     return replace(data, labels=labels, findings=tuple(data.findings[k] for k in kept))
 
 

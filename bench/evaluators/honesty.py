@@ -18,7 +18,6 @@ from typing import ClassVar
 
 import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.contract.preset import Preset
 from bench.contract.seal import Sealed, seal
@@ -29,13 +28,12 @@ from bench.judge.search import Search, strongest
 from bench.judge.sharing import INSIDE, sharing
 from bench.progress import stage
 from bench.randomness import Secret
+from bench.rows.rounding import same_but_rounding
 from bench.seeds import derive
 from bench.statistics.chance import RARE
 from bench.types import Evaluator, Measurement, NotApplicable, Release
 from bench.workbench.second_owner import releases, second_owner
 from bench.workbench.workbench import Workbench
-
-CLOSE = 1e-4  # of the largest number: what sums in another order may change
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,7 @@ def _replay(again: Release | NotApplicable, sealed: Sealed, order: Secret) -> Pr
             return Promise(True, None, f"the key's state, used again, gave other {what}")
     for what in ("samples", "labels"):
         ours, theirs = getattr(sealed.release, what), getattr(other.release, what)
-        if (ours is None) != (theirs is None) or (ours is not None and not _same(ours, theirs)):
+        if (ours is None) != (theirs is None) or (ours is not None and not same_but_rounding(ours, theirs)):
             return Promise(True, None, f"the key's state, used again, gave other {what}")
     bits = torch.equal(sealed.release.samples, other.release.samples)
     return Promise(
@@ -143,13 +141,6 @@ def _replay(again: Release | NotApplicable, sealed: Sealed, order: Secret) -> Pr
         None,
         f"the key's state, used again in another process, gave the same {'bits' if bits else 'rows but for rounding'}",
     )
-
-
-def _same(a: Tensor, b: Tensor) -> bool:
-    if a.shape != b.shape or not torch.equal(a.isnan(), b.isnan()):
-        return False
-    a, b = a.nan_to_num(), b.nan_to_num()
-    return bool((a - b).abs().amax() <= CLOSE * a.abs().amax())
 
 
 def _reason(question: Questioned, first: Release, again: Sequence[Release | NotApplicable], seed: int) -> Promise:

@@ -49,7 +49,8 @@ class PublicCNN(Extractor):
     weight_decay: float = 0.05
 
     def __post_init__(self) -> None:
-        at_least(1, width=self.width, epochs=self.epochs)
+        at_least(8, width=self.width)  # of fewer channels torch 2.14 trains past its memory on CPUs without AVX-512
+        at_least(1, epochs=self.epochs)
         at_least(2, batch=self.batch)
         positive(learning_rate=self.learning_rate)
         at_least(0, weight_decay=self.weight_decay)

@@ -16,7 +16,6 @@ from contextlib import closing
 from random import SystemRandom
 from typing import cast
 
-import torch
 from torch import Tensor
 
 from bench.contract.seal import ContractError
@@ -25,10 +24,8 @@ from bench.isolation.language import Handle, Value
 from bench.isolation.line import Generators, Line
 from bench.isolation.remote_method import MadeBy, Part, RemoteKey, RemoteMethod, RemoteScheme
 from bench.randomness import Secret
+from bench.rows.rounding import same_but_rounding
 from bench.types import Dataset, Generator, NotApplicable, Release, State
-
-CLOSE = 1e-4  # of the largest number: what sums in another order may change
-ROWS = 256  # compared at a time
 
 
 class Errands:
@@ -130,15 +127,7 @@ def _alike(first: Release | NotApplicable, again: Release | NotApplicable) -> bo
 
 
 def _same(a: Tensor | None, b: Tensor | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    if not a.dtype.is_floating_point:
-        return torch.equal(a, b)
-    parts = zip(torch.split(a, ROWS), torch.split(b, ROWS), strict=True)
-    most = max((float(part.nan_to_num().abs().amax()) for part in torch.split(a, ROWS) if part.numel()), default=0.0)
-    return all(torch.allclose(one, other, rtol=0.0, atol=CLOSE * most, equal_nan=True) for one, other in parts)
+    return a is b if a is None or b is None else same_but_rounding(a, b)
 
 
 def _said(found: Release | NotApplicable) -> str:

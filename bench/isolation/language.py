@@ -11,7 +11,7 @@ import torch
 from pydantic import JsonValue
 from torch import Tensor
 
-from bench.contract.seal import ContractError
+from bench.contract.seal import ContractError, check_labels
 from bench.memory.rows import Rows
 from bench.randomness import Secret
 from bench.types import Dataset, PrivacyClaim, Release
@@ -194,10 +194,7 @@ def _labels(found: Tensor | None) -> Tensor | None:
     """Labels as they came, but for the 22 bits that a NaN may carry beside its meaning, "not known"."""
     if found is None:
         return None
-    if found.dtype != torch.float32:
-        raise ContractError(f"released labels must be float32, got {found.dtype}")
-    if bool(found.isinf().any()):
-        raise ContractError("released labels must be finite, or NaN where they are not known: some are infinite")
+    check_labels(found)
     return torch.where(found.isnan(), torch.nan, found)
 
 

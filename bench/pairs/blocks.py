@@ -36,8 +36,11 @@ def products(a: Tensor, b: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
     step = max(GATHERED // a.shape[1], 1)
     if isinstance(a, Rows):  # each reading of rows takes its time, however few they are
         step = max(step, a.budget.block // a.wide)
-    starts = range(0, max(len(rows), 1), step)
-    return torch.cat([(a[rows[at : at + step]] * b[cols[at : at + step]]).sum(dim=1) for at in starts])
+    found = torch.empty(len(rows), dtype=a.dtype, device=a.device)
+    for at in range(0, len(rows), step):  # a small tensor of each step would lie between the large ones, and part them
+        part = slice(at, at + step)
+        torch.sum(a[rows[part]] * b[cols[part]], dim=1, out=found[part])
+    return found
 
 
 def all_products(a: Tensor, b: Tensor) -> Tensor:

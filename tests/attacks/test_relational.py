@@ -305,6 +305,17 @@ def test_of_many_rows_an_even_part_is_read_and_the_record_says_so(monkeypatch):
     assert not {"signatures", "reading tried on"} & set(whole.fit(View(private, scheme, private, private), 0).notes())
 
 
+def test_of_many_products_an_even_part_of_the_gram_matrices_is_matched_and_the_record_says_so(monkeypatch):
+    private = images(n=60)
+    scheme = Layers(1)
+    asked = Relational(keys=3, held_out=1, reading="places")
+    whole = asked.fit(View(private, scheme, private, private), 0).notes()
+    assert whole["Gram matrices"] == "5 of 5 parts of a row"
+    monkeypatch.setattr(relational, "MATCHED", 2 * 60**3)
+    told = asked.fit(View(private, scheme, private, private), 0).notes()
+    assert told["Gram matrices"] == "2 of 5 parts of a row"
+
+
 def test_chosen_tokens_are_those_of_all_tokens():
     rows = images(20).samples
     for reading in READINGS:

@@ -35,6 +35,8 @@ def test_a_good_release_passes() -> None:
         (replace(GOOD, samples=GOOD.samples[:0]), "at least 1"),
         (replace(GOOD, samples=GOOD.samples.index_fill(0, torch.tensor([3]), torch.nan)), "row 3"),
         (replace(GOOD, labels=torch.zeros(10, 3)), r"shape \(10, 2\), got \(10, 3\)"),
+        (replace(GOOD, labels=torch.zeros(10, 2, dtype=torch.int64)), "float32 tensor, got torch.int64"),
+        (replace(GOOD, labels=torch.full((10, 2), torch.inf)), "some are infinite"),
         (replace(GOOD, links=torch.tensor([[0, 10]])), "links must lie"),
         (replace(GOOD, links=torch.tensor([[0.0, 1.0]])), "int64"),
         (replace(GOOD, links=torch.zeros(0, 2, dtype=torch.int64)), "at least one pair"),

@@ -61,7 +61,7 @@ def test_training_leaves_the_global_random_numbers_alone() -> None:
     assert torch.equal(torch.rand(1), expected)
 
 
-@pytest.mark.parametrize("wrong", [{"width": 0}, {"epochs": 0}, {"batch": 1}, {"learning_rate": 0.0}])
+@pytest.mark.parametrize("wrong", [{"width": 7}, {"epochs": 0}, {"batch": 1}, {"learning_rate": 0.0}])
 def test_wrong_parameters_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
         PublicCNN(**wrong)

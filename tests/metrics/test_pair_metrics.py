@@ -113,6 +113,15 @@ def test_p_of_guesswork_goes_below_what_draws_resolve() -> None:
     assert p == pytest.approx(2e-6, rel=0.1)  # of ten arrangements of the links under each of six keys
 
 
+def test_no_bound_of_guesswork_is_beyond_what_can_be() -> None:
+    score = Guesswork()(random_evidence.evidence(0, n=80, keys=2, signal=-50.0, permuted=True))
+    most = 80 * 80 - 80 + 1
+    assert score.value == most
+    for part in (score, score.parts["half samples"]):
+        bounds = (part.low, part.high, part.prediction_low, part.prediction_high)
+        assert all(bound is not None and 1 <= bound <= most for bound in bounds)
+
+
 def test_nobody_to_exchange_leaves_no_p_and_says_so() -> None:
     score = Guesswork()(random_evidence.evidence(0, n=80))
     assert score.p is None

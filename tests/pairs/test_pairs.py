@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from fractions import Fraction
 
 import pytest
@@ -341,3 +343,23 @@ def test_without_numba_torch_counts_and_says_so(monkeypatch: pytest.MonkeyPatch)
     assert equal(count(DenseScores(matrix), diagonal(9)), expected)
     with pytest.raises(ValueError, match="needs numba"):
         count(DenseScores(matrix), diagonal(9), engine="numba")
+
+
+PAIRS_OF_LONG_ROWS = """
+import resource, torch
+from bench.pairs.blocks import products
+
+torch.set_num_threads(1)
+kept = [torch.zeros(2) for _ in range(200_000)]  # no small piece of the heap is free
+rows = torch.zeros(64, 50_176, dtype=torch.float64)
+pairs = torch.randint(64, (3_000, 2))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+products(rows, rows, *pairs.T)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**10)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process's memory is read as Linux tells it")
+def test_products_of_many_pairs_of_long_rows_leave_the_heap_whole() -> None:
+    done = subprocess.run([sys.executable, "-c", PAIRS_OF_LONG_ROWS], check=True, capture_output=True, text=True)
+    assert float(done.stdout) < 100  # MB; some 600 where a small result stays between the large ones of every step

@@ -1,0 +1,91 @@
+"""What a fitted CADP is: a flow that everyone knows with the noise on its latents, and keys that draw the noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from bench.randomness import Secret
+from bench.types import Dataset, Key, PrivacyClaim, Release, Scheme, State, by_blocks, paired
+from methods.cadp_mechanism import NormedLatent, Variant, claim
+
+
+@dataclass(frozen=True, eq=False)
+class CADPScheme(Scheme):
+    """A trained flow, as its state, and its noise."""
+
+    learned: State
+    noise: NormedLatent
+    variant: Variant
+    epsilon: float
+
+    def sample_key(self, secret: Secret) -> CADPKey:
+        """A key with a noise stream of its own."""
+        return CADPKey(self, secret.derive("cadp"))
+
+    def load_key(self, state: State) -> CADPKey:
+        """The key that `CADPKey.state` described."""
+        return CADPKey(self, Secret.load(state["secret"]))
+
+    def state(self) -> State:
+        """The flow's weights, its sizes, what it is conditioned on, and how it did on held-out rows."""
+        return self.learned
+
+    def claim(self) -> PrivacyClaim:
+        """The paper's epsilon, and the bound that follows from norm and noise."""
+        return claim(self.noise, self.variant, self.epsilon)
+
+    def mechanism(self) -> NormedLatent:
+        """Latents of norm s with Laplace noise."""
+        return self.noise
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """Norm and noise, how well the flow models held-out public rows, and what it was trained on."""
+        training, held, nats, bits = self.learned["judged"].tolist()
+        fit = ("nats per dimension", nats) if math.isnan(bits) else ("bits per dimension", bits)
+        return {
+            "sensitivity s": self.noise.norm,
+            "noise scale b": self.noise.noise_scale,
+            "public rows trained on": int(training),
+            "held-out public rows": int(held),
+            fit[0]: round(fit[1], 4),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class CADPKey(Key):
+    """A secret; with the rows and their condition it chooses the stream of a release."""
+
+    scheme: CADPScheme
+    secret: Secret
+
+    def release(self, private: Dataset) -> Release:
+        """Rows with fresh noise each, labels as they are. The same rows get the same noise again, any others new noise.
+
+        New rows reach Bob, who trains a model on the release, as they are, as in the paper.
+        """
+        noise = self.scheme.noise
+        condition = noise.conditions.read(private.samples, private.labels, private.findings)
+        secret = self.secret.derive("release").bound_to(private.samples)
+        if condition is not None:
+            secret = secret.derive("condition").bound_to(condition)
+        shown, stream = private, secret.stream()
+        if noise.drawn:
+            drawn = noise.conditions.drawn(private.samples, secret.stream("columns").uniform)
+            shown = replace(private, samples=drawn)
+
+        def obfuscate(index: Tensor) -> Tensor:
+            blurred = noise.gridded.add(noise.locate(private.take(index)), stream)
+            return noise.rebuild(blurred, shown.take(index))
+
+        every = torch.arange(len(private), device=private.samples.device)
+        rows = by_blocks(every, obfuscate, noise.together(stream), like=private.samples, draws=True)
+        return paired(rows, private.labels)
+
+    def state(self) -> State:
+        """The secret, uint8 (32,)."""
+        return {"secret": self.secret.tensor()}
