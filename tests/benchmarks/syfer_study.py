@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -52,6 +52,24 @@ def cell(values: Sequence[float]) -> str:
     return f"{fmean(values):.3g} ({min(values):.3g} to {max(values):.3g}; {len(values)})"
 
 
+def plot(found: Mapping[str, Mapping[str, Sequence[float]]], target: Path) -> None:
+    """Guesses over utility, a point a setting, seed and attack."""
+    points = [
+        (setting, utility, guesses, title.removeprefix("guesses, "))
+        for setting, by in found.items()
+        for title in COLUMNS
+        if title.startswith("guesses")
+        for utility, guesses in zip(by["utility"], by[title], strict=False)
+    ]
+    sns.set_theme(style="whitegrid")
+    _, axes = plt.subplots(figsize=(11, 5), layout="constrained")
+    names, utilities, guesses, attacks = zip(*points, strict=True)
+    sns.scatterplot(x=utilities, y=guesses, hue=names, style=attacks, ax=axes, s=60)
+    axes.set(xlabel="Utility AUC", ylabel="Guesses", yscale="log")
+    sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    plt.savefig(target, dpi=150)
+
+
 def main() -> None:
     """Print the table and draw the plot."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -65,20 +83,7 @@ def main() -> None:
         cells = [cell(found[setting][title]) for title in COLUMNS]
         print(f"| {setting} |", " | ".join(cells), "|", reasons.get(setting, "") if set(cells) == {"-"} else "")
     if options.plot is not None:
-        points = [
-            (setting, utility, guesses, title.removeprefix("guesses, "))
-            for setting, by in found.items()
-            for title in COLUMNS
-            if title.startswith("guesses")
-            for utility, guesses in zip(by["utility"], by[title], strict=False)
-        ]
-        sns.set_theme(style="whitegrid")
-        _, axes = plt.subplots(figsize=(11, 5), layout="constrained")
-        names, utilities, guesses, attacks = zip(*points, strict=True)
-        sns.scatterplot(x=utilities, y=guesses, hue=names, style=attacks, ax=axes, s=60)
-        axes.set(xlabel="Utility AUC", ylabel="Guesses", yscale="log")
-        sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), frameon=False)
-        plt.savefig(options.plot, dpi=150)
+        plot(found, options.plot)
 
 
 if __name__ == "__main__":
