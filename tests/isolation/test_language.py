@@ -40,8 +40,8 @@ def test_a_label_that_is_not_known_carries_no_message() -> None:
     ("labels", "said"),
     [
         (torch.tensor([[0.0], [torch.inf], [1.0]]), "must be finite"),
-        (torch.zeros(3, 1, dtype=torch.float64), "must be float32"),
-        (torch.zeros(3, 1, dtype=torch.int64), "must be float32"),
+        (torch.zeros(3, 1, dtype=torch.float64), "must be a float32 tensor"),
+        (torch.zeros(3, 1, dtype=torch.int64), "must be a float32 tensor"),
     ],
 )
 def test_labels_that_no_method_may_release_are_refused(labels: Tensor, said: str) -> None:
