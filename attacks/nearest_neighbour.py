@@ -27,7 +27,7 @@ from torch.nn.functional import adaptive_avg_pool2d
 
 from bench.eve.outliers import tamed
 from bench.nets.classifier import Course, Standardise, fast_precision, outputs, train
-from bench.nets.resnet import resnet18
+from bench.nets.resnet import LEAST_WIDTH, resnet18
 from bench.nets.seeded import seeded
 from bench.pairs.cosine import CosineScores, apart
 from bench.seeds import derive
@@ -66,7 +66,8 @@ class NearestNeighbour(Attack):
 
     def __post_init__(self) -> None:
         one_of(("pixels", "features"), space=self.space)
-        at_least(1, steps=self.steps, width=self.width)
+        at_least(1, steps=self.steps)
+        at_least(LEAST_WIDTH, width=self.width)
 
     @property
     def needs_public(self) -> bool:

@@ -44,7 +44,7 @@ TIMED = 8  # releases that are timed where no key can be tried
 VERIFIED = 4  # keys that are looked at closely, of those whose rows seem to be there
 REPORTED = 1 << 10
 ROWS = 256  # that are hashed at a time
-CORE_YEAR = 365.25 * 24 * 3600.0
+YEAR = 365.25 * 24 * 3600.0
 Marks = NDArray[np.uint64]
 
 
@@ -159,7 +159,7 @@ class PRNGAttacker(Attacker):
             "keys tried": len(self.marks),
             "keys found": f"{self.found} of {self.scored}",
             "seconds a key": self.seconds,
-            "core-years for all keys": self.seconds * 2.0**space.bits / CORE_YEAR,
+            "years for all keys, in turn": self.seconds * 2.0**space.bits / YEAR,
         }
         return found if self.trial else found | {"not tried": "a release depends on all rows in their owner's order"}
 

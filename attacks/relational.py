@@ -10,8 +10,8 @@ columns matched as they are now; match anew; until the matching stays.
 Differences from plain relational matching:
 - The diagonal of Gram matrices is left out of the refinement; it would hold every matching in place.
 - Each location (and the whole row) has a Gram matrix; it counts by how well it survives a change of key. Where those of
-  all locations would take more than a GiB, or longer than `MATCHED` products a round, an even part of the locations has
-  one.
+  all locations would take more than a GiB, or their comparison more than `MATCHED` products a round, an even part of
+  the locations has one.
 - How a release is read (patches in place, absolute values, bags of patches, patches put back in place), whether the
   matching is refined, how strongly the first scores stay in, and how sharp the posterior is: all are chosen by the
   likelihood of the links of held-out simulated keys. No figure of the release enters the choice.
@@ -53,7 +53,7 @@ from bench.validation import at_least, one_of
 
 TRIAL_KEYS = 2
 GRAM_BYTES = 1 << 30  # of the Gram matrices of a release; four times that is held while keys are learned from
-MATCHED = 1 << 36  # products of two numbers by which a matching is scored once: of 600 rows 318 locations, of 1,500 20
+MATCHED = 1 << 36  # products of numbers in a round, as many rows being released: 318 locations of 600 rows, 20 of 1,500
 SORTED = 1 << 30  # inner products of a release with reference rows: of 5,000 rows a hundred locations have them
 TRIED_ON = 4096  # candidates that readings are tried on
 ENOUGH = -0.02

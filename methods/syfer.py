@@ -28,13 +28,7 @@ from bench.nets.patches import patch_sizes
 from bench.nets.seeded import seeded
 from bench.owner.label_code import Unbalanced
 from bench.seeds import derive
-from bench.types import (
-    Dataset,
-    Method,
-    NotApplicable,
-    Parameter,
-    State,
-)
+from bench.types import Dataset, Method, NotApplicable, Parameter, State
 from bench.validation import at_least, one_of, positive
 from methods.syfer_scheme import SyferScheme
 

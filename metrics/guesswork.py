@@ -78,8 +78,8 @@ class Guesswork(Metric[PairEvidence]):
 
         The interval is that of its logarithm (`bench.statistics.pair_score`), and no narrower than that of as many
         first hits as there are keys, if every guess hits with one probability (`waiting_bounds`): keys that all take
-        one guess do not show that the next one will. No bound is below 1 or above n m - p + 1. It covers less than it
-        says, about four times in five, where few keys take many times the guesses of the rest.
+        one guess do not show that the next one will. It covers less than it says, about four times in five, where few
+        keys take many times the guesses of the rest. No bound is below 1 or above n m - p + 1.
         Chance: (n m + 1) / (p + 1), and draws of random scores. p: people exchanged.
         """
         return with_primary(evidence, partial(_score, evidence))
@@ -140,11 +140,14 @@ def _part(
     found = from_halves(evidence, level, guesswork, "log")
     found = replace(found, by_key=[fmean(map(guesswork, key)) for key in counts])
     score = pair_score(evidence, level, guesswork, found, chance, seed=derive(seed, "permutation"))
-    most = fmean(fmean(map(most_guesses, key)) for key in counts)
+    most = [fmean(map(most_guesses, key)) for key in counts]
     low, high, ahead, behind = (
-        None if bound is None else min(max(1.0, bound), most)
-        for bound in (score.low, score.high, score.prediction_low, score.prediction_high)
-    )
+        None if bound is None else min(max(1.0, bound), cap)
+        for bound, cap in (
+            (score.low, fmean(most)), (score.high, fmean(most)),
+            (score.prediction_low, max(most)), (score.prediction_high, max(most)),
+        )
+    )  # fmt: skip
     return replace(score, n=counts[0][0].shape[0], low=low, high=high, prediction_low=ahead, prediction_high=behind)
 
 

@@ -81,9 +81,9 @@ def check(release: Release, private: Dataset) -> None:
 
 
 def check_labels(labels: Tensor) -> None:
-    """Raise ContractError unless released labels are float32 numbers, finite or NaN (not known)."""
-    if not isinstance(labels, Tensor) or labels.dtype != torch.float32:
-        raise ContractError(f"released labels must be a float32 tensor, got {_kind(labels)}")
+    """Raise ContractError unless released labels are float32 numbers (m, k), finite or NaN (not known)."""
+    if not isinstance(labels, Tensor) or labels.dtype != torch.float32 or labels.ndim != 2:
+        raise ContractError(f"released labels must be a float32 tensor (m, k), got {_kind(labels)}")
     if bool(labels.isinf().any()):
         raise ContractError("released labels must be finite, or NaN where they are not known: some are infinite")
 

@@ -14,10 +14,12 @@ def own_rows(view: View) -> Dataset:
     Public labels come with the columns of the control rows; where public rows lack those columns, they stay out.
     """
     control, public = replace(view.control, subjects=None), view.public
-    kind = (public.name, public.samples.shape[1:], public.exclusive, public.labels is None)
-    of = (control.name, control.samples.shape[1:], control.exclusive, control.labels is None)
-    if kind != of or not set(control.findings) <= set(public.findings):
+    kind = (public.name, public.samples.shape[1:], public.exclusive)
+    if kind != (control.name, control.samples.shape[1:], control.exclusive):
+        return control
+    if control.labels is None:
+        return joined(control, replace(public, labels=None, findings=control.findings))
+    if public.labels is None or not set(control.findings) <= set(public.findings):
         return control
     columns = [public.findings.index(name) for name in control.findings]
-    labels = None if public.labels is None else public.labels[:, columns]
-    return joined(control, replace(public, labels=labels, findings=control.findings))
+    return joined(control, replace(public, labels=public.labels[:, columns], findings=control.findings))

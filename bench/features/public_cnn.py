@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from bench.contract.extractor import Embedding, Extractor, check_images, check_shape
 from bench.nets.classifier import Course, Standardise, fast_precision, train
-from bench.nets.resnet import resnet18
+from bench.nets.resnet import LEAST_WIDTH, resnet18
 from bench.nets.seeded import seeded
 from bench.progress import report
 from bench.rows.label_classes import labelled
@@ -49,7 +49,7 @@ class PublicCNN(Extractor):
     weight_decay: float = 0.05
 
     def __post_init__(self) -> None:
-        at_least(8, width=self.width)  # of fewer channels torch 2.14 trains past its memory on CPUs without AVX-512
+        at_least(LEAST_WIDTH, width=self.width)
         at_least(1, epochs=self.epochs)
         at_least(2, batch=self.batch)
         positive(learning_rate=self.learning_rate)

@@ -13,6 +13,10 @@ from torch import nn
 
 from bench.validation import at_least
 
+LEAST_WIDTH = 8
+"""Channels that a stage needs: of fewer, torch 2.14 trains past its memory on processors without AVX-512 (the gradient
+of a strided 1 x 1 convolution, rows channels last), which can end the process."""
+
 
 def resnet18(
     shape: tuple[int, int, int],
@@ -28,14 +32,16 @@ def resnet18(
     Args:
         shape: Channels, height and width of an image.
         outputs: Logits of the last layer; with `features` it is left out.
-        width: Channels of the first stage: 64 is a ResNet-18, 32 a ResNet-18 of half the width.
+        width: Channels of the first stage: 64 is a ResNet-18, 32 a ResNet-18 of half the width. At least
+            `LEAST_WIDTH`.
         dropout: Share of the pooled features dropped before the last layer.
         narrow: Make the stem as wide as the first stage in place of 64 channels: below that width it costs more than
             all stages together.
         features: Return the pooled features (n, 8 * width) instead of logits (n, outputs).
     """
     channels, height, across = shape
-    at_least(1, width=width, outputs=outputs)
+    at_least(LEAST_WIDTH, width=width)
+    at_least(1, outputs=outputs)
     import timm  # takes seconds to import: only where a network is really built
 
     network: nn.Module = timm.create_model(

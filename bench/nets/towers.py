@@ -33,7 +33,7 @@ from bench.memory.kept import by_blocks
 from bench.memory.rows import Rows
 from bench.nets.patches import fitting_patch
 from bench.nets.relations import Relations
-from bench.nets.resnet import resnet18
+from bench.nets.resnet import LEAST_WIDTH, resnet18
 from bench.nets.sau import InstanceSAU, SetSAU
 from bench.nets.vit import vit
 from bench.types import NotApplicable
@@ -154,7 +154,7 @@ def instance_encoder(encoder: Encoder, shape: tuple[int, ...], *, width: int, de
     image = (shape[0], shape[1], shape[2])
     if encoder == "vit":
         return vit(image, width=width, depth=depth, patch_size=row_patch(shape), sizes=True)
-    return resnet18(image, width, width=max(1, width // 4))
+    return resnet18(image, width, width=max(LEAST_WIDTH, width // 4))
 
 
 def row_patch(shape: tuple[int, ...]) -> int | None:

@@ -32,7 +32,7 @@ class Block:
 
 
 def products(a: Tensor, b: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
-    """Inner products (p,) of rows of a and b given by number, a slice of the pairs at a time."""
+    """Inner products (p,) of float64 rows of a and b given by number, a slice of the pairs at a time; no gradient."""
     step = max(GATHERED // a.shape[1], 1)
     if isinstance(a, Rows):  # each reading of rows takes its time, however few they are
         step = max(step, a.budget.block // a.wide)

@@ -53,7 +53,7 @@ def test_a_budget_that_is_too_small_finds_no_key_and_says_what_all_would_take() 
     assert notes["keys tried"] == 100
     assert notes["key bits"] == 31
     expected = float(notes["seconds a key"]) * 2**31 / (365.25 * 24 * 3600)
-    assert notes["core-years for all keys"] == pytest.approx(expected)
+    assert notes["years for all keys, in turn"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("method", [Noise(), DPSimple(scale=20.0), RandomLayers(patch_size=4), HiddenControl()])
@@ -62,7 +62,7 @@ def test_keys_of_a_whole_secret_are_not_found(method: Method) -> None:
     assert not bool(game.table.any())
     notes = game.attacker.notes()
     assert notes["key bits"] == 256
-    assert float(notes["core-years for all keys"]) > 1e50
+    assert float(notes["years for all keys, in turn"]) > 1e50
     if not isinstance(method, HiddenControl):  # a lone row is left alone by a third of its keys
         assert notes["keys drawn"] == notes["different keys drawn"]
 

@@ -11,8 +11,8 @@ CONTROL = Dataset("made", torch.zeros(3, 2), torch.zeros(3, 1), torch.arange(3),
 PUBLIC = Dataset("made", torch.ones(5, 2), torch.tensor([[0.0, 1.0]] * 5), None, ("a", "b"), False, True)
 
 
-def known(public):
-    return own_rows(View(public, Identity().fit(public, 0), CONTROL, CONTROL))
+def known(public, control=CONTROL):
+    return own_rows(View(public, Identity().fit(public, 0), control, control))
 
 
 def test_public_rows_of_the_same_collection_count_with_the_control_rows_findings():
@@ -34,3 +34,9 @@ def test_public_rows_of_the_same_collection_count_with_the_control_rows_findings
 )
 def test_rows_of_another_kind_stay_out(public):
     assert torch.equal(known(public).samples, CONTROL.samples)
+
+
+def test_public_rows_count_without_labels_where_none_of_the_control_rows_can_be_scored():
+    own = known(PUBLIC, replace(CONTROL, labels=None, findings=()))
+    assert own.samples[:, 0].tolist() == [0] * 3 + [1] * 5
+    assert own.labels is None

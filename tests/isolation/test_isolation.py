@@ -332,7 +332,7 @@ ENDS: dict[str, tuple[type[Exception], str]] = {
     "doubles": (ContractError, "float64"),
     "nans": (ContractError, "finite"),
     "beyond": (ContractError, "links must lie"),
-    "labelled": (ContractError, "float32 tensor, got list"),
+    "labelled": (ContractError, "got list"),
     "senseless": (NotApplicable, "because"),
     "garbage": (DiedError, "nobody can read"),
     "twice": (DiedError, "nobody had asked"),
