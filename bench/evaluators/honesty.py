@@ -132,8 +132,7 @@ def _replay(again: Release | NotApplicable, sealed: Sealed, order: Secret) -> Pr
         if (ours is None) != (theirs is None) or (ours is not None and not torch.equal(ours, theirs)):
             return Promise(True, None, f"the key's state, used again, gave other {what}")
     for what in ("samples", "labels"):
-        ours, theirs = getattr(sealed.release, what), getattr(other.release, what)
-        if (ours is None) != (theirs is None) or (ours is not None and not same_but_rounding(ours, theirs)):
+        if not same_but_rounding(getattr(sealed.release, what), getattr(other.release, what)):
             return Promise(True, None, f"the key's state, used again, gave other {what}")
     bits = torch.equal(sealed.release.samples, other.release.samples)
     return Promise(

@@ -12,6 +12,7 @@ def own_rows(view: View) -> Dataset:
     """The control rows, and the public rows where they are of the same collection, without subjects.
 
     Public labels come with the columns of the control rows; where public rows lack those columns, they stay out.
+    Where the control rows have no labels, public rows come without theirs.
     """
     control, public = replace(view.control, subjects=None), view.public
     kind = (public.name, public.samples.shape[1:], public.exclusive)

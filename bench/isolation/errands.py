@@ -122,12 +122,8 @@ def _alike(first: Release | NotApplicable, again: Release | NotApplicable) -> bo
     """Whether two processes do the same but for rounding."""
     if isinstance(first, NotApplicable) or isinstance(again, NotApplicable):
         return isinstance(first, NotApplicable) and isinstance(again, NotApplicable)
-    pairs = [(getattr(first, name), getattr(again, name)) for name in ("samples", "labels", "links", "primary")]
-    return all(_same(a, b) for a, b in pairs)
-
-
-def _same(a: Tensor | None, b: Tensor | None) -> bool:
-    return a is b if a is None or b is None else same_but_rounding(a, b)
+    parts = ("samples", "labels", "links", "primary")
+    return all(same_but_rounding(getattr(first, name), getattr(again, name)) for name in parts)
 
 
 def _said(found: Release | NotApplicable) -> str:

@@ -14,12 +14,16 @@ ROWS = 256  # compared at a time
 LEAST, SIZES = -1074, 2099  # exponents of float64
 
 
-def same_but_rounding(a: Tensor, b: Tensor) -> bool:
+def same_but_rounding(a: Tensor | None, b: Tensor | None) -> bool:
     """Whether tensors agree in shape, dtype and NaN, and in numbers but for rounding; integers exactly.
+
+    None agrees with None alone.
 
     A number may be off by 1e-4 of itself and of the size that nine tenths of the numbers of `a` (without zeros) do not
     exceed. Against the largest of all, a single huge number would let all others differ.
     """
+    if a is None or b is None:
+        return a is b
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if not a.dtype.is_floating_point:

@@ -38,3 +38,6 @@ def test_kinds_shapes_and_what_is_not_known_must_agree() -> None:
     assert same_but_rounding(torch.zeros(0, 2), torch.zeros(0, 2))
     assert same_but_rounding(torch.arange(4), torch.arange(4))
     assert not same_but_rounding(torch.arange(4), torch.tensor([0, 1, 2, 4]))
+    assert same_but_rounding(None, None)
+    assert not same_but_rounding(ROWS, None)
+    assert not same_but_rounding(None, ROWS)
