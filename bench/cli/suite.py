@@ -70,7 +70,8 @@ def _suite(name: str) -> Path:
     path = SUITES / f"{name}.yaml"
     known = sorted(found.stem for found in SUITES.glob("*.yaml"))
     if name not in known:
-        raise UsageError(f"unknown suite {name!r}; {did_you_mean(name, known)}")
+        hint = f"a file is named by --config {name}" if Path(name).suffix else did_you_mean(name, known)
+        raise UsageError(f"unknown suite {name!r}; {hint}")
     return path
 
 

@@ -79,6 +79,13 @@ def test_two_files_with_parts_are_refused(tmp_path: Path) -> None:
         planned("--suite", "reference", "--config", config(tmp_path))
 
 
+def test_a_file_in_the_place_of_a_suite_is_told_where_files_go() -> None:
+    with pytest.raises(UsageError, match=r"unknown suite 'own.yaml'; a file is named by --config own.yaml"):
+        planned("--suite", "own.yaml")
+    with pytest.raises(UsageError, match="did you mean 'reference'"):
+        planned("--suite", "referense")
+
+
 def test_a_command_that_does_one_thing_refuses_parts(tmp_path: Path) -> None:
     told = ["show", "--config", config(tmp_path), "--out", str(tmp_path / "a.png")]
     with pytest.raises(UsageError, match="has 2 parts, and `bench show` does one"):
