@@ -40,9 +40,11 @@ class Measured(_Entry):
         record: A published record, as DATA SET/CELL/EVALUATOR; None where the figure comes from elsewhere.
         reach: A step of the ladder, as METHOD / ATTACK; None likewise.
         test: A test that holds the figure, as FILE::TEST; None likewise.
+        reads: Of a test, the figure in a reader's words; None where `value` is given.
         score: A metric of the record or step, or of a record "scheme: NOTE", what the fitted method says of itself;
-            of a test the words in which it states the figure.
-        value: Rounded to six digits, as are `low` and `high`, the 95 % interval; None of a test.
+            of a test the words in which its code states the figure.
+        value: Rounded to six digits, as are `low` and `high`, the 95 % interval; None of a test. A bound from below
+            has no `high`.
         budget: What it was measured with.
         command: What measures it again.
     """
@@ -51,6 +53,7 @@ class Measured(_Entry):
     record: Text | None = None
     reach: Text | None = None
     test: Text | None = None
+    reads: Text | None = None
     score: Text
     value: float | None = None
     low: float | None = None
@@ -63,8 +66,8 @@ class Measured(_Entry):
         given = [name for name in ("record", "reach", "test") if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"expected one of record, reach and test, got {', '.join(given) or 'none'}")
-        if (self.value is None) != (self.test is not None):
-            raise ValueError("expected a value, but for a test, whose words are quoted")
+        if (self.value is None) != (self.test is not None) or (self.value is None) == (self.reads is None):
+            raise ValueError("expected `value`, or of a test `reads`, what a reader is told of it")
         return self
 
     @property
@@ -163,7 +166,7 @@ class Reproduction(_Entry):
 def stated(one: Measured) -> str:
     """A figure of ours in a line of text."""
     if one.value is None:
-        return f"{one.what}: {one.score} ({one.budget})"
+        return f"{one.what}: {one.reads} ({one.budget})"
     ends = [f"{end:.3g}" for end in (one.low, one.high) if end is not None]
     between = " to ".join(ends) if len(ends) == 2 else f"at least {ends[0]}" if one.low is not None else "no interval"
     return f"{one.what}: {one.value:.3g} ({between}) {one.score.removeprefix(NOTE)} ({one.budget})"

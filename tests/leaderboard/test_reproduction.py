@@ -99,6 +99,10 @@ def test_a_command_gives_the_rows_to_learn_from_that_the_paper_gives(paper: str,
         (lambda told: told["papers"][0]["tables"].append(told["papers"][0]["tables"][0]), "Table 1 stands there twice"),
         (lambda told: told["papers"][0]["tables"][0]["rows"][0].update(ours=[FIGURE | {"test": "t"}]), "one of record"),
         (
+            lambda told: told["papers"][0]["tables"][0]["rows"][0].update(ours=[FIGURE | {"reads": "1"}]),
+            "of a test `reads`",
+        ),
+        (
             lambda told: told["papers"][0]["tables"][0]["rows"][0].update(ours=[FIGURE | {"value": "high"}]),
             "got 'high'",
         ),
@@ -143,7 +147,7 @@ def test_a_figure_that_differs_from_its_record_is_named_and_renewed() -> None:
 def test_a_figure_without_a_source_is_named(source: dict[str, str], message: str) -> None:
     figure: dict[str, Any] = FIGURE | {"reach": None} | source
     if "test" in source:
-        figure |= {"value": None, "score": "what it " + "never says"}
+        figure |= {"value": None, "reads": "nothing", "score": "what it " + "never says"}
     told = reproduction.Reproduction.model_validate(ledger(OPEN | {"ours": [figure]}))
     (wrong,) = misquoted(told, PUBLISHED, shipped(), ROOT)
     assert wrong.said is None
@@ -189,4 +193,6 @@ def test_figures_read_as_one_line() -> None:
     both = Measured(**(FIGURE | {"low": 0.5, "high": 2.0}))  # type: ignore[arg-type]
     assert stated(both) == "a: 1 (0.5 to 2) top-1 (2 rows)"
     assert stated(both.model_copy(update={"high": None})) == "a: 1 (at least 0.5) top-1 (2 rows)"
+    shown = both.model_copy(update={"value": None, "reads": "five"})
+    assert stated(shown) == "a: five (2 rows)"
     assert stated(both.model_copy(update={"low": None, "high": None})) == "a: 1 (no interval) top-1 (2 rows)"

@@ -6,10 +6,11 @@ import torch
 from scipy.stats import laplace
 
 from bench.conformance.outcome import sample_data
+from bench.nets.cinn import levels_of
 from bench.plugins.chosen import to_fit
 from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
-from methods.cadp import CADP
+from methods.cadp import CADP, IMAGE_NOISE
 
 SMALL = {"blocks": 1, "width": 4, "flat_blocks": 1, "flat_width": 8, "steps": 4, "train_batch": 16}
 VARIANTS = ("paper", "corrected", "official-code")
@@ -300,6 +301,21 @@ def test_a_coupling_s_clamp_is_the_code_s_unless_told(state):
     with pytest.raises(ValueError, match="clamp"):
         CADP(clamp=0.0)
     assert CADP(**CADP.presets["paper"]).downsampling == "i-revnet"
+
+
+def test_the_paper_preset_is_the_paper_s_column_of_chest_x_rays():
+    paper = CADP(**CADP.presets["paper"])
+    levels = levels_of((1, 128, 128), paper.levels)
+    stated = (
+        paper.coupling,
+        levels,
+        paper.blocks,
+        paper.flat_blocks,
+        IMAGE_NOISE,
+        paper.learning_rate,
+        paper.train_batch,
+    )
+    assert stated == ("glow", 4, 4, 4, 0.15, 3e-4, 64)
 
 
 @pytest.mark.parametrize(
