@@ -89,11 +89,10 @@ def groups_of(name: str) -> list[Group]:
             raise UsageError(f"{name} is none of: {bases}")
         return found
     found = [group for group in GROUPS if name in registry.entries(group)]
-    if not found and name.endswith(".py"):
-        raise UsageError(f"{name} may hold several classes: name one, as FILE.py:CLASS")
     if not found:
         known = [known for group in GROUPS for known in registry.entries(group)]
-        raise UsageError(f"unknown plug-in {name!r}; {did_you_mean(name, known)}")
+        hint = registry.CLASS_TOO if name.endswith(".py") else did_you_mean(name, known)
+        raise UsageError(f"unknown plug-in {name!r}; {hint}")
     return found
 
 

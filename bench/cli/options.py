@@ -48,10 +48,12 @@ def _model() -> type[BaseModel]:
 
 
 def place(options: argparse.Namespace) -> Place:
-    """The folders of a command: results, prepared data, and data roots."""
+    """The folders of a command: results, prepared data, and data roots. Raises UsageError for results in a file."""
     cache = user_cache() / "data"
     roots = resolve(getattr(options, "data_root", None) or ())
     results = Path(getattr(options, "results", None) or "results")
+    if results.exists() and not results.is_dir():
+        raise UsageError(f"--results {results}: expected a folder, found a file")
     named = getattr(options, "trusted", None)
     trusted = frozenset(read_public(path) for path in named) if named else None
     return Place(Results(results.resolve(), trusted=trusted), cache, roots)
@@ -107,9 +109,6 @@ def _run_spec(parsed: argparse.Namespace, part: Mapping[str, object], known: typ
             others = ", ".join(str(each) for each in named if each != words[0])
             raise UsageError(f"--attack {words[0]} goes with no other attack: got {others} beside it")
         given["attacks"] = words[0]
-    if not given.get("methods"):
-        names = ", ".join(sorted(registry.entries("methods")))
-        raise UsageError(f"no method given; use --method NAME or --suite quickstart. Known: {names}")
     try:
         told = known.model_validate(given).model_dump(exclude_none=True)
     except ValidationError as error:
@@ -118,7 +117,7 @@ def _run_spec(parsed: argparse.Namespace, part: Mapping[str, object], known: typ
         raise UsageError(f"option {where}: {expected(first)}") from error
     choices = _choices(told)
     first_choice, preset = choices[0], choices[0].preset
-    attacks = told.get("attacks", "all")
+    asked = told.get("attacks", "all")
     isolation = find_isolation(told.get("isolation", "auto"))
     here = isolation == "none"  # then plug-ins from outside run in the judge's own process
     elsewhere = getattr(parsed, "executor", "local") != "local"  # what workers have cannot be seen from here
@@ -126,13 +125,19 @@ def _run_spec(parsed: argparse.Namespace, part: Mapping[str, object], known: typ
     device = wish if elsewhere and wish != "auto" else choose_device(wish).type
     jobs = told.get("jobs") or usual_jobs(device)
     memory = told["memory"] * 2**30 if "memory" in told else usable_memory() / jobs
+    attacks = _attacks(asked, preset, on_features=first_choice.features is not None, here=here)
+    metrics = _metrics(told.get("metrics"), preset, in_feature_space=first_choice.extractor is not None)
+    if "methods" not in told:  # said last: what was given is looked at all the same
+        names = ", ".join(sorted(registry.entries("methods")))
+        suite = " or --suite quickstart" if parsed.verb == "run" else ""
+        raise UsageError(f"no method given; use --method NAME{suite}. Known: {names}")
     return RunSpec(
         choices=choices,
         methods=tuple(dict.fromkeys(choose("methods", spec, preset, here=here) for spec in _specs(told["methods"]))),
-        attacks=_attacks(attacks, preset, on_features=first_choice.features is not None, here=here),
-        metrics=_metrics(told.get("metrics"), preset, in_feature_space=first_choice.extractor is not None),
+        attacks=attacks,
+        metrics=metrics,
         evaluators=tuple(dict.fromkeys(registry.placed_name(name) for name in told.get("evaluators", ()))),
-        controls=told.get("controls", attacks == "all"),
+        controls=told.get("controls", asked == "all"),
         device=device,
         jobs=jobs,
         timeout=told.get("timeout"),

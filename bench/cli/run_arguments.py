@@ -93,7 +93,7 @@ def _cells(what: argparse._ArgumentGroup, choice: AbstractSet[str] = CHOICE) -> 
 def sources(parser: argparse._ActionsContainer) -> None:
     """Where raw data lie, and how they are read."""
     parser.add_argument("--data-root", type=Path, action="append", metavar="DIR",
-                        help="folder above the data sets (or BENCH_DATA, or data_roots in the config)")  # fmt: skip
+                        help="folder above the data sets (or BENCH_DATA, or data_roots in config.yaml)")  # fmt: skip
     add_flags(parser, Choice, FILES)
 
 

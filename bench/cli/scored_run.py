@@ -57,6 +57,8 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
     for name, reason in absent.items():
         print(f"left out {name}. {reason}", file=sys.stderr)
     if options.dry_run:
+        for text in _idle(specs):
+            print(text)
         return dry_run(specs, where)
     if options.executor != "local":
         return hand_out(options, specs, where)
@@ -116,6 +118,11 @@ def _announced(specs: Sequence[RunSpec], where: Place) -> Iterator[str]:
         yield _unprotected(specs[0].isolation)
     if engine() == "torch":
         yield "pair scores are counted by torch, which is slower: numba is not installed"
+    yield from _idle(specs)
+
+
+def _idle(specs: Sequence[RunSpec]) -> Iterator[str]:
+    """The attacks that were asked for, and that nothing needs."""
     for name in dict.fromkeys(name for spec in specs for name in idle(spec)):
         yield f"the attack {name} does not run: none of the chosen metrics reads what it scores"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.cli.run_arguments import SUITES
+from bench.data.roots import DATA_ROOTS, config_path
 from bench.data.yaml_text import YamlError, read_yaml
 from bench.plugins.spec import UsageError, did_you_mean
 from bench.results.unwritable import unread
@@ -33,7 +34,7 @@ def parts(parsed: argparse.Namespace, known: Collection[str]) -> list[dict[str, 
         own = told.pop(PARTS, None)
         if path == parsed.config:
             told.pop(ENGINE, None)
-        _check(path, told, known)
+        _check(path, told, known, parsed)
         shared |= told
         if own is None:
             continue
@@ -44,7 +45,7 @@ def parts(parsed: argparse.Namespace, known: Collection[str]) -> list[dict[str, 
         for each in own:
             if not isinstance(each, dict):
                 raise UsageError(f"{path}: a part must be a mapping of options, got {each!r:.80}")
-            _check(path, each, known)
+            _check(path, each, known, parsed)
         found = own
     return [_flat({**shared, **each}) for each in found] or [_flat(shared)]
 
@@ -85,10 +86,14 @@ def _read(path: Path) -> dict[str, object]:
     return found
 
 
-def _check(path: Path, told: Mapping[str, object], known: Collection[str]) -> None:
-    for key in told:
-        if key not in known:
-            raise UsageError(f"{path}: unknown option {key!r}; {did_you_mean(str(key), known)}")
+def _check(path: Path, told: Mapping[str, object], known: Collection[str], parsed: argparse.Namespace) -> None:
+    for key in (str(each) for each in told if each not in known):
+        hint = did_you_mean(key, known)
+        if key == DATA_ROOTS:
+            hint = f"it belongs in {config_path()}, or name the folder by --data-root"
+        elif hasattr(parsed, key) and f"{key}s" not in known:
+            hint = f"it is for the command line, as --{key.replace('_', '-')}"
+        raise UsageError(f"{path}: unknown option {key!r}; {hint}")
 
 
 def part_title(number: int, specs: Sequence[RunSpec]) -> str:

@@ -13,6 +13,8 @@ from bench.contract.source import DataError
 from bench.data.yaml_text import YamlError, read_yaml
 
 VARIABLE = "BENCH_DATA"
+DATA_ROOTS = "data_roots"
+"""The one key of the user's configuration file."""
 
 
 def config_path() -> Path:
@@ -102,9 +104,11 @@ def _configured(config: Path) -> list[str]:
         content = read_yaml(config) or {}
     except (OSError, YamlError) as error:
         raise DataError(f"{config} is not valid YAML: {error}") from error
-    named = content.get("data_roots", []) if isinstance(content, dict) else None
+    if isinstance(content, dict) and (unknown := [key for key in content if key != DATA_ROOTS]):
+        raise DataError(f"{config}: unknown key {unknown[0]!r}; the file has one key, {DATA_ROOTS}")
+    named = content.get(DATA_ROOTS, []) if isinstance(content, dict) else None
     if isinstance(named, str):
         named = [named]
     if not isinstance(named, list) or not all(isinstance(part, str) for part in named):
-        raise DataError(f"{config}: data_roots must be a list of folders, got {content!r}")
+        raise DataError(f"{config}: {DATA_ROOTS} must be a list of folders, got {content!r}")
     return named

@@ -53,6 +53,8 @@ def parse_yaml(text: str) -> object:
         return yaml.load(text, Loader=_Plain)
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        if r"'\t'" in (error.problem or ""):
+            raise YamlError(f"{line}found a tab, expected spaces: YAML is indented by spaces alone") from error
         raise YamlError(f"{line}{', '.join(filter(None, (error.context, error.problem)))}") from error
     except (yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError) as error:
         if isinstance(error, YamlError):

@@ -105,6 +105,8 @@ def _read(kind: Any, text: str) -> object:
 
 def expected(error: Mapping[str, Any]) -> str:
     """What pydantic says of a value, in the words of this project: expected ..., got ..."""
+    if error["type"] == "list_type":
+        return f"expected a list, such as [{error['input']}], got {error['input']!r}"
     said, _, _ = str(error["msg"]).partition(", unable to parse")  # which says it a second time
     return f"{said}, got {error['input']!r}".replace("Input should be", "expected")
 

@@ -41,6 +41,7 @@ KINDS: Mapping[Group, tuple[type, str]] = {
     "evaluators": (Evaluator, "evaluator"),
 }
 """What every plug-in of a group derives from, and what it is called."""
+CLASS_TOO = "a file may hold several classes: name one, as FILE.py:CLASS"
 HOME = "veil-bench"
 
 
@@ -111,7 +112,8 @@ def load(group: Group, name: str) -> type:
         return _from_file(name)
     known = entries(group)
     if name not in known:
-        raise UsageError(f"unknown {noun(group)} {name!r}; {did_you_mean(name, known)}")
+        hint = CLASS_TOO if name.endswith(".py") else did_you_mean(name, known)
+        raise UsageError(f"unknown {noun(group)} {name!r}; {hint}")
     if error := inspect(known[name]).error:
         raise UsageError(f"{noun(group)} {name!r} from {known[name].origin} cannot be used: {error}")
     return _import(known[name].target)

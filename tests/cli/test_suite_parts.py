@@ -67,6 +67,11 @@ def test_parts_share_some_of_a_list_by_an_anchor(tmp_path: Path) -> None:
         ("parts: {methods: [identity]}", "parts must be a list of mappings"),
         ("parts: [identity]", "a part must be a mapping of options, got 'identity'"),
         ("parts: [{datasets: [digits]}]", "no method given"),
+        ("results: here", "unknown option 'results'; it is for the command line, as --results"),
+        ("data_root: here", "it is for the command line, as --data-root"),
+        ("data_roots: [here]", "or name the folder by --data-root"),
+        ("method: identity", "did you mean 'methods'"),
+        ("methods: identity", "expected a list, such as [identity], got 'identity'"),
     ],
 )
 def test_a_wrong_part_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str) -> None:
@@ -77,6 +82,12 @@ def test_a_wrong_part_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_two_files_with_parts_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has parts, and so has the suite reference"):
         planned("--suite", "reference", "--config", config(tmp_path))
+
+
+def test_a_dry_run_names_attacks_that_nothing_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "preset: smoke\ndatasets: [digits]\nmethods: [identity]\nattacks: [leverage]\nmetrics: [utility-auc]"
+    assert main(["run", "--config", config(tmp_path, text), "--dry-run", "--results", str(tmp_path / "r")]) == 0
+    assert "the attack leverage does not run" in capsys.readouterr().out
 
 
 def test_a_file_in_the_place_of_a_suite_is_told_where_files_go() -> None:

@@ -26,6 +26,12 @@ def test_config_file_of_another_form_is_refused(tmp_path: Path, text: str) -> No
         resolve(environment={}, config=tmp_path / "config.yaml")
 
 
+def test_an_unknown_key_of_the_config_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("data_root: [/somewhere]")
+    with pytest.raises(DataError, match="unknown key 'data_root'; the file has one key, data_roots"):
+        resolve(environment={}, config=tmp_path / "config.yaml")
+
+
 def test_broken_config_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("data_roots: [")
     with pytest.raises(DataError, match="not valid YAML"):

@@ -29,6 +29,7 @@ def test_plain_configuration_is_read() -> None:
     [
         ("a: 1\nb: 2\na: 3", "line 3: the key 'a' stands a second time"),
         ("a:\n  1: x\n  true: y\n  true: z", "the key 'true' stands a second time"),
+        ("a:\n\t- b", "line 2: found a tab, expected spaces"),
         ("[" * 2000 + "]" * 2000, "nested deeper than 32 levels"),
         ("[" * 2000, "nested deeper than 32 levels"),
         ("{a: " * 2000, "nested deeper than 32 levels"),

@@ -463,6 +463,10 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, jobs: int, number: signal.Signal
     ("arguments", "message"),
     [
         ([], "no method given"),
+        (["--dataset", "minst"], "did you mean 'mnist'"),
+        (["--metric", "guess"], "did you mean 'guesswork'"),
+        (["--method", "mine.py"], "name one, as FILE.py:CLASS"),
+        (["--method", "identity", "--dry-run", "--results", __file__], "expected a folder, found a file"),
         (["--method", "dauntles"], "did you mean 'dauntless'"),
         (["--method", "identity", "--dataset", "minst"], "did you mean 'mnist'"),
         (["--method", "identity", "--attack", "contrastiv"], "did you mean 'contrastive'"),
