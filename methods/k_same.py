@@ -29,6 +29,7 @@ Differences from the paper and its code:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
@@ -95,6 +96,18 @@ class KSameScheme(Scheme):
     k: int
     variant: Variant
     small_classes: SmallClasses = "error"
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """What becomes of rows that find no cluster."""
+        if self.variant == "paper":
+            return {"left-over rows": f"of n rows the last n % {self.k} are not released"}
+        told = {
+            "suppress": "not released, so that figures are of the other classes alone",
+            "merge": "made one with the next smallest classes until they have as many, and released without labels",
+        }
+        if self.small_classes not in told:
+            return {}
+        return {f"classes of fewer than {self.k} rows": told[self.small_classes]}
 
     def sample_key(self, secret: Secret) -> KSameKey:
         """The key, whatever the seed."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.contract.source import PARTS, DataError
-from bench.data.roots import stamp_folder
+from bench.data.roots import stamp_images
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class ClassFolders:
 
     def stamp(self, top: Path) -> str:
         """Numbers, names, sizes and times of the files in each folder."""
-        return "\n".join(stamp_folder(folder, sizes=True) for folder in self._folders(top))
+        return stamp_images(self._folders(top), top, self.obtain, sizes=True)
 
     def _folders(self, top: Path) -> list[Path]:
         folders = [top / part / kind for part in PARTS for kind in self.classes]

@@ -2,9 +2,9 @@
 
 Stored values become those that the file means (rescale, or its modality table), and are then shown through the first
 window or table that the file holds for viewing (VOI; PS3.3, C.11.2): what lies below is black, what lies above white.
-Without one, the whole range of the bits that are stored is shown. MONOCHROME1, of which low is white, is inverted.
-Padding (PS3.3, C.7.5.1.1.2) is black. What was done is a note. Nothing is stretched by an image's own brightness: one
-rule holds for all images of a set.
+Without one, the whole range of the bits that are stored is shown, or of as many as the user says count. MONOCHROME1, of
+which low is white, is inverted. Padding (PS3.3, C.7.5.1.1.2) is black. What was done is a note. Nothing is stretched by
+an image's own brightness: one rule holds for all images of a set.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from PIL import Image
 
 from bench.contract.source import DataError
-from bench.data.grey_depth import Grey, RefusedError
+from bench.data.grey_depth import BEYOND, Grey, RefusedError
 
 if TYPE_CHECKING:
     from pydicom import FileDataset
@@ -27,6 +27,7 @@ _MARK = slice(128, 132)
 _GREY = ("MONOCHROME1", "MONOCHROME2")
 _SHAPES = ("IDENTITY", "INVERSE")  # of what MONOCHROME2 and MONOCHROME1 mean
 _ALLOCATED = (8, 16)
+_UNUSED = 3  # bits of the range, from which on an image has at most 32 of 256 greys
 _MAY_BE_BLANK = (
     "NumberOfFrames",
     "RescaleSlope",
@@ -53,15 +54,17 @@ def is_dicom(path: Path) -> bool:
         return file.read(_MARK.stop)[_MARK] == b"DICM"
 
 
-def read_dicom(path: Path, pixels: int) -> Grey:
+def read_dicom(path: Path, pixels: int, bits: int | None = None) -> Grey:
     """The one grey image in a DICOM file.
 
     Args:
         path: The file.
         pixels: Most pixels that it may have.
+        bits: How many bits of a stored value count where no window says what to show; None: as many as are stored.
 
     Raises:
-        RefusedError: It holds colours, several frames, too many pixels, or is packed in a way that nothing here opens.
+        RefusedError: It holds colours, several frames, too many pixels, a value that needs more than `bits`, or is
+            packed in a way that nothing here opens.
         DataError: It is cut short or damaged.
     """
     from pydicom import dcmread  # only where there are such files: it takes a third of a second
@@ -80,7 +83,7 @@ def read_dicom(path: Path, pixels: int) -> Grey:
                 if name in file and file[name].is_empty:  # an element without a value says as much as none
                     del file[name]
             _check(file, pixels)
-            return _shown(file, _stored(file))
+            return _shown(file, _stored(file), bits)
     except InvalidDicomError as error:
         raise DataError("not a readable DICOM file") from error
     except damage as error:
@@ -131,15 +134,15 @@ def _stored(file: FileDataset) -> np.ndarray:
         ) from error
 
 
-def _shown(file: FileDataset, stored: np.ndarray) -> Grey:
-    bits, low = int(file.BitsStored), -(2 ** (int(file.BitsStored) - 1)) if file.PixelRepresentation else 0
+def _shown(file: FileDataset, stored: np.ndarray, stated: int | None) -> Grey:
     values = _meant(file, stored)
     how, share = _viewed(file, values)
     if share is None:
         if "ModalityLUTSequence" in file:
             raise RefusedError("DICOM: values go through a table, and no window says what of them to show")
-        first, last = np.sort(_meant(file, np.array([low, low + 2**bits - 1])))
-        how, share = f"no window, so all {bits} bits are shown", (values - first) / (last - first)
+        how, low, high = _range(file, stored, stated)
+        first, last = np.sort(_meant(file, np.array([low, high])))
+        share = (values - first) / (last - first)
     grey = np.floor(share.clip(0, 1) * 255 + 0.5).astype(np.uint8)
     inverted, shape = file.PhotometricInterpretation == _GREY[0], str(file.get("PresentationLUTShape", ""))
     end = ", inverted because low is white" if inverted else ""
@@ -149,6 +152,24 @@ def _shown(file: FileDataset, stored: np.ndarray) -> Grey:
     if padding.any():
         shown, end = np.where(padding, np.uint8(0), shown), f"{end}, padding black"
     return Grey(Image.fromarray(shown), (f"DICOM: {how}{end}",))
+
+
+def _range(file: FileDataset, stored: np.ndarray, stated: int | None) -> tuple[str, int, int]:
+    """What is shown without a window: in words, and the least and the greatest stored value of that many bits."""
+    signed, kept = bool(file.PixelRepresentation), int(file.BitsStored)
+    bits = kept if stated is None else min(stated, kept)
+    seen = stored[~_padding(file, stored)]
+    ends = (int(seen.min()), int(seen.max())) if seen.size else (0, 0)
+    needed = max((~end if end < 0 else end).bit_length() for end in ends) + signed
+    if needed > bits:
+        raise RefusedError(BEYOND)
+    how = f"no window, so all {kept} bits are shown"
+    if bits < kept:
+        how = f"no window, so the lowest {bits} of {kept} bits are shown, as stated"
+    elif kept - needed >= _UNUSED:
+        how += f", of which its values leave {_UNUSED} or more unused: state how many count (`bits`) if none needs them"
+    low = -(2 ** (bits - 1)) if signed else 0
+    return how, low, low + 2**bits - 1
 
 
 def _padding(file: FileDataset, stored: np.ndarray) -> np.ndarray:

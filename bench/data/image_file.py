@@ -42,10 +42,10 @@ def absent(top: Path, listed: Iterable[str]) -> list[str]:
 def _absent(name: str, there: set[str]) -> str:
     if not name.strip():
         return "path is blank, expected the name of an image"
-    if _form(name) not in there:
-        return "the image was not found"
     if "\\" in name:
         return "the image was not found: write / between folders, not \\"
+    if _form(name) not in there:
+        return "the image was not found"
     return "the image was not found, but one whose name differs in capitals, blanks or how accents are coded"
 
 

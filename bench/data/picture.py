@@ -85,7 +85,7 @@ def decode(path: Path, reading: Reading) -> Picture:
         if wrong := impostor(path):
             raise RefusedError(wrong)
         if is_dicom(path):
-            grey = read_dicom(path, reading.pixels)
+            grey = read_dicom(path, reading.pixels, reading.bits)
             square = grey.image.resize((reading.size, reading.size), Image.Resampling.BILINEAR)
             notes = (*grey.notes, *enlarged(grey.image.size, reading.size))
             return Picture(np.repeat(np.asarray(square)[None], reading.channels, axis=0), notes, 0)

@@ -49,23 +49,27 @@ def locate(roots: Sequence[Path], *, name: str, folders: Sequence[str], markers:
         roots: Data roots; each is tried itself and with each of `folders` below it.
         name: The data set, for the message.
         folders: Usual names of its folder, relative to a root.
-        markers: Files or folders one of which must be there, relative to the folder.
+        markers: Files that are not empty, or folders, one of which must be there, relative to the folder.
         obtain: Where to get the data, for the message.
 
     Raises:
         DataError: If no folder holds a marker; the text names every place looked at.
     """
     tried = [root / folder for root in roots for folder in ("", name, *folders)]
+    empty = list[Path]()
     for place in tried:
-        if any((place / marker).exists() for marker in markers):
+        there = [place / marker for marker in markers if (place / marker).exists()]
+        if any(path.is_dir() or path.stat().st_size for path in there):
             return Path(os.path.realpath(place))
+        empty += there
     names = ", ".join(dict.fromkeys((name, *folders)))
     looked = "\n".join(
         f"  {root}, there or in {names}" if root.is_dir() else f"  {root}  (no such folder)"
         for root in dict.fromkeys(roots)
     )
+    cut = f"\n  {empty[0]} has 0 bytes: fetch it again" if empty else ""
     raise DataError(
-        f"{name}: expected {' or '.join(markers)} in one of\n{looked or '  (no data root is set)'}\n"
+        f"{name}: expected {' or '.join(markers)} in one of\n{looked or '  (no data root is set)'}{cut}\n"
         f"and found it nowhere. Name the folder above the data with --data-root, {VARIABLE} or data_roots in "
         f"{config_path()}. {obtain}"
     )
@@ -79,6 +83,18 @@ def stamp_files(paths: Iterable[Path]) -> str:
             status = path.stat()
             lines.append(f"{path}|{status.st_size}|{status.st_mtime_ns}")
     return "\n".join(lines)
+
+
+def stamp_images(folders: Iterable[Path], top: Path, obtain: str, *, sizes: bool = False) -> str:
+    """`stamp_folder` of each of the folders that a set's images lie in.
+
+    Raises:
+        DataError: There is none of them, or nothing lies in any; the text names `top` and ends in `obtain`.
+    """
+    stamped = [stamp_folder(folder, sizes=sizes) for folder in folders if folder.is_dir()]
+    if all(line.rsplit("|", 2)[1] == "0" for line in stamped):
+        raise DataError(f"expected images in {top}, found none. {obtain}")
+    return "\n".join(stamped)
 
 
 def stamp_folder(folder: Path, *, sizes: bool = False) -> str:

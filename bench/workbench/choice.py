@@ -143,7 +143,7 @@ class Choice:
             return None
         source = self.dataset.plugin
         named = parse(source.public) if self.public is None else self.public.spec
-        if named.name == source.name and named.argument is None:
+        if (named.name == source.name and named.argument is None) or named == self.dataset.spec:
             return None
         return self.public or choose("datasets", named, self.preset)
 

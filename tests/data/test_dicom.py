@@ -25,6 +25,28 @@ def test_without_a_window_all_stored_bits_are_shown_and_256_greys_are_kept(tmp_p
     assert found.notes == ("DICOM: no window, so all 12 bits are shown",)
 
 
+def test_bits_that_are_stated_count_where_no_window_does(tmp_path: Path) -> None:
+    path = dicom(tmp_path / "a.dcm", TWELVE, bits=16)
+    unstated = read(path)
+    assert unstated.notes[0].startswith(
+        "DICOM: no window, so all 16 bits are shown, of which its values leave 3 or more"
+    )
+    assert len(np.unique(unstated.pixels)) <= 17
+    stated = decode(path, Reading(64, 1, bits=12))
+    assert stated.notes == ("DICOM: no window, so the lowest 12 of 16 bits are shown, as stated",)
+    np.testing.assert_array_equal(stated.pixels, read(dicom(tmp_path / "b.dcm", TWELVE)).pixels)
+    with pytest.raises(RefusedError, match="needs more bits than were stated"):
+        decode(path, Reading(64, 1, bits=11))
+
+
+def test_signed_values_are_shown_from_the_least_of_the_bits_stated(tmp_path: Path) -> None:
+    signed = np.linspace(-1000, 3000, 4096).astype(np.int16).reshape(64, 64)
+    found = decode(dicom(tmp_path / "a.dcm", signed, bits=16), Reading(64, 1, bits=13))
+    np.testing.assert_array_equal(found.pixels[0], np.floor((signed.astype(float) + 4096) / 8191 * 255 + 0.5))
+    with pytest.raises(RefusedError, match="needs more bits"):
+        decode(tmp_path / "a.dcm", Reading(64, 1, bits=12))
+
+
 def test_low_is_white_in_monochrome1_and_is_black_here(tmp_path: Path) -> None:
     plain = read(dicom(tmp_path / "a.dcm", TWELVE))
     inverted = read(dicom(tmp_path / "b.dcm", TWELVE, PhotometricInterpretation="MONOCHROME1"))

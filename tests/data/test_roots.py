@@ -41,7 +41,7 @@ def test_broken_config_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("inside", ["", "thing", "usual/place"])
 def test_data_are_found_in_the_root_its_namesake_and_usual_folders(tmp_path: Path, inside: str) -> None:
     (tmp_path / inside).mkdir(parents=True, exist_ok=True)
-    (tmp_path / inside / "mark.csv").touch()
+    (tmp_path / inside / "mark.csv").write_text("a")
     found = locate([tmp_path], name="thing", folders=("usual/place",), markers=("mark.csv",), obtain="")
     assert found == (tmp_path / inside).resolve()
 

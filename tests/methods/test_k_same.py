@@ -193,6 +193,18 @@ def test_merged_classes_have_k_rows_together_and_no_labels(sizes: tuple[int, ...
     assert clusters(type(release)(release.samples[unknown], None, None))[1].amin() >= 10
 
 
+def test_the_record_says_what_becomes_of_small_classes():
+    def told(**choices):
+        return dict(KSame(k=10, **choices).fit(None, 0).notes())
+
+    assert told() == {}
+    assert told(small_classes="suppress") == {
+        "classes of fewer than 10 rows": "not released, so that figures are of the other classes alone"
+    }
+    assert "released without labels" in told(small_classes="merge")["classes of fewer than 10 rows"]
+    assert told(variant="paper") == {"left-over rows": "of n rows the last n % 10 are not released"}
+
+
 def test_what_becomes_of_small_classes_changes_nothing_where_there_are_none():
     private = unequal((20, 13))
     plain = released(private, k=10)

@@ -183,3 +183,10 @@ def test_more_keys_than_the_preset_says_may_be_asked_for_and_fewer_not() -> None
     assert replace(more, keys=5) == usual
     with pytest.raises(UsageError, match="keys must be at least the 5 of the preset first-look, got 4"):
         choice(preset="first-look", keys=4)
+
+
+@pytest.mark.parametrize("name", ["medmnist:pneumoniamnist@28", "kermany-cxr", "digits"])
+def test_a_set_that_is_its_own_public_set_sets_people_aside_however_it_is_written(name: str) -> None:
+    found = asked("--dataset", name, "--public", name)
+    assert found.beside is None
+    assert asked("--dataset", "medmnist:breastmnist", "--public", "medmnist:pneumoniamnist").beside is not None

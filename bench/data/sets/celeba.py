@@ -16,7 +16,7 @@ import numpy as np
 
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
 from bench.data.present import of_row, present
-from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.roots import locate, stamp_files, stamp_images
 from bench.data.tasks import tasks_of
 from bench.data.text_list import lines
 
@@ -99,7 +99,7 @@ class CelebA(Source):
         """Sizes and times of the lists; number and names of the images."""
         top = self._top(roots)
         lists = stamp_files(top / name for name in (_IDENTITIES, _ATTRIBUTES, _PARTITION))
-        return f"{lists}\n{stamp_folder(top / _IMAGES)}"
+        return f"{lists}\n{stamp_images([top / _IMAGES], top / _IMAGES, self.obtain)}"
 
     def _top(self, roots: Sequence[Path]) -> Path:
         folders = ("CelebA", "celeba/celeba")

@@ -22,7 +22,7 @@ from bench.data.access import STAY
 from bench.data.csv_table import read_table
 from bench.data.marks import read_marks
 from bench.data.present import attributes_of, of_row, present
-from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.roots import locate, stamp_files, stamp_images
 from bench.data.tasks import VIEWS, tasks_of
 from bench.validation import one_of
 
@@ -105,8 +105,8 @@ class CheXpert(Source):
     def stamp(self, roots: Sequence[Path]) -> str:
         """Sizes and times of the tables, and the patients' folders; single images are too many to look at."""
         top = self._top(roots)
-        parts = [top / part for part in ("train", "valid", "test") if (top / part).is_dir()]
-        return "\n".join([stamp_files(top / name for name in _TABLES), *(stamp_folder(part) for part in parts)])
+        parts = [top / part for part in ("train", "valid", "test")]
+        return f"{stamp_files(top / name for name in _TABLES)}\n{stamp_images(parts, top, self.obtain)}"
 
     def _top(self, roots: Sequence[Path]) -> Path:
         names = ("CheXpert-v1.0-small", "CheXpert-v1.0", "CheXpert", "chexpertchestxrays-u20210408")

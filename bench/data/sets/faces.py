@@ -21,7 +21,7 @@ from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.array_file import read_array
 from bench.data.impostor import impostor
 from bench.data.matlab_file import read_matlab
-from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.roots import locate, stamp_files, stamp_images
 from bench.data.tree import walk
 
 _FOLDERS = ("lfw_funneled", "lfw-deepfunneled", "lfw")
@@ -76,7 +76,8 @@ class LFW(Source):
 
     def stamp(self, roots: Sequence[Path]) -> str:
         """Number and names of the people's folders; single images are too many to look at."""
-        return stamp_folder(self._top(roots))
+        top = self._top(roots)
+        return stamp_images([top], top, self.obtain)
 
     def download(self, root: Path) -> None:
         """Fetch through scikit-learn, which checks the checksums, into `root`/lfw_home."""

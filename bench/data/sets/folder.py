@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from bench.data.roots import stamp_files, stamp_folder
 from bench.data.tree import Tree, walk
 from bench.validation import within
 
+_PERSON = re.compile(r"(patient|person|subject)s?[ _.-]*(id|ids|number|no)?", re.IGNORECASE)
 _KNOWN = ("path", "subject", "class", "split")
 _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test", "": ""}
 _ATTRIBUTES = ("sex", "age", "view", "site")
@@ -183,6 +185,11 @@ class Folder(Source):
         findings = tuple(column for column in rows.columns if column not in _KNOWN and column not in told)
         if len(set(told.values())) < len(told):
             raise DataError(f"{table}: expected each attribute once, found {', '.join(told)}. Remove all but one")
+        who = [column for column in findings if _PERSON.fullmatch(column.strip())]
+        if who and "subject" not in rows.columns:  # as a finding of 0 and 1 it would part no people
+            raise DataError(
+                f"{table}: the column {who[0]} seems to name people. Call it subject if it does, or attribute:{who[0]}"
+            )
         classes = "class" in rows.columns
         if classes and findings:
             raise DataError(

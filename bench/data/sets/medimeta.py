@@ -27,7 +27,7 @@ from bench.data.csv_table import read_table
 from bench.data.hdf5_images import hdf5_images
 from bench.data.impostor import impostor
 from bench.data.people import UNKNOWN
-from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.roots import locate, stamp_files, stamp_images
 from bench.data.text_list import lines
 from bench.data.yaml_text import read_yaml
 
@@ -143,7 +143,8 @@ class MedIMeta(Source):
         top = self._top(roots)
         tables = stamp_files([top / "info.yaml", top / "annotations.csv", *(top / "task_labels").glob("*.npy")])
         lists = stamp_files([top / _STORED, *(top / "splits").glob("*.txt")])
-        folder = stamp_folder(top / "images", sizes=True) if (top / "images").is_dir() else ""
+        stored, images = (top / _STORED).is_file(), top / "images"
+        folder = "" if stored and not images.is_dir() else stamp_images([images], images, self.obtain, sizes=True)
         return f"{tables}\n{lists}\n{folder}"
 
     def _top(self, roots: Sequence[Path]) -> Path:

@@ -20,7 +20,7 @@ from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.access import physionet
 from bench.data.csv_table import read_table
 from bench.data.marks import read_marks
-from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.roots import locate, stamp_files, stamp_images
 from bench.data.tasks import VIEWS, tasks_of
 from bench.validation import one_of
 
@@ -117,9 +117,9 @@ class MIMIC(Source):
     def stamp(self, roots: Sequence[Path]) -> str:
         """Sizes and times of the tables, and the patients' folders; single images are too many to look at."""
         top = self._top(roots)
-        parts = sorted(part for part in (top / "files").glob("p[0-9][0-9]") if part.is_dir())
+        parts = sorted((top / "files").glob("p[0-9][0-9]"))
         tables = [*self._tables(top).values(), *(top / name for name in _PATIENTS)]
-        return "\n".join([stamp_files(tables), *(stamp_folder(part) for part in parts)])
+        return f"{stamp_files(tables)}\n{stamp_images(parts, top / 'files', self.obtain)}"
 
     def _top(self, roots: Sequence[Path]) -> Path:
         folders = [

@@ -17,7 +17,7 @@ import numpy as np
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_table import read_table
 from bench.data.people import person
-from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.roots import locate, stamp_files, stamp_images
 from bench.data.text_list import lines
 
 FINDINGS = (
@@ -104,7 +104,7 @@ class NIH(Source):
         """Sizes and times of the tables and lists; numbers and names of the images."""
         top = self._top(roots)
         tables = stamp_files(top / name for name in (*_TABLES, *_LISTS))
-        return "\n".join([tables, *(stamp_folder(folder) for folder in _folders(top))])
+        return f"{tables}\n{stamp_images(_folders(top), top, self.obtain)}"
 
     def _top(self, roots: Sequence[Path]) -> Path:
         folders = (

@@ -16,7 +16,7 @@ import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_table import read_table
-from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.roots import locate, stamp_files, stamp_images
 
 _TABLE = "OCTDL_labels.csv"
 _DISEASES = {
@@ -89,7 +89,7 @@ class OCTDL(Source):
         """Size and time of the table; numbers, names, sizes and times of the images."""
         top, images = self._places(roots)
         folders = [images / disease for disease in _DISEASES]
-        return "\n".join([stamp_files([top / _TABLE]), *(stamp_folder(folder, sizes=True) for folder in folders)])
+        return f"{stamp_files([top / _TABLE])}\n{stamp_images(folders, images, self.obtain, sizes=True)}"
 
     def _places(self, roots: Sequence[Path]) -> tuple[Path, Path]:
         """The folder of the table, and that of the class folders."""

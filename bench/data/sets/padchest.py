@@ -26,7 +26,7 @@ from bench.data.access import STAY
 from bench.data.csv_table import read_table
 from bench.data.padchest_labels import kinds
 from bench.data.present import attributes_of, of_row, present
-from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.roots import locate, stamp_files, stamp_images
 from bench.data.tasks import tasks_of
 from bench.validation import one_of, within
 
@@ -129,8 +129,9 @@ class PadChest(Source):
     def stamp(self, roots: Sequence[Path]) -> str:
         """Size and time of the table; numbers and names of the images."""
         top = self._top(roots)
-        folders = [folder for folder in (top, *(top / str(number) for number in range(55))) if folder.is_dir()]
-        return "\n".join([stamp_files(top / name for name in _TABLES), *(stamp_folder(folder) for folder in folders)])
+        beside = [top] if next(top.glob("*.png"), None) else []
+        images = stamp_images([*beside, *(top / str(number) for number in range(55))], top, self.obtain)
+        return f"{stamp_files(top / name for name in _TABLES)}\n{images}"
 
     def _top(self, roots: Sequence[Path]) -> Path:
         folders = ("PadChest", "PADCHEST", "BIMCV-PadChest-FULL")

@@ -22,7 +22,7 @@ from bench.data.csv_table import read_table
 from bench.data.impostor import impostor
 from bench.data.people import UNKNOWN
 from bench.data.present import of_row, present
-from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.roots import locate, stamp_files, stamp_images
 from bench.validation import one_of
 
 _BOXES, _CLASSES = "stage_2_train_labels.csv", "stage_2_detailed_class_info.csv"
@@ -115,7 +115,7 @@ class RSNA(Source):
         """Sizes and times of the tables; number and names of the images."""
         top = self._top(roots)
         tables = stamp_files(top / name for name in (_BOXES, _CLASSES, _PAIRS))
-        return f"{tables}\n{stamp_folder(top / _IMAGES)}"
+        return f"{tables}\n{stamp_images([top / _IMAGES], top / _IMAGES, self.obtain)}"
 
     def _top(self, roots: Sequence[Path]) -> Path:
         folders = ("rsna-pneumonia-detection-challenge", "RSNA", "RSNA_Pneumonia")

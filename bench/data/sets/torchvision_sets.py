@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
-from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.roots import locate, stamp_files, stamp_images
 from bench.data.text_list import lines
 from bench.data.tree import walk
 
@@ -51,9 +51,9 @@ class DTD(Source):
     def stamp(self, roots: Sequence[Path]) -> str:
         """Sizes and times of the lists; numbers, names, sizes and times of the images."""
         top = self._top(roots)
-        folders = sorted(folder for folder in (top / "images").iterdir() if folder.is_dir())
+        images = top / "images"
         lists = stamp_files((top / "labels").glob("*1.txt"))
-        return "\n".join([lists, *(stamp_folder(folder, sizes=True) for folder in folders)])
+        return f"{lists}\n{stamp_images(sorted(images.glob('*')), images, self.obtain, sizes=True)}"
 
     def download(self, root: Path) -> None:
         """Fetch through torchvision into `root`/dtd."""
@@ -109,8 +109,8 @@ class OxfordPets(Source):
     def stamp(self, roots: Sequence[Path]) -> str:
         """Sizes and times of the lists; number, names, sizes and times of the images."""
         top = self._top(roots)
-        lists = stamp_files((top / "annotations").glob("*.txt"))
-        return f"{lists}\n{stamp_folder(top / 'images', sizes=True)}"
+        images, lists = top / "images", stamp_files((top / "annotations").glob("*.txt"))
+        return f"{lists}\n{stamp_images([images], images, self.obtain, sizes=True)}"
 
     def download(self, root: Path) -> None:
         """Fetch through torchvision into `root`/oxford-iiit-pet."""
@@ -152,7 +152,8 @@ class FGVCAircraft(Source):
     def stamp(self, roots: Sequence[Path]) -> str:
         """Sizes and times of the lists; number, names, sizes and times of the images."""
         top = self._top(roots)
-        return f"{stamp_files(top.glob('*.txt'))}\n{stamp_folder(top / 'images', sizes=True)}"
+        images = top / "images"
+        return f"{stamp_files(top.glob('*.txt'))}\n{stamp_images([images], images, self.obtain, sizes=True)}"
 
     def download(self, root: Path) -> None:
         """Fetch through torchvision into `root`/fgvc-aircraft-2013b."""

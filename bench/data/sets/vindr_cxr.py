@@ -21,7 +21,7 @@ from bench.data.csv_table import read_table
 from bench.data.marks import read_marks
 from bench.data.people import UNKNOWN
 from bench.data.present import of_row, present
-from bench.data.roots import locate, stamp_files, stamp_folder
+from bench.data.roots import locate, stamp_files, stamp_images
 from bench.data.tasks import tasks_of
 
 _TABLES = {"train": "annotations/image_labels_train.csv", "test": "annotations/image_labels_test.csv"}
@@ -84,9 +84,8 @@ class VinDrCXR(Source):
     def stamp(self, roots: Sequence[Path]) -> str:
         """Sizes and times of the tables; numbers and names of the images."""
         top = self._top(roots)
-        folders = [top / part for part in _TABLES if (top / part).is_dir()]
         tables = stamp_files(top / name for name in _TABLES.values())
-        return "\n".join([tables, *(stamp_folder(folder) for folder in folders)])
+        return f"{tables}\n{stamp_images([top / part for part in _TABLES], top, self.obtain)}"
 
     def _top(self, roots: Sequence[Path]) -> Path:
         folders = ("vindr-cxr/1.0.0", "physionet.org/files/vindr-cxr/1.0.0", "VinDr-CXR")
