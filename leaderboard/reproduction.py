@@ -164,12 +164,18 @@ class Reproduction(_Entry):
 
 
 def stated(one: Measured) -> str:
-    """A figure of ours in a line of text."""
+    """A figure of ours in a line of text, with what it was measured with."""
+    score = "" if one.value is None else f" {one.score.removeprefix(NOTE)}"
+    return f"{briefly(one)}{score} ({one.budget})"
+
+
+def briefly(one: Measured) -> str:
+    """A figure of ours in a few words."""
     if one.value is None:
-        return f"{one.what}: {one.reads} ({one.budget})"
+        return f"{one.what}: {one.reads}"
     ends = [f"{end:.3g}" for end in (one.low, one.high) if end is not None]
     between = " to ".join(ends) if len(ends) == 2 else f"at least {ends[0]}" if one.low is not None else "no interval"
-    return f"{one.what}: {one.value:.3g} ({between}) {one.score.removeprefix(NOTE)} ({one.budget})"
+    return f"{one.what}: {one.value:.3g} ({between})"
 
 
 def read(path: Path) -> Reproduction:

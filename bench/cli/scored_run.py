@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bench.cli.dry_run import dry_run
+from bench.cli.expected import expected
 from bench.cli.figure_tables import interim
 from bench.cli.hand_out import hand_out
 from bench.cli.options import place, run_specs, site
@@ -119,6 +120,8 @@ def _announced(specs: Sequence[RunSpec], where: Place) -> Iterator[str]:
     if engine() == "torch":
         yield "pair scores are counted by torch, which is slower: numba is not installed"
     yield from _idle(specs)
+    for name, preset in dict.fromkeys((method.name, spec.preset) for spec in specs for method in spec.methods):
+        yield from expected(name, preset)
 
 
 def _idle(specs: Sequence[RunSpec]) -> Iterator[str]:
