@@ -102,6 +102,6 @@ def test_a_file_that_is_no_record_is_not_overwritten_by_never(tmp_path: Path) ->
 def test_a_numba_that_cannot_be_imported_is_said_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.pairs.sweep._kernel", lambda: None)  # there, or there and broken
     monkeypatch.setattr("bench.cli.scored_run.idle", lambda spec: [])
-    spec = SimpleNamespace(preset="smoke", device="cpu", jobs=1, isolation="sandbox")
+    spec = SimpleNamespace(preset="smoke", device="cpu", jobs=1, isolation="sandbox", methods=())
     where = SimpleNamespace(results=SimpleNamespace(root="r"))
     assert [*_announced([spec], where)][-1].startswith("pair scores are counted by torch")
