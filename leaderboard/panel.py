@@ -10,7 +10,7 @@ them.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -110,7 +110,19 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Ladder, the
     tries = sum(len(record.scores) for record in scored)
     word, verdict = _verdict(strongest, scored, attacks, [member for member in members if member.certified], tries)
     made = Panel(members, None if strongest is None else strongest.evaluator, word, verdict, tries)
-    return not_rated(made, _too_few(scored)) if word == "not broken" else made
+    if word != "not broken":
+        return made
+    return not_rated(_not_certified(made, attacks, "broke", _breaks), _too_few(scored))
+
+
+def _not_certified(made: Panel, attacks: Sequence[Record], did: str, finds: Callable[[Record], bool]) -> Panel:
+    """The panel where an attack without controls `finds` people: that others do not find them says too little."""
+    finding = [each for each in attacks if made.standing(each.evaluator) == "controls not run" and finds(each)]
+    if not finding:
+        return made
+    names = ", ".join(map(_name, finding))
+    why = f"controls of {names}, which {did} it, did not run on the same data by the same code"
+    return replace(made, word="not certified", verdict=f"not certified ({why}): {made.verdict}")
 
 
 def not_rated(made: Panel, why: str) -> Panel:
@@ -157,7 +169,8 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: 
     strongest = min(scored, key=place)
     surely, few = _tells(strongest, tries)
     if not surely and not few:
-        return Panel(members, strongest.evaluator, "members not told", "members not told by these attacks", tries)
+        made = Panel(members, strongest.evaluator, "members not told", "members not told by these attacks", tries)
+        return _not_certified(made, attacks, "told members of", lambda record: any(_tells(record, tries)))
     shown = figure_text(strongest, metric)
     if not surely:  # sure of a few members, and no better than chance at most
         shown += f", {number(100 * strongest.scores['membership-tpr'].value, 1)} % of them at 1 % of others"

@@ -53,6 +53,14 @@ def test_an_attack_does_not_count_where_a_control_fails_or_never_ran(pool: list[
     assert found.verdict.startswith("no membership attack with a figure whose controls")
 
 
+def test_members_told_by_an_attack_without_controls_are_not_called_safe() -> None:
+    mine = [attacking("cvae", 0.5, 0.6), attacking("cvae", 0.7, 0.0, "lira")]
+    found = membership_panel(mine, [*mine, *controls()])
+    assert found.word == "not certified"
+    assert found.verdict.startswith("not certified (controls of lira, which told members of it, did not run")
+    assert membership_panel(mine, [*mine, *controls(), *controls("lira", quiet=0.7)]).word == "members not told"
+
+
 def test_no_more_than_chance_gives_is_no_finding_and_many_figures_are_many_tries() -> None:
     mine = [attacking("cvae", 0.56, 0.0003, attack) for attack in ("dcr", "lira")]
     pool = [*controls("dcr"), *controls("lira")]

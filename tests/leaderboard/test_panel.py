@@ -102,11 +102,20 @@ def test_a_break_by_an_attack_without_controls_is_told_all_the_same() -> None:
     assert "broken by contrastive all the same" in panel(mine, mine, Ladder([])).verdict
 
 
-def test_a_break_by_an_attack_that_does_not_count_is_told_beside_those_that_do() -> None:
+def test_a_break_by_an_attack_whose_control_failed_is_told_beside_those_that_count() -> None:
     mine = [record("syfer", "strong", pairs(1, 1.0, 0.0)), record("syfer", "sound", pairs(80, 0.51, 0.4))]
-    verdict = panel(mine, [*mine, *holding("sound")], Ladder([])).verdict
-    assert verdict.startswith("not broken by attacks")
-    assert verdict.endswith("; broken by strong all the same (not certified)")
+    finds_what_is_not_there = [holding("strong")[0], control("keeps nothing", pairs(1, 1.0, 0.0), "strong")]
+    made = panel(mine, [*mine, *holding("sound"), *finds_what_is_not_there], Ladder([]))
+    assert made.word == "not broken"
+    assert made.verdict.startswith("not broken by attacks")
+    assert made.verdict.endswith("; broken by strong all the same (not certified)")
+
+
+def test_a_method_that_an_attack_without_controls_broke_is_not_called_unbroken() -> None:
+    mine = [record("syfer", "strong", pairs(1, 1.0, 0.0)), record("syfer", "sound", pairs(80, 0.51, 0.4))]
+    made = panel(mine, [*mine, *holding("sound")], Ladder([]))
+    assert made.word == "not certified"
+    assert made.verdict.startswith("not certified (controls of strong, which broke it, did not run on the same data")
 
 
 def test_few_guesses_among_few_rows_do_not_hide_an_attack_that_beats_chance() -> None:
