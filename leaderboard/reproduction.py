@@ -70,6 +70,10 @@ class Measured(_Entry):
             raise ValueError("expected `value`, or of a test `reads`, what a reader is told of it")
         return self
 
+    def at(self, preset: str) -> bool:
+        """Whether it was measured at that preset."""
+        return f"preset {preset}" in self.budget
+
     @property
     def source(self) -> str:
         """Where it is quoted from."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from bench.plugins import registry
 from bench.plugins.groups import GROUPS, Group
-from bench.plugins.spec import PluginSpec, UsageError, did_you_mean
+from bench.plugins.spec import PluginSpec, UsageError, plugin_hint
 from bench.types import Metric
 
 _SHOWN = (
@@ -67,8 +67,8 @@ def _expected(method: str, preset: str) -> Iterator[str]:
     found = shipped().of(method)
     if found:
         yield "  expected, of the papers' claims (`bench leaderboard ledger`):"
-    figures = [one.budget for _, _, row in found for one in row.ours if one.value is not None]
-    if figures and not any(f"preset {preset}" in budget for budget in figures):
+    figures = [one for _, _, row in found for one in row.ours if one.value is not None]
+    if figures and not any(one.at(preset) for one in figures):
         yield f"    none of the figures is of the preset {preset}; each says what it was measured with"
     for paper, table, row in found:
         yield f"    {paper.cited}, {table.place}, {row.what}: the paper says {row.says}: {row.verdict}"
@@ -91,8 +91,7 @@ def groups_of(name: str) -> list[Group]:
     found = [group for group in GROUPS if name in registry.entries(group)]
     if not found:
         known = [known for group in GROUPS for known in registry.entries(group)]
-        hint = registry.CLASS_TOO if name.endswith(".py") else did_you_mean(name, known)
-        raise UsageError(f"unknown plug-in {name!r}; {hint}")
+        raise UsageError(f"unknown plug-in {name!r}; {plugin_hint(name, known)}")
     return found
 
 

@@ -27,7 +27,7 @@ def expected(method: str, preset: str) -> Iterator[str]:
     of_it = [one for _, _, row in shipped().of(method) for one in row.ours if _speaks_of(method, one)]
     if not of_it:
         return
-    told = [briefly(one) for one in of_it if f"preset {preset}" in one.budget and _tells_quality(one)]
+    told = [briefly(one) for one in of_it if one.at(preset) and _tells_quality(one)]
     said = "; ".join(dict.fromkeys(told)) or f"nothing of its utility (`bench info {method}` shows all figures)"
     yield f"expected of {method} at {preset}, by the ledger: {said}"
 

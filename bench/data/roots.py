@@ -91,14 +91,19 @@ def stamp_images(folders: Iterable[Path], top: Path, obtain: str, *, sizes: bool
     Raises:
         DataError: There is none of them, or nothing lies in any; the text names `top` and ends in `obtain`.
     """
-    stamped = [stamp_folder(folder, sizes=sizes) for folder in folders if folder.is_dir()]
-    if all(line.rsplit("|", 2)[1] == "0" for line in stamped):
+    stamped = [_stamped(folder, sizes) for folder in folders if folder.is_dir()]
+    if not any(entries for entries, _ in stamped):
         raise DataError(f"expected images in {top}, found none. {obtain}")
-    return "\n".join(stamped)
+    return "\n".join(line for _, line in stamped)
 
 
 def stamp_folder(folder: Path, *, sizes: bool = False) -> str:
     """A line for a folder: path, number of entries and a hash of their names, with `sizes` also of bytes and times."""
+    return _stamped(folder, sizes)[1]
+
+
+def _stamped(folder: Path, sizes: bool) -> tuple[int, str]:
+    """The number of entries, and the line of `stamp_folder`."""
     seen = hashlib.sha256()
     with os.scandir(folder) as entries:
         names = sorted(entries, key=lambda entry: entry.name)
@@ -110,7 +115,7 @@ def stamp_folder(folder: Path, *, sizes: bool = False) -> str:
                 except OSError:  # a link to nowhere or in circles; decoding will say so
                     continue
                 seen.update(f"{status.st_size}|{status.st_mtime_ns}".encode())
-    return f"{folder}|{len(names)}|{seen.hexdigest()}"
+    return len(names), f"{folder}|{len(names)}|{seen.hexdigest()}"
 
 
 def _configured(config: Path) -> list[str]:

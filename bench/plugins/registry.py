@@ -26,6 +26,7 @@ from bench.plugins.spec import (
     is_required,
     parameters,
     parse,
+    plugin_hint,
     text,
 )
 from bench.plugins.trespass import trespass
@@ -41,7 +42,6 @@ KINDS: Mapping[Group, tuple[type, str]] = {
     "evaluators": (Evaluator, "evaluator"),
 }
 """What every plug-in of a group derives from, and what it is called."""
-CLASS_TOO = "a file may hold several classes: name one, as FILE.py:CLASS"
 HOME = "veil-bench"
 
 
@@ -112,8 +112,7 @@ def load(group: Group, name: str) -> type:
         return _from_file(name)
     known = entries(group)
     if name not in known:
-        hint = CLASS_TOO if name.endswith(".py") else did_you_mean(name, known)
-        raise UsageError(f"unknown {noun(group)} {name!r}; {hint}")
+        raise UsageError(f"unknown {noun(group)} {name!r}; {plugin_hint(name, known)}")
     if error := inspect(known[name]).error:
         raise UsageError(f"{noun(group)} {name!r} from {known[name].origin} cannot be used: {error}")
     return _import(known[name].target)

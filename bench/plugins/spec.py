@@ -96,6 +96,13 @@ def _items(text: str) -> list[str]:
     return items
 
 
+def plugin_hint(name: str, known: Iterable[str]) -> str:
+    """What to write in place of an unknown plug-in."""
+    if name.endswith(".py"):
+        return "a file may hold several classes: name one, as FILE.py:CLASS"
+    return did_you_mean(name, known)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of an error about an unknown name: the nearest known one, and all of them.
 
