@@ -45,11 +45,12 @@ class CADPScheme(Scheme):
 
     def notes(self) -> Mapping[str, int | float | str]:
         """Norm and noise, how well the flow models held-out public rows, and what it was trained on."""
-        training, held, nats, bits = self.learned["judged"].tolist()
+        training, held, nats, bits, steps = self.learned["judged"].tolist()
         fit = ("nats per dimension", nats) if math.isnan(bits) else ("bits per dimension", bits)
         return {
             "sensitivity s": self.noise.norm,
             "noise scale b": self.noise.noise_scale,
+            "training steps": int(steps),
             "public rows trained on": int(training),
             "held-out public rows": int(held),
             fit[0]: round(fit[1], 4),

@@ -26,8 +26,10 @@ is lost below that (Lucas et al. 2019, Don't blame the ELBO). The many columns o
 survive the paper's .1; uncorrelated columns (`eigenspace`, a variance near .03 each) do not, and rows become little
 more than the prototype of their class. So the weight is by default the paper's .1 in units of the columns' variance:
 their variances within classes, summed and shared out among the latent numbers (or the columns that vary, where these
-are fewer). A direction with such a share loses a twentieth of it. The preset `paper` and `variant="official-code"` have
-the paper's .1 as it stands. The unit is a number of the private rows, which is not published.
+are fewer). A direction with such a share loses a twentieth of it. Where no class has two rows that differ there is no
+such unit: every class would come out as its own row, and `beta` has to be given. The preset `paper` and
+`variant="official-code"` have the paper's .1 as it stands. The unit is a number of the private rows, which is not
+published.
 
 Columns are scaled to [0, 1] by the least and greatest private number of each, which the decoder publishes and a stored
 set approaches: two people's numbers a column are given away, whatever else is hidden.
@@ -68,7 +70,7 @@ class CVAE(Method):
         publish: The drawn set, with exact class counts; or the decoder, beside a set drawn from it.
         latent, hidden: Numbers of a latent, and width of the hidden layers.
         beta: Weight of the divergence beside the squared error. None takes .1 of a latent number's share of the
-            columns' variance within classes; under `official-code` .1.
+            columns' variance within classes, which has to be above 0; under `official-code` .1.
         epochs, batch, learning_rate, patience: As in `bench.nets.cvae_training.CVAECourse`.
         held_out: Share of the private rows, whole people, by which training is stopped, above 0 and below 1; they count
             as rows that the release was made of. Nobody is held out where `patience` is None.
@@ -123,7 +125,15 @@ class CVAE(Method):
         """`beta` for scaled rows (n, d) of the classes (n,)."""
         if self.beta is not None:
             return self.beta
-        return PAPER_BETA if self.variant == "official-code" else PAPER_BETA * _share(rows, number, self.latent)
+        if self.variant == "official-code":
+            return PAPER_BETA
+        share = _share(rows, number, self.latent)
+        if not share:
+            raise NotApplicable(
+                f"{self.name} weighs its divergence by how rows of a class differ, and in no class do two of them: "
+                f"every class would be released as it is; set beta (the paper's is {PAPER_BETA})"
+            )
+        return PAPER_BETA * share
 
     def centres(self, network: ConditionalVAE, rows: Tensor, number: Tensor, classes: int) -> tuple[Tensor, Tensor]:
         """About which latents are drawn (q, latent), and the class (q,) of each: the origin, for every class."""
@@ -200,7 +210,8 @@ class CVAEKey(Key):
         """As many synthetic rows (n, d) as there are private rows, with labels, in random order.
 
         Raises:
-            NotApplicable: Images; a single row; or all rows are one person's, and nobody can be held out.
+            NotApplicable: Images; a single row; all rows are one person's, and nobody can be held out; or no class
+                has two rows that differ, and `beta` is None.
             ValueError: Features that are not finite.
             FloatingPointError: Training diverged.
         """

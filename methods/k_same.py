@@ -56,7 +56,7 @@ class KSame(Method):
         variant: Clusters within classes, nothing dropped; or, as published, across classes without the last n % k rows.
         small_classes: Within classes, what becomes of classes of fewer than k rows: "error"; "suppress" releases none
             of their rows; "merge" makes one class of the smallest ones, as many as it takes to have k rows, and
-            withholds its labels.
+            withholds its labels, which must not be all there are.
     """
 
     name: ClassVar[str] = "k-same"
@@ -130,7 +130,8 @@ class KSameKey(Key):
         """Every row as its cluster's mean, with its own label.
 
         Raises:
-            NotApplicable: A class (or, in `paper`, the whole) has fewer than k rows.
+            NotApplicable: A class (or, in `paper`, the whole) has fewer than k rows; or to merge the smallest classes
+                would withhold every label.
             ValueError: A row is not finite.
         """
         n, k = len(private), self.k
@@ -159,6 +160,12 @@ class KSameKey(Key):
             within = torch.isin(number, torch.tensor(merged, device=number.device))
             number = torch.where(within, merged[0], number)
             labels = None if labels is None else torch.where(within[:, None].to(labels.device), torch.nan, labels)
+            if labels is not None and bool(labels.isnan().all()):
+                raise NotApplicable(
+                    f"k-same merges the smallest classes to one of at least k = {k} rows without labels: as "
+                    f"{_named(private, classes[merged[0]])} has {sizes[merged[0]]}, no label would be left; choose a "
+                    "smaller k, or small_classes=suppress"
+                )
         elif small:
             raise NotApplicable(
                 f"k-same makes clusters of at least k = {k} rows of one class, and {len(small)} of the {len(classes)} "

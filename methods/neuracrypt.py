@@ -14,7 +14,8 @@ and at query.
 Differences:
 - The width is a multiple of the patch's area and the released set of patch vectors is folded into an image of that many
   channels, so that the networks of Bob, who trains on the release, and the attacks that cut images into patches meet
-  one vector a patch. Width 256 by default; 2048 (`channels` 8) in the preset `paper`.
+  one vector a patch. By default it is as many numbers as the patch has, of colour images too; 2048 (`channels` 8) in
+  the preset `paper`.
 - `statistics` may be "fixed": mean and variance of each layer under this key on public images. Then an encoding depends
   on its image and the key alone, and a single image can be encoded. This is not in the paper.
 - Images are standardised by the public set's mean and deviation.
@@ -49,7 +50,7 @@ class NeuraCrypt(Method):
     Args:
         depth: Layers as the authors count them: first map, depth - 3 hidden maps, embedding of the place, last map.
         patch_size: Side of a square patch in pixels; it must divide both sides of the image.
-        channels: Of a released image; the network is channels * patch_size^2 numbers wide.
+        channels: Of a released image; the network is channels * patch_size^2 numbers wide. None: those of the images.
         statistics: Of the batch normalisation: "batch" as published, "fixed" by the key on public images.
         batch: Images that share statistics; with "fixed", public images that they are taken from.
     """
@@ -57,10 +58,11 @@ class NeuraCrypt(Method):
     name: ClassVar[str] = "neuracrypt"
     source: ClassVar[str] = "Yala et al. 2021 (NeuraCrypt), and the authors' code"
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"paper": {"channels": 8}}
+    sides: ClassVar[Mapping[str, int]] = {"paper": 256}
 
     depth: int = 7
     patch_size: int = 16
-    channels: int = 1
+    channels: int | None = None
     statistics: Literal["batch", "fixed"] = "batch"
     batch: int = 128
 
@@ -72,8 +74,8 @@ class NeuraCrypt(Method):
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The parameters as numbers, for a scheme's state."""
-        return self.depth, self.patch_size, self.channels, int(self.statistics == "fixed"), self.batch
+        """The parameters as numbers, for a scheme's state; of channels that are the images', 0."""
+        return self.depth, self.patch_size, self.channels or 0, int(self.statistics == "fixed"), self.batch
 
     def fit(self, public: Dataset, seed: int) -> NeuraCryptScheme:
         """Mean and deviation of the public images, and a batch of them where statistics are fixed.
@@ -123,13 +125,18 @@ class NeuraCryptScheme(Scheme):
 
     def notes(self) -> Mapping[str, int | float | str]:
         """How many numbers of a patch one of its vector stands for: above 1, some are lost, whatever is hidden."""
-        return {SHRUNK: round(self.shape[0] / self.method.channels, 4)}
+        return {SHRUNK: round(self.shape[0] / self.channels, 4)}
+
+    @property
+    def channels(self) -> int:
+        """Of a released image."""
+        return self.method.channels or self.shape[0]
 
     def sample_key(self, secret: Secret) -> NeuraCryptKey:
         """A fresh network. Its statistics, where fixed, are those of the public images."""
         method, device = self.method, self.learned["mean"].device
         down, across = patch_grid(*self.shape[1:], method.patch_size)
-        inputs, width = self.shape[0] * method.patch_size**2, method.channels * method.patch_size**2
+        inputs, width = self.shape[0] * method.patch_size**2, self.channels * method.patch_size**2
         stream = secret.stream("neuracrypt")
         network = {
             "first": _maps(stream, (inputs + 1, width)),
@@ -192,7 +199,7 @@ class NeuraCryptKey(Key):
             encoded = encode(self.secret, self.scheme.tokens(rows)).tokens
             order = shuffles.uniform(*encoded.shape[:2]).argsort(dim=1).to(rows.device)
             found = encoded.take_along_dim(order[:, :, None], dim=1)
-            return fold(found, (method.channels, *self.scheme.shape[1:]), method.patch_size)
+            return fold(found, (self.scheme.channels, *self.scheme.shape[1:]), method.patch_size)
 
         return by_even_blocks(samples, shuffled, max(1, len(samples) // method.batch))
 

@@ -61,6 +61,7 @@ class KeyedEncoder(Method):
     source: ClassVar[str] = "Yala et al. 2022 (Syfer), section 4.2"
     equal_classes: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = SIZES
+    sides: ClassVar[Mapping[str, int]] = {"paper": 64}
 
     patch_size: int = 16
     width: int | None = None
@@ -138,7 +139,7 @@ class KeyedEncoder(Method):
         )
         if said == paper:
             return "a network of the paper's size"
-        return f"a network of {said}; the paper's size, {paper}, has not run"
+        return f"a network of {said}; the paper's is {paper}"
 
     def _train(self, network: Obfuscator, public: Dataset, seed: int) -> None:
         """Nothing is learned unless a method says so."""

@@ -32,7 +32,6 @@ Downsampling = Literal["haar", "i-revnet"]
 FIRST_WEIGHT = 0.03
 CONDITION_GAIN = 10.0
 SMALLEST_SIDE = 7
-WIDEST = 8  # flat subnetworks, in elements of a row
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class CINNSizes:
         blocks: Couplings a level.
         width: Channels of their subnetworks: three 3 x 3 convolutions.
         flat_blocks: Couplings of flat vectors.
-        flat_width: Width of their subnetworks, three linear layers; at most 8 times the elements of a row.
+        flat_width: Width of their subnetworks, three linear layers.
         clamp: A coupling scales by at most exp(clamp).
         noise: Standard deviation of Gaussian noise on standardised rows, while training.
     """
@@ -130,8 +129,7 @@ class CINN(Flow):
         flat = (elements,)
         self.parts = [*flat, *left]
         """Elements of a latent that come out of the flat couplings, and out of each level that some leave."""
-        width = min(sizes.flat_width, WIDEST * flat[0])
-        self.flat = nn.ModuleList(stack(flat, blocks=sizes.flat_blocks, width=width))
+        self.flat = nn.ModuleList(stack(flat, blocks=sizes.flat_blocks, width=sizes.flat_width))
 
     def standardise_by(self, samples: Tensor) -> None:
         """Take the mean and deviation of each channel or column from rows (n, ...); constant columns keep theirs."""
@@ -191,9 +189,10 @@ def levels_of(shape: tuple[int, ...], levels: int | None) -> int:
     if levels is None:
         levels = max(1, sum(side >= SMALLEST_SIDE * 2**level for level in range(1, possible + 1)))
     if levels > possible:
+        fewer = "set levels (or splits) to at most that, or " if possible else ""
         raise NotApplicable(
             f"{levels} levels halve both sides of an image {levels} times: {shape[1]}x{shape[2]} can be halved "
-            f"{possible} times; set levels (or splits) to at most that, or prepare the images at another size"
+            f"{possible} times; {fewer}prepare the images at a size that can be halved so often"
         )
     return levels
 

@@ -14,9 +14,10 @@ from bench.randomness import Stream
 
 
 def start(network: nn.Module, stream: Stream) -> None:
-    """Give every linear and convolutional layer of `network` new weights and biases, in the order of `modules`.
+    """Give every layer of `network` new weights and biases, in the order of `modules`.
 
-    Distributed as torch's own: uniform within 1 / root of the inputs of a unit (He et al. 2015 with slope root 5).
+    Distributed as torch's own: of linear and convolutional layers uniform within 1 / root of the inputs of a unit (He
+    et al. 2015 with slope root 5); of norms by groups 1, and 0 for the biases.
 
     Raises:
         TypeError: A layer of another kind has weights.
@@ -28,5 +29,9 @@ def start(network: nn.Module, stream: Stream) -> None:
                 if part is not None:
                     with torch.no_grad():
                         part.copy_((2 * stream.uniform(*part.shape) - 1) * bound)
+        elif isinstance(layer, nn.GroupNorm):
+            layer.reset_parameters()
         elif any(True for _ in layer.parameters(recurse=False)):
-            raise TypeError(f"only linear and convolutional layers can be started, got {type(layer).__name__}")
+            raise TypeError(
+                f"only linear and convolutional layers and norms by groups can be started, got {type(layer).__name__}"
+            )

@@ -2,7 +2,7 @@
 
 Source: Tölle et al. (CADP, 2022), section 4 ("convolutional blocks and two linear layers") and Table 1 (depth 2 for
 MNIST at 28 pixels, 5 for OCT and chest X-rays at 128); the authors' code: 8, 16, ... channels, batch norm, Dropout2d of
-one half, 100 numbers between the linear layers.
+one half, 100 numbers between the linear layers; for DP-SGD, in the place of batch norm, one group of all channels.
 
 The paper leaves open: kernels (3x3 here), activations (ReLU), and depths at other sizes (here as many blocks as leave a
 side of 4 pixels or more, which gives both of Table 1).
@@ -20,7 +20,6 @@ from bench.validation import at_least
 FIRST = 8
 BETWEEN = 100
 DROPOUT = 0.5
-MOST_GROUPS = 32
 Norm = Literal["batch", "group"]
 
 
@@ -43,8 +42,7 @@ def strided_cnn(
         outputs: Classes or findings.
         depth: Blocks; None takes `usual_depth`.
         dropout: Share of the maps of a block that are dropped in training.
-        norm: Batch norm; or norm by groups, without weights, where no row may see another. Up to 32 of them, as many as
-            there are channels below that, as Opacus puts in the place of batch norm.
+        norm: Batch norm; or "group", the norm of all channels of a row together, where no row may see another.
     """
     at_least(1, outputs=outputs, depth=depth)
     channels, height, across = shape
@@ -53,7 +51,7 @@ def strided_cnn(
         wide = FIRST * 2**block
         layers += [
             nn.Conv2d(channels, wide, kernel_size=3, stride=2, padding=1),
-            nn.BatchNorm2d(wide) if norm == "batch" else nn.GroupNorm(min(MOST_GROUPS, wide), wide, affine=False),
+            nn.BatchNorm2d(wide) if norm == "batch" else nn.GroupNorm(1, wide),
             nn.ReLU(),
             nn.Dropout2d(dropout),
         ]

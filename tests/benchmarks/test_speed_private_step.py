@@ -36,7 +36,7 @@ def whole_steps(optimiser: torch.optim.Optimizer) -> DPOptimizer:
 @pytest.mark.parametrize("made", [opacus, whole_steps])
 def test_speed(benchmark: BenchmarkFixture, made: Callable[[torch.optim.Optimizer], DPOptimizer], part: str) -> None:
     benchmark.group = part
-    weights = list(strided_cnn((1, 28, 28), 10, norm="groups").parameters())
+    weights = list(strided_cnn((1, 28, 28), 10, norm="group").parameters())
     gradients = [torch.randn(ROWS, *weight.shape, generator=torch.Generator().manual_seed(0)) for weight in weights]
     optimiser = made(torch.optim.SGD(weights, lr=0.1))
 

@@ -1,16 +1,21 @@
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from scipy.stats import laplace
+from torch import nn
+from yaml import safe_load
 
+import bench
 from bench.conformance.outcome import sample_data
 from bench.nets.cinn import levels_of
-from bench.plugins.chosen import to_fit
+from bench.plugins.chosen import choose, to_fit
 from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
 from methods.cadp import CADP, IMAGE_NOISE
+from methods.dp_sgd import DPSGD
 
 SMALL = {"blocks": 1, "width": 4, "flat_blocks": 1, "flat_width": 8, "steps": 4, "train_batch": 16}
 VARIANTS = ("paper", "corrected", "official-code")
@@ -316,6 +321,28 @@ def test_the_paper_preset_is_the_paper_s_column_of_chest_x_rays():
         paper.train_batch,
     )
     assert stated == ("glow", 4, 4, 4, 0.15, 3e-4, 64)
+    assert (paper.flat_width, paper.steps, paper.batch, paper.downsampling) == (1024, 50_000, 64, "i-revnet")
+    assert CADP.sides["paper"] == 128
+
+
+def test_the_mnist_suite_is_the_paper_s_column_of_mnist():
+    suite = safe_load((Path(bench.__file__).parent / "suites" / "cadp-mnist.yaml").read_text(encoding="utf-8"))
+    made = [choose("methods", method, "paper").plugin for method in suite["methods"]]
+    flows = [method for method in made if isinstance(method, CADP)]
+    column = {(flow.flat_blocks, flow.flat_width, flow.train_batch, flow.learning_rate) for flow in flows}
+    assert column == {(2, 392, 512, 5e-4)}
+    assert {(flow.coupling, flow.batch) for flow in flows if flow.variant == "official-code"} == {("glow", 512)}
+    assert {flow.coupling for flow in flows if flow.variant != "official-code"} == {"gin"}
+    baselines = [method for method in made if isinstance(method, DPSGD) and method.network == "strided"]
+    assert {(own.epochs, own.batch, own.clip_norm, own.optimiser) for own in baselines} == {(40, 512, 10.0, "adam")}
+
+
+def test_a_table_is_learned_by_a_flow_as_wide_as_asked_and_for_as_long_as_asked():
+    made = CADP(**(SMALL | {"flat_width": 64, "steps": 30, "train_batch": 60})).fit(table(), 0)
+    assert {layer.out_features for layer in made.noise.flow.modules() if isinstance(layer, nn.Linear)} >= {64}
+    assert made.notes()["training steps"] == 30
+    short = CADP(**(SMALL | {"steps": 30, "train_batch": 60, "most_epochs": 4})).fit(table(), 0)
+    assert short.notes()["training steps"] == 4
 
 
 @pytest.mark.parametrize(

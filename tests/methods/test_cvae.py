@@ -130,7 +130,7 @@ def test_constant_columns_stay_constant():
     assert (drawn[:, [1, 3]] == constant[:, [1, 3]]).all()
     assert (drawn[:, 0].std() > 0).all()
     still = replace(data, samples=constant[:1].expand(40, -1).clone())
-    assert torch.equal(release(CVAE(**QUICK), still).samples, still.samples)
+    assert torch.equal(release(CVAE(beta=0.1, **QUICK), still).samples, still.samples)
 
 
 def test_rows_stay_within_the_private_ranges():
@@ -286,7 +286,15 @@ def test_beta_follows_the_spread_of_the_columns_and_not_what_classes_differ_by()
     )
     assert method.weight(rows + 5 * number[:, None], number) == pytest.approx(found, rel=1e-5)
     assert method.weight(rows / 2, number) == pytest.approx(found / 4)
-    assert method.weight(torch.ones(6, 3), torch.zeros(6)) == 0
+
+
+@pytest.mark.parametrize("number", [torch.arange(6), torch.zeros(6)])
+def test_without_two_rows_of_a_class_that_differ_there_is_no_beta_by_default(number):
+    """It would be 0, and every class would come out as the row that it is."""
+    rows = torch.ones(6, 3) if number.amax() == 0 else torch.rand(6, 3)
+    with pytest.raises(NotApplicable, match=r"in no class do two of them.*set beta \(the paper's is 0.1\)"):
+        CVAE(**SMALL).weight(rows, number)
+    assert CVAE(variant="official-code", **SMALL).weight(rows, number) == 0.1
 
 
 def test_the_papers_beta_is_that_of_its_preset_and_of_its_code():

@@ -193,6 +193,14 @@ def test_merged_classes_have_k_rows_together_and_no_labels(sizes: tuple[int, ...
     assert clusters(type(release)(release.samples[unknown], None, None))[1].amin() >= 10
 
 
+@pytest.mark.parametrize("sizes", [(300, 9), (9, 9), (20, 4, 3)])
+def test_a_merge_that_would_withhold_every_label_is_not_made(sizes):
+    with pytest.raises(
+        NotApplicable, match=r"has \d, no label would be left; choose a smaller k, or small_classes=sup"
+    ):
+        released(unequal(sizes), k=10, small_classes="merge")
+
+
 def test_the_record_says_what_becomes_of_small_classes():
     def told(**choices):
         return dict(KSame(k=10, **choices).fit(None, 0).notes())

@@ -147,7 +147,7 @@ def test_images_of_another_shape_and_schemes_of_other_parameters_are_refused():
     scheme = small().fit(uniform(12, 1, 8, 8), 0)
     with pytest.raises(ValueError, match=r"shape \(1, 8, 8\), got \(1, 12, 12\)"):
         scheme.sample_key(Secret.of_seed(1)).query(torch.rand(2, 1, 12, 12))
-    with pytest.raises(ValueError, match=r"\(5, 4, 1, 0, 128\), this method has \(7, 4, 1, 0, 128\)"):
+    with pytest.raises(ValueError, match=r"\(5, 4, 0, 0, 128\), this method has \(7, 4, 0, 0, 128\)"):
         small(depth=7).load(scheme.state())
 
 
@@ -164,7 +164,11 @@ def test_senseless_parameters_are_refused(choices, message):
         NeuraCrypt(**choices)
 
 
-@pytest.mark.parametrize(("colours", "channels", "ratio"), [(1, 1, 1.0), (3, 1, 3.0), (3, 8, 0.375)])
+@pytest.mark.parametrize(("colours", "channels", "ratio"), [(1, 1, 1.0), (3, 1, 3.0), (3, 8, 0.375), (3, None, 1.0)])
 def test_what_a_vector_loses_of_its_patch_stands_in_the_record(colours, channels, ratio):
     scheme = small(channels=channels).fit(uniform(4, colours, 8, 8), 0)
     assert scheme.notes() == {"numbers of a patch for one of its token": ratio}
+    assert small(channels=channels).load(scheme.state()).notes() == scheme.notes()
+    assert (
+        scheme.sample_key(Secret.of_seed(1)).release(uniform(4, colours, 8, 8)).samples.shape[1] == channels or colours
+    )

@@ -27,3 +27,5 @@ def test_with_groups_no_row_sees_another() -> None:
     rows = torch.rand(4, 1, 16, 16)
     assert torch.allclose(network(rows)[:1], network(rows[:1]), atol=1e-6)
     assert not any(isinstance(layer, nn.BatchNorm2d) for layer in network.modules())
+    norms = [layer for layer in network.modules() if isinstance(layer, nn.GroupNorm)]
+    assert [(norm.num_groups, norm.num_channels, norm.affine) for norm in norms] == [(1, 8, True), (1, 16, True)]
