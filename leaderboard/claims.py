@@ -124,7 +124,9 @@ def at(record: Record, confidence: float) -> ScoreRecord:
     if max(calls.trials, calls.guesses) > MOST_TRIALS:
         raise ValueError(f"an audit plays at most {MOST_TRIALS:,} trials, got {calls.trials:,}")
     claimed, derived = _bounds(claim)
-    stated = PrivacyClaim(claim.unit, claimed, claim.delta, claim.assumptions, claim.basis, derived, claim.neighbours)
+    stated = PrivacyClaim(
+        claim.unit, claimed, claim.delta, claim.assumptions, claim.basis, derived, claim.neighbours, claim.units
+    )
     games = tuple(str(name) for name in cast("list[object]", told["games"]))
     evidence = AuditEvidence(
         stated, calls, confidence, one_run=bool(told["one_run"]), games=games, noise=cast(Noise, told["noise"])

@@ -43,7 +43,8 @@ def brief(line: Line) -> dict[str, JsonValue]:
         "reference": line.reference, "tier": line.tier.word, "vouched": row.vouched, "said": list(row.said),
         "claim": line.claim, "unrated": row.unrated,
         "useful": "" if line.utility is None else line.utility.column.name,
-        "epsilon": None if claim is None else [claim.epsilon, claim.derived, shown, claim.unit], "figures": figures,
+        "epsilon": None if claim is None else [claim.epsilon, claim.derived, shown, claim.per, claim.unit],
+        "figures": figures,
     }  # fmt: skip
 
 

@@ -170,6 +170,7 @@ class MosaicScheme(Scheme):
         m = self.neighbour_pixels
         return PrivacyClaim(
             unit="image" if m is None else "pixel",
+            units=m or 1,
             epsilon=self.epsilon,
             delta=0.0,
             assumptions=(

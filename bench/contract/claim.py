@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.validation import one_of, positive, within
+from bench.validation import at_least, one_of, positive, within
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class PrivacyClaim:
         derived: The bound that follows from the mechanism as it runs here, with the same delta; infinity where none
             does. None stands for the claimed one.
         neighbours: How neighbours differ: in what one unit holds ("replaced"), or by one unit more or less ("added").
+        units: In how many units they differ at most.
     """
 
     unit: Literal["image", "pixel", "record"]
@@ -30,8 +31,10 @@ class PrivacyClaim:
     basis: str
     derived: float | None = None
     neighbours: Literal["replaced", "added"] = "replaced"
+    units: int = 1
 
     def __post_init__(self) -> None:
         positive(epsilon=self.epsilon, derived=self.derived)
         within(0, 1, delta=self.delta)
         one_of(("replaced", "added"), neighbours=self.neighbours)
+        at_least(1, units=self.units)

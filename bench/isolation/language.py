@@ -49,7 +49,7 @@ RECORDS: Mapping[str, type] = {"dataset": Dataset, "claim": PrivacyClaim}
 
 CLAIM: Mapping[str, tuple[type, ...]] = {
     "unit": (str,), "epsilon": (int, float), "delta": (int, float), "assumptions": (str,), "basis": (str,),
-    "derived": (int, float, type(None)),
+    "derived": (int, float, type(None)), "units": (int,),
 }  # fmt: skip
 """What the fields of a claim may be."""
 

@@ -20,6 +20,7 @@ class ClaimRecord(Part):
         assumptions: What must be true for the claim to hold.
         basis: Where the claim comes from, and how the derived bound follows.
         neighbours: How neighbours differ: in what a unit holds, or by one unit more or less.
+        units: In how many units they differ at most.
     """
 
     unit: Literal["image", "pixel", "record"]
@@ -29,6 +30,12 @@ class ClaimRecord(Part):
     assumptions: str
     basis: str
     neighbours: Literal["replaced", "added"] = "replaced"
+    units: int = 1
+
+    @property
+    def per(self) -> str:
+        """What the bounds are for: "image", "16 pixels"."""
+        return self.unit if self.units == 1 else f"{self.units} {self.unit}s"
 
 
 def claim_record(claim: PrivacyClaim | None) -> ClaimRecord | None:
@@ -39,5 +46,5 @@ def claim_record(claim: PrivacyClaim | None) -> ClaimRecord | None:
     epsilon, derived = (bound if math.isfinite(bound) else None for bound in bounds)
     return ClaimRecord(
         unit=claim.unit, epsilon=epsilon, derived=derived, delta=claim.delta, assumptions=claim.assumptions,
-        basis=claim.basis, neighbours=claim.neighbours,
+        basis=claim.basis, neighbours=claim.neighbours, units=claim.units,
     )  # fmt: skip

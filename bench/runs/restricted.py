@@ -59,7 +59,7 @@ def restricted_fit(fitted: Fitted) -> Fitted:
     if claim is not None:
         claim = ClaimRecord(
             unit=claim.unit, epsilon=claim.epsilon, derived=claim.derived, delta=claim.delta, assumptions=UNSAID,
-            basis=UNSAID, neighbours=claim.neighbours,
+            basis=UNSAID, neighbours=claim.neighbours, units=claim.units,
         )  # fmt: skip
     return Fitted(claim=claim, notes=shortages(fitted.notes), seconds=fitted.seconds)
 

@@ -34,7 +34,7 @@ OWN: Mapping[str, tuple[Kind, Callable[[Row, Intake], Value]]] = {
     "claimed epsilon": (float, lambda row, _: _bound(row.claim.epsilon) if row.claim else None),
     "derived epsilon": (float, lambda row, _: _bound(row.claim.derived) if row.claim else None),
     "delta": (float, lambda row, _: row.claim.delta if row.claim else None),
-    "claim per": (str, lambda row, _: row.claim.unit if row.claim else None),
+    "claim per": (str, lambda row, _: row.claim.per if row.claim else None),
     "device": (str, lambda row, _: row.device),
     "throughput measured on": (str, lambda row, _: row.timed_on or None),
     "created": (str, lambda row, _: created(row)),

@@ -6,6 +6,7 @@ from made.datasets import uniform, unlabelled
 from scipy.stats import kstest
 
 from bench.randomness import Secret
+from bench.results.claim_record import claim_record
 from bench.types import NotApplicable
 from methods.mosaic import Mosaic
 
@@ -110,7 +111,9 @@ def test_claims_name_their_unit_and_follow_epsilon():
     assert Mosaic().fit(data, 0).claim() is None
     assert Mosaic().fit(data, 0).mechanism() is None
     claims = [Mosaic(epsilon=3.0, neighbour_pixels=m).fit(data, 0).claim() for m in (None, 16)]
-    assert [(claim.unit, claim.epsilon, claim.delta) for claim in claims] == [("image", 3.0, 0.0), ("pixel", 3.0, 0.0)]
+    assert [(claim.unit, claim.units, claim.epsilon) for claim in claims] == [("image", 1, 3.0), ("pixel", 16, 3.0)]
+    assert [claim_record(claim).per for claim in claims] == ["image", "16 pixels"]
+    assert all(claim.delta == 0 for claim in claims)
     assert "at most 16 pixels" in claims[1].assumptions
 
 
