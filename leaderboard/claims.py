@@ -60,6 +60,13 @@ class Verdict:
         return "consistent" if self.noise else "noise fails"
 
     @property
+    def doubt(self) -> str:
+        """What is sure where more than the derived bound was shown, as of 1 true bound in 20 by chance; else empty."""
+        if self.empirical is None or self.sure is None or not self.empirical > self.derived >= self.sure:
+            return ""
+        return f"{_text(self.sure)} at {100 * SURE:g} %"
+
+    @property
     def sentence(self) -> str:
         """The verdict with its reason, and with what these trials could not have found."""
         if self.empirical is None or self.sure is None:
@@ -78,6 +85,8 @@ class Verdict:
                 text += f"; {self.trials:,} trials can show at most {_text(self.ceiling)}, so that it cannot be refuted"
         if self.sure > self.derived:
             text += f"; the derived bound of {derived} does not hold"
+        elif self.doubt and self.derived != self.claimed:
+            text += f"; above the derived bound of {derived}, as chance shows it of 1 true bound in 20 ({self.doubt})"
         return text
 
     @property

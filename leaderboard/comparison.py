@@ -123,23 +123,32 @@ def _keys(record: Record, metric: str) -> int:
 def ranked(rows: Sequence[Row], metric: str) -> Ranked | None:
     """The rows of one data set, preset and seed by one figure, each by the attack that its board figure is from.
 
-    None with fewer than two rows that can be compared. The first row decides with whom the others are compared.
+    None with fewer than two rows that can be compared. Where some speak of other people or keys than others, those rows
+    are compared of which there are most, the earlier where as many.
     """
     shown = [row for row in rows if (entry := row.entries.get(metric)) and entry.score is not None]
     by_label = {row.label: next(r for r in row.records if r.evaluator == row.entries[metric].by) for row in shown}
     left_out: dict[str, str] = {}
-    kept: dict[str, Record] = {}
+    groups: list[dict[str, Record]] = []
     for label, record in by_label.items():
-        first = next(iter(kept.values()), record)
-        reason = why_not(first, record, metric)
+        reason = why_not(record, record, metric)
         if not reason and _keys(record, metric) == 1:
             reason = "one key says nothing of how keys vary"
         if reason:
             left_out[label] = reason
+            continue
+        alike = (group for group in groups if not why_not(next(iter(group.values())), record, metric))
+        group = next(alike, None)
+        if group is None:
+            groups.append({label: record})
         else:
-            kept[label] = record
+            group[label] = record
+    kept = max(groups, key=len, default={})
     if len(kept) < 2:
         return None
+    first = next(iter(kept.values()))
+    others = {label: record for group in groups if group is not kept for label, record in group.items()}
+    left_out |= {label: why_not(first, record, metric) for label, record in others.items()}
     column = shown[0].entries[metric].column
     sign = 1 if column.better == "higher" else -1
     values = {label: record.scores[metric].value for label, record in kept.items()}

@@ -293,13 +293,13 @@ def _reach_words(members: Sequence[Member], own: Set[str]) -> str:
     Encoders that nobody can break tell nothing of how weak the attacks are.
     """
     out = own | {rung.method for member in members for rung in member.rungs if not rung.breakable}
-    measured = {rung.method for member in members for rung in member.rungs if rung.state != "not measured"} - out
+    measured = {rung.method for member in members for rung in member.rungs if rung.tried} - out
     broken = {rung.method for member in members for rung in member.rungs if rung.state == "broken"} - out
     if not measured:
         return "not broken by attacks whose reach was never measured"
     order = [rung.method for rung in members[0].rungs]
     data = sorted(
-        {rung.step.dataset for member in members for rung in member.rungs if rung.step and rung.method not in out}
+        {rung.step.dataset for member in members for rung in member.rungs if rung.step and rung.method in measured}
     )
     where = f" (measured on {', '.join(data)})"
     if measured == broken:

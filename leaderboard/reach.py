@@ -75,6 +75,11 @@ class Rung:
     possible: float | None = None
 
     @property
+    def tried(self) -> bool:
+        """Whether the attack has an answer for it: neither left out nor stopped, nor of another kind of row."""
+        return self.state in ("broken", "dented", "not broken")
+
+    @property
     def breakable(self) -> bool:
         """Whether some attack can break it, as far as that is known."""
         guesses = None if self.step is None else self.step.scores.get("guesswork")
@@ -132,7 +137,7 @@ def dumps(found: Sequence[Step]) -> str:
 
 
 def reach(attack: PluginRecord, preset: str, dataset: str, known: Sequence[Step]) -> list[Rung]:
-    """How an attack fared on each rung: on the same data if that was measured, else on other data.
+    """How an attack fared on each rung: on the same data if that was measured and it applies there, else on other data.
 
     Args:
         attack: The attack with its parameters.
@@ -144,12 +149,17 @@ def reach(attack: PluginRecord, preset: str, dataset: str, known: Sequence[Step]
     found = []
     for rung in rungs():
         fitting = [one for one in mine if _is(one.method, rung, preset)]
-        best = min(fitting, key=lambda one: (one.dataset != dataset, one.attack.code != attack.code), default=None)
+        best = min(fitting, key=lambda one: _worth(one, attack, dataset), default=None)
         stale = best is not None and best.attack.code != attack.code
         found.append(
             Rung(rung, "not measured" if best is None else state(best), best, stale, possible(rung, best, known))
         )
     return found
+
+
+def _worth(one: Step, attack: PluginRecord, dataset: str) -> tuple[bool, bool, bool]:
+    """What says least of an attack last: steps that do not apply, of other data, by other code."""
+    return one.status == "not-applicable", one.dataset != dataset, one.attack.code != attack.code
 
 
 class Ladder:

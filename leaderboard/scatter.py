@@ -16,6 +16,7 @@ from bench.results.records import ScoreRecord
 from leaderboard.axis import Axis, axis
 from leaderboard.frame import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, frame, shortened, titles
 from leaderboard.lines import Line
+from leaderboard.method_label import parameters_text
 
 LETTER, LINE = 6.1, 14.0  # about how much room a label's letter and line take
 SPOTS = ((7, -5), (7, 15), (-7, -5), (-7, 15), (9, 4), (-9, 4), (7, -19), (7, 29), (-7, -19), (-7, 29))
@@ -67,7 +68,7 @@ def points(lines: Sequence[Line], shown: Plane) -> list[Point]:
         if across is None or up is None or across.score is None or up.score is None or across.unrated:
             continue
         if shown.references or not line.reference:
-            label = " ".join([line.row.method, *(f"{name}={value}" for name, value in _unusual(line, lines).items())])
+            label = f"{line.row.method} {parameters_text(_unusual(line, lines))}".strip()
             said = f"{label}: {line.standing.word}; {up.text} ({up.interval}) against {across.text} ({across.interval})"
             found.append(Point(line, label, said, across.score, up.score, across.certified))
     return found
@@ -119,7 +120,7 @@ def scatter(lines: Sequence[Line], shown: Plane, root: str) -> Markup | None:
         parts.append(f'<polyline class="front" points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in ends)}"/>')
     parts += [_mark(point, x, y, root) for point in drawn]
     parts += _labels(drawn, x, y)
-    attacked = " (weakest attack)" * any(point.line.row.entries[shown.across].attacked for point in drawn)
+    attacked = " (strongest attack)" * any(point.line.row.entries[shown.across].attacked for point in drawn)
     across, up = escape(columns[0].title), escape(columns[1].title)
     scale = ", log scale" * x.log
     parts.append(titles(f"{across}{attacked}{scale}; better to the right →", f"{up}; better upwards →"))

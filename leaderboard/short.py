@@ -21,7 +21,7 @@ class Told:
     Args:
         standing: The verdict.
         count: How many rows there are.
-        best: The most useful of them, the best first, no method twice.
+        best: The most useful of those whose utility surely beats chance, the best first, no method twice.
     """
 
     standing: Standing
@@ -39,6 +39,7 @@ class Short:
         told: By verdict, the best for a data owner first.
         withstood: Whether any row was not broken.
         rest: How many rows were given no verdict, though figures were made.
+        count: How many rows there are.
     """
 
     section: str
@@ -46,6 +47,7 @@ class Short:
     told: tuple[Told, ...]
     withstood: bool
     rest: int
+    count: int
 
 
 def in_short(lines: Sequence[Line]) -> list[Short]:
@@ -61,16 +63,21 @@ def in_short(lines: Sequence[Line]) -> list[Short]:
         judged = sum(one.count for one in told)
         if judged:
             withstood = any(one.standing.word in GOOD for one in told)
-            made.append(Short(section, name, told, withstood, len(some) - judged))
+            made.append(Short(section, name, told, withstood, len(some) - judged, len(some)))
     return made[:SETS]
 
 
-def _best(lines: Sequence[Line]) -> tuple[Line, ...]:
-    def useful(line: Line) -> float:
-        score = None if line.utility is None else line.utility.score
-        return -1.0 if score is None else score.value
+def useful(line: Line) -> float:
+    """How useful a row is: by how much its figure exceeds chance; 0 where that is not sure."""
+    score = None if line.utility is None else line.utility.score
+    if score is None or score.null is None or score.low is None or score.low <= score.null:
+        return 0.0
+    return score.value - score.null
 
+
+def _best(lines: Sequence[Line]) -> tuple[Line, ...]:
     by_method: dict[str, Line] = {}
     for line in sorted(lines, key=lambda line: (-useful(line), line.id)):
-        by_method.setdefault(line.row.method, line)
+        if useful(line) > 0:
+            by_method.setdefault(line.row.method, line)
     return tuple(by_method.values())[:NAMED]

@@ -25,7 +25,8 @@ MEANINGS: Mapping[Word, str] = {
     "members not told": "no attack on membership whose controls hold did better than chance",
     "dented": "an attack did better than chance, and more is not sure",
     "members told": "an attack tells members from others better than chance",
-    "broken": "an attack surely finds people in fewer than 5 guesses (the 95 % interval ends there), and not by chance",
+    "broken": "an attack surely finds people in fewer than 5 guesses, and a twentieth of what chance takes (the 95 % "
+    "interval ends below both), and not by chance",
     "not certified": "no attack with a figure has controls that ran and hold, or an attack whose controls did not run "
     "found people: its figures support no claim",
     "not rated": "the method broke its word, or nobody looked into it, or keys are too few to break anything",

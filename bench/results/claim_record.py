@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from pydantic import JsonValue, SerializerFunctionWrapHandler, model_serializer
+
 from bench.results.part import Part
 from bench.types import PrivacyClaim
 
@@ -31,6 +33,12 @@ class ClaimRecord(Part):
     basis: str
     neighbours: Literal["replaced", "added"] = "replaced"
     units: int = 1
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+        """As it was read: records from before `units` have no line for it, and keep their digest."""
+        content: dict[str, JsonValue] = write(self)
+        return {name: value for name, value in content.items() if name != "units" or name in self.model_fields_set}
 
     @property
     def per(self) -> str:

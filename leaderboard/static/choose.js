@@ -4,10 +4,12 @@
 (function () {
   const { make, among, select, state, remember, rows, titles, digits, number } = veil;
   const RISKS = [
-    ["person-risk", "Worst person: found at most so surely", 1, 0.01], ["reid-auc", "ReID AUC: at most", 1, 0.01],
-    ["guesswork", "Guesses until the first match: at least", -1, 1], ["membership-auc", "Membership AUC: at most", 1, 0.01],
+    ["guesswork", "Guesses until the first match: at least", -1, 1], ["reid-auc", "ReID AUC: at most", 1, 0.01],
+    ["person-risk", "Worst person: found at most so surely", 1, 0.01], ["membership-auc", "Membership AUC: at most", 1, 0.01],
     ["member-risk", "Worst member: told at most so surely", 1, 0.01],
   ];
+  const SINGLE = ["person-risk", "member-risk"];
+  const WHOLE = ["image", "record"];
   const CLAIMS = [["", "none needed"], ["finite", "a finite ε that no audit violated"], ["audited", "a finite ε that an audit was held against"]];
   const form = document.getElementById("choose"), answer = document.getElementById("answer");
   const asked = Object.fromEntries(state());
@@ -32,7 +34,7 @@
     form.addEventListener("submit", (event) => event.preventDefault());
     form.append(
       select("Data most like yours", sets.map((slug) => [slug, titles[slug] || slug]), wish.set, change("set")),
-      presets.length > 1 ? select("Size of run", [["", "any"], ...presets.map((name) => [name, name])], wish.preset, change("preset")) : "",
+      presets.length > 1 ? select("Preset", [["", "any"], ...presets.map((name) => [name, name])], wish.preset, change("preset")) : "",
       select("What is released", [["", "anything"], ...kinds.map((kind) => [kind, kind])], wish.kind, change("kind")),
       field("Utility at least", "utility", 0.01),
       select("Risk figure", risks.map(([name, text]) => [name, text]), wish.figure, change("figure")),
@@ -51,14 +53,23 @@
       const head = (text) => make("h2", {}, text);
       answer.replaceChildren(...(nothing(wish) ? [head("Every row, until you say what you need"), list(fit, () => "nothing was asked of it")] : [
         head(sure.length ? counted(sure, " row qualifies", " rows qualify") : likely.length ? "No row qualifies for sure" : "No row qualifies"),
-        sure.length ? list(sure, () => "by the bad end of its intervals, too") : "",
+        sure.length ? list(sure, () => wish.utility !== "" || wish.risk !== "" ? "by the bad end of its intervals, too" : "by its claim and kind, which have no intervals") : "",
         likely.length ? head(counted(likely, " row", " rows") + " by the figure alone, and what is doubtful") : "",
         likely.length ? list(likely, (one) => one.doubts.join("; ")) : "",
+        limits(wish),
         fit.length ? "" : make("p", { class: "quiet" }, "Ask for less, or for another kind of release: below stands what keeps each row out.")]),
         rest.length ? make("h2", {}, rest.length + (rest.length === 1 ? " does not" : " do not") + ", and why") : "",
         rest.length ? list(rest, (one) => one.against.join("; ")) : "");
     }
   });
+
+  // What few keys cannot show of single people, of pure noise neither.
+  function limits(wish) {
+    const ends = rows.filter((row) => row.set === wish.set && row.figures[wish.figure]).map((row) => row.figures[wish.figure][2]).filter((end) => end !== null);
+    const least = Math.min(...ends);
+    if (wish.risk === "" || !SINGLE.includes(wish.figure) || !ends.length || least <= Number(wish.risk)) return "";
+    return make("p", { class: "quiet" }, "No interval of this figure ends below " + number(least, digits[wish.figure]) + " on these data, that of pure noise neither: so few keys do not show less of single people.");
+  }
 
   const busiest = (sets) => sets.reduce((best, slug) => (count(slug) > count(best) ? slug : best));
   const count = (slug) => rows.filter((row) => row.set === slug && !row.reference && Object.keys(row.figures).length).length;
@@ -92,14 +103,15 @@
       if (row.unrated) against.push("its privacy figures are not rated: " + row.unrated);
       else if (row.figures[name] && !row.figures[name][4]) against.push("no attack that counts gave its figure for " + what + ": it supports no claim");
       else attacked(name, wish.risk, sign, what);
-      if (["broken", "members told"].includes(row.verdict)) doubts.push("attacks on it say: " + row.verdict);
     }
-    const [, derived, shown] = row.epsilon || [null, null, null];
+    if (!nothing(wish) && ["broken", "members told"].includes(row.verdict)) doubts.push("attacks on it say: " + row.verdict);
+    const [, derived, shown, per, unit] = row.epsilon || [null, null, null, "", ""];
     if (wish.claim || wish.epsilon !== "") {
       if (!row.epsilon) against.push("it makes no formal claim");
       else if (row.claim === "violated") against.push("an audit violated its claim");
       else if (derived === null) against.push("no finite ε holds");
-      else if (wish.epsilon !== "" && derived > Number(wish.epsilon)) against.push("its derived ε is " + number(derived) + " per " + row.epsilon[3]);
+      else if (wish.epsilon !== "" && !WHOLE.includes(unit)) against.push("its ε is per " + per + ", not for a whole image");
+      else if (wish.epsilon !== "" && derived > Number(wish.epsilon)) against.push("its derived ε is " + number(derived) + " per " + per);
       else if (wish.claim === "audited" && shown === null) against.push("no audit was held against its claim");
     }
     if (!nothing(wish) && !row.vouched) doubts.push("nobody but its author measured it (" + row.tier + ")");
@@ -108,7 +120,7 @@
 
   function list(some, why) {
     return make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Rows" }, make("table", { class: "plain answer" },
-      make("thead", {}, make("tr", {}, ["Method", "Run", "Verdict", "Utility", "Why"].map((text) => make("th", { scope: "col" }, text)))),
+      make("thead", {}, make("tr", {}, ["Method", "Preset", "Verdict", "Utility", "Why"].map((text) => make("th", { scope: "col" }, text)))),
       make("tbody", {}, some.map((one) => make("tr", {},
         make("th", { scope: "row" }, veil.link(one.row), " ", make("span", { class: "told" }, one.row.told)),
         make("td", {}, one.row.preset + (one.row.seed ? " seed " + one.row.seed : "")),

@@ -104,7 +104,7 @@ def test_a_metric_that_nobody_asked_for_is_not_run_rather_than_not_applicable() 
 
 
 def test_a_line_tells_what_is_unusual_even_if_all_rows_of_its_method_have_it() -> None:
-    usual = {"batch": 128, "channels": 1, "depth": 7, "patch_size": 16, "statistics": "batch"}
+    usual = {"batch": 128, "channels": None, "depth": 7, "patch_size": 16, "statistics": "batch"}
     told = [
         line.told
         for chosen in ({}, {"patch_size": 4})

@@ -28,6 +28,14 @@ def test_a_bound_that_chance_shows_of_one_true_claim_in_twenty_is_no_violation()
     )
 
 
+def test_a_bound_above_the_derivation_by_chance_is_doubted_and_stands_beside_what_is_sure() -> None:
+    found = judged(claim(1.0, 2.0), shown(2.01), shown(1.3))
+    assert found.doubt == "1.30 at 99.9 %"
+    assert found.sentence.endswith("above the derived bound of 2.00, as chance shows it of 1 true bound in 20 (1.30 at "
+                                   "99.9 %)")  # fmt: skip
+    assert judged(claim(1.0, 2.0), shown(1.5)).doubt == judged(claim(1.0, 2.0), shown(2.2), shown(2.1)).doubt == ""
+
+
 COUNTS = {"trials": 4032, "firsts": 2004, "hits": 5, "false_alarms": 3, "misses": 91, "rejections": 309}
 
 

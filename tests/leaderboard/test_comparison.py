@@ -104,6 +104,14 @@ def test_ranks_hold_what_pairs_tell_apart() -> None:
     assert list(made.left_out) == ["d"]
 
 
+def test_most_rows_that_speak_of_the_same_people_are_ranked_whichever_comes_first() -> None:
+    others = [cell(name, middle) for name, middle in (("b", 0.8), ("c", 0.7), ("d", 0.6))]
+    made = ranked(rows([cell("a", 0.9, people="1" * 16), *others]), "utility-auc")
+    assert made is not None
+    assert made.ranks == {"b": (1, 1), "c": (2, 2), "d": (3, 3)}
+    assert "other people" in made.left_out["a"]
+
+
 def test_one_key_gives_a_difference_that_says_so_and_no_rank(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

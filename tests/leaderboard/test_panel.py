@@ -166,6 +166,14 @@ def test_what_resists_is_put_beside_the_encoders_that_resist_the_same_attacks() 
     assert "private" not in verdict
 
 
+def test_an_encoder_that_an_attack_does_not_apply_to_is_no_failure_of_it() -> None:
+    idle = on_ladder("dauntless", 60, 0.5).model_copy(update={"status": "not-applicable", "scores": {}})
+    ladder = [one.model_copy(update={"method": _exact(one.method)}) for one in (on_ladder("identity", 1, 0.0), idle)]
+    mine = [record("syfer", scores=pairs(80, 0.51, 0.4))]
+    verdict = panel(mine, [*mine, *holding()], Ladder(ladder)).verdict
+    assert verdict == "not broken by attacks that break all of identity (measured on synth-cxr)"
+
+
 def _exact(method: PluginRecord) -> PluginRecord:
     """With the parameters that the method has by default."""
     return method if method.name == "identity" else method.model_copy(update={"parameters": {"patch_size": 16}})

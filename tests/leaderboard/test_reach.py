@@ -73,6 +73,16 @@ def test_the_same_data_come_before_other_data() -> None:
     assert reach(plugin("contrastive", {}), "quick", "elsewhere", steps([there]))[0].state == "broken"
 
 
+def test_an_attack_that_does_not_apply_here_is_known_by_other_data() -> None:
+    here = made(80, 0.5, dataset=dataset("table"))
+    here = here.model_copy(update={"status": "not-applicable", "scores": {}})
+    there = made(1, 0.0, dataset=dataset("nih"))
+    found = reach(plugin("contrastive", {}), "quick", "table", steps([here, there]))[0]
+    assert (found.state, found.tried) == ("broken", True)
+    alone = reach(plugin("contrastive", {}), "quick", "table", steps([here]))[0]
+    assert (alone.state, alone.tried) == ("not applicable", False)
+
+
 def test_what_nobody_measured_is_said_to_be_so() -> None:
     found = reach(plugin("contrastive", {}), "quick", "synth-cxr", [])
     assert {rung.state for rung in found} == {"not measured"}

@@ -90,7 +90,7 @@ def test_labels_name_what_tells_the_rows_of_a_method_apart() -> None:
 def test_labels_leave_out_what_most_rows_of_the_method_have() -> None:
     more = [*pair("a", scale=1.0, width=2.0), *pair("a", scale=1.0, width=3.0), *pair("a", scale=4.0, width=5.0)]
     labels = [point.label for point in points(drawn(more), Plane("reid-auc"))]
-    assert labels == ["a width=2.0", "a width=3.0", "a scale=4.0 width=5.0"]
+    assert labels == ["a width=2.0", "a width=3.0", "a scale=4.0,width=5.0"]
 
 
 def test_reference_methods_are_left_out_of_the_picture_that_they_would_stretch() -> None:

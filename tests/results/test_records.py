@@ -11,6 +11,7 @@ from made.board_records import guesswork, record
 from bench.contract.seal import ContractError
 from bench.results import attested
 from bench.results.records import (
+    ClaimRecord,
     Record,
     RecordError,
     claim_record,
@@ -136,6 +137,14 @@ def test_an_infinite_claim_is_null() -> None:
     found = claim_record(PrivacyClaim("image", float("inf"), 0.0, "none", "no clip"))
     assert found is not None
     assert found.epsilon is None
+
+
+def test_a_claim_from_before_units_were_told_is_written_as_it_was_read() -> None:
+    new = claim_record(PrivacyClaim("pixel", 1.0, 0.0, "none", "a paper", units=16))
+    old = {name: value for name, value in new.model_dump().items() if name != "units"}
+    assert ClaimRecord.model_validate(old).model_dump() == old
+    assert (new.model_dump()["units"], new.per) == (16, "16 pixels")
+    assert ClaimRecord.model_validate(old).per == "pixel"
 
 
 def test_a_derived_bound_stands_beside_the_claimed_one_and_is_the_same_unless_told() -> None:

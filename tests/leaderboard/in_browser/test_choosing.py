@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from made import board_records
-from made.board_records import auc, dataset, guesswork, record, utility
+from made.board_records import auc, claim, dataset, guesswork, record, score, utility
 from made.whole_rows import HOLDING, controls, kept, keyed, whole
 
 from bench.results.records import proved
@@ -55,6 +55,31 @@ def test_what_qualifies_by_its_figure_alone_stands_apart_and_a_broken_row_never_
     assert heads == ["1 row qualifies", "1 row by the figure alone, and what is doubtful"]
     assert "attacks on it say: broken" not in told[0]
     assert "attacks on it say: broken" in told[1]
+
+
+def test_a_claim_of_pixels_is_no_claim_of_an_image_and_a_broken_row_is_doubtful_for_any_wish(
+    chromium: Any, tmp_path: Path
+) -> None:
+    claims = {"a": claim(0.5), "b": claim(0.5).model_copy(update={"unit": "pixel", "units": 16})}
+    made = [keyed(record(name, "audit", kind="audit", claim=told)) for name, told in claims.items()]
+    results = kept(tmp_path / "r", *whole("a", 0.6, 1.0), *whole("b", 0.6, 1.0), *made, *controls(HOLDING))
+    site = build(results, tmp_path / "site").parent
+    assert answer(chromium, site, "epsilon=1") == {
+        "a": "attacks on it say: broken",
+        "b": "its ε is per 16 pixels, not for a whole image",
+    }
+
+
+def test_what_few_keys_cannot_show_of_single_people_is_said(chromium: Any, tmp_path: Path) -> None:
+    risk = record("a", "person", {"person-risk": score(0.4, 0.0, 0.86)}, kind="reidentification")
+    site = build(kept(tmp_path / "r", *whole("a", 0.6), keyed(risk), *controls(HOLDING)), tmp_path / "site").parent
+    page = chromium.new_page()
+    page.set_default_timeout(60_000)  # a load of ten
+    page.goto(f"{(site / 'choose.html').as_uri()}?figure=person-risk&risk=0.5")
+    page.wait_for_selector("#answer table")
+    told = page.locator("#answer p").all_inner_texts()
+    page.close()
+    assert any("No interval of this figure ends below 0.860 on these data" in one for one in told), told
 
 
 @pytest.mark.parametrize(
