@@ -47,7 +47,7 @@ def curves(rows: Sequence[Row], metric: str) -> tuple[list[Curve], dict[str, Sco
         found = row.entries[metric].score if metric in row.entries else None
         if found is None:
             continue
-        if row.claim is not None and row.claim.derived is not None and row.claim.unit != "pixel":
+        if row.claim is not None and row.claim.derived is not None and row.claim.whole:
             fixed = {name: value for name, value in row.parameters.items() if name not in BUDGETS}
             key = json.dumps([fixed, row.preset, row.seed], sort_keys=True)
             families.setdefault((row.method, key), []).append(row)

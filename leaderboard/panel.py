@@ -299,7 +299,12 @@ def _reach_words(members: Sequence[Member], own: Set[str]) -> str:
         return "not broken by attacks whose reach was never measured"
     order = [rung.method for rung in members[0].rungs]
     data = sorted(
-        {rung.step.dataset for member in members for rung in member.rungs if rung.step and rung.method in measured}
+        {
+            rung.step.dataset
+            for member in members
+            for rung in member.rungs
+            if rung.step and rung.tried and rung.method in measured
+        }
     )
     where = f" (measured on {', '.join(data)})"
     if measured == broken:

@@ -43,7 +43,7 @@ def brief(line: Line) -> dict[str, JsonValue]:
         "reference": line.reference, "tier": line.tier.word, "vouched": row.vouched, "said": list(row.said),
         "claim": line.claim, "unrated": row.unrated,
         "useful": "" if line.utility is None else line.utility.column.name,
-        "epsilon": None if claim is None else [claim.epsilon, claim.derived, shown, claim.per, claim.unit],
+        "epsilon": None if claim is None else [claim.epsilon, claim.derived, shown, claim.per, claim.whole],
         "figures": figures,
     }  # fmt: skip
 

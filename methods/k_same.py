@@ -164,7 +164,7 @@ class KSameKey(Key):
                 raise NotApplicable(
                     f"k-same merges the smallest classes to one of at least k = {k} rows without labels: as "
                     f"{_named(private, classes[merged[0]])} has {sizes[merged[0]]}, no label would be left; choose a "
-                    "smaller k, or small_classes=suppress"
+                    "smaller k, or, where some class has k rows, small_classes=suppress"
                 )
         elif small:
             raise NotApplicable(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.validation import at_least, one_of, positive, within
+from bench.validation import one_of, positive, within
+
+MOST_UNITS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class PrivacyClaim:
         derived: The bound that follows from the mechanism as it runs here, with the same delta; infinity where none
             does. None stands for the claimed one.
         neighbours: How neighbours differ: in what one unit holds ("replaced"), or by one unit more or less ("added").
-        units: In how many units they differ at most.
+        units: In how many units they differ at most, 1 to `MOST_UNITS`.
     """
 
     unit: Literal["image", "pixel", "record"]
@@ -37,4 +39,6 @@ class PrivacyClaim:
         positive(epsilon=self.epsilon, derived=self.derived)
         within(0, 1, delta=self.delta)
         one_of(("replaced", "added"), neighbours=self.neighbours)
-        at_least(1, units=self.units)
+        if not isinstance(self.units, int) or isinstance(self.units, bool):
+            raise TypeError(f"units must be a whole number, got {self.units!r}")
+        within(1, MOST_UNITS, units=self.units)

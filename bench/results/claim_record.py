@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import JsonValue, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
+from bench.contract.claim import MOST_UNITS
 from bench.results.part import Part
 from bench.types import PrivacyClaim
 
@@ -26,19 +27,24 @@ class ClaimRecord(Part):
     """
 
     unit: Literal["image", "pixel", "record"]
-    epsilon: float | None
-    derived: float | None
-    delta: float
+    epsilon: Annotated[float, Field(gt=0)] | None
+    derived: Annotated[float, Field(gt=0)] | None
+    delta: Annotated[float, Field(ge=0, le=1)]
     assumptions: str
     basis: str
     neighbours: Literal["replaced", "added"] = "replaced"
-    units: int = 1
+    units: Annotated[int, Field(ge=1, le=MOST_UNITS, strict=True)] = 1
 
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
         """As it was read: records from before `units` have no line for it, and keep their digest."""
         content: dict[str, JsonValue] = write(self)
         return {name: value for name, value in content.items() if name != "units" or name in self.model_fields_set}
+
+    @property
+    def whole(self) -> bool:
+        """Whether the bounds are for a whole row, so that they compare with others."""
+        return self.unit in ("image", "record")
 
     @property
     def per(self) -> str:

@@ -78,7 +78,7 @@ def _breaking(text: str) -> str:
 def _bound(row: Row) -> str:
     if row.claim is None:
         return "none"
-    of = "" if row.claim.unit == "image" else f" {{\\scriptsize per {tex(row.claim.per)}}}"
+    of = "" if row.claim.per == "image" else f" {{\\scriptsize per {tex(row.claim.per)}}}"
     return f"{tex(epsilon_text(row.claim.derived))}{of}"
 
 

@@ -9,7 +9,6 @@
     ["member-risk", "Worst member: told at most so surely", 1, 0.01],
   ];
   const SINGLE = ["person-risk", "member-risk"];
-  const WHOLE = ["image", "record"];
   const CLAIMS = [["", "none needed"], ["finite", "a finite ε that no audit violated"], ["audited", "a finite ε that an audit was held against"]];
   const form = document.getElementById("choose"), answer = document.getElementById("answer");
   const asked = Object.fromEntries(state());
@@ -65,10 +64,11 @@
 
   // What few keys cannot show of single people, of pure noise neither.
   function limits(wish) {
-    const ends = rows.filter((row) => row.set === wish.set && row.figures[wish.figure]).map((row) => row.figures[wish.figure][2]).filter((end) => end !== null);
-    const least = Math.min(...ends);
-    if (wish.risk === "" || !SINGLE.includes(wish.figure) || !ends.length || least <= Number(wish.risk)) return "";
-    return make("p", { class: "quiet" }, "No interval of this figure ends below " + number(least, digits[wish.figure]) + " on these data, that of pure noise neither: so few keys do not show less of single people.");
+    const some = rows.filter((row) => row.set === wish.set && (!wish.preset || row.preset === wish.preset) && (row.figures[wish.figure] || [])[2] !== undefined && row.figures[wish.figure][2] !== null);
+    const least = Math.min(...some.map((row) => row.figures[wish.figure][2]));
+    if (wish.risk === "" || !SINGLE.includes(wish.figure) || !some.length || least <= Number(wish.risk)) return "";
+    const noise = some.some((row) => row.reference === "keeps nothing") ? ", that of pure noise neither" : "";
+    return make("p", { class: "quiet" }, "No interval of this figure ends below " + number(least, digits[wish.figure]) + " on these data" + noise + ": so few keys do not show less of single people.");
   }
 
   const busiest = (sets) => sets.reduce((best, slug) => (count(slug) > count(best) ? slug : best));
@@ -105,12 +105,12 @@
       else attacked(name, wish.risk, sign, what);
     }
     if (!nothing(wish) && ["broken", "members told"].includes(row.verdict)) doubts.push("attacks on it say: " + row.verdict);
-    const [, derived, shown, per, unit] = row.epsilon || [null, null, null, "", ""];
+    const [, derived, shown, per, whole] = row.epsilon || [null, null, null, "", true];
     if (wish.claim || wish.epsilon !== "") {
       if (!row.epsilon) against.push("it makes no formal claim");
       else if (row.claim === "violated") against.push("an audit violated its claim");
       else if (derived === null) against.push("no finite ε holds");
-      else if (wish.epsilon !== "" && !WHOLE.includes(unit)) against.push("its ε is per " + per + ", not for a whole image");
+      else if (wish.epsilon !== "" && !whole) against.push("its ε is per " + per + ", not for a whole image");
       else if (wish.epsilon !== "" && derived > Number(wish.epsilon)) against.push("its derived ε is " + number(derived) + " per " + per);
       else if (wish.claim === "audited" && shown === null) against.push("no audit was held against its claim");
     }

@@ -172,6 +172,13 @@ def test_an_encoder_that_an_attack_does_not_apply_to_is_no_failure_of_it() -> No
     mine = [record("syfer", scores=pairs(80, 0.51, 0.4))]
     verdict = panel(mine, [*mine, *holding()], Ladder(ladder)).verdict
     assert verdict == "not broken by attacks that break all of identity (measured on synth-cxr)"
+    other = on_ladder("identity", 60, 0.5, "other").model_copy(
+        update={"status": "not-applicable", "scores": {}, "dataset": "a-table"}
+    )
+    mine += [record("syfer", "other", pairs(80, 0.51, 0.4))]
+    ladder += [other.model_copy(update={"method": _exact(other.method)})]
+    both = [*holding(), *holding("other")]
+    assert panel(mine, [*mine, *both], Ladder(ladder)).verdict == verdict
 
 
 def _exact(method: PluginRecord) -> PluginRecord:

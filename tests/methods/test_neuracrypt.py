@@ -169,6 +169,6 @@ def test_what_a_vector_loses_of_its_patch_stands_in_the_record(colours, channels
     scheme = small(channels=channels).fit(uniform(4, colours, 8, 8), 0)
     assert scheme.notes() == {"numbers of a patch for one of its token": ratio}
     assert small(channels=channels).load(scheme.state()).notes() == scheme.notes()
-    assert (
-        scheme.sample_key(Secret.of_seed(1)).release(uniform(4, colours, 8, 8)).samples.shape[1] == channels or colours
+    assert scheme.sample_key(Secret.of_seed(1)).release(uniform(4, colours, 8, 8)).samples.shape[1] == (
+        channels or colours
     )

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 from made.board_records import guesswork, record
+from pydantic import ValidationError
 
 from bench.contract.seal import ContractError
 from bench.results import attested
@@ -145,6 +146,23 @@ def test_a_claim_from_before_units_were_told_is_written_as_it_was_read() -> None
     assert ClaimRecord.model_validate(old).model_dump() == old
     assert (new.model_dump()["units"], new.per) == (16, "16 pixels")
     assert ClaimRecord.model_validate(old).per == "pixel"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"units": 0}, {"units": -1}, {"units": 10**4000}, {"units": "3"}, {"units": True}, {"epsilon": -1.0},
+     {"derived": 0.0}, {"delta": 7.0}],
+)  # fmt: skip
+def test_a_claim_of_what_cannot_be_is_refused(said: dict[str, Any]) -> None:
+    sound = claim_record(PrivacyClaim("pixel", 1.0, 0.0, "none", "a paper", units=16)).model_dump()
+    with pytest.raises(ValidationError, match=next(iter(said))):
+        ClaimRecord.model_validate({**sound, **said})
+
+
+@pytest.mark.parametrize("units", [0, 1.5, True, 2**70])
+def test_a_method_claims_for_a_whole_number_of_units(units: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="units must be"):
+        PrivacyClaim("pixel", 1.0, 0.0, "none", "a paper", units=units)
 
 
 def test_a_derived_bound_stands_beside_the_claimed_one_and_is_the_same_unless_told() -> None:

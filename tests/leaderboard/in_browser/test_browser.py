@@ -96,6 +96,17 @@ def test_a_board_on_paper_is_no_wider_than_it(visit: Visit) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 1030
 
 
+def test_the_words_of_a_picture_can_be_read_on_a_phone(visit: Visit, site: Path) -> None:
+    name = next(path.relative_to(site) for path in site.glob("data/*.html") if "svg" in path.read_text())
+    page = visit(str(name), 390)
+    told = page.evaluate(
+        "Array.from(document.querySelectorAll('svg.scatter text'), text => text.getBoundingClientRect().height)"
+        ".filter(height => height > 0)"
+    )
+    assert told
+    assert min(told) >= 9
+
+
 def test_no_page_scrolls_sideways_with_an_opened_row(visit: Visit, site: Path) -> None:
     row = next(site.glob("rows/method-01-*.js")).stem
     page = visit(f"index.html?open={row}", 390)

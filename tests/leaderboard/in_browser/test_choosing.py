@@ -78,8 +78,12 @@ def test_what_few_keys_cannot_show_of_single_people_is_said(chromium: Any, tmp_p
     page.goto(f"{(site / 'choose.html').as_uri()}?figure=person-risk&risk=0.5")
     page.wait_for_selector("#answer table")
     told = page.locator("#answer p").all_inner_texts()
+    page.goto(f"{(site / 'choose.html').as_uri()}?figure=person-risk&risk=0.9")
+    page.wait_for_selector("#answer table")
+    enough = page.locator("#answer p").all_inner_texts()
     page.close()
-    assert any("No interval of this figure ends below 0.860 on these data" in one for one in told), told
+    assert any("No interval of this figure ends below 0.860 on these data: so few keys" in one for one in told), told
+    assert not any("No interval" in one for one in enough), enough
 
 
 @pytest.mark.parametrize(
