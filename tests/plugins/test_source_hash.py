@@ -391,7 +391,7 @@ def test_a_file_beside_a_plugin_in_a_file_is_followed(tmp_path: Path, monkeypatc
     assert found[0] != found[1]
 
 
-CONTRACT = "505dc5b3492c8a59"
+CONTRACT = "f3df6779fec89e14"
 
 
 def test_what_the_contract_computes_changes_with_the_protocol() -> None:
