@@ -71,7 +71,7 @@ class AttackRecord:
         """How many encoders of the ladder it breaks, under any parameters and preset, and on how many it was tried."""
         rungs = [rung for _, _, some in self.reaches for rung in some]
         broken = {rung.method for rung in rungs if rung.state == "broken"}
-        return len(broken), len({rung.method for rung in rungs if rung.state != "not measured"})
+        return len(broken), len({rung.method for rung in rungs if rung.tried})
 
     def _methods(self, *states: str) -> tuple[str, ...]:
         told = [each for each in self.outcomes if each.line.row.vouched and not each.line.reference]

@@ -293,19 +293,13 @@ def _reach_words(members: Sequence[Member], own: Set[str]) -> str:
     Encoders that nobody can break tell nothing of how weak the attacks are.
     """
     out = own | {rung.method for member in members for rung in member.rungs if not rung.breakable}
-    measured = {rung.method for member in members for rung in member.rungs if rung.tried} - out
-    broken = {rung.method for member in members for rung in member.rungs if rung.state == "broken"} - out
+    tried = [rung for member in members for rung in member.rungs if rung.tried and rung.method not in out]
+    measured = {rung.method for rung in tried}
+    broken = {rung.method for rung in tried if rung.state == "broken"}
     if not measured:
         return "not broken by attacks whose reach was never measured"
     order = [rung.method for rung in members[0].rungs]
-    data = sorted(
-        {
-            rung.step.dataset
-            for member in members
-            for rung in member.rungs
-            if rung.step and rung.tried and rung.method in measured
-        }
-    )
+    data = sorted({rung.step.dataset for rung in tried if rung.step})
     where = f" (measured on {', '.join(data)})"
     if measured == broken:
         return f"not broken by attacks that break all of {', '.join(m for m in order if m in broken)}{where}"

@@ -37,17 +37,23 @@ class Short:
         section: Its slug.
         name: Its name.
         told: By verdict, the best for a data owner first.
-        withstood: Whether any row was not broken.
-        rest: How many rows were given no verdict, though figures were made.
         count: How many rows there are.
     """
 
     section: str
     name: str
     told: tuple[Told, ...]
-    withstood: bool
-    rest: int
     count: int
+
+    @property
+    def withstood(self) -> bool:
+        """Whether any row was not broken."""
+        return any(one.standing.word in GOOD for one in self.told)
+
+    @property
+    def rest(self) -> int:
+        """How many rows were given no verdict, though figures were made."""
+        return self.count - sum(one.count for one in self.told)
 
 
 def in_short(lines: Sequence[Line]) -> list[Short]:
@@ -60,14 +66,12 @@ def in_short(lines: Sequence[Line]) -> list[Short]:
     for (section, name), some in sets.items():
         groups = [[line for line in some if line.standing.word == word] for word in SIGNS if word in JUDGED]
         told = tuple(Told(group[0].standing, len(group), _best(group)) for group in groups if group)
-        judged = sum(one.count for one in told)
-        if judged:
-            withstood = any(one.standing.word in GOOD for one in told)
-            made.append(Short(section, name, told, withstood, len(some) - judged, len(some)))
+        if told:
+            made.append(Short(section, name, told, len(some)))
     return made[:SETS]
 
 
-def useful(line: Line) -> float:
+def _useful(line: Line) -> float:
     """How useful a row is: by how much its figure exceeds chance; 0 where that is not sure."""
     score = None if line.utility is None else line.utility.score
     if score is None or score.null is None or score.low is None or score.low <= score.null:
@@ -77,7 +81,6 @@ def useful(line: Line) -> float:
 
 def _best(lines: Sequence[Line]) -> tuple[Line, ...]:
     by_method: dict[str, Line] = {}
-    for line in sorted(lines, key=lambda line: (-useful(line), line.id)):
-        if useful(line) > 0:
-            by_method.setdefault(line.row.method, line)
+    for line in sorted(filter(_useful, lines), key=lambda line: (-_useful(line), line.id)):
+        by_method.setdefault(line.row.method, line)
     return tuple(by_method.values())[:NAMED]

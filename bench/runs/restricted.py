@@ -14,7 +14,7 @@ import torch
 
 from bench.results.detail import PEAKS, harmless, shortages
 from bench.results.reason import UNSAID, withheld
-from bench.results.records import ClaimRecord, DatasetRecord, FeatureRecord, ScoreRecord
+from bench.results.records import DatasetRecord, FeatureRecord, ScoreRecord
 from bench.rows.person_groups import IMAGES
 from bench.runs.answers import Evaluation, Fitted
 from bench.workbench.machine import hardware
@@ -57,10 +57,7 @@ def restricted_fit(fitted: Fitted) -> Fitted:
     """A method's bounds without its words, and what ran short."""
     claim = fitted.claim
     if claim is not None:
-        claim = ClaimRecord(
-            unit=claim.unit, epsilon=claim.epsilon, derived=claim.derived, delta=claim.delta, assumptions=UNSAID,
-            basis=UNSAID, neighbours=claim.neighbours, units=claim.units,
-        )  # fmt: skip
+        claim = claim.model_copy(update={"assumptions": UNSAID, "basis": UNSAID})
     return Fitted(claim=claim, notes=shortages(fitted.notes), seconds=fitted.seconds)
 
 

@@ -77,8 +77,7 @@ def misfitted(record: Record, here: Refitted) -> Iterator[str]:
     if (said is None) != (found is None):
         yield f"it holds {'no' if said is None else 'a'} formal claim, and its method {'one' if found else 'none'}"
     elif said is not None and found is not None:
-        told, here_told = ({"units": each.units, **each.model_dump(mode="json")} for each in (said, found))
-        yield from _unlike("its formal claim", told, here_told)  # `units` of records from before it are 1
+        yield from _unlike("its formal claim", dict(said), dict(found))
     if record.dataset is not None and record.dataset.shareable:
         yield from _unlike("what its method says of itself", record.scheme, dict(here.fitted.notes))
 

@@ -43,7 +43,7 @@
     draw();
 
     function draw() {
-      const mine = rows.filter((row) => row.set === wish.set && !row.reference && (!wish.preset || row.preset === wish.preset));
+      const mine = rowsOf(wish).filter((row) => !row.reference);
       const judged = mine.map((row) => ({ row, ...judge(row, wish) }));
       const fit = judged.filter((one) => !one.against.length).sort((a, b) => a.doubts.length - b.doubts.length || utility(b.row) - utility(a.row));
       const rest = judged.filter((one) => one.against.length).sort((a, b) => a.against.length - b.against.length || utility(b.row) - utility(a.row));
@@ -62,9 +62,11 @@
     }
   });
 
+  const rowsOf = (wish) => rows.filter((row) => row.set === wish.set && (!wish.preset || row.preset === wish.preset));
+
   // What few keys cannot show of single people, of pure noise neither.
   function limits(wish) {
-    const some = rows.filter((row) => row.set === wish.set && (!wish.preset || row.preset === wish.preset) && (row.figures[wish.figure] || [])[2] !== undefined && row.figures[wish.figure][2] !== null);
+    const some = rowsOf(wish).filter((row) => row.figures[wish.figure] && row.figures[wish.figure][2] !== null);
     const least = Math.min(...some.map((row) => row.figures[wish.figure][2]));
     if (wish.risk === "" || !SINGLE.includes(wish.figure) || !some.length || least <= Number(wish.risk)) return "";
     const noise = some.some((row) => row.reference === "keeps nothing") ? ", that of pure noise neither" : "";
