@@ -20,13 +20,13 @@ from bench.evaluators.membership import Membership
 from bench.evaluators.reidentification import Reidentification
 from bench.results.records import Record
 from bench.statistics.components import LEVEL
-from leaderboard.controls import BESIDE, CONTROLLED, Control, control, figure_text
-from leaderboard.entries import beats_chance, number, of_tries, short
-from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Ladder, Rung, line, state, step
+from leaderboard.controls import Control, control, figure_text
+from leaderboard.entries import number, short
+from leaderboard.harm import TELLING, breaks, dents, strength, tells
+from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Ladder, Rung, line
 
 ROLES = {evaluator.name: evaluator.controls for evaluator in (Reidentification, Membership)}
 FIRST = "first guess"  # the part of guesswork that says how likely the first guess is right
-TELLING = (*CONTROLLED[MEMBERSHIP], *BESIDE[MEMBERSHIP])  # the worst member's figure has no probability
 SMALL = 0.01  # chances of a first guess below it are not spoken of
 Word = Literal[
     "broken",
@@ -106,13 +106,13 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Ladder, the
     members = tuple(_member(record, pool, theirs, ladder) for record in attacks)
     certified = {member.evaluator for member in members if member.certified}
     scored = [record for record in attacks if record.evaluator in certified and "guesswork" in record.scores]
-    strongest = min(scored, key=lambda record: _strength(record, len(scored)), default=None)
+    strongest = min(scored, key=lambda record: strength(record, len(scored)), default=None)
     tries = sum(len(record.scores) for record in scored)
     word, verdict = _verdict(strongest, scored, attacks, [member for member in members if member.certified], tries)
     made = Panel(members, None if strongest is None else strongest.evaluator, word, verdict, tries)
     if word != "not broken":
         return made
-    return not_rated(_not_certified(made, attacks, "broke", _breaks), _too_few(scored))
+    return not_rated(_not_certified(made, attacks, "broke", breaks), _too_few(scored))
 
 
 def _not_certified(made: Panel, attacks: Sequence[Record], did: str, finds: Callable[[Record], bool]) -> Panel:
@@ -163,30 +163,18 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: 
     tries = len(scored) * len(TELLING)
 
     def place(record: Record) -> tuple[bool, bool, float]:
-        surely, few = _tells(record, tries)
+        surely, few = tells(record, tries)
         return not surely, not few, -record.scores[metric].value
 
     strongest = min(scored, key=place)
-    surely, few = _tells(strongest, tries)
+    surely, few = tells(strongest, tries)
     if not surely and not few:
         made = Panel(members, strongest.evaluator, "members not told", "members not told by these attacks", tries)
-        return _not_certified(made, attacks, "told members of", lambda record: any(_tells(record, tries)))
+        return _not_certified(made, attacks, "told members of", lambda record: any(tells(record, tries)))
     shown = figure_text(strongest, metric)
     if not surely:  # sure of a few members, and no better than chance at most
         shown += f", {number(100 * strongest.scores['membership-tpr'].value, 1)} % of them at 1 % of others"
     return Panel(members, strongest.evaluator, "members told", f"members told by {_name(strongest)}: {shown}", tries)
-
-
-def outcome(record: Record, tries: int) -> str:
-    """How a method stands after one attack of a panel with so many figures, in the words of verdicts.
-
-    The rule is the panel's own: no attack is said to harm a method more than the method's verdict says.
-    """
-    if record.status != "ok":
-        return record.status.replace("-", " ")
-    if record.kind != PAIRS:
-        return "members told" if any(_tells(record, tries)) else "members not told"
-    return "broken" if _breaks(record) else "dented" if _dents(record, tries) else "not broken"
 
 
 def dumps(pairs: Panel, membership: Panel) -> str:
@@ -209,16 +197,6 @@ def _content(made: Panel) -> dict[str, JsonValue]:
     return {"attacks": members, "headline": made.headline, "verdict": made.verdict}
 
 
-def _strength(record: Record, tries: int) -> tuple[bool, bool, float, float]:
-    """What breaks comes first, then what beats chance in so many tries.
-
-    Attacks that read labels see fewer rows, so that chance needs fewer guesses.
-    """
-    guesses, auc = record.scores["guesswork"], record.scores.get("reid-auc")
-    beats = beats_chance(of_tries(tries, guesses))
-    return not _breaks(record), not beats, guesses.value, -auc.value if auc else 0.0
-
-
 def _member(record: Record, pool: Sequence[Record], theirs: Set[str], ladder: Ladder | None = None) -> Member:
     assert record.attack is not None
     dataset = record.dataset.name if record.dataset else ""
@@ -233,48 +211,32 @@ def _verdict(
     """What may be said: `scored` and `members` are the certified attacks, with `tries` figures, `attacks` all."""
     if not attacks:
         return "no attack", "no attack ran"
-    breaking = [record for record in attacks if _breaks(record)]
+    breaking = [record for record in attacks if breaks(record)]
     by = f"; broken by {', '.join(map(_name, breaking))} all the same (not certified)" if breaking else ""
     if all(record.status == "not-applicable" for record in attacks):
         return "does not apply", "no attack on pairs applies"
     if strongest is None:
         return "not certified", f"not certified: no attack with a figure whose controls ran and hold{by}"
-    if _breaks(strongest):
+    if breaks(strongest):
         guesses, shown = strongest.scores["guesswork"], strongest.metrics["guesswork"]
         return "broken", f"broken by {_name(strongest)}: {number(guesses.value, shown.digits)} {shown.unit}"
-    dents = [record for record in scored if _dents(record, tries)]
+    denting = [record for record in scored if dents(record, tries)]
     end = _reach_words(members, {rung.method for member in members for rung in member.rungs if _on(rung, strongest)})
-    if not dents:
+    if not denting:
         return "not broken", end + by
-    return "dented", f"dented by {', '.join(map(_name, dents))}: better than chance{_one_in(dents)}; {end}{by}"
+    return "dented", f"dented by {', '.join(map(_name, denting))}: better than chance{_one_in(denting)}; {end}{by}"
 
 
-def _one_in(dents: Sequence[Record]) -> str:
+def _one_in(denting: Sequence[Record]) -> str:
     """How likely the best of the attacks guesses right at once, in words, where that is worth saying.
 
     Where rows stand in groups of k that nobody tells apart, a sure attack is right with its first guess 1 time in k.
     """
-    first = [record.scores["guesswork"].parts.get(FIRST) for record in dents if "guesswork" in record.scores]
+    first = [record.scores["guesswork"].parts.get(FIRST) for record in denting if "guesswork" in record.scores]
     best = max((score for score in first if score is not None), key=lambda score: score.value, default=None)
     if best is None or best.null is None or best.value < max(SMALL, SOONER * best.null):
         return ""
     return f", its first guess right 1 in {number(1 / best.value, 0)} times"
-
-
-def _breaks(record: Record) -> bool:
-    made = step(record)
-    return made is not None and state(made) == "broken"
-
-
-def _dents(record: Record, tries: int) -> bool:
-    return any(beats_chance(of_tries(tries, score)) for score in record.scores.values())
-
-
-def _tells(record: Record, tries: int) -> tuple[bool, bool]:
-    """Whether an attack tells members from others better than chance, and whether it does of a few members."""
-    auc, tpr = (record.scores.get(name) for name in TELLING)
-    beats = [score is not None and beats_chance(of_tries(tries, score)) for score in (auc, tpr)]
-    return beats[0], beats[1]
 
 
 def _name(record: Record) -> str:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import importlib.util
-import sys
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import get_type_hints
 
 from bench.plugins.groups import Group
+from bench.plugins.importing import from_file, imported
 from bench.plugins.signals import heard
 from bench.plugins.spec import (
     PluginSpec,
     UsageError,
     construct,
-    did_you_mean,
     holds_plugin,
     is_required,
     parameters,
@@ -109,13 +104,13 @@ def load(group: Group, name: str) -> type:
         UsageError: Unknown name (with the nearest), or a plug-in that cannot be imported (with the reason).
     """
     if ".py:" in name:
-        return _from_file(name)
+        return from_file(name)
     known = entries(group)
     if name not in known:
         raise UsageError(f"unknown {noun(group)} {name!r}; {plugin_hint(name, known)}")
     if error := inspect(known[name]).error:
         raise UsageError(f"{noun(group)} {name!r} from {known[name].origin} cannot be used: {error}")
-    return _import(known[name].target)
+    return imported(known[name].target)
 
 
 @cache
@@ -125,7 +120,7 @@ def inspect(entry: Entry) -> Entry:
         return entry
     try:
         with heard() as signalled:
-            found = _import(entry.target)
+            found = imported(entry.target)
         if entry.group == "metrics":
             column_of(found)  # without one no record could say what the figure is
         if (name := getattr(found, "name", entry.name)) != entry.name:
@@ -228,52 +223,6 @@ def _group(kind: type) -> Group:
 def origin(group: Group, name: str) -> str:
     """Where a plug-in comes from, for records: a distribution's name or a file's name."""
     return Path(name.partition(".py:")[0]).name + ".py" if ".py:" in name else entries(group)[name].origin
-
-
-def _import(target: str) -> type:
-    module, _, attribute = target.partition(":")
-    found = getattr(importlib.import_module(module), attribute)
-    if not isinstance(found, type):
-        raise TypeError(f"{target} must be a class, got {found!r}")
-    return found
-
-
-@cache
-def _from_file(name: str) -> type:
-    path_text, _, attribute = name.rpartition(":")
-    module = _module(path_text)
-    found = getattr(module, attribute, None)
-    if not isinstance(found, type):
-        own = (value for value in vars(module).values() if isinstance(value, type))
-        classes = [value.__name__ for value in own if value.__module__ == module.__name__]
-        raise UsageError(f"{path_text} has no class {attribute!r}; {did_you_mean(attribute, classes)}")
-    return found
-
-
-@cache
-def _module(path_text: str) -> ModuleType:
-    """The module in a file, run once: a metric and the evaluator beside it share their evidence."""
-    path = Path(path_text).resolve()
-    if not path.is_file():
-        raise UsageError(f"no such plug-in file: {path_text} (expected FILE.py:CLASS)")
-    module_name = f"bench_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"{path_text} cannot be imported as Python")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
-    try:
-        with heard() as signalled:
-            spec.loader.exec_module(module)
-    except BaseException as error:  # the author's file may fail in any way
-        if signalled(error):
-            raise
-        lines = [
-            line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)
-        ]
-        at = f" at line {lines[-1]}" if lines else ""  # of a file that is no Python, the error says it
-        raise UsageError(f"{path_text} cannot be imported{at}: {type(error).__name__}: {error}") from error
-    return module
 
 
 def kind(group: Group) -> type:
