@@ -26,6 +26,7 @@ import psutil
 
 from bench.contract.source import DataError, Scan, Source
 from bench.data.decode import Decoded, Failure
+from bench.data.file_states import save_states, states
 from bench.data.groups import read_groups
 from bench.data.people import people
 from bench.data.picture import PIXELS
@@ -94,6 +95,7 @@ def prepare(
     check_scan(source, scan, size)
     shareable = source.shareable if scan.shareable is None else scan.shareable
     with _building(folder, private=not shareable) as building:
+        save_states(building, scan.paths or ())  # first: what changes while it is decoded has changed since
         filled = fill(building / "samples.npy", scan, size, workers, report, pixels=pixels)
         failures = {failure.row: failure for failure in filled.failures}
         if failures:
@@ -103,7 +105,7 @@ def prepare(
                 raise DataError(_corrupt_text(source.name, scan, failures, listing, shareable=shareable))
             drop(building / "samples.npy", set(failures))
         kept = np.array([row for row in range(len(scan.labels)) if row not in failures], dtype=np.int64)
-        known = people(None if scan.subjects is None else [scan.subjects[row] for row in kept])
+        known = people(None if scan.subjects is None else [scan.subjects[row] for row in kept], source.name)
         told = read_groups({name: [words[row] for row in kept] for name, words in scan.attributes.items()})
         samples = np.load(building / "samples.npy", mmap_mode="r")
         save(
@@ -123,6 +125,7 @@ def prepare(
             },
             labels=scan.labels[kept],
             subjects=known.numbers,
+            marks=known.marks,
             groups=connect(known.numbers, filled.digests[kept]),
             digests=filled.digests[kept],
             attributes=told,
@@ -165,16 +168,7 @@ def _cached(folder: Path) -> Prepared | None:
 
 
 def _states(paths: Sequence[str]) -> list[list[str | int]]:
-    """Each file with its bytes and the time of its last change of any kind; zeros where there is none."""
-    states = list[list[str | int]]()
-    for path in paths:
-        try:
-            status = os.stat(path)  # noqa: PTH116
-        except OSError:  # missing, or a link to nowhere or in circles
-            states.append([path, 0, 0])
-        else:
-            states.append([path, status.st_size, status.st_ctime_ns])
-    return states
+    return [[path, *state] for path, state in zip(paths, states(paths).tolist(), strict=True)]
 
 
 def _read_notes(scan: Scan, filled: Decoded, n: int) -> Iterator[str]:

@@ -17,15 +17,16 @@ from scipy.sparse.csgraph import connected_components
 from bench.contract.attributes import Attributes
 from bench.contract.source import PARTS, DataError
 from bench.data.decode import DIGEST_BYTES, digest
+from bench.data.file_states import STATES
 from bench.data.people import codes
 from bench.memory.budget import Budget
 from bench.memory.rows import Rows
 from bench.types import Dataset
 
-SCHEMA = 4
+SCHEMA = 5
 FLOAT_BYTES = 4
-ARRAYS = ("samples", "labels", "subjects", "groups", "digests", "attributes", "parts")
-FILES = {"meta.json", *(f"{name}.npy" for name in ARRAYS)}
+ARRAYS = ("samples", "labels", "subjects", "marks", "groups", "digests", "attributes", "parts")
+FILES = {"meta.json", *(f"{name}.npy" for name in (*ARRAYS, STATES))}
 """What the folder of a prepared data set holds."""
 
 
@@ -54,6 +55,7 @@ class Prepared:
         skipped: How many corrupt images were left out on request.
         version, notes, origin: As in `bench.contract.source.Scan`.
         folder: Where it lies; for messages on this machine, never for a record.
+        marks: As in `bench.data.people.People`; None where the data set knows no people. No part of the fingerprint.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Prepared:
     notes: tuple[str, ...]
     origin: str
     folder: Path
+    marks: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -164,6 +167,7 @@ def save(
     meta: dict[str, object],
     labels: np.ndarray,
     subjects: np.ndarray | None,
+    marks: np.ndarray | None,
     groups: np.ndarray,
     digests: np.ndarray,
     attributes: Attributes | None,
@@ -173,8 +177,8 @@ def save(
     samples = np.load(folder / "samples.npy", mmap_mode="r")
     told, named = _told(attributes)
     arrays = {
-        "labels": labels, "subjects": subjects, "groups": groups, "digests": digests, "attributes": told,
-        "parts": parts,
+        "labels": labels, "subjects": subjects, "marks": marks, "groups": groups, "digests": digests,
+        "attributes": told, "parts": parts,
     }  # fmt: skip
     for name, array in arrays.items():
         if array is not None:
@@ -197,10 +201,12 @@ def load(folder: Path) -> Prepared:
             raise ValueError(f"schema {meta['schema']}, expected {SCHEMA}")
         samples = np.load(folder / "samples.npy", mmap_mode="r")
         labels, groups, digests = (np.load(folder / f"{name}.npy") for name in ("labels", "groups", "digests"))
-        subjects = np.load(folder / "subjects.npy") if meta["people"] else None
+        subjects, marks = (
+            (np.load(folder / f"{name}.npy") if meta["people"] else None) for name in ("subjects", "marks")
+        )
         attributes = _attributes(meta["attributes"], folder)
         parts = np.load(folder / "parts.npy") if meta["parts"] else None
-        told = (samples, labels, groups, digests, subjects, attributes, parts)
+        told = (samples, labels, groups, digests, subjects, marks, attributes, parts)
         lengths = {len(array) for array in told if array is not None}
         if len(lengths) != 1:
             raise ValueError(f"arrays of different lengths: {sorted(lengths)}")
@@ -208,6 +214,7 @@ def load(folder: Path) -> Prepared:
             samples=samples,
             labels=labels,
             subjects=subjects,
+            marks=marks,
             groups=groups,
             digests=digests,
             attributes=attributes,

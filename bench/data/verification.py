@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from bench.contract.source import PARTS, Scan
+from bench.contract.source import PARTS, DataError, Scan
+from bench.data.file_states import changed
 from bench.data.near_identical import near_identical
 from bench.data.people import codes
 from bench.data.prepared import Prepared
@@ -31,6 +32,17 @@ class Check:
     said: str
 
 
+def check_current(scan: Scan, prepared: Prepared) -> None:
+    """Raise DataError where rows or files are not what they were when they were decoded: of those, nothing is known."""
+    rows, total = len(scan.labels), len(prepared) + prepared.skipped
+    since = changed(prepared.folder, scan.paths or ())
+    if since or rows != total:
+        told = f"{since} of {total} files changed since they were prepared"
+        if rows != total:
+            told = f"{rows} rows are here, {total} were prepared"
+        raise DataError(f"{prepared.name}: {told}. Delete {prepared.folder} and prepare again.")
+
+
 def checks(scan: Scan, prepared: Prepared) -> Iterator[Check]:
     """What there is to say of a set that was found, decoded and compared with its fingerprint.
 
@@ -43,7 +55,9 @@ def checks(scan: Scan, prepared: Prepared) -> Iterator[Check]:
         yield Check("ok" if each.agrees else "differs", f"published: {each}")
     if not scan.official:
         yield Check("unknown", "published: nothing is known of counts or checksums")
-    yield Check("note" if prepared.skipped else "ok", f"files: {prepared.skipped} of {len(scan.labels)} are corrupt")
+    said = f"files: {prepared.skipped} of {len(scan.labels)} cannot be decoded"
+    unseen = " (damage inside a JPEG is not seen: it has no checksum)" if scan.paths else ""
+    yield Check("note" if prepared.skipped else "ok", said + unseen)
     yield from _duplicates(prepared)
     yield from _sides(prepared)
     yield Check("ok", f"prepared rows match the fingerprint {prepared.fingerprint}")

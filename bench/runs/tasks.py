@@ -34,6 +34,7 @@ from bench.workbench.choice import Choice
 from bench.workbench.machine import hardware
 from bench.workbench.open_data import open_data
 from bench.workbench.place import Place
+from bench.workbench.shared_people import refuse_shared_people
 from bench.workbench.workbench import Workbench
 
 SHORT: Mapping[str, str] = {SMALLER: "memory of the device", AGAIN: "releases on the disk"}
@@ -73,7 +74,9 @@ def open_task(argument: object) -> Opened:
     """Do an `OpenTask` and describe the data."""
     task = cast(OpenTask, argument)
     stage("data")
-    return Opened(data=open_data(task.choice, task.place, exact(task.device), workers=task.workers)[1])
+    opened = Opened(data=open_data(task.choice, task.place, exact(task.device), workers=task.workers)[1])
+    refuse_shared_people(task.choice, task.place)
+    return opened
 
 
 def fit_task(argument: object) -> Fitted:

@@ -1,3 +1,5 @@
+import errno
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ from bench.cli.commands import data
 from bench.data import roots
 from bench.data.prepare import prepare
 from bench.data.sets.folder import Folder
+from bench.data.sets.nih import NIH
 from bench.data.verification import checks
 
 
@@ -30,6 +33,19 @@ def test_only_sets_whose_files_are_here_are_ready(tmp_path: Path) -> None:
         "kermany-oct": "ready", "nih": "not here", "digits": "ready", "medmnist": "ready: retinamnist@64",
         "folder": "folder:..., where you say",
     }  # fmt: skip
+
+
+def test_a_set_that_may_not_be_read_hides_no_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def closed(_: NIH, __: Sequence[Path]) -> str:
+        raise PermissionError(errno.EACCES, "denied", "closed/NIH")
+
+    monkeypatch.setattr(NIH, "stamp", closed)
+    assert main(["data", "list"]) == 0
+    out = capsys.readouterr().out
+    assert "may not be" in out
+    assert "digits" in out
 
 
 def test_list_says_where_nothing_is(capsys: pytest.CaptureFixture[str]) -> None:

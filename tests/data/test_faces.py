@@ -22,6 +22,17 @@ def test_folders_of_lfw_are_people(tmp_path: Path) -> None:
     assert "2 people, the official set has 5749" in prepared.notes
 
 
+def test_a_replaced_face_is_seen(tmp_path: Path) -> None:
+    for number in range(2):
+        picture(tmp_path / f"lfw/Bo/Bo_000{number}.jpg", number, 9, 9, 3)
+    before = prepare(LFW(), roots=[tmp_path], cache=tmp_path / "cache")
+    picture(tmp_path / "lfw/Bo/Bo_0001.jpg", 7, 9, 9, 3)
+    picture(tmp_path / "lfw/Bo/Bo_0002.jpg", 8, 9, 9, 3)
+    after = prepare(LFW(), roots=[tmp_path], cache=tmp_path / "cache")
+    assert len(after) == 3
+    assert (after.digests[1] != before.digests[1]).any()
+
+
 def test_a_face_in_another_folder_is_refused(tmp_path: Path) -> None:
     picture(tmp_path / "lfw/Bo/Ann_0001.jpg", 1, 9, 9, 3)
     with pytest.raises(DataError, match="1 have another name than their folder"):

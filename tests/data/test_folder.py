@@ -429,3 +429,11 @@ def test_a_class_whose_name_is_no_text_is_refused_with_the_name_of_the_set(class
     draw(classes / os.fsdecode(b"\xff") / "0.png", 9)
     with pytest.raises(DataError, match="folder: the name of a finding or class: expected readable text"):
         prepare(Folder(str(classes)), roots=[], cache=tmp_path / "cache")
+
+
+def test_a_folder_whose_name_is_no_utf_8_is_read(tmp_path: Path) -> None:
+    top = Path(os.fsdecode(os.fsencode(tmp_path) + b"/K\xfcche"))
+    for kind in ("a", "b"):
+        (top / kind).mkdir(parents=True)
+        Image.new("L", (8, 8)).save(top / kind / "1.png")
+    assert Folder(str(top)).scan([], 8).findings == ("a", "b")

@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from PIL import Image
 from bench.contract.source import DataError
 from bench.data.prepare import prepare
 from bench.data.sets.nih import FINDINGS, NIH
+from bench.data.verification import check_current
 
 HEADER = "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View Position"
 ROWS = (
@@ -50,6 +52,19 @@ def test_grey_rgb_and_rgba_files_are_all_prepared_as_grey(top: Path, tmp_path: P
     for row in range(3):
         expected = np.random.default_rng(row).integers(0, 256, (16, 16), dtype=np.uint8)
         np.testing.assert_array_equal(prepared.samples[row, 0], expected)
+
+
+def test_files_that_changed_since_they_were_decoded_are_not_called_whole(top: Path, tmp_path: Path) -> None:
+    scan = NIH().scan([top], 16)
+    prepared = prepare(NIH(), roots=[top], cache=tmp_path / "cache", size=16)
+    check_current(scan, prepared)
+    assert scan.paths is not None
+    with pytest.raises(DataError, match=r"nih: 4 rows are here, 3 were prepared\. Delete "):
+        check_current(replace(scan, labels=scan.labels[[0, 1, 2, 2]], paths=[*scan.paths, scan.paths[2]]), prepared)
+    scan.paths[1].write_bytes(scan.paths[1].read_bytes()[:200])
+    again = prepare(NIH(), roots=[top], cache=tmp_path / "cache", size=16)  # too many images for a look at each
+    with pytest.raises(DataError, match=r"nih: 1 of 3 files changed since they were prepared\. Delete "):
+        check_current(scan, again)
 
 
 def test_flat_image_folder_and_the_2020_table_are_read_too(top: Path) -> None:

@@ -21,7 +21,7 @@ from bench.data.groups import read_groups
 from bench.data.people import people
 from bench.data.prepare import Prepared, prepare, verify
 from bench.data.scan_check import check_scan
-from bench.data.verification import checks
+from bench.data.verification import check_current, checks
 from bench.plugins import registry
 from bench.plugins.spec import parameters, parse
 
@@ -50,7 +50,10 @@ def _here(name: str, roots: Sequence[Path]) -> str:
     cls = registry.load("datasets", name)
     if any(field.default is MISSING and field.init for field in fields(cls)):
         return f"{name}:..., where you say"
-    return cast(Source, registry.build("datasets", parse(name), "quick")).here(roots) or "not here"
+    try:
+        return cast(Source, registry.build("datasets", parse(name), "quick")).here(roots) or "not here"
+    except PermissionError as error:  # of one set, which hides no other
+        return f"{error.filename} may not be read"
 
 
 def _info(source: Source, options: argparse.Namespace) -> int:
@@ -95,6 +98,7 @@ def _prepare(source: Source, options: argparse.Namespace) -> int:
 def _verify(source: Source, options: argparse.Namespace) -> int:
     scan = source.scan(place(options).roots, options.size or source.default_size)
     found = _prepared(source, options)
+    check_current(scan, found)
     verify(found)
     print(found.name)
     for check in checks(scan, found):

@@ -57,6 +57,7 @@ from bench.wire.text import line
 from bench.workbench.inputs import plugin_record
 from bench.workbench.open_data import open_data
 from bench.workbench.place import Place
+from bench.workbench.shared_people import refuse_shared_people
 from bench.workbench.workbench import Workbench
 
 
@@ -83,6 +84,7 @@ def main(options: argparse.Namespace) -> int:
     _check_places(out, key_out, where)
     (cell,) = cells(spec)
     with _progress(), closing(Workbench.open(cell, where, spec.isolation)) as bench:
+        refuse_shared_people(cell.choice, where)
         if bench.record.shareable:
             made = _release(bench, where)
         else:

@@ -75,9 +75,10 @@ class LFW(Source):
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:
-        """Number and names of the people's folders; single images are too many to look at."""
+        """Numbers, names, sizes and times of the images in each person's folder."""
         top = self._top(roots)
-        return stamp_images([top], top, self.obtain)
+        folders = sorted(folder for folder in top.iterdir() if folder.is_dir())
+        return stamp_images(folders, top, self.obtain, sizes=True)
 
     def download(self, root: Path) -> None:
         """Fetch through scikit-learn, which checks the checksums, into `root`/lfw_home."""

@@ -90,7 +90,7 @@ class Folder(Source):
         table = table_of(place)
         found = self._classes(place) if table is None else self._listed(table)
         notes = (*found.notes, *self._greyed(found.paths or ()))
-        origin = hashlib.sha256(str(place).encode()).hexdigest()[:16]
+        origin = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
         return Scan(
             labels=found.labels,
             subjects=found.subjects,
