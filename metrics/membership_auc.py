@@ -19,6 +19,9 @@ from bench.statistics.null import MEANS, two_sided
 from bench.statistics.resampling import LEVELS
 from bench.types import Column, Metric, Score
 
+MORE = 99_999
+"""Exchanges that tell how rare a figure is which none of `MEANS` reaches."""
+
 
 def membership_auc(ranking: Ranking, members: Tensor, others: Tensor) -> Tensor:
     """Probability that a member outscores another row, ties one half: one figure, (b,) float64, a row of weights.
@@ -58,7 +61,8 @@ class MembershipAUC(Metric[MembershipEvidence]):
 
         Null and p: membership exchanged among people under every key by itself, as many members among them as there
         are: members are drawn anew for every key, so that scores need not be independent for that. The null's mean is
-        1/2 exactly. p counts exchanges (`exchange_p`).
+        1/2 exactly. p counts exchanges (`exchange_p`), `MORE` of them where none of the first comes near: with many
+        attacks and two figures each, chance has many tries.
         A figure below 1/2 means an attack of the wrong sign, not protection.
 
         Raises:
@@ -74,13 +78,13 @@ class MembershipAUC(Metric[MembershipEvidence]):
             own / (len(ranks) * int(members.sum()) * int((~members).sum()))
             for own, members in zip(ranks, evidence.members, strict=True)
         ]
-        drawn = torch.stack([
-            torch.cat([share[chosen].sum(dim=1) for chosen in people.exchanged(key, MEANS, seed)])
-            for key, share in enumerate(shares)
-        ]).sum(dim=0)  # fmt: skip
+        drawn = _exchanged(shares, people, MEANS, seed)
         null_low, null_high = torch.quantile(0.5 + drawn, LEVELS).clamp(0, 1).tolist()
         observed = sum(float(share[inside].sum()) for share, inside in zip(shares, people.members, strict=True))
-        p = exchange_p(shares, observed, drawn, chosen=people.members.sum(dim=1).tolist())
+        chosen = people.members.sum(dim=1).tolist()
+        p = exchange_p(shares, observed, drawn, chosen=chosen)
+        if 2 / (1 + MORE) < p <= 2 / (1 + MEANS):  # neither so few exchanges nor the bound can tell how rare it is
+            p = exchange_p(shares, observed, _exchanged(shares, people, MORE, derive(seed, "more")), chosen=chosen)
         wrong = "; below .5 the attack has the wrong sign, which protects nobody" if value < 0.5 else ""
         score = Score(
             value, None, None, len(people.codes), null=0.5, null_low=null_low, null_high=null_high, p=p,
@@ -89,6 +93,14 @@ class MembershipAUC(Metric[MembershipEvidence]):
         inside = people.members.sum(dim=1)
         fewer = int(torch.minimum(inside, people.members.shape[1] - inside).min())
         return never_certain(with_interval(score, found, over="people"), fewer)
+
+
+def _exchanged(shares: Sequence[Tensor], people: People, draws: int, seed: int) -> Tensor:
+    """(draws,) float64: what the members' shares of all keys sum to after each exchange."""
+    return torch.stack([
+        torch.cat([share[chosen].sum(dim=1) for chosen in people.exchanged(key, draws, seed)])
+        for key, share in enumerate(shares)
+    ]).sum(dim=0)  # fmt: skip
 
 
 def _centred_ranks(ranking: Ranking, people: People) -> Tensor:

@@ -113,19 +113,21 @@ def _fewest_others(evidence: MembershipEvidence) -> int:
     return min(int((~members).sum()) for members in evidence.members)
 
 
-def tail_bound(sides: Sequence[tuple[int, int]], value: float, *, one_in: int) -> float:
-    """A bound on the chance of a mean rate over keys of at least `value`, where every person has one row.
+def tail_bound(rankings: Sequence[Ranking], people: People, value: float, *, one_in: int) -> float:
+    """A bound on the chance of a mean rate over keys of at least `value` where membership is exchanged among people.
 
-    `sides` are the members and the others of each key.
-
-    Then some key finds at least f = value * members of them above the next of the x others that are allowed: of the
-    first f + x rows at most x are others, which is hypergeometric (rows that tie are found less often). The keys
-    together have at most the sum of their chances.
+    Then some key finds at least f = value * members of its rows above the next of the x others that are allowed: of the
+    first f + x rows at most x are others (rows that tie are found less often). So of the p people whose rows these are
+    at most x are others, which is hypergeometric. People may have several rows each: members are at least as many rows
+    as the people with fewest have, which makes f smallest and x largest. The keys together have at most the sum of
+    their chances.
     """
-    total = 0.0
-    for members, others in sides:
-        allowed, found = others // one_in, math.ceil(value * members - 1e-9)
-        total += float(hypergeom(members + others, others, found + allowed).cdf(allowed))
+    sizes, n, total = torch.bincount(people.codes).sort().values, len(people.codes), 0.0
+    for ranking, inside in zip(rankings, people.members, strict=True):
+        fewest = int(sizes[: int(inside.sum())].sum())
+        allowed, found = (n - fewest) // one_in, math.ceil(value * fewest - 1e-9)
+        first = len(set(people.codes[ranking.order[: found + allowed]].tolist()))
+        total += float(hypergeom(len(sizes), int((~inside).sum()), first).cdf(allowed))
     return min(1.0, total)
 
 
@@ -133,11 +135,10 @@ def _at(evidence: MembershipEvidence, people: People, rankings: list[Ranking], r
     figure = partial(membership_tpr, one_in=RATES[rate])
     found = replicates(evidence, rankings, figure)
     value, others = fmean(found.by_key), _fewest_others(evidence)
-    sides = [(int(members.sum()), int((~members).sum())) for members in evidence.members]
     null_low, null_high = torch.quantile(null, LEVELS).tolist()
-    p, alone = two_sided(null, value), people.members.shape[1] == len(people.codes)
-    if alone and p <= 2 / (1 + len(null)):
-        p = min(p, 2 * tail_bound(sides, value, one_in=RATES[rate]))
+    p = two_sided(null, value)
+    if p <= 2 / (1 + len(null)):
+        p = min(p, 2 * tail_bound(rankings, people, value, one_in=RATES[rate]))
     score = Score(
         value, None, None, len(people.codes), null=float(null.mean()), null_low=null_low, null_high=null_high, p=p,
         note=f"chance: people change sides{unknown(evidence)}",
@@ -146,4 +147,6 @@ def _at(evidence: MembershipEvidence, people: People, rankings: list[Ranking], r
         few = f"none of {others} others may stand above the threshold (it takes {RATES[rate]})"
         return replace(score, note=f"coarse, and no interval: {few}")
     made = with_interval(score, found, over="people")
-    return at_least_binomial(made, sum(members for members, _ in sides), people=people.members.shape[1])
+    return at_least_binomial(
+        made, sum(int(members.sum()) for members in evidence.members), people=people.members.shape[1]
+    )

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
+import torch
 from made.board_records import plugin, record, score
 
+from bench.evidence import MembershipEvidence
 from bench.results.records import Record, ScoreRecord
 from leaderboard.board import rows
 from leaderboard.panel import dumps, membership_panel, panel
 from leaderboard.reach import Ladder, step
+from metrics.membership_tpr import MembershipTPR
 
 
 def told(value: float, p: float) -> dict[str, ScoreRecord]:
@@ -51,6 +54,26 @@ def test_an_attack_does_not_count_where_a_control_fails_or_never_ran(pool: list[
     found = membership_panel(mine, [*mine, *pool])
     assert found.members[0].standing == standing
     assert found.verdict.startswith("no membership attack with a figure whose controls")
+
+
+def test_a_few_members_who_are_told_surely_are_told() -> None:
+    people, members = torch.arange(600) // 2, torch.arange(600) < 300
+    scores = torch.randperm(600, generator=torch.Generator().manual_seed(1)).double()
+    scores[:60] += 600  # thirty people; the others' ranks are chance
+    evidence = MembershipEvidence([scores], [members], people, 0, 0)
+    sure = MembershipTPR()(evidence)
+    figure = score(sure.value, null=sure.null, null_low=sure.null_low, null_high=sure.null_high, p=sure.p)
+    mine = [
+        record(
+            "cvae", f"membership-{name}", told(0.5, 0.6) | {"membership-tpr": figure},
+            kind="membership", attack=plugin(name, {}),
+        )
+        for name in ("dcr", "lira", "domias", "logan", "mine")
+    ]  # fmt: skip
+    pool = [made for name in ("dcr", "lira", "domias", "logan", "mine") for made in controls(name)]
+    found = membership_panel(mine, [*mine, *pool])
+    assert found.tries == 10
+    assert found.word == "members told"
 
 
 def test_members_told_by_an_attack_without_controls_are_not_called_safe() -> None:

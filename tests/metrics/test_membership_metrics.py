@@ -17,9 +17,10 @@ from torch import Tensor
 from bench.evidence import MembershipEvidence
 from bench.statistics.components import with_interval
 from bench.statistics.membership_draws import People, Ranking, people_of, replicates
+from bench.statistics.null import MEANS
 from bench.types import NotApplicable, Score
 from metrics.member_risk import MemberRisk, told_members
-from metrics.membership_auc import MembershipAUC, exchange_p, membership_auc
+from metrics.membership_auc import MORE, MembershipAUC, exchange_p, membership_auc
 from metrics.membership_tpr import MembershipTPR, membership_tpr, tail_bound
 
 
@@ -77,20 +78,46 @@ def test_members_above_all_others_are_found_for_certain() -> None:
     assert cast(float, rate.p) < 1e-20
 
 
+def drawn(sizes: list[int], members: tuple[int, ...], keys: int = 1) -> tuple[list[Ranking], People]:
+    """Rows of people of such sizes, the first person's highest, ranked alike under every key."""
+    codes = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    inside = torch.zeros(keys, len(sizes), dtype=torch.bool)
+    inside[:, list(members)] = True
+    return [Ranking.of(-torch.arange(len(codes)).double())] * keys, People(codes, inside)
+
+
 def test_the_bound_of_a_rates_tail_is_its_chance_for_one_key() -> None:
     # 6 members, 4 others, one of them allowed: at least 4 members stand before the second other.
     orders = [set(others) for others in combinations(range(10), 4)]
     hits = [sorted(others)[1] - 1 for others in orders]
     exact = sum(found >= 4 for found in hits) / len(orders)
-    assert tail_bound([(6, 4)], 4 / 6, one_in=4) == pytest.approx(exact)
-    assert tail_bound([(6, 4)] * 3, 4 / 6, one_in=4) == pytest.approx(3 * exact)
-    assert tail_bound([(6, 4)] * 3, 0.0, one_in=4) == 1
+    assert tail_bound(*drawn([1] * 10, tuple(range(6))), 4 / 6, one_in=4) == pytest.approx(exact)
+    assert tail_bound(*drawn([1] * 10, tuple(range(6)), 3), 4 / 6, one_in=4) == pytest.approx(3 * exact)
+    assert tail_bound(*drawn([1] * 10, tuple(range(6)), 3), 0.0, one_in=4) == 1
 
 
-def test_people_of_several_rows_have_no_closed_form() -> None:
+@pytest.mark.parametrize("sizes", [[2] * 10, [1, 3, 1, 1, 2, 1, 4, 1, 1, 2], [4, 4, 1, 1, 1, 1, 1, 1, 1, 1]])
+def test_the_bound_holds_for_people_of_several_rows(sizes: list[int]) -> None:
+    every = []
+    for members in combinations(range(10), 6):
+        (ranking,), who = drawn(sizes, members)
+        rows = who.rows(torch.tensor([members]))
+        every.append(float(membership_tpr(ranking, rows, 1 - rows, one_in=4)))
+    for value in sorted(set(every)):
+        assert tail_bound(*drawn(sizes, members), value, one_in=4) >= sum(one >= value for one in every) / len(every)
+
+
+def test_people_of_several_rows_who_are_told_for_certain_are_told() -> None:
     members = (torch.arange(400) < 300).double()
     found = MembershipEvidence([members], [members.bool()], torch.arange(400) // 2, 0, 0)
-    assert MembershipTPR()(found).p == 2 / 10_000
+    assert cast(float, MembershipTPR()(found).p) < 1e-20
+
+
+def test_an_auc_that_few_exchanges_cannot_resolve_gets_more() -> None:
+    """With ten figures of a panel, two in ten thousand would be no finding."""
+    found = evidence(1, people=120, signal=0.9)
+    auc = MembershipAUC()(found)
+    assert 2 / (1 + MORE) <= cast(float, auc.p) < 1 / (1 + MEANS)
 
 
 def test_equal_scores_are_chance_exactly() -> None:
