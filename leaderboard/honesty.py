@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bench.plugins.registry import HOME
 from bench.results.records import Record
@@ -22,8 +22,10 @@ def unrated(records: Sequence[Record]) -> str:
         return ""
     if any(_exposed(record) for record in records):
         return "a plug-in from outside worked without a sandbox"
-    if failed := _failed(records):
+    if failed := _of_ours(records, lambda record: record.status in ("failed", "timed-out")):
         return f"attacks on it failed: {', '.join(failed)}"
+    if refused := _of_ours(records, lambda record: record.code == "refused"):
+        return f"it refuses what attacks ask it to release: {', '.join(refused)}"
     found = next((record for record in records if record.kind == KIND), None)
     figure = None if found is None else found.scores.get(FIGURE)
     if found is None or (found.status == "ok" and figure is None):
@@ -44,9 +46,9 @@ def _exposed(record: Record) -> bool:
     return bool(outside) and record.isolation != "sandbox"
 
 
-def _failed(records: Sequence[Record]) -> list[str]:
-    """This project's attacks that failed on a method of other authors, which runs for them: it could have made them."""
+def _of_ours(records: Sequence[Record], ended: Callable[[Record], bool]) -> list[str]:
+    """This project's attacks that ended as a method of other authors, which runs for them, can make them end."""
     if records[0].method.origin == HOME:
         return []
     attacks = [record for record in records if record.attack is not None and record.attack.origin == HOME]
-    return sorted({each.attack.name for each in attacks if each.attack and each.status in ("failed", "timed-out")})
+    return sorted({each.attack.name for each in attacks if each.attack and ended(each)})

@@ -7,7 +7,7 @@ arrival. Where bubblewrap works, either process has no network, no other process
 project's packages and the plug-in itself.
 """
 
-from bench.isolation.failures import OutsideError
+from bench.isolation.failures import OutsideError, RefusedError
 from bench.isolation.level import find_isolation
 from bench.isolation.remote_attack import RemoteAttack
 from bench.isolation.remote_method import RemoteKey, RemoteMethod, RemoteScheme
@@ -18,6 +18,7 @@ from bench.isolation.tenant import tenant
 __all__ = [
     "DiedError",
     "OutsideError",
+    "RefusedError",
     "RemoteAttack",
     "RemoteKey",
     "RemoteMethod",

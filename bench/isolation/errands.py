@@ -42,6 +42,8 @@ class Errands:
         self._rows: dict[int, Dataset] = {}
         self._released: dict[int, tuple[RemoteKey, Dataset]] = {}
         self._fetched = 0
+        self.refused = False
+        """Whether the method has refused Eve a key or a release since it last gave her a release."""
 
     def generator(self, state: Mapping[str, Tensor]) -> Generator:
         """A release's generator, by its state."""
@@ -60,6 +62,7 @@ class Errands:
         try:
             found = self._scheme.method.line().ask(asked, what, *given, generator=self.generator)
         except NotApplicable as refusal:
+            self.refused = self.refused or what in ("release", "sample_key", "load_key")
             if what == "release" and whom in self._keys:
                 self._ask_again(self._keys[whom], self._given(values[0]), refusal)
             raise
@@ -86,6 +89,7 @@ class Errands:
             made_by: MadeBy = "sample_key" if what == "sample_key" else "load_key"
             self._keys[number] = RemoteKey(self._scheme, made_by, cast("Secret | State", values[0]))
         elif what == "release" and whom in self._keys:
+            self.refused = False
             self._released[number] = self._keys[whom], self._given(values[0])
 
     def _given(self, rows: Value) -> Dataset:

@@ -17,6 +17,10 @@ class OutsideError(Exception):
     """A plug-in failed in its own process with an error of a kind of its own; the text names the kind first."""
 
 
+class RefusedError(NotApplicable):
+    """An attack does not apply, after a method from outside refused it a key or a release."""
+
+
 class UnlikeError(ContractError):
     """A method does something else for Eve than for an owner; it is told to the judge, and never to Eve's process."""
 

@@ -32,6 +32,8 @@ class Line(Protocol):
 class Answering(Protocol):
     """What a process may ask the judge while it is asked something itself (`bench.isolation.errands`)."""
 
+    refused: bool
+
     def ask(self, whom: int | None, what: str, values: Sequence[Value]) -> Value:
         """What an object gives; None stands for what makes the first one."""
 

@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from torch import Tensor
 
 from bench.contract.seal import ContractError
-from bench.isolation.failures import UnlikeError, raise_told, told
+from bench.isolation.failures import RefusedError, UnlikeError, raise_told, told
 from bench.isolation.kept_training import KeptTraining
 from bench.isolation.language import MESSAGE_BYTES, Handle, Value, pack, unpack
 from bench.isolation.line import Answering, Generators
@@ -28,6 +28,7 @@ from bench.isolation.room_folder import new_folder, remove
 from bench.isolation.tenant import Tenant
 from bench.progress import report, stage
 from bench.sandbox import ROOM, confined, end, environment
+from bench.types import NotApplicable
 from bench.wire.channel import Reader, send
 from bench.wire.message import WireError
 from bench.wire.tensors import TensorsError, pack_tensors, unpack_tensors
@@ -110,7 +111,7 @@ class Room:
             send(self._write, {"number": number, "whom": whom_number, "what": what, "with": packed}, MESSAGE_BYTES)
             answer = self._wait(number, training)
             if "error" in answer:
-                raise_told(answer["error"])
+                self._raise(answer["error"])
             return self._understood(answer.get("ok"), number, generator)
         except (BrokenPipeError, EOFError):
             self._died()
@@ -121,6 +122,15 @@ class Room:
             file.unlink(missing_ok=True)
             if self.open:
                 (self._folder / "out" / f"{number}.safetensors").unlink(missing_ok=True)
+
+    def _raise(self, error: JsonValue) -> NoReturn:
+        """Raise what the process told; where a method had refused what it asked for, that may be the reason."""
+        try:
+            raise_told(error)
+        except NotApplicable as reason:
+            if self.errands is not None and self.errands.refused:
+                raise RefusedError(str(reason)) from None
+            raise
 
     def close(self) -> None:
         """End the process and everything that it started, and remove what was handed over."""

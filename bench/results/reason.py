@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 Code = Literal[
-    "not-applicable", "contract", "data", "usage", "shadowed", "out-of-memory", "timed-out", "died", "protocol",
-    "metric", "disk", "error",
+    "not-applicable", "refused", "contract", "data", "usage", "shadowed", "out-of-memory", "timed-out", "died",
+    "protocol", "metric", "disk", "error",
 ]  # fmt: skip
 SAID: Mapping[Code, str] = {
     "not-applicable": "makes no sense here",
+    "refused": "the method refuses what the attack asks it to release",
     "contract": "a plug-in broke the contract",
     "data": "the data could not be used",
     "usage": "was asked for what cannot be done",
@@ -42,6 +43,8 @@ UNSAID = "not said: these data may not be shared"
 
 def status_of(code: Code) -> Literal["not-applicable", "timed-out", "failed"]:
     """What is said in a word of a job that gave no result for that reason."""
+    if code == "refused":
+        return "not-applicable"
     return code if code in ("not-applicable", "timed-out") else "failed"
 
 

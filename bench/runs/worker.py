@@ -20,7 +20,7 @@ from pydantic_core import PydanticSerializationError
 from bench import shadowing
 from bench.contract.seal import ContractError
 from bench.contract.source import DataError
-from bench.isolation import DiedError, OutsideError
+from bench.isolation import DiedError, OutsideError, RefusedError
 from bench.plugins.spec import UsageError
 from bench.progress import LOGGER, told
 from bench.results.disk_failure import is_disk_failure
@@ -148,6 +148,7 @@ def _answer(job: Job) -> Answer:
 
 _OTHER: Code = "error"
 _CODES: tuple[tuple[type[Exception], Code], ...] = (
+    (RefusedError, "refused"),
     (NotApplicable, "not-applicable"),
     (MemoryError, "out-of-memory"),
     (ContractError, "contract"),

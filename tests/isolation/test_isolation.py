@@ -18,7 +18,7 @@ import torch
 from made.cells import cell, choice, place
 
 from bench.contract.seal import ContractError
-from bench.isolation import DiedError, OutsideError, RemoteAttack, RemoteMethod, remote_method, tenant
+from bench.isolation import DiedError, OutsideError, RefusedError, RemoteAttack, RemoteMethod, remote_method, tenant
 from bench.isolation.room import Room
 from bench.isolation.tenant import Tenant
 from bench.plugins.chosen import Chosen, choose
@@ -155,6 +155,54 @@ def test_a_method_that_guesses_from_how_much_is_asked_that_it_is_eve_is_found(
     with pytest.raises(ContractError, match=said):
         evaluated(tmp_path / "apart", f"{path}:Guessing[scale=3]", f"{path}:Asking", "processes")
     assert not list(Results(tmp_path / "apart" / "results").rooms.iterdir())
+
+
+CHOOSY = """
+from dataclasses import dataclass
+from typing import ClassVar
+import torch
+from bench.types import *
+from methods.dp_simple import *
+
+@dataclass(frozen=True)
+class Choosy(DPSimple):
+    name: ClassVar[str] = "choosy"
+    def load(self, state):
+        found = super().load(state)
+        kind = type(found)
+        return type(kind.__name__, (kind,), {"sample_key": sample_key})(**vars(found))
+
+def sample_key(self, secret):
+    found = super(type(self), self).sample_key(secret)
+    kind = type(found)
+    return type(kind.__name__, (kind,), {"release": release})(**vars(found))
+
+def release(self, private):
+    if len(private) < 160:
+        raise NotApplicable("too few rows of one kind")
+    return paired(private.samples, private.labels)
+
+@dataclass(frozen=True)
+class Unfit(Attack):
+    rows: int
+    name: ClassVar[str] = "unfit"
+    source: ClassVar[str] = "a test"
+    knowledge: ClassVar[str] = "nothing"
+    def fit(self, view, seed):
+        view.scheme.sample_key(Secret.of_seed(seed)).release(view.candidates.take(torch.arange(self.rows)))
+        raise NotApplicable("it reads tables")
+"""
+
+
+@quickly
+def test_an_attack_that_a_method_refuses_its_releases_is_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "choosy.py"
+    path.write_text(CHOOSY, encoding="utf-8")
+    with pytest.raises(RefusedError, match="too few rows of one kind"):
+        evaluated(tmp_path / "refused", f"{path}:Choosy", f"{path}:Unfit[rows=8]", "processes")
+    with pytest.raises(NotApplicable, match="it reads tables") as reason:
+        evaluated(tmp_path / "other", f"{path}:Choosy", f"{path}:Unfit[rows=160]", "processes")
+    assert not isinstance(reason.value, RefusedError)
 
 
 COUNTING = """

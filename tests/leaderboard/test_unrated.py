@@ -72,6 +72,17 @@ def test_a_method_from_outside_on_which_attacks_fail_is_not_rated(origin: str, s
     assert row(*(each.model_copy(update={"method": method, "isolation": "sandbox"}) for each in made)).unrated == said
 
 
+@pytest.mark.parametrize(
+    ("origin", "said"), [("veil-bench", ""), ("theirs", "it refuses what attacks ask it to release: leverage")]
+)
+def test_a_method_from_outside_that_refuses_releases_to_attacks_is_not_rated(origin: str, said: str) -> None:
+    """No attack that failed to apply says anything for it."""
+    refused = record("a", "leverage", status="not-applicable", reason="too few", code="refused", phase="attack")
+    made = [*attacked("a"), refused, word("a")]
+    method = made[0].method.model_copy(update={"origin": origin})
+    assert row(*(each.model_copy(update={"method": method, "isolation": "sandbox"}) for each in made)).unrated == said
+
+
 def test_a_method_that_releases_nothing_has_nothing_to_keep() -> None:
     nothing = record("a", "honesty", kind="honesty", status="not-applicable", reason="no rows", phase="release")
     assert row(nothing).unrated == ""
