@@ -66,11 +66,6 @@ class Edition:
         return {key: (named[key], tuple(found[key])) for key in sorted(found)}
 
     @cached_property
-    def by_id(self) -> Mapping[str, Line]:
-        """Lines by their names."""
-        return {line.id: line for line in self.lines}
-
-    @cached_property
     def ids(self) -> Mapping[str, str]:
         """Names of rows by their cells."""
         return {row.cell: row.id for row in self.board}

@@ -15,7 +15,7 @@ from bench.data.yaml_text import parse_yaml
 from bench.results.records import Record, RecordError, loads
 from leaderboard.method_label import parameters_text
 from leaderboard.reach import Step
-from leaderboard.repeat import method_and_choice
+from leaderboard.repeat import as_today, method_and_choice
 from leaderboard.reproduction import NOTE, Measured, Reproduction
 
 DIGITS = 6
@@ -102,6 +102,7 @@ def _of_record(record: Record, score: str) -> Mapping[str, object]:
         if not isinstance(note, (int, float)) or isinstance(note, bool):
             raise LookupError(f"the fitted method gives no number {score.removeprefix(NOTE)!r}")
         value, low, high = float(note), None, None
+        told += ["--metric", next(iter(record.metrics.values())).written] if record.metrics else []
     else:
         if score not in record.scores:
             raise LookupError(f"it holds no {score}; it holds {', '.join(record.scores) or 'none'}")
@@ -125,7 +126,10 @@ def _of_step(name: str, score: str, steps: Sequence[Step]) -> Mapping[str, objec
     return {
         "value": rounded(found.value), "low": rounded(found.low), "high": rounded(found.high),
         "budget": f"{step.images} rows, {_keys(step.keys)}, preset {step.preset}",
-        "command": shlex.join(["bench", "run", "--suite", "ladder", "--attack", step.attack.written]),
+        "command": shlex.join([
+            "bench", "run", "--method", as_today(step.method, step.preset), "--dataset", step.dataset,
+            "--preset", step.preset, "--seed", str(step.seed), "--attack", step.attack.written, "--metric", score,
+        ]),
     }  # fmt: skip
 
 

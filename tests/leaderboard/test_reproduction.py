@@ -71,6 +71,17 @@ def test_a_command_that_would_settle_a_row_names_what_there_is(command: str) -> 
 
 
 @pytest.mark.parametrize(
+    "figure",
+    [figure for _, _, row in reproduction.shipped().rows() for figure in row.ours if figure.command is not None],
+    ids=lambda figure: figure.what,
+)
+def test_the_command_of_a_figure_runs_at_its_preset(figure: reproduction.Measured) -> None:
+    assert figure.command is not None
+    if figure.command.startswith("bench run"):
+        assert dict(pairwise(shlex.split(figure.command)))["--preset"] in str(figure.budget)
+
+
+@pytest.mark.parametrize(
     ("paper", "command"),
     sorted(
         (paper.id, str(row.command))

@@ -14,6 +14,8 @@ from bench.results.atomic_file import write_atomically
 from bench.results.results import Results
 from bench.results.verdict import Verdict
 from bench.wire.text import plain
+from leaderboard.downloads import WITHOUT_PARQUET
+from leaderboard.numbers.tables import can_write_parquet
 from leaderboard.published import PUBLISHED, problems, publish
 from leaderboard.quotation import misquoted, renewed
 from leaderboard.reach import shipped
@@ -41,6 +43,8 @@ def main(options: argparse.Namespace) -> int:
         index = build(results, _site(options, results.root / "site"))
         refused = list(results.refused())
     print(index)
+    if not can_write_parquet():
+        print(WITHOUT_PARQUET, file=sys.stderr)
     for name, reason in refused:
         print(plain(f"refused: {name}: {reason}" if name not in reason else f"refused: {reason}"), file=sys.stderr)
     if options.leaderboard_verb == "serve":

@@ -227,8 +227,8 @@ def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) ->
     learned = [name for name, by in fitted.items() if name in made.files and by is not None and by.needs_public]
     if learned and record.public_fingerprint == record.fingerprint:
         print(
-            f"Careful: the public rows are set-aside people of these same data, and {' and '.join(learned)} learned "
-            "from them; --public names others"
+            f"Careful: the public rows are set-aside people of these same data, and {' and '.join(learned)} may "
+            "have learned from them; --public names others"
         )
     if not record.shareable:
         print("Careful: these data may not be shared; the folder can be read by you alone until you open it")
