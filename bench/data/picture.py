@@ -89,7 +89,7 @@ def decode(path: Path, reading: Reading) -> Picture:
             square = grey.image.resize((reading.size, reading.size), Image.Resampling.BILINEAR)
             notes = (*grey.notes, *enlarged(grey.image.size, reading.size))
             return Picture(np.repeat(np.asarray(square)[None], reading.channels, axis=0), notes, 0)
-        with _unbounded(), Image.open(path, formats=_FORMATS) as image:
+        with _opened(path) as image:
             return _read(image, path, reading)
     except FileNotFoundError:
         raise DataError("missing") from None
@@ -102,7 +102,7 @@ def decode(path: Path, reading: Reading) -> Picture:
 def coloured(path: Path) -> bool:
     """Whether a file shows colours, not greys stored as such; False where it cannot be read."""
     try:
-        with _unbounded(), Image.open(path, formats=_FORMATS) as image:
+        with _opened(path) as image:
             if image.mode in ("1", "L", "LA") or image.width * image.height > PIXELS:
                 return False
             image.draft("RGB", (_SEEN, _SEEN))
@@ -149,6 +149,14 @@ def _lost(image: Image.Image) -> list[str]:
     if image.has_transparency_data and np.asarray(image.convert("RGBA").getchannel("A")).min() < 255:
         return ["transparent pixels shown as the colours below them"]
     return []
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[ImageFile.ImageFile]:
+    with _unbounded(), Image.open(path, formats=_FORMATS) as image:
+        if image.format == "TIFF":  # by its name, Pillow 13 maps pixels as they lie in it, by sides turned already
+            image.filename = ""
+        yield image
 
 
 @contextmanager

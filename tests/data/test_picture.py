@@ -160,6 +160,19 @@ def test_the_orientation_that_a_camera_noted_is_applied_and_said(tmp_path: Path,
     assert found.notes == (("turned as the EXIF orientation says",) if 2 <= orientation <= 8 else ())
 
 
+@pytest.mark.parametrize("orientation", TURNED)
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "CMYK", "I;16"])
+def test_an_oblong_tiff_without_compression_is_turned_as_a_png_is(tmp_path: Path, mode: str, orientation: int) -> None:
+    grey = Image.fromarray(np.arange(24, dtype=np.uint8).reshape(4, 6) * 10)
+    stored = Image.fromarray(np.asarray(grey).astype(np.uint16) << 8) if mode == "I;16" else grey.convert(mode)
+    stored.save(tmp_path / "a.tif", tiffinfo={274: orientation})
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    (stored.convert("L") if mode == "CMYK" else grey).save(tmp_path / "a.png", exif=exif)
+    found = [read(tmp_path / name, side=12, bits=16).pixels for name in ("a.tif", "a.png")]
+    np.testing.assert_array_equal(*found)
+
+
 def test_a_large_oblong_jpeg_is_reduced_before_it_is_turned(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
