@@ -78,8 +78,8 @@ def decode(path: Path, reading: Reading) -> Picture:
     """The image in a file.
 
     Raises:
-        RefusedError: The file is whole, but holds no image that can be taken as it is.
-        DataError: It is missing, truncated or not an image. Both texts are the reason, without the path.
+        RefusedError: The file is missing, may not be read, or holds no image that can be taken as it is.
+        DataError: It is damaged. Both texts are the reason, without the path.
     """
     try:
         if wrong := impostor(path):
@@ -92,7 +92,9 @@ def decode(path: Path, reading: Reading) -> Picture:
         with _opened(path) as image:
             return _read(image, path, reading)
     except FileNotFoundError:
-        raise DataError("missing") from None
+        raise RefusedError("missing") from None
+    except PermissionError:
+        raise RefusedError("you may not read it: change its permissions, or those of a folder above it") from None
     except UnidentifiedImageError:
         raise RefusedError(_UNMARKED if path.suffix.lower() in _DICOM else _UNKNOWN) from None
     except _BROKEN as error:
@@ -115,6 +117,8 @@ def coloured(path: Path) -> bool:
 def _read(image: ImageFile.ImageFile, path: Path, reading: Reading) -> Picture:
     if image.width * image.height > reading.pixels:
         raise RefusedError(f"more than {reading.pixels} pixels: if that is no mistake, raise --max-pixels")
+    if image.mode == "LAB":
+        raise RefusedError("colours as LAB are not read: store RGB")
     notes, whole = list[str](), image.size
     stored = how_stored(image)
     if getattr(image, "n_frames", 1) > 1:
@@ -144,7 +148,7 @@ def enlarged(found: tuple[int, int], side: int) -> tuple[str, ...]:
 
 def _lost(image: Image.Image) -> list[str]:
     """Notes on what turning it into plain greys or colours does away with."""
-    if image.mode in ("CMYK", "LAB", "HSV"):
+    if image.mode in ("CMYK", "HSV"):
         return [f"colours converted from {image.mode}, without a colour profile"]
     if image.has_transparency_data and np.asarray(image.convert("RGBA").getchannel("A")).min() < 255:
         return ["transparent pixels shown as the colours below them"]

@@ -434,6 +434,23 @@ def test_parts_of_a_split_are_no_classes(tmp_path: Path, folders: tuple[str, ...
         prepare(Folder(str(tmp_path)), roots=[], cache=tmp_path / "cache")
 
 
+def test_a_dicom_file_that_may_not_be_read_is_refused_and_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, name in enumerate(("a/IM1", "a/IM2", "b/IM1")):
+        dicom(tmp_path / "own" / name, np.full((8, 8), number, np.uint16))
+    whole = Path.open
+
+    def closed(path: Path, *told: str, **more: str) -> object:
+        if path.name == "IM2":
+            raise PermissionError(13, "Permission denied", str(path))
+        return whole(path, *told, **more)
+
+    monkeypatch.setattr(Path, "open", closed)
+    with pytest.raises(DataError, match=r"(?s)1 of 3 images cannot be decoded:\n  1: you may not read it"):
+        prepare(Folder(str(tmp_path / "own")), roots=[], cache=tmp_path / "c")
+
+
 def test_a_single_class_may_be_called_as_a_part_is(classes: Path) -> None:
     (classes / "cat").rename(classes / "test")
     assert Folder(str(classes)).scan([], 8).findings == ("dog", "test")

@@ -268,6 +268,23 @@ def test_an_image_of_fewer_pixels_than_are_asked_for_is_enlarged_and_that_is_sai
         assert ("enlarged to 64 pixels a side from fewer" in read(tmp_path / name).notes) == said
 
 
+def test_a_file_that_is_missing_or_may_not_be_read_or_holds_lab_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Image.new("LAB", (8, 8)).save(tmp_path / "lab.tif")
+    for path, reason in ((tmp_path / "lab.tif", "colours as LAB .* store RGB"), (tmp_path / "gone.png", "missing")):
+        with pytest.raises(RefusedError, match=reason):
+            read(path)
+
+    def closed(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", closed)
+    with pytest.raises(RefusedError, match="you may not read it") as caught:
+        read(tmp_path / "lab.tif")
+    assert "lab" not in str(caught.value)
+
+
 def test_what_is_no_file_or_no_image_format_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "folder.png").mkdir()
     os.mkfifo(tmp_path / "pipe.png")
