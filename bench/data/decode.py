@@ -29,7 +29,7 @@ class Failure:
     Args:
         row: Its row.
         reason: Why.
-        refused: Whether the file is whole, and the reason this program's own words, which repeat nothing of it.
+        refused: Whether the file is not damaged, and the reason this program's own words, which repeat nothing of it.
     """
 
     row: int

@@ -168,8 +168,28 @@ def _range(file: FileDataset, stored: np.ndarray, stated: int | None) -> tuple[s
         how = f"no window, so the lowest {bits} of {kept} bits are shown, as stated"
     elif kept - needed >= _UNUSED:
         how += f", of which its values leave {_UNUSED} or more unused: state how many count (`bits`) if none needs them"
+    return how, *_ends(bits, signed=signed)
+
+
+def _ends(bits: int, *, signed: bool) -> tuple[int, int]:
+    """The least and the greatest value of so many bits."""
     low = -(2 ** (bits - 1)) if signed else 0
-    return how, low, low + 2**bits - 1
+    return low, low + 2**bits - 1
+
+
+def _possible(file: FileDataset) -> np.ndarray:
+    """The least and the greatest value that may be stored."""
+    return np.array(_ends(int(file.BitsStored), signed=bool(file.PixelRepresentation)))
+
+
+def _sign(value: int, possible: np.ndarray) -> int:
+    """A value of the file's header, whose sign some writers leave out: -2048 stands there as 63488.
+
+    Args:
+        value: As it stands there.
+        possible: The values that it speaks of. It lacks its sign where some of them are below 0 and none reaches it.
+    """
+    return value - 2**16 if possible.min() < 0 and value > max(possible.max(), 2**15 - 1) else value
 
 
 def _padding(file: FileDataset, stored: np.ndarray) -> np.ndarray:
@@ -177,7 +197,8 @@ def _padding(file: FileDataset, stored: np.ndarray) -> np.ndarray:
     if "PixelPaddingValue" not in file:
         return np.zeros(stored.shape, dtype=bool)
     ends = sorted(
-        int(file.get(name, file.PixelPaddingValue)) for name in ("PixelPaddingValue", "PixelPaddingRangeLimit")
+        _sign(int(file.get(name, file.PixelPaddingValue)), _possible(file))
+        for name in ("PixelPaddingValue", "PixelPaddingRangeLimit")
     )
     return (stored >= ends[0]) & (stored <= ends[1])
 
@@ -185,14 +206,14 @@ def _padding(file: FileDataset, stored: np.ndarray) -> np.ndarray:
 def _meant(file: FileDataset, stored: np.ndarray) -> np.ndarray:
     """The values (float64) that stored ones stand for: by the file's modality table, or its slope and intercept."""
     if "ModalityLUTSequence" in file:
-        return _looked_up(file, "ModalityLUTSequence", stored)[0]
+        return _looked_up(file, "ModalityLUTSequence", stored, _possible(file))[0]
     slope, intercept = float(file.get("RescaleSlope", 1)), float(file.get("RescaleIntercept", 0))
     if slope == 0 or not np.isfinite([slope, intercept]).all():
         raise RefusedError(f"DICOM: a rescale slope of {slope:g} and intercept of {intercept:g} say nothing")
     return stored.astype(np.float64) * slope + intercept
 
 
-def _looked_up(file: FileDataset, name: str, values: np.ndarray) -> tuple[np.ndarray, int]:
+def _looked_up(file: FileDataset, name: str, values: np.ndarray, possible: np.ndarray) -> tuple[np.ndarray, int]:
     """What the first table of that name has for each value (float64), and the most that it can hold.
 
     PS3.3, C.11.1.1: values below the first that is mapped have the first entry, those beyond the last one the last.
@@ -200,7 +221,7 @@ def _looked_up(file: FileDataset, name: str, values: np.ndarray) -> tuple[np.nda
     """
     table = file[name].value[0]
     entries, first, bits = (int(number) for number in table.LUTDescriptor)
-    count, data = entries or 2**16, table.LUTData
+    first, count, data = _sign(first, possible), entries or 2**16, table.LUTData
     if isinstance(data, bytes):  # words; entries of eight bits may also stand in a byte each
         order = "<" if file.file_meta.TransferSyntaxUID.is_little_endian else ">"
         data = np.frombuffer(data, dtype="u1" if bits <= 8 and len(data) < 2 * count else f"{order}u2")
@@ -213,7 +234,7 @@ def _looked_up(file: FileDataset, name: str, values: np.ndarray) -> tuple[np.nda
 def _viewed(file: FileDataset, values: np.ndarray) -> tuple[str, np.ndarray | None]:
     """What the file wants shown, and the share of white of each value; None where it says nothing."""
     if "VOILUTSequence" in file:
-        held, most = _looked_up(file, "VOILUTSequence", values)
+        held, most = _looked_up(file, "VOILUTSequence", values, _meant(file, _possible(file)))
         return "shown through the file's own table", held / most
     if "WindowCenter" not in file or "WindowWidth" not in file:
         return "", None

@@ -22,7 +22,7 @@ _BITS_PER_SAMPLE, _PHOTOMETRIC, _WHITE_IS_ZERO = 258, 262, 0
 
 
 class RefusedError(DataError):
-    """A whole image that cannot be taken as it is; the text is this program's own and repeats nothing of the file."""
+    """An image that cannot be taken, but not for damage; the text is this program's own and repeats nothing of it."""
 
 
 UNSTATED = (

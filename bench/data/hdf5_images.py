@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,26 @@ import numpy as np
 from bench.contract.source import DataError
 from bench.data.decode import resize
 from bench.data.impostor import impostor
+from bench.data.picture import enlarged
 
 _BLOCK = 128
 
 
-def hdf5_images(path: Path, *, n: int, channels: int, size: int | None) -> np.ndarray:
-    """The array `images` of a file, as (n, channels, size, size) uint8.
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """Images of a file.
+
+    Args:
+        images: (n, channels, size, size) uint8.
+        notes: What was done to them that a reader of figures should know.
+    """
+
+    images: np.ndarray
+    notes: tuple[str, ...]
+
+
+def hdf5_images(path: Path, *, n: int, channels: int, size: int | None) -> Stored:
+    """The array `images` of a file.
 
     Args:
         path: The file; it holds (n, h, w) or (n, h, w, 3) uint8.
@@ -37,10 +52,11 @@ def hdf5_images(path: Path, *, n: int, channels: int, size: int | None) -> np.nd
                 raise DataError(f"expected uint8 images of {n} rows under the name images, found {found}")
             if stored.ndim not in (3, 4) or (stored.ndim == 4 and stored.shape[3] not in (1, 3)):
                 raise DataError(f"expected images of 1 or 3 channels, last, found the shape {stored.shape}")
+            notes = () if size is None else enlarged(stored.shape[1:3], size)
             blocks = [_block(stored[first : first + _BLOCK], channels, size) for first in range(0, n, _BLOCK)]
     except (OSError, RuntimeError, AttributeError) as error:
         raise DataError(f"truncated or not an HDF5 file ({error!s:.120})") from error
-    return np.concatenate(blocks)
+    return Stored(np.concatenate(blocks), tuple(f"{n} of {n} images: {note}" for note in notes))
 
 
 def _block(rows: np.ndarray, channels: int, size: int | None) -> np.ndarray:

@@ -18,13 +18,16 @@ _DIRECTORY = "dicomdir"  # DICOM's list of the files beside it
 
 
 def is_image(path: Path) -> bool:
-    """Whether a file is called an image or says that it is one of DICOM; one that cannot be opened is none."""
+    """Whether a file is called an image or says that it is one of DICOM.
+
+    One that cannot be opened counts as one, so that decoding refuses it and nothing is passed over unseen.
+    """
     if path.suffix.lower() in ENDINGS:
         return True
     try:
         return path.name.lower() != _DIRECTORY and is_dicom(path)
     except OSError:
-        return False
+        return True
 
 
 def absent(top: Path, listed: Iterable[str]) -> list[str]:

@@ -78,8 +78,8 @@ def decode(path: Path, reading: Reading) -> Picture:
     """The image in a file.
 
     Raises:
-        RefusedError: The file is whole, but holds no image that can be taken as it is.
-        DataError: It is missing, truncated or not an image. Both texts are the reason, without the path.
+        RefusedError: The file is missing, may not be read, or holds no image that can be taken as it is.
+        DataError: It is damaged. Both texts are the reason, without the path.
     """
     try:
         if wrong := impostor(path):
@@ -89,10 +89,12 @@ def decode(path: Path, reading: Reading) -> Picture:
             square = grey.image.resize((reading.size, reading.size), Image.Resampling.BILINEAR)
             notes = (*grey.notes, *enlarged(grey.image.size, reading.size))
             return Picture(np.repeat(np.asarray(square)[None], reading.channels, axis=0), notes, 0)
-        with _unbounded(), Image.open(path, formats=_FORMATS) as image:
+        with _opened(path) as image:
             return _read(image, path, reading)
     except FileNotFoundError:
-        raise DataError("missing") from None
+        raise RefusedError("missing") from None
+    except PermissionError:
+        raise RefusedError("you may not read it: change its permissions, or those of a folder above it") from None
     except UnidentifiedImageError:
         raise RefusedError(_UNMARKED if path.suffix.lower() in _DICOM else _UNKNOWN) from None
     except _BROKEN as error:
@@ -102,7 +104,7 @@ def decode(path: Path, reading: Reading) -> Picture:
 def coloured(path: Path) -> bool:
     """Whether a file shows colours, not greys stored as such; False where it cannot be read."""
     try:
-        with _unbounded(), Image.open(path, formats=_FORMATS) as image:
+        with _opened(path) as image:
             if image.mode in ("1", "L", "LA") or image.width * image.height > PIXELS:
                 return False
             image.draft("RGB", (_SEEN, _SEEN))
@@ -115,6 +117,8 @@ def coloured(path: Path) -> bool:
 def _read(image: ImageFile.ImageFile, path: Path, reading: Reading) -> Picture:
     if image.width * image.height > reading.pixels:
         raise RefusedError(f"more than {reading.pixels} pixels: if that is no mistake, raise --max-pixels")
+    if image.mode == "LAB":
+        raise RefusedError("colours as LAB are not read: store RGB")
     notes, whole = list[str](), image.size
     stored = how_stored(image)
     if getattr(image, "n_frames", 1) > 1:
@@ -144,11 +148,19 @@ def enlarged(found: tuple[int, int], side: int) -> tuple[str, ...]:
 
 def _lost(image: Image.Image) -> list[str]:
     """Notes on what turning it into plain greys or colours does away with."""
-    if image.mode in ("CMYK", "LAB", "HSV"):
+    if image.mode in ("CMYK", "HSV"):
         return [f"colours converted from {image.mode}, without a colour profile"]
     if image.has_transparency_data and np.asarray(image.convert("RGBA").getchannel("A")).min() < 255:
         return ["transparent pixels shown as the colours below them"]
     return []
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[ImageFile.ImageFile]:
+    with _unbounded(), Image.open(path, formats=_FORMATS) as image:
+        if image.format == "TIFF":  # by its name, Pillow 13 maps pixels as they lie in it, by sides turned already
+            image.filename = ""
+        yield image
 
 
 @contextmanager

@@ -232,7 +232,7 @@ def _corrupt_text(name: str, scan: Scan, failures: Mapping[int, Failure], listin
     more = f"\n  and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
     return (
         f"{name}: {len(failures)} of {n} images cannot be decoded:{lines}{more}\n"
-        f"{listing} lists them all. Fetch them again, or leave them out with --skip-corrupt "
+        f"{listing} lists them all. Mend them or fetch them again, or leave them out with --skip-corrupt "
         f"(the record will count them)."
     )
 

@@ -28,7 +28,7 @@ class Present:
 
 
 def present(paths: Sequence[Path], *, name: str, where: str, obtain: str) -> Present:
-    """The listed files that are here, by the listings of their folders.
+    """The listed files that are here, by the listings of their folders; all those of a folder that may not be read.
 
     Args:
         paths: As listed, one a row.
@@ -40,7 +40,8 @@ def present(paths: Sequence[Path], *, name: str, where: str, obtain: str) -> Pre
         DataError: None of them is.
     """
     known = dict(_listings({path.parent for path in paths}))
-    rows = np.array([path.name in known[path.parent] for path in paths], dtype=bool)
+    listings = (known[path.parent] for path in paths)
+    rows = np.array([names is None or path.name in names for path, names in zip(paths, listings, strict=True)], bool)
     if not rows.any():
         raise DataError(f"{name}: none of the {len(paths)} listed images was found at {where}. {obtain}")
     gone = int((~rows).sum())
@@ -51,10 +52,13 @@ def present(paths: Sequence[Path], *, name: str, where: str, obtain: str) -> Pre
     )
 
 
-def _listings(folders: set[Path]) -> Iterator[tuple[Path, frozenset[str]]]:
+def _listings(folders: set[Path]) -> Iterator[tuple[Path, frozenset[str] | None]]:
+    """Each folder with the names in it; None where they may not be read, for decoding then says so of each file."""
     for folder in folders:
         try:
             yield folder, frozenset(os.listdir(folder))  # noqa: PTH208
+        except PermissionError:
+            yield folder, None
         except OSError:
             yield folder, frozenset()
 

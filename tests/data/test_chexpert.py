@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,31 @@ def test_frontal_images_with_some_known_label_are_kept_with_people_parts_and_gro
     assert "1 of 6 images left out: not AP/PA" in prepared.notes
     assert "5 rows in train.csv, the official set has 223414" in prepared.notes
     assert not prepared.shareable
+
+
+def test_images_of_a_folder_that_may_not_be_read_are_refused_and_not_called_missing(
+    top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, locked = os.listdir, top / "train/patient00001/study2"
+    stated = Path.stat
+
+    def closed(path: Path) -> list[str]:
+        if path == locked:
+            raise PermissionError(13, "Permission denied", str(path))
+        return whole(path)
+
+    def hidden(path: Path, **more: bool) -> os.stat_result:
+        if path.parent == locked:
+            raise PermissionError(13, "Permission denied", str(path))
+        return stated(path, **more)
+
+    monkeypatch.setattr(os, "listdir", closed)
+    monkeypatch.setattr(Path, "stat", hidden)
+    scan = CheXpert(TASKS).scan([top], 64)
+    assert len(scan.labels) == 4
+    assert not any("not on this machine" in note for note in scan.notes)
+    with pytest.raises(DataError, match=r"(?s)1 of 4 images cannot be decoded:\n  1: you may not read it"):
+        prepare(CheXpert(TASKS), roots=[top.parent], cache=tmp_path / "cache")
 
 
 def test_one_view_may_be_chosen(top: Path) -> None:

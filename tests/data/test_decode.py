@@ -121,7 +121,7 @@ def test_chunk_is_written_in_place_and_failures_are_told_by_row(tmp_path: Path) 
     written = np.load(target)
     np.testing.assert_array_equal(written[1, 0], pixels)
     assert not written[[0, 2, 3]].any()
-    assert done.failures == (Failure(2, "missing", refused=False),)
+    assert done.failures == (Failure(2, "missing", refused=True),)
     np.testing.assert_array_equal(done.digests[0], digest(written[1]))
 
 

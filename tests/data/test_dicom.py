@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from made.dicom_files import dicom
 from PIL import Image
+from pydicom import dcmread
 from pydicom.dataset import Dataset
 
 from bench.contract.source import DataError
@@ -152,7 +153,6 @@ def test_a_cut_file_is_an_error_that_does_not_name_it(tmp_path: Path) -> None:
 
 
 def test_a_file_packed_as_jpeg_2000_is_unpacked_exactly(tmp_path: Path) -> None:
-    from pydicom import dcmread
     from pydicom.encaps import encapsulate
     from pydicom.uid import JPEG2000Lossless
 
@@ -221,6 +221,43 @@ def test_values_before_and_after_a_table_get_its_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("low", "more", "first"),
+    [
+        (-2048, {}, 63488),
+        (0, {"RescaleIntercept": "-1024", "RescaleSlope": "1"}, 64512),
+        (-2048, {"RescaleIntercept": "32768", "RescaleSlope": "16"}, 40000),  # a table that starts so high in earnest
+    ],
+)
+def test_a_table_may_leave_out_the_sign_of_its_first_value(
+    tmp_path: Path, low: int, more: dict[str, str], first: int
+) -> None:
+    stored = (TWELVE.astype(np.int16) + low).astype(np.int16 if low else np.uint16)
+    meant = stored.astype(np.int64) * int(more.get("RescaleSlope", 1)) + int(more.get("RescaleIntercept", 0))
+    table = Dataset()
+    table.LUTDescriptor = [4096, first, 8]
+    table.LUTData = (np.arange(4096) // 16).astype("<u2").tobytes()
+    table["LUTDescriptor"].VR = "US"
+    path = dicom(tmp_path / "a.dcm", stored, VOILUTSequence=[table], **more)
+    start = first if first == 40000 else first - 2**16
+    np.testing.assert_array_equal(read(path).pixels[0], np.clip(meant - start, 0, 4095) // 16)
+
+
+def test_padding_may_leave_out_its_sign(tmp_path: Path) -> None:
+    signed = (TWELVE.astype(np.int16) - 2048).copy()
+    signed[0, :3] = -2000, -1999, -1998
+    padding = {"PixelPaddingValue": 63536, "PixelPaddingRangeLimit": 63537}
+    path = dicom(tmp_path / "a.dcm", signed, PhotometricInterpretation="MONOCHROME1")
+    file = dcmread(path)
+    for name, value in padding.items():
+        file.add_new(name, "US", value)
+    file.save_as(path)
+    found = read(path)
+    assert found.notes[0].endswith(", padding black")
+    assert found.pixels[0, 0, :2].tolist() == [0, 0]
+    assert found.pixels[0, 0, 2] > 200
+
+
+@pytest.mark.parametrize(
     ("more", "reason"),
     [
         ({"RescaleSlope": "0", "RescaleIntercept": "0"}, "a rescale slope of 0"),
@@ -254,7 +291,6 @@ def test_a_file_without_the_mark_is_named_for_what_its_ending_says(tmp_path: Pat
 
 @pytest.mark.parametrize("length", [0.4, 0.7, 0.95])
 def test_a_cut_deflated_file_is_an_error(tmp_path: Path, length: float) -> None:
-    from pydicom import dcmread
     from pydicom.uid import DeflatedExplicitVRLittleEndian
 
     file = dcmread(dicom(tmp_path / "a.dcm", TWELVE))

@@ -230,6 +230,7 @@ def test_senseless_parameters_are_refused(path: str, channels: int) -> None:
         ("path,Edema,subject_id\ni/0.png,1,1\n", "the column subject_id seems to name people"),
         ("path,Edema\nI/0.PNG,1\n", "not found, but one whose name differs in capitals"),
         ("path,class\ni/0.png,none\n", "a word for nothing, such as none or unknown: name the class"),
+        ("path,Edema\ngone/../i/0.png,1\n", "line 2: the image was not found"),
         (f"path,Edema\n{'i' * 5000},1\n", "the image was not found"),
     ],
 )
@@ -366,6 +367,24 @@ def test_a_number_written_in_several_ways_is_one_class_and_one_site(listed: Path
     assert prepared.attributes.named() == {"site": ["1", "2"]}
 
 
+def test_classes_that_are_no_whole_numbers_stay_apart_and_people_do_not(listed: Path) -> None:
+    rows = ("i/0.png,1.1,1.1", "i/1.png,1.10,1.10", "i/2.png,1.2 ,2", "i/3.png,1.2,3")
+    prepared = prepare(rewrite(listed, "path,class,subject", *rows), roots=[], cache=listed / "c")
+    assert prepared.findings == ("1.1", "1.10", "1.2")
+    assert prepared.labels.argmax(axis=1).tolist() == [0, 1, 2, 2]
+    assert prepared.subjects is not None
+    assert prepared.subjects.tolist() == [0, 0, 1, 2]
+
+
+def test_a_column_of_words_is_told_what_to_be_called(listed: Path) -> None:
+    for cells, hint in ((("melanoma", "1"), True), (("2", "1"), False), (("2", "x"), False)):
+        source = rewrite(listed, "path,diagnosis", *(f"i/{row}.png,{cell}" for row, cell in enumerate(cells)))
+        with pytest.raises(DataError, match="diagnosis is something else than 1, 0, blank or -1") as caught:
+            source.scan([], 8)
+        assert ("call it class where it names classes, or attribute:diagnosis" in str(caught.value)) == hint
+        assert "melanoma" not in str(caught.value)
+
+
 def test_one_hot_columns_are_classes_where_that_is_said_and_true(listed: Path) -> None:
     rows = ("i/0.png,1,0", "i/1.png,0,1", "i/2.png,1,0")
     assert not rewrite(listed, "path,a,b", *rows).scan([], 8).exclusive
@@ -397,12 +416,44 @@ def test_dicom_files_of_a_class_folder_are_read(tmp_path: Path) -> None:
     assert [int(row.max()) for row in prepared.samples] == [0, 128]
 
 
-def test_parts_of_a_split_are_no_classes(tmp_path: Path) -> None:
-    for part in ("train", "Valid", "test"):
+@pytest.mark.parametrize(
+    ("folders", "found"),
+    [
+        (("train", "Valid", "test"), "Valid, test, train"),
+        (("Training", "Testing"), "Testing, Training"),
+        (("train", "test", "metadata"), "test, train"),
+        (("dev", "evaluation", "cat", "dog"), "dev, evaluation"),
+        (("train",), "train"),
+    ],
+)
+def test_parts_of_a_split_are_no_classes(tmp_path: Path, folders: tuple[str, ...], found: str) -> None:
+    for part in folders:
         for number, kind in enumerate(("cat", "dog")):
             draw(tmp_path / part / kind / "0.png", number)
-    with pytest.raises(DataError, match="found Valid, test, train, which are parts of a split"):
+    with pytest.raises(DataError, match=f"found {found}, which are parts of a split: name one of them"):
         prepare(Folder(str(tmp_path)), roots=[], cache=tmp_path / "cache")
+
+
+def test_a_dicom_file_that_may_not_be_read_is_refused_and_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, name in enumerate(("a/IM1", "a/IM2", "b/IM1")):
+        dicom(tmp_path / "own" / name, np.full((8, 8), number, np.uint16))
+    whole = Path.open
+
+    def closed(path: Path, *told: str, **more: str) -> object:
+        if path.name == "IM2":
+            raise PermissionError(13, "Permission denied", str(path))
+        return whole(path, *told, **more)
+
+    monkeypatch.setattr(Path, "open", closed)
+    with pytest.raises(DataError, match=r"(?s)1 of 3 images cannot be decoded:\n  1: you may not read it"):
+        prepare(Folder(str(tmp_path / "own")), roots=[], cache=tmp_path / "c")
+
+
+def test_a_single_class_may_be_called_as_a_part_is(classes: Path) -> None:
+    (classes / "cat").rename(classes / "test")
+    assert Folder(str(classes)).scan([], 8).findings == ("dog", "test")
 
 
 @pytest.mark.parametrize(
@@ -422,6 +473,28 @@ def test_a_folder_a_person_is_not_taken_for_a_class(tmp_path: Path, folders: int
         assert "Mueller" not in str(caught.value)
     else:
         assert len(Folder(str(tmp_path)).scan((), None).findings) == folders
+
+
+@pytest.mark.parametrize(
+    ("names", "people"),
+    [
+        ([f"Patient_{number}" for number in range(6)], True),
+        (["subject01", "subject02", "controls"], True),
+        (["person-3", "case7", "Pat 12"], True),
+        (["subject01", "mass", "controls"], False),
+        (["patient", "control"], False),
+        (["pattern1", "pattern2"], False),
+    ],
+)
+def test_folders_called_after_people_are_not_taken_for_classes(tmp_path: Path, names: list[str], people: bool) -> None:
+    for number, name in enumerate(names):
+        draw(tmp_path / name / "0.png", number)
+    assert len(Folder(str(tmp_path), exclusive=True).scan((), None).findings) == len(names)
+    if people:
+        with pytest.raises(DataError, match=f"{len(names)} sub-folders with {len(names)} images look like people"):
+            Folder(str(tmp_path)).scan((), None)
+    else:
+        assert len(Folder(str(tmp_path)).scan((), None).findings) == len(names)
 
 
 def test_a_class_whose_name_is_no_text_is_refused_with_the_name_of_the_set(classes: Path, tmp_path: Path) -> None:

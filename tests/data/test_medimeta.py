@@ -160,7 +160,7 @@ def test_part_that_is_no_name_is_refused(part: str) -> None:
 @pytest.mark.parametrize(
     ("marks", "message"),
     [
-        (np.array([0, 1, 2, 0, 1, 0]), "whole numbers from 0 to 1, found int64"),
+        (np.array([0, 1, 11, 0, 1, 0]), r"whole numbers from 0 to 1, found int64 of shape \(6,\) from 0 to 11"),
         (np.array([0, 1, -1, 0, 1, 0]), "whole numbers from 0 to 1, found int64"),
         (np.array([0.0, 1, 0, 0, 1, 0]), "found float64"),
         (np.array([[0, 1, 0, 0, 1, 0]]), r"found int64 of shape \(1, 6\)"),
@@ -202,6 +202,26 @@ def test_description_of_another_kind_or_set_is_refused(skin: Path, text: str) ->
         MedIMeta().scan([skin.parent], 64)
 
 
+@pytest.mark.parametrize("count", [-1, 0, "12", True])
+def test_a_number_of_rows_that_is_none_is_named(skin: Path, count: object) -> None:
+    info = yaml.safe_load((skin / "info.yaml").read_text())
+    (skin / "info.yaml").write_text(yaml.safe_dump({**info, "total_num_samples": count}))
+    with pytest.raises(DataError, match=f"total_num_samples must be a whole number of at least 1, got {count!r}"):
+        MedIMeta().scan([skin.parent], 64)
+
+
+@pytest.mark.parametrize(
+    ("label", "read"), [("no", "False"), ("yes", "True"), ("null", "None"), ("1.10", "1.1"), ("2020-01-01", "datetime")]
+)
+def test_a_label_that_yaml_reads_as_no_text_is_refused(skin: Path, label: str, read: str) -> None:
+    text = (skin / "info.yaml").read_text()
+    (skin / "info.yaml").write_text(text.replace("0: nevus", f"0: {label}"))
+    with pytest.raises(DataError, match=f"a label that YAML reads as {read}.*put it in quotes"):
+        MedIMeta().scan([skin.parent], 64)
+    (skin / "info.yaml").write_text(text.replace("0: nevus", f"0: '{label}'"))
+    assert MedIMeta().scan([skin.parent], 64).findings == (label, "melanoma")
+
+
 def test_description_runs_no_code(skin: Path) -> None:
     (skin / "info.yaml").write_text("id: !!python/object/apply:os.getcwd []\n")
     with pytest.raises(DataError, match="not the description of a MedIMeta set"):
@@ -234,6 +254,8 @@ def test_images_in_hdf5_give_the_rows_that_files_give(tmp_path: Path, channels: 
     assert stored.parts is not None
     assert stored.parts.tolist() == [0, 0, 0, 0, 2, 2]
     assert stored.fingerprint == files.fingerprint
+    larger = prepare(MedIMeta(part), roots=[tmp_path], cache=tmp_path / "larger", size=225).notes
+    assert set(larger) - set(stored.notes) == {"6 of 6 images: enlarged to 225 pixels a side from fewer"}
 
 
 def test_lists_of_parts_that_name_other_images_are_refused(skin: Path) -> None:

@@ -91,9 +91,14 @@ def test_table_without_any_of_its_images_is_refused(top: Path) -> None:
 
 
 def test_patient_on_both_sides_of_the_official_split_is_refused(top: Path) -> None:
-    (top / "test_list.txt").write_text("00000002_000.png\n00000001_001.png\n")
-    with pytest.raises(DataError, match="share no patient, found 1 in both, first patient 1"):
+    write_table(
+        top, (*ROWS, ("00077123_000.png", "Hernia", "77123", "L"), ("00077123_001.png", "Hernia", "077123", "L"))
+    )
+    (top / "train_val_list.txt").write_text("00000001_000.png\n00077123_000.png\n")
+    (top / "test_list.txt").write_text("00000002_000.png\n00077123_001.png\n")
+    with pytest.raises(DataError, match="share no patient, found 1 in both, first the one of line 5 of") as caught:
         NIH().scan([top], 64)
+    assert "77123" not in str(caught.value)
 
 
 def test_absent_lists_are_noted(top: Path) -> None:

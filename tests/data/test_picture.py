@@ -160,6 +160,19 @@ def test_the_orientation_that_a_camera_noted_is_applied_and_said(tmp_path: Path,
     assert found.notes == (("turned as the EXIF orientation says",) if 2 <= orientation <= 8 else ())
 
 
+@pytest.mark.parametrize("orientation", TURNED)
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "CMYK", "I;16"])
+def test_an_oblong_tiff_without_compression_is_turned_as_a_png_is(tmp_path: Path, mode: str, orientation: int) -> None:
+    grey = Image.fromarray(np.arange(24, dtype=np.uint8).reshape(4, 6) * 10)
+    stored = Image.fromarray(np.asarray(grey).astype(np.uint16) << 8) if mode == "I;16" else grey.convert(mode)
+    stored.save(tmp_path / "a.tif", tiffinfo={274: orientation})
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    (stored.convert("L") if mode == "CMYK" else grey).save(tmp_path / "a.png", exif=exif)
+    found = [read(tmp_path / name, side=12, bits=16).pixels for name in ("a.tif", "a.png")]
+    np.testing.assert_array_equal(*found)
+
+
 def test_a_large_oblong_jpeg_is_reduced_before_it_is_turned(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
@@ -253,6 +266,23 @@ def test_an_image_of_fewer_pixels_than_are_asked_for_is_enlarged_and_that_is_sai
     dicom(tmp_path / "a.dcm", np.zeros((high, wide), np.uint8), bits=8)
     for name in ("a.png", "a.dcm"):
         assert ("enlarged to 64 pixels a side from fewer" in read(tmp_path / name).notes) == said
+
+
+def test_a_file_that_is_missing_or_may_not_be_read_or_holds_lab_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Image.new("LAB", (8, 8)).save(tmp_path / "lab.tif")
+    for path, reason in ((tmp_path / "lab.tif", "colours as LAB .* store RGB"), (tmp_path / "gone.png", "missing")):
+        with pytest.raises(RefusedError, match=reason):
+            read(path)
+
+    def closed(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", closed)
+    with pytest.raises(RefusedError, match="you may not read it") as caught:
+        read(tmp_path / "lab.tif")
+    assert "lab" not in str(caught.value)
 
 
 def test_what_is_no_file_or_no_image_format_is_refused_at_once(tmp_path: Path) -> None:

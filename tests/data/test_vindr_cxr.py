@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,22 @@ def test_unknown_columns_and_identifiers_are_refused_by_line(top: Path) -> None:
         VinDrCXR("Cardiomegalie").scan([top], 64)
     table(top / "annotations/image_labels_test.csv", ("image_id", "Cardiomegaly", "Lung tumor"), [("../x", 0, 1)])
     with pytest.raises(DataError, match="line 2: expected an image_id of 32 hexadecimal digits"):
+        VinDrCXR(TASKS).scan([top], 64)
+
+
+@pytest.mark.parametrize(
+    ("votes", "reason"),
+    [
+        (VOTES[:-1], "line 5: expected 3 radiologists an image, found 2 (1 such images)"),
+        (VOTES[2:4], "line 2: expected 3 radiologists an image, found 1 (2 such images)"),
+        ([*VOTES, (IDS[0], "R4", 1, 1)], "line 2: expected 3 radiologists an image, found 4 (1 such images)"),
+    ],
+)
+def test_a_training_image_that_others_than_three_radiologists_read_is_refused(
+    top: Path, votes: list[tuple[str, str, int, int]], reason: str
+) -> None:
+    table(top / "annotations/image_labels_train.csv", ("image_id", "rad_id", "Cardiomegaly", "Lung tumor"), votes)
+    with pytest.raises(DataError, match=re.escape(f"image_labels_train.csv: {reason}. Fetch the table again")):
         VinDrCXR(TASKS).scan([top], 64)
 
 

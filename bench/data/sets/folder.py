@@ -5,7 +5,8 @@ The CSV is PATH/labels.csv or PATH itself. Columns: `path` (relative to the CSV'
 with 1, 0, or blank or -1 for unknown; `[exclusive=true]` says that each row has exactly one of them, and that is
 checked. The columns `sex`, `age`, `view` and `site`, and those called `attribute:NAME`, hold words: groups for which
 figures are given apart. Class sub-folders give exclusive classes and know no people; they are not called train, val and
-test, which are parts. Messages name lines and counts, neither files nor cells, because such data may be confidential.
+test, which are parts, nor patient1 and patient2, who are people. Messages name lines and counts, neither files nor
+cells, because such data may be confidential.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ from bench.data.tree import Tree, walk
 from bench.validation import within
 
 _PERSON = re.compile(r"(patient|person|subject)s?[ _.-]*(id|ids|number|no)?", re.IGNORECASE)
+_PEOPLE = re.compile(r"(patient|person|subject|pat|case)s?[ _.-]*(id|no)?[ _.-]*[0-9]+", re.IGNORECASE)
 _KNOWN = ("path", "subject", "class", "split")
 _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test", "": ""}
+_PART_FOLDERS = {*_PARTS, "training", "testing", "dev", "evaluation"}
 _ATTRIBUTES = ("sex", "age", "view", "site")
 _PREFIX = "attribute:"
 _LOOKED_AT = 16
@@ -52,7 +55,7 @@ class Folder(Source):
         bits: How many bits of a grey value count (8 to 16) where files have more than eight and do not say; None where
             they do.
         exclusive: Whether the label columns of the CSV are classes, of which each row has exactly one; of sub-folders,
-            that they are classes and not people, however many they are and however few images each has.
+            that they are classes and not people, whatever they are called, however many, and of however few images.
         share: Whether pixels may leave this machine, as in figures on pages.
     """
 
@@ -141,11 +144,12 @@ class Folder(Source):
         for path in tree.files:
             if path.parent != place and is_image(path):
                 files[path.relative_to(place).parts[0]].append(path)
-        if files and {name.lower() for name in files} <= set(_PARTS):
+        named = [name for name in files if name.lower() in _PART_FOLDERS]
+        if named and (len(named) > 1 or len(named) == len(files)):
             raise DataError(
-                f"{self.name}: expected sub-folders that are classes, found {', '.join(files)}, which are parts of a "
-                f"split: name one of them (PATH/{next(iter(files))}), or list the images in a CSV with the columns "
-                f"path, class and split"
+                f"{self.name}: expected sub-folders that are classes, found {', '.join(named)}, which are parts of a "
+                f"split: name one of them (PATH/{named[0]}), or list the images in a CSV with the columns path, class "
+                f"and split"
             )
         empty = [name for name, found in files.items() if not found]
         if len(parts) < 2 or empty:
@@ -155,7 +159,9 @@ class Folder(Source):
                 f"{self.name}: expected at least two class sub-folders with images, found {what}. {self.obtain}"
             )
         total = sum(map(len, files.values()))
-        if not self.exclusive and len(parts) > _FEW and (len(parts) > _MANY or total < _IMAGES * len(parts)):
+        called = sum(_PEOPLE.fullmatch(name) is not None for name in files)
+        many = len(parts) > _FEW and (len(parts) > _MANY or total < _IMAGES * len(parts))
+        if not self.exclusive and (many or 2 * called > len(parts)):
             raise DataError(
                 f"{self.name}: {len(parts)} sub-folders with {total} images look like people, whose names would become "
                 f"the names of classes: list people in a CSV with the columns path, subject and class; if each folder "
@@ -219,7 +225,7 @@ class Folder(Source):
             real = os.path.realpath(path)
             if real in seen:
                 bad.append((line, "the image is listed a second time"))
-            elif not os.path.isfile(real):  # noqa: PTH113 - False too for names that no file system takes
+            elif not os.path.isfile(path):  # noqa: PTH113 - False too for names that no file system takes
                 gone[line] = listed
             seen.add(real)
         bad += zip(gone, absent(table.parent, gone.values()), strict=True) if gone else ()

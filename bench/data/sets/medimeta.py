@@ -24,7 +24,7 @@ import pandas as pd
 from bench.contract.source import PARTS, DataError, Scan, Source
 from bench.data.array_file import read_array
 from bench.data.csv_table import read_table
-from bench.data.hdf5_images import hdf5_images
+from bench.data.hdf5_images import Stored, hdf5_images
 from bench.data.impostor import impostor
 from bench.data.people import UNKNOWN
 from bench.data.roots import locate, stamp_files, stamp_images
@@ -114,18 +114,18 @@ class MedIMeta(Source):
                 f"{self.obtain}"
             )
         channels = int(info["input_size"][0])
-        stored = not (top / "images").is_dir()
+        stored = None if (top / "images").is_dir() else self._stored(top, len(table), channels, size)
         subjects, known = _people(table)
         return Scan(
             labels=labels,
             subjects=subjects,
             findings=findings,
             exclusive=task["task_target"] in _EXCLUSIVE,
-            paths=None if stored else self._paths(top, table),
-            samples=self._stored(top, len(table), channels, size) if stored else None,
+            paths=self._paths(top, table) if stored is None else None,
+            samples=None if stored is None else stored.images,
             channels=channels,
-            folder=None if stored else top,
-            notes=(known, f"licence: {info.get('license', 'not stated')}"),
+            folder=top if stored is None else None,
+            notes=(known, f"licence: {info.get('license', 'not stated')}", *(() if stored is None else stored.notes)),
             parts=self._parts(top, list(table["filepath"])),
             name=f"{self.name}:{self.part}[task={task['task_name']}]",
             origin=_ORIGINS.get(self.part, f"medimeta-{self.part}"),
@@ -171,7 +171,7 @@ class MedIMeta(Source):
             )
         return paths
 
-    def _stored(self, top: Path, n: int, channels: int, size: int | None) -> np.ndarray:
+    def _stored(self, top: Path, n: int, channels: int, size: int | None) -> Stored:
         try:
             return hdf5_images(top / _STORED, n=n, channels=channels, size=size)
         except DataError as error:
@@ -202,7 +202,10 @@ class MedIMeta(Source):
             tasks = [(task["task_name"], task["task_target"], task["labels"]) for task in info["tasks"]]
             if any("/" in str(name) or "\\" in str(name) for name, _, _ in tasks):
                 raise ValueError("a task's name is a path")
-            if found != self.part or channels not in (1, 3) or not tasks or info["total_num_samples"] < 1:
+            count = info["total_num_samples"]
+            if type(count) is not int or count < 1:
+                raise ValueError(f"total_num_samples must be a whole number of at least 1, got {count!r}")
+            if found != self.part or channels not in (1, 3) or not tasks:
                 raise ValueError(f"id {found!r}, expected {self.part!r}; {channels} channels; {len(tasks)} tasks")
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             raise DataError(f"{path}: not the description of a MedIMeta set ({error}). {self.obtain}") from error
@@ -226,6 +229,11 @@ class MedIMeta(Source):
             raise DataError(
                 f"{self.name}: the task {name!r} of {self.part} is {target} with the labels {labels}; expected "
                 f"{', '.join(_SHAPES)} with two or more labels numbered from 0"
+            )
+        if odd := [label for label in labels.values() if type(label) not in (str, int)]:
+            raise DataError(
+                f"{self.name}: the task {name!r} of {self.part} has a label that YAML reads as {odd[0]!r}, which is no "
+                f"text (yes, no, on, off and null are none there): put it in quotes"
             )
         found: Mapping[str, Any] = tasks[name]
         return found
@@ -255,9 +263,10 @@ class MedIMeta(Source):
             or marks.min(initial=0) < 0
             or marks.max(initial=0) > most
         ):
+            spread = f" from {marks.min()} to {marks.max()}" if marks.size and marks.dtype.kind in "iub" else ""
             raise DataError(
                 f"{path}: expected {'n x ' + str(len(names)) if several else 'n'} whole numbers from 0 to {most}, "
-                f"found {marks.dtype} of shape {marks.shape}. {self.obtain}"
+                f"found {marks.dtype} of shape {marks.shape}{spread}. {self.obtain}"
             )
         marks = marks.astype(np.int64)  # True and False would choose rows of what they index
         if several:

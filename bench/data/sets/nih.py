@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_table import read_table
@@ -71,7 +72,7 @@ class NIH(Source):
             line = table.index[table["Image Index"].duplicated()][0]
             raise DataError(f"{table_path}: line {line} lists an image a second time. {self.obtain}")
         self._check_names(table_path, people)
-        parts, said = self._parts(top, people)
+        parts, said = self._parts(top, people, table)
         notes = [said]
         if not here.all():
             notes.append(f"{int((~here).sum())} of {len(table)} listed images are not on this machine")
@@ -138,26 +139,27 @@ class NIH(Source):
                 f"found {torn} of {len(people)} beside another Patient ID: the lines are torn apart. {self.obtain}"
             )
 
-    def _parts(self, top: Path, people: dict[str, str]) -> tuple[dict[str, str] | None, str]:
+    def _parts(self, top: Path, people: dict[str, str], table: pd.DataFrame) -> tuple[dict[str, str] | None, str]:
         """The official part of each image, None where nobody says, and a note; DataError for a patient on two sides."""
         if not all((top / name).exists() for name in _LISTS):
             return None, f"official lists ({', '.join(_LISTS)}) not found and not checked"
         listed = {name: lines(top / name, self.obtain) for name in _LISTS}
         sides = [
-            {who: people[image] for image in images if image in people and (who := person(people[image])) is not None}
+            {who for image in images if image in people and (who := person(people[image])) is not None}
             for images in listed.values()
         ]
-        both = sorted(sides[0][who] for who in sides[0].keys() & sides[1].keys())
+        both = sides[0] & sides[1]
         if both:
+            line = next(line for line, patient in table["Patient ID"].items() if person(patient) in both)
             raise DataError(
                 f"{self.name}: expected {_LISTS[0]} and {_LISTS[1]} in {top} to share no patient, found {len(both)} in "
-                f"both, first patient {both[0]}. {self.obtain}"
+                f"both, first the one of line {line} of the table. {self.obtain}"
             )
         listed_here = sum(image in people for images in listed.values() for image in images)
         if not listed_here:
             raise DataError(
                 f"{self.name}: expected {_LISTS[0]} and {_LISTS[1]} in {top} to name images such as "
-                f"{next(iter(people))}, found none of the table's {len(people)} in them. {self.obtain}"
+                f"00000001_000.png, found none of the table's {len(people)} in them. {self.obtain}"
             )
         parts = {image: part for part, name in zip(("train", "test"), _LISTS, strict=True) for image in listed[name]}
         return parts, "official lists are disjoint by patient"

@@ -67,10 +67,16 @@ class RSNA(Source):
         boxes = read_table(top / _BOXES, ("patientId", "Target"), obtain=self.obtain)
         told = read_table(top / _CLASSES, ("patientId", "class"), obtain=self.obtain)
         for table, name, column, allowed in ((boxes, _BOXES, "Target", ("0", "1")), (told, _CLASSES, "class", _NAMES)):
-            odd = table.index[~table[column].isin(allowed) | ~table["patientId"].str.fullmatch("[0-9a-f-]{8,64}")]
+            odd = table.index[~table["patientId"].str.fullmatch("[0-9a-f-]{8,64}")]
             if len(odd):
                 raise DataError(
-                    f"{top / name}: line {odd[0]}: expected a patientId and {column} among {', '.join(allowed)}, got "
+                    f"{top / name}: line {odd[0]}: expected a patientId of 8 to 64 of 0-9, a-f and -, found something "
+                    f"else ({len(odd)} such lines). {self.obtain}"
+                )
+            odd = table.index[~table[column].isin(allowed)]
+            if len(odd):
+                raise DataError(
+                    f"{top / name}: line {odd[0]}: expected {column} among {', '.join(allowed)}, got "
                     f"{table[column][odd[0]]!r} ({len(odd)} such lines). {self.obtain}"
                 )
         target = boxes.groupby("patientId", sort=False)["Target"].agg(set)

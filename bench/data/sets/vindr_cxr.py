@@ -25,6 +25,7 @@ from bench.data.roots import locate, stamp_files, stamp_images
 from bench.data.tasks import tasks_of
 
 _TABLES = {"train": "annotations/image_labels_train.csv", "test": "annotations/image_labels_test.csv"}
+_READERS = 3  # of a training image
 _ROWS = {"train": 15_000, "test": 3_000}
 
 
@@ -106,6 +107,13 @@ class VinDrCXR(Source):
         if len(again):
             raise DataError(
                 f"{path.name}: line {again[0]} is there a second time ({len(again)} such lines). {self.obtain}"
+            )
+        readings = table.groupby("image_id")["image_id"].transform("size")
+        few = table.index[readings != _READERS]
+        if readers and len(few):
+            raise DataError(
+                f"{path.name}: line {few[0]}: expected {_READERS} radiologists an image, found {readings[few[0]]} "
+                f"({table['image_id'][few].nunique()} such images). Fetch the table again. {self.obtain}"
             )
         for task in self._findings:
             table[task] = read_marks(path, table[task])
