@@ -224,19 +224,19 @@ def _verdict(
     end = _reach_words(members, {rung.method for member in members for rung in member.rungs if _on(rung, strongest)})
     if not denting:
         return "not broken", end + by
-    return "dented", f"dented by {', '.join(map(_name, denting))}: better than chance{_one_in(denting)}; {end}{by}"
+    return "dented", f"dented by {', '.join(map(_name, denting))}: better than chance{_one_in(strongest)}; {end}{by}"
 
 
-def _one_in(denting: Sequence[Record]) -> str:
-    """How likely the best of the attacks guesses right at once, in words, where that is worth saying.
+def _one_in(strongest: Record) -> str:
+    """How likely the strongest attack guesses right at once, in words, where that is worth saying.
 
     Where rows stand in groups of k that nobody tells apart, a sure attack is right with its first guess 1 time in k.
+    Each key has but one first guess: of several attacks the luckiest would say too much.
     """
-    first = [record.scores["guesswork"].parts.get(FIRST) for record in denting if "guesswork" in record.scores]
-    best = max((score for score in first if score is not None), key=lambda score: score.value, default=None)
-    if best is None or best.null is None or best.value < max(SMALL, SOONER * best.null):
+    first = strongest.scores["guesswork"].parts.get(FIRST)
+    if first is None or first.null is None or first.value < max(SMALL, SOONER * first.null):
         return ""
-    return f", its first guess right 1 in {number(1 / best.value, 0)} times"
+    return f", the first guess of {_name(strongest)} right about 1 in {number(1 / first.value, 0)} times"
 
 
 def _name(record: Record) -> str:

@@ -217,7 +217,9 @@ def test_rows_in_groups_that_nobody_tells_apart_are_dented_and_read_one_in_k() -
     groups = guesswork(9.2).model_copy(update={"p": 0.0, "parts": {"first guess": score(0.1, null=0.001)}})
     mine = [record("k-same", scores={**pairs(9.2, 0.99, 0.0), "guesswork": groups})]
     verdict = panel(mine, [*mine, *holding()], Ladder([])).verdict
-    assert verdict.startswith("dented by contrastive: better than chance, its first guess right 1 in 10 times; ")
+    assert verdict.startswith(
+        "dented by contrastive: better than chance, the first guess of contrastive right about 1 in 10 times; "
+    )
 
 
 def test_a_method_that_chance_alone_tells_from_chance_keeps_its_mark() -> None:
