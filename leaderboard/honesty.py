@@ -24,8 +24,9 @@ def unrated(records: Sequence[Record]) -> str:
         return "a plug-in from outside worked without a sandbox"
     if failed := _of_ours(records, lambda record: record.status in ("failed", "timed-out")):
         return f"attacks on it failed: {', '.join(failed)}"
-    if refused := _of_ours(records, lambda record: record.code == "refused"):
-        return f"it refuses what attacks ask it to release: {', '.join(refused)}"
+    scored = {record.kind for record in records if record.attack is not None and record.scores}
+    if refused := _of_ours(records, lambda record: record.code == "refused" and record.kind in scored):
+        return f"it refuses what attacks ask of it: {', '.join(refused)}"
     found = next((record for record in records if record.kind == KIND), None)
     figure = None if found is None else found.scores.get(FIGURE)
     if found is None or (found.status == "ok" and figure is None):

@@ -183,6 +183,8 @@ def save(
     for name, array in arrays.items():
         if array is not None:
             np.save(folder / f"{name}.npy", array)
+    if marks is not None:
+        (folder / "marks.npy").chmod(0o600)
     seen = fingerprint(digests, labels, subjects, groups, attributes, _meaning(meta, samples))
     there = {"people": subjects is not None, "parts": parts is not None}
     whole = {**meta, **there, "attributes": named, "schema": SCHEMA, "fingerprint": seen}
@@ -201,9 +203,10 @@ def load(folder: Path) -> Prepared:
             raise ValueError(f"schema {meta['schema']}, expected {SCHEMA}")
         samples = np.load(folder / "samples.npy", mmap_mode="r")
         labels, groups, digests = (np.load(folder / f"{name}.npy") for name in ("labels", "groups", "digests"))
-        subjects, marks = (
-            (np.load(folder / f"{name}.npy") if meta["people"] else None) for name in ("subjects", "marks")
-        )
+        subjects = np.load(folder / "subjects.npy") if meta["people"] else None
+        marks = _marks(folder) if meta["people"] else None
+        if np.load(folder / f"{STATES}.npy", mmap_mode="r").ndim != 2:
+            raise ValueError(f"{STATES}.npy is no table")
         attributes = _attributes(meta["attributes"], folder)
         parts = np.load(folder / "parts.npy") if meta["parts"] else None
         told = (samples, labels, groups, digests, subjects, marks, attributes, parts)
@@ -227,6 +230,15 @@ def load(folder: Path) -> Prepared:
         )
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise DamagedError(f"the prepared data in {folder} are damaged ({error})") from error
+
+
+def _marks(folder: Path) -> np.ndarray | None:
+    """None where another user of this machine prepared them: identifiers may be guessed from them."""
+    try:
+        found: np.ndarray = np.load(folder / "marks.npy")
+    except PermissionError:
+        return None
+    return found
 
 
 def verify(prepared: Prepared) -> None:

@@ -37,7 +37,7 @@ def check_current(scan: Scan, prepared: Prepared) -> None:
     rows, total = len(scan.labels), len(prepared) + prepared.skipped
     since = changed(prepared.folder, scan.paths or ())
     if since or rows != total:
-        told = f"{since} of {total} files changed since they were prepared"
+        told = f"{since} of {total} files may have changed since they were prepared"
         if rows != total:
             told = f"{rows} rows are here, {total} were prepared"
         raise DataError(f"{prepared.name}: {told}. Delete {prepared.folder} and prepare again.")

@@ -33,9 +33,11 @@ class Errands:
 
     Args:
         scheme: As the judge holds it.
+        pairs: Whether Eve matches pairs, to whom a release without links is none.
     """
 
-    def __init__(self, scheme: RemoteScheme) -> None:
+    def __init__(self, scheme: RemoteScheme, *, pairs: bool) -> None:
+        self._pairs = pairs
         self._scheme = RemoteMethod(scheme.method, scheme.method.tenant).load(scheme.learned)
         self._handles: dict[int, Handle] = {}
         self._keys: dict[int, RemoteKey] = {}
@@ -43,7 +45,7 @@ class Errands:
         self._released: dict[int, tuple[RemoteKey, Dataset]] = {}
         self._fetched = 0
         self.refused = False
-        """Whether the method has refused Eve a key or a release since it last gave her a release."""
+        """Whether the method has refused Eve anything since it last gave her a release."""
 
     def generator(self, state: Mapping[str, Tensor]) -> Generator:
         """A release's generator, by its state."""
@@ -62,7 +64,7 @@ class Errands:
         try:
             found = self._scheme.method.line().ask(asked, what, *given, generator=self.generator)
         except NotApplicable as refusal:
-            self.refused = self.refused or what in ("release", "sample_key", "load_key")
+            self.refused = True
             if what == "release" and whom in self._keys:
                 self._ask_again(self._keys[whom], self._given(values[0]), refusal)
             raise
@@ -70,6 +72,7 @@ class Errands:
             self._handles[found.number] = found
             self._note(found.number, whom, what, values)
         if isinstance(found, Release) and whom in self._released:
+            self.refused = self._pairs and not (found.links is not None and len(found.links))
             self._fetched += 1
             if SystemRandom().randrange(self._fetched) == 0:
                 self._ask_again(*self._released[whom], found)
@@ -89,7 +92,6 @@ class Errands:
             made_by: MadeBy = "sample_key" if what == "sample_key" else "load_key"
             self._keys[number] = RemoteKey(self._scheme, made_by, cast("Secret | State", values[0]))
         elif what == "release" and whom in self._keys:
-            self.refused = False
             self._released[number] = self._keys[whom], self._given(values[0])
 
     def _given(self, rows: Value) -> Dataset:

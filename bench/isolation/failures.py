@@ -18,7 +18,7 @@ class OutsideError(Exception):
 
 
 class RefusedError(NotApplicable):
-    """An attack does not apply, after a method from outside refused it a key or a release."""
+    """A method refuses rows, or an attack does not apply after a method from outside refused it something."""
 
 
 class UnlikeError(ContractError):

@@ -52,7 +52,9 @@ class RemoteAttack(Attack):
             self.room = Room(self.tenant)
         self._used = True
         learned = view.scheme.travelling
-        self._errands = self.room.errands = Errands(view.scheme) if learned.method is None else None
+        self._errands = self.room.errands = (
+            Errands(view.scheme, pairs=self.scores == "pairs") if learned.method is None else None
+        )
         found = self.room.ask(None, "fit", view.public, learned, view.candidates, view.control, seed)
         if not isinstance(found, Handle) or found.kind != "Attacker":
             raise ContractError(f"{self.name} must give an Attacker when it is fitted")

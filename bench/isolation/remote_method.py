@@ -11,6 +11,7 @@ from torch import Tensor
 
 from bench.checkpoint import kept_where
 from bench.contract.seal import ContractError
+from bench.isolation.failures import RefusedError
 from bench.isolation.kept_training import KeptTraining
 from bench.isolation.language import Handle, Learned, Value, handle_of, notes, tensor, tensors
 from bench.isolation.line import Line
@@ -26,6 +27,7 @@ from bench.types import (
     Generator,
     Key,
     Method,
+    NotApplicable,
     PrivacyClaim,
     Release,
     Scheme,
@@ -223,7 +225,10 @@ class RemoteKey(Key):
     def kept_release(self, private: Dataset) -> Handle:
         """A release that stays in the owner's process until it is fetched."""
         held = self.scheme.method.hold(private)
-        return handle_of(self.scheme.ask(self.handle(), "release", held), "Release")
+        try:
+            return handle_of(self.scheme.ask(self.handle(), "release", held), "Release")
+        except NotApplicable as reason:  # of rows that are released for the sake of one attack alone, too
+            raise RefusedError(str(reason)) from None
 
     def fetch(self, kept: Handle) -> Release:
         """A release that was kept."""

@@ -16,7 +16,7 @@ Code = Literal[
 ]  # fmt: skip
 SAID: Mapping[Code, str] = {
     "not-applicable": "makes no sense here",
-    "refused": "the method refuses what the attack asks it to release",
+    "refused": "the method refuses what it is asked for",
     "contract": "a plug-in broke the contract",
     "data": "the data could not be used",
     "usage": "was asked for what cannot be done",

@@ -6,6 +6,7 @@ import numpy as np
 
 from bench.contract.source import DataError
 from bench.data.prepare import prepare
+from bench.data.sets.folder import Folder
 from bench.workbench.choice import Choice
 from bench.workbench.place import Place
 
@@ -13,10 +14,10 @@ from bench.workbench.place import Place
 def refuse_shared_people(choice: Choice, place: Place) -> None:
     """Raise DataError where the public set names people whom the private set names.
 
-    Names of one source are compared (two folders of one hospital): a 7 of `nih` is nobody of `rsna`. Both sets are
-    prepared already.
+    Names in one's own folders are compared, which may be of one hospital: a 7 of `nih` is nobody of `rsna`. Both sets
+    are prepared already.
     """
-    if choice.beside is None:
+    if choice.beside is None or {choice.dataset.plugin.name, choice.beside.plugin.name} != {Folder.name}:
         return
     private, public = (
         prepare(

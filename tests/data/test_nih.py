@@ -63,7 +63,7 @@ def test_files_that_changed_since_they_were_decoded_are_not_called_whole(top: Pa
         check_current(replace(scan, labels=scan.labels[[0, 1, 2, 2]], paths=[*scan.paths, scan.paths[2]]), prepared)
     scan.paths[1].write_bytes(scan.paths[1].read_bytes()[:200])
     again = prepare(NIH(), roots=[top], cache=tmp_path / "cache", size=16)  # too many images for a look at each
-    with pytest.raises(DataError, match=r"nih: 1 of 3 files changed since they were prepared\. Delete "):
+    with pytest.raises(DataError, match=r"nih: 1 of 3 files may have changed since they were prepared\. Delete "):
         check_current(scan, again)
 
 

@@ -181,7 +181,7 @@ def test_leavings_of_a_killed_preparation_are_swept_and_those_of_a_living_one_ke
     assert alive.exists()
 
 
-@pytest.mark.parametrize("damage", ["meta.json", "samples.npy", "labels.npy"])
+@pytest.mark.parametrize("damage", ["meta.json", "samples.npy", "labels.npy", "marks.npy", "files.npy"])
 def test_damaged_preparation_is_made_again_with_a_warning(root: Path, cache: Path, damage: str) -> None:
     first = prepare(Pictures(), roots=[root], cache=cache)
     (first.folder / damage).write_bytes(b"")
@@ -285,6 +285,12 @@ def test_tables_keep_their_floats(cache: Path, root: Path) -> None:
     np.testing.assert_array_equal(
         prepared.dataset(np.array([5, 0])).samples.numpy(), np.array([[10, 11], [0, 1]], dtype=np.float32)
     )
+
+
+def test_marks_of_people_are_for_their_owner_alone(root: Path, cache: Path) -> None:
+    """Identifiers may be guessed from them, and the pixels of this set are for everybody."""
+    prepared = prepare(Pictures(), roots=[root], cache=cache)
+    assert (prepared.folder / "marks.npy").stat().st_mode & 0o777 == 0o600
 
 
 def test_verify_names_the_changed_row(root: Path, cache: Path) -> None:

@@ -158,7 +158,7 @@ def test_a_method_that_guesses_from_how_much_is_asked_that_it_is_eve_is_found(
 
 
 CHOOSY = """
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 import torch
 from bench.types import *
@@ -170,7 +170,8 @@ class Choosy(DPSimple):
     def load(self, state):
         found = super().load(state)
         kind = type(found)
-        return type(kind.__name__, (kind,), {"sample_key": sample_key})(**vars(found))
+        made = {"sample_key": sample_key, "mechanism": mechanism}
+        return type(kind.__name__, (kind,), made)(**vars(found))
 
 def sample_key(self, secret):
     found = super(type(self), self).sample_key(secret)
@@ -178,31 +179,49 @@ def sample_key(self, secret):
     return type(kind.__name__, (kind,), {"release": release})(**vars(found))
 
 def release(self, private):
-    if len(private) < 160:
+    if len(private) not in (9, 160):
         raise NotApplicable("too few rows of one kind")
-    return paired(private.samples, private.labels)
+    made = paired(private.samples, private.labels)
+    return made if len(private) == 160 else replace(made, links=None)
+
+def mechanism(self):
+    raise NotApplicable("it has none for you")
 
 @dataclass(frozen=True)
 class Unfit(Attack):
-    rows: int
+    asks: str
     name: ClassVar[str] = "unfit"
     source: ClassVar[str] = "a test"
     knowledge: ClassVar[str] = "nothing"
     def fit(self, view, seed):
-        view.scheme.sample_key(Secret.of_seed(seed)).release(view.candidates.take(torch.arange(self.rows)))
+        rows = int(self.asks) if self.asks.isdigit() else 160
+        view.scheme.sample_key(Secret.of_seed(seed)).release(view.candidates.take(torch.arange(rows)))
+        if self.asks == "mechanism":
+            view.scheme.mechanism()
         raise NotApplicable("it reads tables")
 """
 
 
 @quickly
-def test_an_attack_that_a_method_refuses_its_releases_is_told_apart(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("attack", "refused", "said"),
+    [
+        ("Unfit[asks=8]", True, "too few rows of one kind"),
+        ("Unfit[asks=9]", True, "it reads tables"),  # by its word, since it got a release of nobody
+        ("Unfit[asks=mechanism]", True, "it has none for you"),
+        ("Unfit[asks=160]", False, "it reads tables"),
+        ("contrastive-labels", True, "too few rows of one kind"),  # rows that are released for this attack alone
+    ],
+)
+def test_an_attack_that_a_method_refuses_something_is_told_apart(
+    tmp_path: Path, attack: str, refused: bool, said: str
+) -> None:
     path = tmp_path / "choosy.py"
     path.write_text(CHOOSY, encoding="utf-8")
-    with pytest.raises(RefusedError, match="too few rows of one kind"):
-        evaluated(tmp_path / "refused", f"{path}:Choosy", f"{path}:Unfit[rows=8]", "processes")
-    with pytest.raises(NotApplicable, match="it reads tables") as reason:
-        evaluated(tmp_path / "other", f"{path}:Choosy", f"{path}:Unfit[rows=160]", "processes")
-    assert not isinstance(reason.value, RefusedError)
+    named = f"{path}:{attack}" if attack.startswith("Unfit") else attack
+    with pytest.raises(NotApplicable, match=said) as reason:
+        evaluated(tmp_path / "apart", f"{path}:Choosy", named, "processes")
+    assert isinstance(reason.value, RefusedError) == refused
 
 
 COUNTING = """

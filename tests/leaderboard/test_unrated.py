@@ -73,7 +73,7 @@ def test_a_method_from_outside_on_which_attacks_fail_is_not_rated(origin: str, s
 
 
 @pytest.mark.parametrize(
-    ("origin", "said"), [("veil-bench", ""), ("theirs", "it refuses what attacks ask it to release: leverage")]
+    ("origin", "said"), [("veil-bench", ""), ("theirs", "it refuses what attacks ask of it: leverage")]
 )
 def test_a_method_from_outside_that_refuses_releases_to_attacks_is_not_rated(origin: str, said: str) -> None:
     """No attack that failed to apply says anything for it."""

@@ -19,6 +19,7 @@ import pytest
 
 from bench.contract.seal import ContractError
 from bench.contract.source import DataError
+from bench.isolation import RefusedError
 from bench.plugins import source_hash
 from bench.progress import report, stage
 from bench.runs import supervisor, workers
@@ -41,6 +42,10 @@ def answer(argument: object) -> object:
 
 def refuse(argument: object) -> object:
     raise NotApplicable("makes no sense")
+
+
+def be_refused(argument: object) -> object:
+    raise RefusedError("too few rows")
 
 
 def find_ready(argument: object) -> object:
@@ -86,10 +91,12 @@ def test_workers_find_the_harness_hashed_and_numbas_tables_read(job: Callable[..
 
 
 def test_values_progress_and_reasons_come_back(job: Callable[..., Job]) -> None:
-    ran = run(job(answer, {"x": 1}), job(refuse))
+    ran = run(job(answer, {"x": 1}), job(refuse), job(be_refused))
     assert (ran.found["answer"].status, ran.found["answer"].value) == ("ok", {"x": 1})
     refused = ran.found["refuse"]
     assert (refused.status, refused.code, refused.reason) == ("not-applicable", "not-applicable", "makes no sense")
+    refused = ran.found["be_refused"]
+    assert (refused.status, refused.code, refused.reason) == ("not-applicable", "refused", "too few rows")
     assert ("answer", "think", 1, 2) in ran.said
 
 

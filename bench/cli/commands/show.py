@@ -35,6 +35,7 @@ from bench.types import Dataset, NotApplicable
 from bench.workbench.cell import Cell
 from bench.workbench.inputs import release_inputs
 from bench.workbench.place import Place
+from bench.workbench.shared_people import refuse_shared_people
 from bench.workbench.workbench import Workbench
 
 FEWEST = 4
@@ -87,6 +88,7 @@ def _title(method: PluginSpec) -> str:
 
 def _release(cell: Cell, where: Place, isolation: Isolation, *, confidential: bool) -> tuple[Workbench, Sealed]:
     """The cell laid out and its release, which stays in the store only if it was there before."""
+    refuse_shared_people(cell.choice, where)
     bench = Workbench.open(cell, where, isolation)
     if not bench.record.shareable and not confidential:
         raise UsageError(
