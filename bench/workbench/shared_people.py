@@ -6,7 +6,6 @@ import numpy as np
 
 from bench.contract.source import DataError
 from bench.data.prepare import prepare
-from bench.data.sets.folder import Folder
 from bench.workbench.choice import Choice
 from bench.workbench.place import Place
 
@@ -17,7 +16,11 @@ def refuse_shared_people(choice: Choice, place: Place) -> None:
     Names in one's own folders are compared, which may be of one hospital: a 7 of `nih` is nobody of `rsna`. Both sets
     are prepared already.
     """
-    if choice.beside is None or {choice.dataset.plugin.name, choice.beside.plugin.name} != {Folder.name}:
+    if choice.beside is None or choice.dataset.plugin.name != choice.beside.plugin.name:
+        return
+    from bench.data.sets.folder import Folder  # imports pandas, which few jobs need
+
+    if not isinstance(choice.dataset.plugin, Folder):
         return
     private, public = (
         prepare(
