@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from bench.contract.source import DataError
 from bench.data.prepare import prepare
 from bench.workbench.choice import Choice
@@ -31,9 +29,8 @@ def refuse_shared_people(choice: Choice, place: Place) -> None:
     )  # fmt: skip
     if private.marks is None or public.marks is None:
         return
-    named, known = (np.unique(marks[marks.any(axis=1)], axis=0) for marks in (public.marks, private.marks))
-    both = len(named) + len(known) - len(np.unique(np.concatenate([named, known]), axis=0))
-    if both:
+    named, known = ({row.tobytes() for row in marks if row.any()} for marks in (public.marks, private.marks))
+    if both := len(named & known):
         raise DataError(
             f"{public.name} cannot be the public set of {private.name} as it is: {both} of its {len(named)} people are "
             f"named as people of the private set are. Take their rows out of the public set; where names agree by "
