@@ -36,7 +36,8 @@ class Line:
         section: The slug of its data set.
         data: The data set's title.
         name: The same as short as it may be on this board: without parameters where no other board part has the name.
-        told: Parameters that tell it from its method's other rows and usual settings, as text; empty where none do.
+        told: Parameters that tell it from its method's other rows and usual settings, and how many keys it was scored
+            on where the preset has another number, as text; empty where nothing does.
         standing: The verdict.
         utility, privacy, person: The figures that stand on the line; None where it has none of them.
         ranks: From which to which rank paired tests leave it, by metric; empty where it is not ranked.
@@ -159,12 +160,14 @@ def _line(
     tier: Tier,
 ) -> Line:  # fmt: skip
     chosen = unusual(row.records[0])
-    told = {name: value for name, value in row.parameters.items() if len(values[name]) > 1 or name in chosen}
-    if len(row.parameters) <= TOLD:  # after those that differ, for the end is cut off where there is little room
-        told |= {name: value for name, value in row.parameters.items() if value is not None}
-    text = ", ".join(parameters_text({each: value}) for each, value in told.items())
+    differ = {each: value for each, value in row.parameters.items() if len(values[each]) > 1 or each in chosen}
+    told = [parameters_text({each: value}) for each, value in differ.items()]
+    told += [f"{row.keys} keys"] * (row.choice.get("keys") is not None)
+    if len(row.parameters) <= TOLD:  # after what differs, for the end is cut off where there is little room
+        alike = {each: value for each, value in row.parameters.items() if each not in differ and value is not None}
+        told += [parameters_text({each: value}) for each, value in alike.items()]
     return Line(
-        row.id, row, part.slug, part.title, name, text, standing(row),
+        row.id, row, part.slug, part.title, name, ", ".join(told), standing(row),
         _first(row, UTILITY), _first(row, PRIVACY), _first(row, PERSON), ranks,
         tier,
     )  # fmt: skip

@@ -115,6 +115,13 @@ def test_a_line_tells_what_is_unusual_even_if_all_rows_of_its_method_have_it() -
     assert told == ["", "patch_size=4"]
 
 
+def test_a_line_tells_of_another_number_of_keys_than_its_presets() -> None:
+    usual = record("dp-simple", parameters={"scale": 3.0, "clip": True})
+    more = usual.model_copy(update={"cell": "more-keys", "keys": 33, "choice": {**usual.choice, "keys": 33}})
+    made = lines(sections(rows([usual, more])), lambda row: Tier.SELF_REPORTED)
+    assert sorted(line.told for line in made) == ["scale=3.0, 33 keys, clip=true", "scale=3.0, clip=true"]
+
+
 def test_controls_are_looked_for_on_the_same_data_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[tuple[Any, Any]] = []
 
