@@ -7,10 +7,14 @@ published: no picture, and no word of a plug-in, for words have held paths and i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
+from bench.plugins import registry
 from bench.results import moment
 from bench.results.outspoken import outspoken, restricted
 from bench.results.records import Record
+from bench.types import Method
+from bench.wire.text import line
 from bench.workbench.currency import files_of, stale
 from bench.workbench.inputs import COMMITMENT, PROTOCOL
 from leaderboard.protocols import protocol_of
@@ -39,12 +43,22 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
         found.append("it says no time, or one that has not come yet, as when it was made")
     if record.isolation == "none":
         found.append("method and attack worked in the judge's own process (isolation none)")
+    if record.method.role is not None and record.method.role != _role(record.method.name):
+        found.append(
+            f"it calls its method a reference ({line(record.method.role)}), and no method of this project of that name "
+            "is: only those go unrated"
+        )
     if files_of(record):
         found.append("a plug-in from a file, which nobody else has: make a package of it")
-    if current and (why := stale(record)):
+    elif current and (why := stale(record)):  # which builds what the record names
         found.append(f"stale code: {why}")
     found += [*restricted(record), *outspoken(record)]
     return [*found, *_picture_faults(record, pictures)]
+
+
+def _role(method: str) -> str | None:
+    """What this project has a method for, if it is one of its reference methods."""
+    return cast("type[Method]", registry.load("methods", method)).role if method in registry.own("methods") else None
 
 
 def mixed(records: Sequence[Record]) -> str:

@@ -46,12 +46,15 @@ def method_and_choice(record: Record) -> list[str]:
 def as_today(method: PluginRecord, preset: str) -> str:
     """A method as the command line takes it, with every parameter at which it ran and that is another by default now.
 
-    A method from outside this project, or that there is no longer, stands as it was written.
+    A method from outside this project, or that there is no longer, stands as it was written: a record may say of a file
+    that it is this project's, and nobody's files are run here.
     """
-    if method.origin != OWN:
+    if method.origin != OWN or ".py:" in method.written:
         return method.written
     try:
         written = parse(method.written)
+        if written.name not in registry.own("methods"):
+            return method.written
         now = parameters(registry.build("methods", written, preset))
     except UsageError:
         return method.written

@@ -177,6 +177,8 @@ def _worker(parser: argparse.ArgumentParser) -> None:
 
 def _status(parser: ArgumentParser) -> None:
     results_folder(parser)
+    parser.add_argument("--files", action="store_true",
+                        help="also run the files that plans name: not in a folder of others")  # fmt: skip
     either = parser.add_mutually_exclusive_group()
     watch = either.add_argument("--watch", action="store_true", help="show how jobs of planned runs stand, from the "
                                 "folder alone, until all ended")  # fmt: skip

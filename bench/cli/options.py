@@ -149,12 +149,21 @@ def _run_spec(parsed: argparse.Namespace, part: Mapping[str, object], known: typ
     )
 
 
+def check_side(size: int | None) -> None:
+    """Raise UsageError where images of that side would be larger than any are prepared."""
+    from bench.data.prepare import SIDE
+
+    if size is not None and size > SIDE:
+        raise UsageError(f"--size must be in [1, {SIDE}], got {size}")
+
+
 def _choices(told: Mapping[str, Any]) -> tuple[Choice, ...]:
     """Every choice of data: the options that may be repeated, each value with each."""
     known = options(Choice)
     single = {name: told.get(name) for name, option in known.items() if not option.many}
     if beyond := [seed for seed in told.get("seeds", ()) if abs(seed) > MOST]:
         raise UsageError(f"a seed must be at most {MOST}, got {beyond[0]}: tables of records have no room for it")
+    check_side(told.get("size"))
     many = {name: told.get(option.many) or [None] for name, option in known.items() if option.many}
     first = Choice.written({**single, **{name: values[0] for name, values in many.items()}})
     # What an extractor says of its weights is asked once, for a file may be large.

@@ -8,7 +8,7 @@ import pandas as pd
 
 from bench.data.marks import MARKS
 from bench.data.people import person
-from bench.data.spelling import spelling
+from bench.data.spelling import NOTHING, spelling
 
 _LETTER = r"[^\W\d_]"
 
@@ -19,7 +19,10 @@ def findings_of(rows: pd.DataFrame, findings: Sequence[str]) -> tuple[pd.DataFra
     for column in findings:
         odd = rows.index[~rows[column].str.strip().isin(list(MARKS))]
         wrong = [f"{column} is something else than 1, 0, blank or -1"] * len(odd)
-        if len(odd) and rows[column][odd].str.contains(_LETTER).all():  # a column of words, no damaged finding
+        cells = rows[column][odd]
+        if cells.str.strip().str.casefold().isin(NOTHING).any():
+            wrong[0] += ": leave cells blank where nothing is known, for NA might be a class"
+        elif len(odd) and cells.str.contains(_LETTER).all():  # a column of words, no damaged finding
             wrong[0] += f": call it class where it names classes, or attribute:{column} where it names groups"
         bad += zip(map(int, odd), wrong, strict=True)
     return rows[list(findings)].apply(lambda column: column.str.strip().map(MARKS)), bad

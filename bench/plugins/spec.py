@@ -73,13 +73,18 @@ def parse(text: str) -> PluginSpec:
     """
     match = _FILE.fullmatch(text.strip()) or _SPEC.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"cannot read {text!r}: expected NAME, NAME:ARGUMENT, NAME[a=1,b=x] or FILE.py:CLASS[a=1]")
+        raise UsageError(
+            f"cannot read {text!r}: expected NAME, NAME:ARGUMENT, NAME[a=1,b=x] or FILE.py:CLASS[a=1]; no path may "
+            "hold [ or ]"
+        )
     found = match.groupdict()
     parameters = []
     for item in filter(None, (part.strip() for part in _items(found["parameters"] or ""))):
         key, equals, value = item.partition("=")
         if not equals or value.count("[") != value.count("]"):
-            raise UsageError(f"cannot read parameter {item!r} of {text!r}: expected name=value")
+            raise UsageError(
+                f"cannot read parameter {item!r} of {text!r}: expected name=value; no path may hold [ or ]"
+            )
         parameters.append((key.strip(), value.strip()))
     return PluginSpec(found["name"].strip(), found.get("argument"), tuple(parameters))
 

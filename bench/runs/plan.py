@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -244,17 +245,23 @@ def _parsed(text: str) -> Mapping[str, Any]:
     return cast(Mapping[str, Any], parse_yaml(text))
 
 
-def read_plan(text: str) -> tuple[Cell, dict[str, Planned | UsageError]]:
+def read_plan(text: str, *, files: bool = False) -> tuple[Cell, dict[str, Planned | UsageError]]:
     """The cell that `write_plan` noted, and its evaluators by name: one that cannot be had any more as the reason.
 
+    Args:
+        text: As the journal has it.
+        files: Whether plug-ins may come from files, which are run: anybody may have written a plan that names some.
+
     Raises:
-        UsageError: The cell's own method or data cannot be had any more.
+        UsageError: The cell's own method or data cannot be had any more, or come from a file that may not be run.
     """
     found = _parsed(text)
+    _runnable({name: value for name, value in found.items() if name != "evaluators"}, files=files)
     cell = Cell.read(found)
     planned: dict[str, Planned | UsageError] = {}
     for each in found["evaluators"]:
         try:
+            _runnable(each, files=files)
             attack = choose("attacks", each["attack"], cell.choice.preset) if each["attack"] else None
             made = Planned(each["evaluator"], attack, tuple(each["metrics"]))
             registry.load("evaluators", made.written)
@@ -264,3 +271,9 @@ def read_plan(text: str) -> tuple[Cell, dict[str, Planned | UsageError]]:
         except UsageError as error:
             planned[each["name"]] = error
     return cell, planned
+
+
+def _runnable(told: object, *, files: bool) -> None:
+    """Raise UsageError where a part of a plan names a file, and files may not be run."""
+    if not files and ".py:" in json.dumps(told, ensure_ascii=False, default=str):
+        raise UsageError("a plug-in from a file, which is run to look at it: --files does, in a folder of your own")

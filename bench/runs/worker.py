@@ -14,25 +14,18 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import cast
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic import JsonValue, TypeAdapter
 
 from bench import shadowing
-from bench.contract.seal import ContractError
-from bench.contract.source import DataError
-from bench.isolation import DiedError, OutsideError, RefusedError
-from bench.plugins.spec import UsageError
 from bench.progress import LOGGER, told
-from bench.results.disk_failure import is_disk_failure
-from bench.results.reason import Code, Phase, phase_of, status_of
+from bench.results.reason import Phase, phase_of, status_of
 from bench.runs.answers import MESSAGE_CAP, MOST_STEPS, Answer, Progress, allowed
 from bench.runs.backend import Job
+from bench.runs.failure import code_of, text_of
 from bench.runs.process_tree import die_with_parent
 from bench.shadowing import ShadowedError
-from bench.types import NotApplicable
 from bench.wire.channel import send
 from bench.wire.message import WireError
-from bench.wire.text import named, said
 
 SAY_SECONDS = 0.1
 _SHARE = 0.9  # of what the run lets a worker say: its clock started earlier, and may run slower
@@ -137,34 +130,11 @@ def _answer(job: Job) -> Answer:
         return Answer(status="failed", code="shadowed", reason=text)
     except BaseException as error:
         _print(error)
-        code = next((code for kind, code in _CODES if isinstance(error, kind)), _OTHER)
-        if code == _OTHER and not isinstance(error, OutsideError) and is_disk_failure(error):
-            code = "disk"
-        reason = None if job.restricted and not isinstance(error, job.heard) else _text(error, code)
+        code = code_of(error)
+        reason = None if job.restricted and not isinstance(error, job.heard) else text_of(error, code)
         status = status_of(code)
         assert status != "timed-out"  # said by those who wait alone
         return Answer(status=status, code=code, reason=reason)
-
-
-_OTHER: Code = "error"
-_CODES: tuple[tuple[type[Exception], Code], ...] = (
-    (RefusedError, "refused"),
-    (NotApplicable, "not-applicable"),
-    (MemoryError, "out-of-memory"),
-    (ContractError, "contract"),
-    (DiedError, "died"),
-    (ValidationError, "contract"),
-    (PydanticSerializationError, "contract"),
-    (DataError, "data"),
-    (UsageError, "usage"),
-)
-
-
-def _text(error: BaseException, code: Code) -> str:
-    """What an exception says; ours say it in full."""
-    if code == "out-of-memory":
-        return f"out of memory: {said(error)}"
-    return named(error) if code in ("error", "disk") and not isinstance(error, OutsideError) else said(error)
 
 
 def _print(error: BaseException) -> None:

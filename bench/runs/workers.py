@@ -9,10 +9,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
+from multiprocessing.forkserver import ensure_running
 
 import psutil
 from pydantic import TypeAdapter, ValidationError
@@ -115,6 +117,8 @@ class Workers:
             threads = self._threads or threads_each(1 if job.alone else self._jobs)
             running, theirs = Running.prepared(job, self._context, threads)
             self._running.append(running)  # first of all: a signal may end this at any line, and `close` must know it
+            if self._context.get_start_method() == "forkserver":
+                _serve()
             running.begin()
             for end in theirs:
                 end.close()
@@ -209,6 +213,17 @@ class Workers:
             running.phase = phase_of(told.stage, running.phase)
         shown = running.phase if running.job.restricted else told.stage
         self._notify(running.job.name, shown, told.done, told.total)
+
+
+def _serve() -> None:
+    """Start the fork server, unless it is there, deaf to Ctrl-C: a terminal sends it to all, amid their imports."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        ensure_running()
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
 def _outcome(running: Running, answer: Answer, seconds: float) -> Outcome:

@@ -33,6 +33,23 @@ def test_numbers_out_of_range_are_wrong_usage(arguments: list[str], capsys: pyte
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["run", "--method", "identity", "--size", "9999", "--dry-run"], "--size must be in [1, 8192], got 9999"),
+        (["data", "prepare", "digits", "--size", "9999"], "--size must be in [1, 8192], got 9999"),
+        (["audit", "--method", "blur", "--public", "none"], "an audit makes its inputs of public rows"),
+        (["data", "info", "folder:a [b]"], "no path may hold [ or ]"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_before_anything_starts(arguments, said, tmp_path, capsys) -> None:
+    folder = ["--results", str(tmp_path)] if arguments[0] != "data" else []
+    assert main([*arguments, *folder]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
         (["run", "--methd", "x"], "bench run: unknown: --methd x; did you mean --method?"),
         (["data", "list", "--data-rot=x"], "bench data list: unknown: --data-rot=x; did you mean --data-root?"),
         (["info", "a", "b"], "bench info: unknown: b; `bench info --help` lists what it takes"),

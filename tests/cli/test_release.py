@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -141,7 +142,9 @@ def test_method_without_a_secret_writes_no_key(tmp_path: Path, capsys: pytest.Ca
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"release.json", "release.safetensors"}
     out = capsys.readouterr().out
     assert "No key file: this method has no secret" in out
-    assert "  labels: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9\n" in out
+    rows = [int(count) for count in re.findall(r"\d \((\d+) rows\)", out)]
+    assert (len(rows), sum(rows)) == (10, 160)
+    assert "Careful: the preset smoke is a size to measure with: at most 160 private rows" in out
     assert "Claim: no formal guarantee" in out
 
 
@@ -160,6 +163,31 @@ def test_findings_that_too_few_people_have_are_not_released_and_that_is_said(
     assert "findings with fewer than 5 cases on either side of a split are not scored: rare" in out
     assert "  labels: none\n" in out
     assert set(load_file(tmp_path / "out" / "release.safetensors")) == {"samples"}
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_classes_that_few_people_have_and_labels_that_are_withheld_are_told(few, tmp_path, capsys) -> None:
+    images = tmp_path / "images"
+    images.mkdir()
+    draw, lines = np.random.default_rng(0), ["path,subject,sick" if not few else "path,subject,class"]
+    for number in range(300):
+        Image.fromarray(draw.integers(0, 256, (8, 8), dtype=np.uint8)).save(images / f"{number}.png")
+        sick = number % 3 == 0
+        word = ("leprosy" if number < 8 else "normal") if few else str(int(sick))
+        lines.append(f"{number}.png,p{number},{word}")
+    (images / "labels.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert release(tmp_path, "--method", "blur", "--public", "none", data=f"folder:{images}") == 0
+    out = capsys.readouterr().out
+    if few:
+        released = load_file(tmp_path / "out" / "release.safetensors")["labels"][:, 0]
+        assert f"leprosy ({int(released.sum())} rows)" in out
+        assert "Careful: fewer than 10 people have leprosy" in out
+        return
+    assert "Careful: fewer" not in out
+    released = load_file(tmp_path / "out" / "release.safetensors")["labels"][:, 0]
+    yes, no, left = (int(found.sum()) for found in (released == 1, released == 0, released.isnan()))
+    assert left > 10
+    assert f"labels: sick ({yes} yes, {no} no, {left} withheld: --no-balance keeps them)" in out
 
 
 def test_what_learned_nothing_is_not_said_to_have_learned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,7 +226,7 @@ def test_method_that_releases_nothing_says_why_and_leaves_nothing(method, tmp_pa
 def test_training_that_diverges_says_so_and_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert release(tmp_path, "--method", "cvae[learning_rate=1e30]", "--features", "pixels") == 2
     said = capsys.readouterr().err
-    assert "releases nothing here: training diverged in epoch" in said
+    assert "releases nothing here: FloatingPointError: training diverged in epoch" in said
     assert "lower learning_rate" in said
     assert {path.name for path in tmp_path.iterdir()} == {"results"}
 
@@ -297,6 +325,18 @@ def test_data_that_may_not_be_shared_are_released_for_the_owner_s_eyes(tmp_path,
     assert "a pixel of 104" in log.read_text()
     assert "row 7 is wrong" in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600
+
+    def give_up(*given: object) -> None:
+        raise KeyError("patient 7")
+
+    monkeypatch.setattr(Workbench, "untouched", give_up)
+    assert release(tmp_path, "--method", "dp-simple", "--size", "8", out="again", data=data) == 2
+    told = capfd.readouterr()
+    assert "error: an exception was raised" in told.err
+    assert "patient 7" not in told.out + told.err
+    monkeypatch.undo()
+    assert release(tmp_path, "--method", "dauntless", "--size", "8", out="again", data=data) == 2
+    assert "not-applicable: makes no sense here" in capfd.readouterr().err
 
 
 def test_one_release_is_of_one_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -102,7 +102,7 @@ def test_what_was_fitted_is_left_for_a_run_and_what_was_released_is_not(tmp_path
     assert main(["run", *arguments, "--preset", "smoke", "--results", str(tmp_path / "r"), "--keep-releases"]) == 0
     kept = {path.stat().st_ino for path in (tmp_path / "r").glob("artefacts/releases/*/data.safetensors")}
     assert kept
-    assert show(tmp_path, "--dataset", "digits", "--method", "dp-simple") == 0
+    assert show(tmp_path, "--dataset", "digits", "--method", "dp-simple", out="b.png") == 0
     assert schemes(tmp_path) == fitted
     assert {path.stat().st_ino for path in (tmp_path / "r").glob("artefacts/releases/*/data.safetensors")} == kept
     # The record of sets has a picture of the same release beside it.
@@ -141,10 +141,29 @@ def test_data_under_an_agreement_are_drawn_on_request_only_for_their_owner(
     assert show(tmp_path, *arguments) == 2
     assert "--confidential" in capsys.readouterr().err
     assert not (tmp_path / "a.png").exists()
-    for _ in range(2):
-        assert show(tmp_path, *arguments, "--confidential") == 0
-        assert (tmp_path / "a.png").stat().st_mode & 0o777 == 0o600
-        (tmp_path / "a.png").chmod(0o644)  # an older picture that anybody may read
+    assert show(tmp_path, *arguments, "--confidential") == 0
+    assert (tmp_path / "a.png").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_a_method_prints_and_raises_over_confidential_rows_stands_in_the_log_alone(tmp_path, capfd) -> None:
+    for kind in ("a", "b"):
+        (tmp_path / "images" / kind).mkdir(parents=True)
+        for number in range(40):
+            Image.new("L", (8, 8), 3 * number).save(tmp_path / "images" / kind / f"{number}.png")
+    text = GENERATIVE.replace(
+        "        rows = ", "        __import__('os').write(1, b'a pixel of 104')\n        rows = "
+    )
+    text = text.replace('self.kind == "vectors"', '{"vectors": True, "images": False}[self.kind]')
+    (tmp_path / "mine.py").write_text(text)
+    arguments = ["--dataset", f"folder:{tmp_path / 'images'}", "--size", "8", "--confidential"]
+    assert show(tmp_path, *arguments, "--method", f"{tmp_path}/mine.py:Some") == 0
+    assert show(tmp_path, *arguments, "--method", f"{tmp_path}/mine.py:Some[kind=patient7]", out="b.png") == 2
+    told = capfd.readouterr()
+    assert "the log says more" in told.err
+    assert not any(said in told.out + told.err for said in ("a pixel of", "KeyError"))
+    logs = "".join(path.read_text() for path in (tmp_path / "r/artefacts/logs/show").iterdir())
+    assert "a pixel of" in logs
+    assert "KeyError" in logs
 
 
 @pytest.mark.parametrize(
@@ -172,12 +191,14 @@ def test_vectors_in_place_of_images_cannot_be_shown(tmp_path: Path, capsys: pyte
     assert "vectors, not images" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("out", ["a.jpg", "nowhere/a.png"])
-def test_a_picture_is_a_png_in_a_folder_that_is_there(
+@pytest.mark.parametrize("out", ["a.jpg", "nowhere/a.png", "original.png"])
+def test_a_picture_is_a_new_png_in_a_folder_that_is_there(
     tmp_path: Path, out: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "original.png").write_text("mine")
     assert show(tmp_path, "--method", "identity", out=out) == 2
     assert "--out" in capsys.readouterr().err
+    assert (tmp_path / "original.png").read_text() == "mine"
 
 
 def test_a_release_without_any_of_the_rows_shown_says_so() -> None:

@@ -385,6 +385,12 @@ def test_a_column_of_words_is_told_what_to_be_called(listed: Path) -> None:
         assert "melanoma" not in str(caught.value)
 
 
+def test_words_for_nothing_in_a_column_of_findings_are_to_be_blanks(listed: Path) -> None:
+    """R writes NA where nothing is known."""
+    with pytest.raises(DataError, match="0, blank or -1: leave cells blank where nothing is known"):
+        rewrite(listed, "path,Edema", "i/0.png,1", "i/1.png,NA").scan([], 8)
+
+
 def test_one_hot_columns_are_classes_where_that_is_said_and_true(listed: Path) -> None:
     rows = ("i/0.png,1,0", "i/1.png,0,1", "i/2.png,1,0")
     assert not rewrite(listed, "path,a,b", *rows).scan([], 8).exclusive

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from made.current_records import current
 from made.whole_rows import kept
 
+from bench.results.records import PluginRecord
 from bench.workbench.inputs import COMMITMENT
+from leaderboard.fitness import unfit
 from leaderboard.published import examined
+from leaderboard.repeat import as_today
 
 
 def test_a_row_of_two_run_secrets_is_refused(tmp_path: Path) -> None:
@@ -22,3 +26,39 @@ def test_a_row_of_two_run_secrets_is_refused(tmp_path: Path) -> None:
     fit, refused = examined(kept(tmp_path / "one", current(), current(**attack)), current=False)
     assert list(fit)
     assert not refused
+
+
+def test_no_method_but_the_project_s_own_references_is_a_reference() -> None:
+    """References go unrated: a stranger's method would need nobody to look into its word."""
+    made = current("blur")
+    said = made.model_copy(update={"method": made.method.model_copy(update={"role": "hides nothing"})})
+    assert not unfit(made, {}, current=False)
+    assert "calls its method a reference (hides nothing)" in " ".join(unfit(said, {}, current=False))
+
+
+@pytest.mark.parametrize("place", ["method", "attack", "metric", "evaluator", "dataset", "public", "nested"])
+def test_no_file_that_a_record_names_is_run_to_look_at_it(place: str, tmp_path: Path) -> None:
+    path = tmp_path / "theirs.py"
+    path.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    named = f"{path}:Theirs"
+    made = current(kind="reidentification", attack="nearest-neighbour")
+    assert made.attack is not None
+    (metric, told), *_ = made.metrics.items()
+    update: dict[str, object] = {
+        "method": {"method": made.method.model_copy(update={"written": named})},
+        "nested": {"method": made.method.model_copy(update={"written": f"{made.method.name}[inner={named}]"})},
+        "attack": {"attack": made.attack.model_copy(update={"written": named})},
+        "metric": {"metrics": {metric: told.model_copy(update={"written": named})}},
+        "evaluator": {"measured_by": named},
+        "dataset": {"choice": {**made.choice, "dataset": named}},
+        "public": {"choice": {**made.choice, "public": named}},
+    }[place]
+    theirs = made.model_copy(update=update)
+    assert any("a plug-in from a file" in why for why in unfit(theirs, {}, current=True))
+    as_today(theirs.method, theirs.preset)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_method_that_only_says_to_be_the_project_s_stands_as_it_was_written() -> None:
+    theirs = PluginRecord(name="mine", written="mine[width=2]", origin="veil-bench", parameters={}, source="", code="")
+    assert as_today(theirs, "smoke") == "mine[width=2]"

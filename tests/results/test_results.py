@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
+import pytest
+import yaml
 from made.board_records import record
 from made.cells import cell
 
+from bench.plugins.spec import UsageError
 from bench.results.records import Record, picture_record
 from bench.results.results import Results
 from bench.runs.plan import Planned, read_plan, write_plan
@@ -92,6 +95,31 @@ def test_plans_come_back_and_add_up(tmp_path: Path) -> None:
         found, planned = read_plan(results.journal.plan(made.folder) or "")
         assert found == made
         assert list(planned) == ["sets", "throughput"]
+
+
+@pytest.mark.parametrize("place", ["method", "dataset", "evaluator", "attack", "metric"])
+def test_no_file_that_a_plan_names_is_run_unless_the_reader_says_so(place: str, tmp_path: Path) -> None:
+    """A results folder may come from anybody."""
+    path = tmp_path / "theirs.py"
+    path.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    named = f"{path}:Theirs"
+    told = {"name": "sets", "evaluator": "sets", "attack": None, "metrics": ["max-dispersion"]}
+    plan = {**cell("dp-simple").values(), "evaluators": [told]}
+    if place in plan:
+        plan[place] = named
+    else:
+        told[place if place in told else "metrics"] = [named] if place == "metric" else named
+    text = yaml.safe_dump(plan)
+    if place in ("method", "dataset"):
+        with pytest.raises(UsageError, match="a plug-in from a file"):
+            read_plan(text)
+    else:
+        assert "a plug-in from a file" in str(read_plan(text)[1]["sets"])
+    assert not (tmp_path / "ran").exists()
+    if place == "dataset":
+        with pytest.raises(UsageError):
+            read_plan(text, files=True)
+        assert (tmp_path / "ran").exists()  # the text does run it where that is allowed
 
 
 def test_pages_are_built_from_any_shelf(tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ from rich.table import Table
 
 from bench.cli.scored_run import perform
 from bench.cli.terminal import to_stdout
+from bench.plugins.spec import UsageError
 from bench.results.records import Record
 from bench.runs.plan import data_key, standing, work
 from bench.runs.run_spec import RunSpec
 from bench.runs.summary import Summary
 from bench.workbench.cell import Cell
-from bench.workbench.choice import Choice
+from bench.workbench.choice import NO_PUBLIC, Choice
 from bench.workbench.place import Place
 from leaderboard.board import epsilon_text
 from leaderboard.claims import METRIC, SURE, at, verdict
@@ -23,6 +24,8 @@ from leaderboard.entries import number, reason
 
 def main(options: argparse.Namespace) -> int:
     """Audit what is not audited yet; 1 if anything failed, a claim is violated, or noise is not as stated."""
+    if options.public == NO_PUBLIC:
+        raise UsageError("an audit makes its inputs of public rows: leave --public none out, or name a public set")
     violated = False
 
     def show(spec: RunSpec, summary: Summary, where: Place) -> None:
@@ -63,7 +66,8 @@ def _add(table: Table, cell: Cell, record: Record, confidence: float) -> bool:
     if claim is None or METRIC not in record.scores:
         claimed, derived = ("", "") if claim is None else (epsilon_text(claim.epsilon), epsilon_text(claim.derived))
         why = record.not_applicable.get(METRIC) or reason(record)
-        table.add_row(label, claimed, derived, "", "", f"{record.status}: {why}", "")
+        said = why if why.startswith(record.status) else f"{record.status}: {why}"  # words withheld begin with it
+        table.add_row(label, claimed, derived, "", "", said, "")
         return False
     score = at(record, confidence)
     found = verdict(claim, score, at(record, max(confidence, SURE)))

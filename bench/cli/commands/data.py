@@ -14,7 +14,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from bench.cli.about import summary
-from bench.cli.options import place
+from bench.cli.options import check_side, place
 from bench.cli.terminal import to_stdout
 from bench.contract.source import DataError, Source
 from bench.data.groups import read_groups
@@ -30,7 +30,9 @@ def main(options: argparse.Namespace) -> int:
     """Dispatch to the verb."""
     if options.data_verb == "list":
         return _list(options)
-    source = cast(Source, registry.build("datasets", parse(options.name), "quick"))
+    check_side(options.size)
+    spec = registry.canonical("datasets", parse(options.name), "quick")  # as `bench run` prepares it
+    source = cast(Source, registry.build("datasets", spec, "quick"))
     return {"info": _info, "prepare": _prepare, "verify": _verify}[options.data_verb](source, options)
 
 

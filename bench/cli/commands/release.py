@@ -25,9 +25,7 @@ import io
 import json
 import os
 import shutil
-import sys
 import tempfile
-import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -37,21 +35,22 @@ from pathlib import Path
 from pydantic import JsonValue
 from rich.console import Console
 from rich.progress import Progress
+from torch import Tensor
 
+from bench.cli.failure import why
 from bench.cli.options import place, run_spec
 from bench.cli.terminal import unheard
-from bench.contract.seal import ContractError, check, seal
-from bench.isolation import DiedError, OutsideError
+from bench.contract.seal import check, seal
 from bench.plugins.spec import UsageError
 from bench.progress import stage, told
 from bench.randomness import Secret
 from bench.results.atomic_file import sync, write_new
-from bench.results.reason import withheld
 from bench.results.records import claim_record
 from bench.results.release_folder import ABOUT, MAKER, outside_releases
 from bench.results.unwritable import writing
+from bench.rows.person_groups import FEWEST, person_groups
 from bench.runs.plan import cells
-from bench.types import NotApplicable, Release, State
+from bench.types import Dataset, Release, State
 from bench.wire.tensor_file import write_tensors
 from bench.wire.text import line
 from bench.workbench.inputs import plugin_record
@@ -59,6 +58,9 @@ from bench.workbench.open_data import open_data
 from bench.workbench.place import Place
 from bench.workbench.shared_people import refuse_shared_people
 from bench.workbench.workbench import Workbench
+
+WHOLE = "paper"
+"""The preset that leaves no private row out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,19 +119,8 @@ def _release(bench: Workbench, where: Place, log: Path | None = None) -> Publica
         stage("release")
         release = bench.untouched(method.name, lambda: key.release(bench.private))
         check(release, bench.private)
-    except (
-        NotApplicable,
-        ContractError,
-        ValueError,
-        FloatingPointError,
-        MemoryError,
-        OutsideError,
-        DiedError,
-    ) as reason:
-        if log is not None:
-            traceback.print_exc(file=sys.__stderr__)
-        said = reason if log is None else f"{withheld('error')} (log: {log})"
-        raise UsageError(f"{bench.cell.method.spec.shown} releases nothing here: {said}") from reason
+    except Exception as reason:  # a method may raise anything, and its words may hold what they were raised over
+        raise UsageError(f"{bench.cell.method.spec.shown} releases nothing here: {why(reason, log)}") from reason
     sealed = seal(release, Secret.fresh()).release
     files = {**_published(sealed), "scheme.safetensors": scheme.state()}
     claim = claim_record(scheme.claim())
@@ -203,18 +194,24 @@ def _packed(tensors: State, path: Path) -> str:
 
 
 def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) -> None:
-    record, counts = bench.record, bench.record.rows
+    record, counts, choice = bench.record, bench.record.rows, bench.cell.choice
     print(
-        f"{record.name}: its {counts['private']} private rows (preset {bench.cell.choice.preset}), released by "
+        f"{record.name}: its {counts['private']} private rows (preset {choice.preset}), released by "
         f"{bench.cell.method.spec.shown}; {counts['control'] + counts['test']} control and test rows stay at home"
     )
-    for note in record.notes:
+    if choice.preset != WHOLE:
+        print(
+            f"Careful: the preset {choice.preset} is a size to measure with: at most {choice.sizes.private:,} private "
+            f"rows, and what is trained is trained shorter; --preset {WHOLE} takes all rows and the papers' sizes"
+        )
+    for note in (*record.notes, *filter(None, [bench.withheld])):
         print(f"  {line(note)}")
     print(f"Publish {out}")
     for name, tensors in made.files.items():
         print(f"  {name}: " + ", ".join(f"{part} {list(tensor.shape)}" for part, tensor in tensors.items()))
     if (rows := made.files.get("release.safetensors")) is not None:
-        print(f"  labels: {line(', '.join(bench.private.findings)) if 'labels' in rows else 'none'}")
+        told = _labels(bench.private, bench.natural) if "labels" in rows else ["none"]
+        print(f"  labels: {line(', '.join(told))}")
     print(f"  {ABOUT}: the method, its claim, and how to read the rest")
     print(f"Claim: {bench.method.claims}")
     claim = made.about["claim"]
@@ -230,6 +227,11 @@ def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) ->
             f"Careful: the public rows are set-aside people of these same data, and {' and '.join(learned)} may "
             "have learned from them; --public names others"
         )
+    if few := _few(bench.private):
+        print(
+            f"Careful: fewer than {FEWEST} people have {line(', '.join(few))}: where the release names it, it may tell "
+            "of whom a row is"
+        )
     if not record.shareable:
         print("Careful: these data may not be shared; the folder can be read by you alone until you open it")
     if made.key:
@@ -237,6 +239,26 @@ def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) ->
         print("  A person who has it may undo the release, or make more of it; you may need it to encode queries")
     else:
         print("No key file: this method has no secret")
+
+
+def _labels(private: Dataset, natural: Tensor | None) -> list[str]:
+    """Each finding, with how many rows say yes and no, and how many labels were withheld; of classes the rows."""
+    if private.labels is None:
+        return [*private.findings]
+    yes, no = ((private.labels == value).sum(dim=0).tolist() for value in (1, 0))
+    if private.exclusive:
+        return [f"{name} ({rows} rows)" for name, rows in zip(private.findings, yes, strict=True)]
+    gone = [0] * len(yes) if natural is None else (private.labels.isnan() & ~natural.isnan()).sum(dim=0).tolist()
+    return [
+        f"{name} ({has} yes, {lacks} no" + (f", {left} withheld: --no-balance keeps them)" if left else ")")
+        for name, has, lacks, left in zip(private.findings, yes, no, gone, strict=True)
+    ]
+
+
+def _few(private: Dataset) -> list[str]:
+    """Findings and classes that some have, but fewer than `FEWEST` people."""
+    people = person_groups(private, None).get("finding", {})
+    return [name for name, having in people.items() if 0 < int(having.sum()) < FEWEST]
 
 
 @contextmanager

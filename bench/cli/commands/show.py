@@ -16,16 +16,17 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from bench.cli.failure import why
 from bench.cli.options import place, run_spec
-from bench.contract.seal import ContractError, Sealed
+from bench.cli.terminal import unheard
+from bench.contract.seal import Sealed
 from bench.evaluators.tables import check_columns, column_names
-from bench.isolation import DiedError, OutsideError
 from bench.pictures.scatter import Cloud, scatter_sheet
 from bench.pictures.sheets import Rows, Strip, findings_of, image_sheet, table_sheet
 from bench.pictures.strips import stands
 from bench.plugins.spec import PluginSpec, UsageError, parse
 from bench.progress import told
-from bench.results.unwritable import writing
+from bench.results.atomic_file import write_new
 from bench.runs.backend import Outcome
 from bench.runs.display import Display
 from bench.runs.plan import cells
@@ -46,8 +47,8 @@ def main(options: argparse.Namespace) -> int:
     """Draw the picture and say where it lies."""
     spec, where = run_spec(options), place(options)
     out: Path = options.out
-    if out.suffix.lower() != ".png" or not out.parent.is_dir():
-        raise UsageError(f"--out must be a .png file in a folder that is there, got {out}")
+    if out.suffix.lower() != ".png" or not out.parent.is_dir() or out.exists():
+        raise UsageError(f"--out must be a new .png file in a folder that is there, got {out}")
     if len(spec.choices) != 1:
         raise UsageError(f"one picture shows one data set and one seed: got {len(spec.choices)} choices of both")
     chosen = [(_title(method.written), cells(replace(spec, methods=(method,)))[0]) for method in spec.methods]
@@ -56,22 +57,16 @@ def main(options: argparse.Namespace) -> int:
         shown = []
         for title, cell in chosen:
             with _progress(display, title.replace("\n", " ")):
-                shown.append((title, *_release(cell, where, spec.isolation, confidential=options.confidential)))
+                shown.append((title, *_shown(cell, where, spec.isolation, options)))
     bench = shown[0][1]
     heading = "" if bench.record.shareable else SECRET
     if bench.private.samples.ndim == 4:
         picture = _images(shown, options.rows, heading)
-    elif options.rows is not None:
-        raise UsageError("--rows chooses images, and rows of numbers are shown whole: leave it out")
     elif bench.cell.choice.features is not None:
         picture = _scatter(shown, heading)
     else:
         picture = _tables(shown, column_names(bench), heading)
-    with writing(out):
-        out.touch()
-        if not bench.record.shareable:  # before anything is in it, and also where the file was there
-            out.chmod(0o600)
-        out.write_bytes(picture)
+    write_new(out, picture, mode=0o644 if bench.record.shareable else 0o600)
     print(f"Picture: {out.resolve()}")
     return 0
 
@@ -86,15 +81,25 @@ def _title(method: PluginSpec) -> str:
     return "\n".join([str(replace(shown, parameters=())), *(f"{key}={value}" for key, value in shown.parameters)])
 
 
-def _release(cell: Cell, where: Place, isolation: Isolation, *, confidential: bool) -> tuple[Workbench, Sealed]:
-    """The cell laid out and its release, which stays in the store only if it was there before."""
+def _shown(cell: Cell, where: Place, isolation: Isolation, options: argparse.Namespace) -> tuple[Workbench, Sealed]:
+    """The cell laid out and its release; of data that may not be shared the log alone hears what the method prints."""
     refuse_shared_people(cell.choice, where)
     bench = Workbench.open(cell, where, isolation)
-    if not bench.record.shareable and not confidential:
+    if not bench.record.shareable and not options.confidential:
         raise UsageError(
             f"{bench.record.name} may not be shared, and a picture shows it: --confidential draws one all the same, "
             "which must then stay on this machine"
         )
+    if options.rows is not None and bench.private.samples.ndim != 4:
+        raise UsageError("--rows chooses images, and rows of numbers are shown whole: leave it out")
+    if bench.record.shareable:
+        return bench, _release(cell, bench)
+    with unheard(where.results.log("show", cell.method.spec.shown)) as log:
+        return bench, _release(cell, bench, log)
+
+
+def _release(cell: Cell, bench: Workbench, log: Path | None = None) -> Sealed:
+    """The release, which stays in the store only if it was there before."""
     inputs = release_inputs(cell, bench.record, 0, bench.run_secret.commitment(), apart=bench.apart)
     kept = bench.store.has("releases", inputs)
     try:
@@ -103,13 +108,13 @@ def _release(cell: Cell, where: Place, isolation: Isolation, *, confidential: bo
             check_columns(bench, sealed.release.samples)
         elif sealed.release.samples.ndim != 4:
             raise NotApplicable("its release holds vectors, not images")
-    except (NotApplicable, ContractError, ValueError, FloatingPointError, OutsideError, DiedError) as reason:
-        raise UsageError(f"{cell.method.spec.shown} cannot be shown: {reason}") from reason
+    except Exception as reason:  # a method may raise anything, and its words may hold what they were raised over
+        raise UsageError(f"{cell.method.spec.shown} cannot be shown: {why(reason, log)}") from reason
     finally:
         bench.close()
         if not kept:
             bench.store.drop("releases", inputs)
-    return bench, sealed
+    return sealed
 
 
 def _images(shown: list[tuple[str, Workbench, Sealed]], count: int | None, heading: str) -> bytes:

@@ -37,7 +37,7 @@ def main(options: argparse.Namespace) -> int:
     counts: Counter[str] = Counter()
     for folder in planned:
         dataset, _, cell = folder.partition("/")
-        for evaluator, state, reason in _lines(folder, results):
+        for evaluator, state, reason in _lines(folder, results, files=options.files):
             counts[state] += 1
             table.add_row(dataset, cell, evaluator, state, reason)
     to_stdout().print(table)
@@ -61,9 +61,9 @@ def _watch(results: Results, *, once: bool) -> int:
         time.sleep(WATCH_SECONDS)
 
 
-def _lines(folder: str, results: Results) -> list[tuple[str, str, str]]:
+def _lines(folder: str, results: Results, *, files: bool) -> list[tuple[str, str, str]]:
     try:
-        cell, planned = read_plan(results.journal.plan(folder) or "")
+        cell, planned = read_plan(results.journal.plan(folder) or "", files=files)
         data = results.journal.data(data_key(cell.choice))
         found = [
             (name, "unknown", str(each)) if isinstance(each, UsageError) else _line(results, cell, each, data)
