@@ -14,7 +14,6 @@ from bench.results import moment
 from bench.results.outspoken import outspoken, restricted
 from bench.results.records import Record
 from bench.types import Method
-from bench.wire.text import line
 from bench.workbench.currency import files_of, stale
 from bench.workbench.inputs import COMMITMENT, PROTOCOL
 from leaderboard.protocols import protocol_of
@@ -45,7 +44,7 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
         found.append("method and attack worked in the judge's own process (isolation none)")
     if record.method.role is not None and record.method.role != _role(record.method.name):
         found.append(
-            f"it calls its method a reference ({line(record.method.role)}), and no method of this project of that name "
+            f"it calls its method a reference ({record.method.role}), and no method of this project of that name "
             "is: only those go unrated"
         )
     if files_of(record):
