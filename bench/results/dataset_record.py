@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field, JsonValue
 
-from bench.results.part import Part, Whole
+from bench.results.part import Count, Part
+
+Extent = Annotated[Count, Field(ge=1)]
 
 
 class FeatureRecord(Part):
@@ -26,7 +30,7 @@ class FeatureRecord(Part):
     code: str
     origin: str
     stamp: str = Field(description="what else the features depend on: a hash of the weights, or nothing")
-    dimensions: Whole
+    dimensions: Extent
     fingerprint: str = Field(description="over the vectors of all splits; of what only reads, over what it depends on")
     notes: dict[str, JsonValue] = Field(default={})
 
@@ -50,9 +54,9 @@ class DatasetRecord(Part):
     fingerprint: str
     public: str
     public_fingerprint: str
-    rows: dict[str, Whole] = Field(description="rows in public, private, control and test")
-    subjects: dict[str, Whole] = Field(description="people in each split; empty where unknown")
-    shape: list[Whole]
+    rows: dict[str, Count] = Field(description="rows in public, private, control and test")
+    subjects: dict[str, Count] = Field(description="people in each split; empty where unknown")
+    shape: list[Extent]
     findings: list[str]
     attributes: dict[str, list[str]] = Field(
         default={},
@@ -60,7 +64,7 @@ class DatasetRecord(Part):
         "bear their names",
     )
     shareable: bool
-    skipped: Whole = Field(description="corrupt images left out on request")
+    skipped: Count = Field(description="corrupt images left out on request")
     notes: list[str]
     features: FeatureRecord | None = Field(default=None, description="what turned the images into the rows scored here")
     scored_in: FeatureRecord | None = Field(

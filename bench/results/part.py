@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 MOST = 2**63 - 1
 Whole = Annotated[int, Field(ge=-MOST, le=MOST)]
 """A whole number that tables of 64 bits hold, as parquet's are; one beyond stops whoever writes such a table."""
+Count = Annotated[int, Field(ge=0, le=MOST)]
+"""How many there are of something."""
 
 
 class Part(BaseModel):

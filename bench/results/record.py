@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from math import inf
 from types import NoneType
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from bench.contract.seal import ContractError
 from bench.contract.sound_score import sound_figure
+from bench.plugins.registry import HOME, entries
 from bench.plugins.spec import UsageError, parse
 from bench.results.claim_record import ClaimRecord
 from bench.results.dataset_record import DatasetRecord
 from bench.results.metric_record import MetricRecord
-from bench.results.part import MOST, Part, Whole
+from bench.results.part import MOST, Count, Part
 from bench.results.plugin_record import PluginRecord
 from bench.results.reason import Code
 from bench.results.score_record import ScoreRecord
@@ -28,6 +31,8 @@ CHOSEN: Mapping[str, tuple[type, ...]] = {
 }  # fmt: skip
 """What every choice of data says, and the types that it may have; options that came later may be absent."""
 Status = Literal["ok", "not-applicable", "failed", "timed-out"]
+RANGES: Mapping[str, tuple[float, float]] = {"AUC": (0, 1), "share": (0, 1), "guesses": (1, inf)}
+"""Between what figures of this project's metrics lie, by unit, where that is certain."""
 
 
 class PictureRecord(Part):
@@ -51,7 +56,7 @@ class EvidenceRecord(Part):
     """
 
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
-    bytes: Whole = Field(ge=0)
+    bytes: Count
 
 
 class SignatureRecord(Part):
@@ -115,7 +120,7 @@ class Record(Part):
         description="every option that decides which rows are scored; capitals stand for what is confidential"
     )
     device: str = Field(description="cpu or cuda")
-    keys: Whole = Field(description="under how many keys releases were looked at")
+    keys: Count = Field(description="under how many keys releases were looked at")
     pictures: dict[str, PictureRecord] = Field(default={}, description="pictures beside the record, by name")
     evidence: EvidenceRecord | None = Field(
         default=None, description="what the figures were computed from; null where it may not be shared or is too large"
@@ -124,7 +129,7 @@ class Record(Part):
     scores: dict[str, ScoreRecord] = Field(default={})
     not_applicable: dict[str, str] = Field(default={}, description="metrics without a figure, and why")
     details: dict[str, JsonValue] = Field(default={})
-    seconds: dict[str, float] = Field(default={})
+    seconds: dict[str, Annotated[float, Field(ge=0)]] = Field(default={})
     isolation: Isolation = Field(default="none")
     hardware: dict[str, JsonValue] = Field(default={})
     versions: dict[str, str] = Field(default={})
@@ -180,6 +185,11 @@ class Record(Part):
     def _figures_are_described(self) -> Self:
         if unknown := sorted({*self.scores, *self.not_applicable} - self.metrics.keys()):
             raise ValueError(f"metrics must describe every figure, and say nothing of {', '.join(unknown)}")
+        for name, score in self.scores.items():
+            metric = self.metrics[name]
+            if any((one.better, one.unit) != (metric.better, metric.unit) for one in _with_parts(score)):
+                raise ValueError(f"{name}: its direction and its unit must be those of its metric, {metric.better} and "
+                                 f"{metric.unit or 'none'}")  # fmt: skip
         return self
 
     @model_validator(mode="after")
@@ -189,7 +199,37 @@ class Record(Part):
                 sound_figure(score)
             except ContractError as error:  # by the rule of those who compute it, whoever wrote the record
                 raise ValueError(f"{name}: {error}") from error
+            low, high = RANGES.get(score.unit, (-inf, inf)) if _is_ours(self.metrics[name]) else (-inf, inf)
+            if not low <= score.value <= high:
+                raise ValueError(f"{name}: {score.unit} must be {low:g} to {high:g}, got {score.value:g}")
         return self
+
+    @model_validator(mode="after")
+    def _came_about(self) -> Self:
+        if self.scores and self.status != "ok":
+            raise ValueError(
+                f"a record that is {self.status} must have no figures, got {', '.join(sorted(self.scores))}"
+            )
+        protocol = self.inputs.get("protocol", 1)
+        if type(protocol) is not int or not 1 <= protocol <= MOST:
+            raise ValueError(f"its inputs must give protocol as a whole number from 1, got {protocol!r:.60}")
+        if datetime.fromisoformat(self.created).tzinfo is None:
+            raise ValueError(f"created must have a zone, got {self.created}")
+        return self
+
+
+def _with_parts(score: ScoreRecord) -> Iterator[ScoreRecord]:
+    yield score
+    for part in score.parts.values():
+        yield from _with_parts(part)
+
+
+def _is_ours(metric: MetricRecord) -> bool:
+    try:
+        found = entries("metrics").get(parse(metric.written).name)
+    except UsageError:
+        return False
+    return found is not None and found.origin == HOME
 
 
 def picture_record(png: bytes, caption: str) -> PictureRecord:

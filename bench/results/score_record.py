@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from bench.contract.sound_score import sound
-from bench.results.part import Part, Whole
+from bench.results.part import Count, Part
 from bench.results.replicates_record import ReplicatesRecord, replicates_record
 from bench.types import Score
 
@@ -32,7 +32,7 @@ class ScoreRecord(Part):
     value: float
     low: float | None
     high: float | None
-    n: Whole = Field(description="rows, grid rows or repeats behind the figure")
+    n: Count = Field(description="rows, grid rows or repeats behind the figure")
     null: float | None = Field(description="what chance gives, where known")
     null_low: float | None
     null_high: float | None

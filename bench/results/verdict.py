@@ -102,10 +102,30 @@ class Verdict(Part):
     verified_by: str
     created: str
 
+    @property
+    def tier(self) -> Tier:
+        """That of the row that was checked least."""
+        return min((row.tier for row in self.rows.values()), default=Tier.SELF_REPORTED)
+
 
 def fingerprint(records: Iterable[Record]) -> str:
     """A hash over the digests of records: it names all of them together."""
     return hashlib.sha256(json.dumps(sorted(str(record.digest) for record in records)).encode()).hexdigest()
+
+
+def standing(path: Path) -> tuple[Tier, str | None] | None:
+    """The tier and the signer of the verdict in a file, whoever signed it; None where nothing lies there.
+
+    Raises:
+        VerdictError: What lies there is no verdict, or was altered.
+    """
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    found = _read(text, path)
+    signature = attested.parsed(text).get(attested.SIGNATURE)
+    return found.tier, str(signature["public_key"]) if isinstance(signature, dict) else None
 
 
 class VerdictError(Exception):
@@ -125,18 +145,21 @@ def read(path: Path, trusted: AbstractSet[str]) -> Verdict:
         VerdictError: It is none, was altered, or is signed by nobody whose public key is in `trusted`.
     """
     text = path.read_bytes()
-    try:
-        signature = attested.parsed(text).get(attested.SIGNATURE)
-        content = attested.read(text, KIND)
-        found = Verdict.model_validate(content)
-    except AlteredError as error:
-        raise VerdictError(f"{path}: {error}") from error
-    except ValidationError as error:
-        raise VerdictError(f"{path}: it is no verdict: {error.errors()[0]['msg']}") from error
+    found = _read(text, path)
+    signature = attested.parsed(text).get(attested.SIGNATURE)
     if not isinstance(signature, dict) or signature.get("public_key") not in trusted:
         by = "nobody" if not isinstance(signature, dict) else f"the key {str(signature.get('public_key'))[:16]}"
         raise VerdictError(f"{path}: it is signed by {by}, and only verdicts of trusted verifiers count")
     return found
+
+
+def _read(text: bytes, path: Path) -> Verdict:
+    try:
+        return Verdict.model_validate(attested.read(text, KIND))
+    except AlteredError as error:
+        raise VerdictError(f"{path}: {error}") from error
+    except ValidationError as error:
+        raise VerdictError(f"{path}: it is no verdict: {error.errors()[0]['msg']}") from error
 
 
 def verdicts(folder: Path, trusted: AbstractSet[str]) -> Iterator[Verdict | VerdictError]:

@@ -10,6 +10,7 @@ from bench.results.records import Record
 from bench.runs.display import Display
 from bench.runs.run import run
 from bench.runs.run_spec import RunSpec
+from bench.submission.leeway import unlike
 from bench.submission.refit import Refitted, alike, misfitted
 from bench.workbench.currency import planned_of
 from bench.workbench.machine import usable_memory, usual_jobs
@@ -55,11 +56,7 @@ def _spec(records: Sequence[Record]) -> RunSpec:
 
 
 def disagreement(said: Record, made: Record | None) -> str | None:
-    """Where a measurement made again differs from what a record says, beyond its own uncertainty; None where not.
-
-    On a machine of the same kind the figures are the same to the last bit; elsewhere sums are rounded in other ways,
-    and a training that amplifies them may end within the interval and not on the figure.
-    """
+    """Where a measurement made again differs from what a record says, beyond its leeway; None where not."""
     if made is None:
         return "it could not be measured here"
     if made.status != said.status:
@@ -68,13 +65,13 @@ def disagreement(said: Record, made: Record | None) -> str | None:
         return told
     if not alike(dict(said.threat_model), dict(made.threat_model)):
         return "what it says that Eve knows is not so here"
-    for name, score in said.scores.items():
-        again = made.scores.get(name)
-        if again is None:
-            return f"{name} is {score.value:g} in the record, and none here"
-        low = score.value if score.low is None else min(score.low, score.value)
-        high = score.value if score.high is None else max(score.high, score.value)
-        slack = 1e-6 * max(abs(low), abs(high))
-        if not low - slack <= again.value <= high + slack:
-            return f"{name} is {score.value:g} in the record (at most {low:g} to {high:g}), and {again.value:g} here"
-    return None
+    if said.keys != made.keys:
+        return f"it says {said.keys} keys, and here they are {made.keys}"
+    for what, listed, here in (
+        ("has a figure", said.scores, made.scores),
+        ("is said not to apply", said.not_applicable, made.not_applicable),
+    ):
+        if apart := sorted(listed.keys() ^ here.keys()):
+            return f"{apart[0]} {what} {'in the record' if apart[0] in listed else 'here'} alone"
+    found = ((name, unlike(score, made.scores[name])) for name, score in said.scores.items())
+    return next((f"{name}: {apart}" for name, apart in found if apart is not None), None)

@@ -126,17 +126,25 @@ def record(
     preset, seed = chosen["preset"], chosen["seed"]
     data = more.get("dataset", dataset())
     asked = {*ASKED.get(kind, ()), *(scores or {}), *more.get("not_applicable", {})}
+    described = more.get("metrics", metrics(*sorted(asked)))
+    scores = {name: _as_described(each, described[name]) for name, each in (scores or {}).items() if name in described}
     usual: dict[str, Any] = {
         "status": "ok", "evaluator": evaluator, "kind": kind, "measured_by": kind, "method": plugin(method, parameters),
         "cell": cell or f"{method}-{sorted(parameters.items())}-{preset}-{seed}-{data and data.fingerprint}",
         "attack": plugin(evaluator, {}) if kind == "reidentification" else None, "dataset": data, "choice": chosen,
         "device": "cpu",
-        "keys": 5, "metrics": metrics(*sorted(asked)), "scores": dict(scores or {}), "key": "", "inputs": {},
+        "keys": 5, "metrics": described, "scores": dict(scores or {}), "key": "", "inputs": {},
         "created": WHEN, "git": "abc",
         "hardware": {"device": "cpu", "processor": "Test CPU"}, "versions": {"torch": "2.11"}, "seconds": {"fit": 1.5},
         "threat_model": {"key": "no"} if kind == "reidentification" else {},
     }  # fmt: skip
     return keyed(Record(**(usual | more))) if not {"inputs", "key"} & more.keys() else Record(**(usual | more))
+
+
+def _as_described(figure: ScoreRecord, by: MetricRecord) -> ScoreRecord:
+    """The figure, with its parts, in the direction and the unit of its metric."""
+    parts = {name: _as_described(part, by) for name, part in figure.parts.items()}
+    return figure.model_copy(update={"better": by.better, "unit": by.unit, "parts": parts})
 
 
 def word(method: str = "dp-simple", *broken: str, **more: Any) -> Record:

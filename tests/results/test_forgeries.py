@@ -116,6 +116,28 @@ def test_a_number_that_no_table_holds_is_refused(tmp_path: Path, path: tuple[str
     assert "less than or equal to" in refusal(rewrite(tmp_path, put(content(), *path, value=10**30)))
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("scores", "guesswork", "value"), 0.5, "guesses must be 1 to inf, got 0.5"),
+        (("scores", "guesswork", "n"), -7, "greater than or equal to 0"),
+        (("keys",), -4, "greater than or equal to 0"),
+        (("dataset", "rows", "private"), -160, "greater than or equal to 0"),
+        (("dataset", "shape"), [0], "greater than or equal to 1"),
+        (("seconds", "wall"), -1e300, "greater than or equal to 0"),
+        (("scores", "guesswork", "better"), "lower", "its direction and its unit must be those of its metric"),
+        (("metrics", "guesswork", "unit"), "AUC", "its direction and its unit must be those of its metric"),
+        (("status",), "failed", "a record that is failed must have no figures"),
+        (("inputs", "protocol"), -3, "protocol as a whole number from 1"),
+        (("created",), "2025-01-01T00:00:00", "created must have a zone"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(tmp_path: Path, path: tuple[str, ...], value: object, message: str) -> None:
+    changed = put(content(), *path, value=value)
+    changed["scores"]["guesswork"]["low"] = 0.1  # below any value that is tried
+    assert message in refusal(rewrite(tmp_path, changed))
+
+
 @pytest.mark.parametrize("name", ["dataset", "preset", "seed", "features", "balance"])
 def test_a_choice_of_data_that_lacks_an_option_is_refused(tmp_path: Path, name: str) -> None:
     told = content()
@@ -138,7 +160,7 @@ def test_a_record_without_data_has_no_figures(tmp_path: Path) -> None:
     results = Results(tmp_path)
     kept = results.keep(lost, {})
     assert results.record("d/c", "contrastive") == kept
-    scored = put(json.loads(dumps(lost)), "scores", value=content()["scores"])
+    scored = put({**json.loads(dumps(lost)), "status": "ok"}, "scores", value=content()["scores"])
     assert "no data" in refusal(rewrite(tmp_path, {**scored, "metrics": content()["metrics"]}))
 
 

@@ -99,3 +99,16 @@ def test_an_altered_verdict_counts_for_nothing(keys: tuple[SigningKey, SigningKe
     (found,) = verdict.verdicts(tmp_path, {board.public})
     assert isinstance(found, VerdictError)
     assert "altered" in str(found)
+
+
+def test_a_verdict_that_stands_tells_its_tier_and_its_signer(
+    keys: tuple[SigningKey, SigningKey], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.verdict.json"
+    assert verdict.standing(path) is None
+    for signer, by in ((None, None), (keys[0], keys[0].public)):
+        verdict.write(of(Tier.RE_RUN, made()), path, signer)
+        assert verdict.standing(path) == (Tier.RE_RUN, by)
+    path.write_text("{}")
+    with pytest.raises(VerdictError):
+        verdict.standing(path)

@@ -157,6 +157,15 @@ def test_the_command_line_packs_verifies_and_refuses(
     assert printed.endswith("Tier: replayed\n")
     assert f"Signed by {SigningKey.read(key).public}\n" in printed
     assert (tmp_path / "mine.verdict.json").is_file()
+    make_pair(tmp_path / "other")
+    signed = (tmp_path / "mine.verdict.json").read_bytes()
+    capsys.readouterr()
+    for more in ([], ["--sign", str(tmp_path / "other")]):
+        assert main(["verify", str(bundle), *more]) == 2
+        assert "write elsewhere with --verdict" in capsys.readouterr().err
+        assert (tmp_path / "mine.verdict.json").read_bytes() == signed
+    assert main(["verify", str(bundle), "--verdict", str(tmp_path / "b.verdict.json")]) == 0
+    assert main(["verify", str(bundle), "--sign", str(key)]) == 0
     assert main(["submit", str(handed.results.root), "--out", str(bundle)]) == 2
     bundle.write_bytes(bundle.read_bytes()[:-30])
     assert main(["verify", str(bundle)]) == 2

@@ -199,6 +199,17 @@ def test_a_record_without_evidence_is_measured_again_or_stays_the_authors_word(h
     assert set(tiers(judged(bundle, rerun=9, again=again(handed, tmp_path))).values()) == {"re-run"}
 
 
+def test_figures_without_evidence_are_not_excused_by_an_interval_that_is_made_up(
+    handed: Handed, tmp_path: Path
+) -> None:
+    def wide(record: dict[str, Any]) -> None:
+        del record["evidence"]
+        record["scores"]["reid-auc"] |= {"value": 0.5, "low": 0.0, "high": 1.0, "p": 0.5, "parts": {}}
+
+    found = judged(forged(handed, {target(handed): wide}), rerun=9, again=again(handed, tmp_path))
+    assert "it comes out otherwise: reid-auc" in refusal(found)
+
+
 def test_evidence_of_a_weaker_attack_is_found_out_by_measuring_again(handed: Handed, tmp_path: Path) -> None:
     """Whoever forges all of it is believed to have measured it, until it is measured: so replayed is a low tier."""
     bundle = swapped(handed, evidence(handed, CHANCE))

@@ -20,6 +20,7 @@ from bench.results.records import Record
 from bench.results.results import Results
 from bench.results.run_secret import given
 from bench.results.signing_key import SigningKey
+from bench.results.tier import Tier
 from bench.runs.display import Display
 from bench.submission.finding import told
 from bench.submission.refit import Refitted, refit
@@ -63,6 +64,9 @@ def _bundle(options: argparse.Namespace) -> int:
         raise UsageError(
             f"{options.bundle} is signed by {bundle.signer or 'nobody'}, and by none of the --trusted keys"
         )
+    path = options.verdict or bundle.path.with_name(f"{bundle.path.name.removesuffix(ENDING)}{verdict.ENDING}")
+    most = Tier.SEALED if options.seal else Tier.RE_RUN if options.rerun else Tier.REPLAYED
+    _spare(path, most, signer)
     if options.seal:
         if options.results is None:
             raise UsageError("--seal writes records of your own: name their folder with --results")
@@ -82,7 +86,7 @@ def _bundle(options: argparse.Namespace) -> int:
                 refit=None if options.rerun is None else lambda record: _refit(record, fitting_place, absent),
             )  # fmt: skip
         to_stderr((f"note: nothing was fitted again: {text}" for text in sorted(absent)), MOST_SHOWN)
-    return _conclude(found, bundle, options.verdict, signer)
+    return _conclude(found, bundle, path, signer)
 
 
 def _again(records: Sequence[Record], secret: Secret, where: Place) -> Mapping[str, Record]:
@@ -99,7 +103,25 @@ def _refit(record: Record, where: Place, absent: set[str]) -> Refitted | None:
         return None
 
 
-def _conclude(found: Verified, bundle: Bundle, out: Path | None, signer: SigningKey | None) -> int:
+def _spare(path: Path, tier: Tier, signer: SigningKey | None) -> None:
+    """Raise UsageError where a verdict of this tier would take the place of one that is worth more."""
+    try:
+        there = verdict.standing(path)
+    except verdict.VerdictError as error:
+        raise UsageError(f"{error}; write elsewhere with --verdict") from error
+    if there is None:
+        return
+    stands, by = there
+    if by is not None and (signer is None or signer.public != by):
+        why = f"is signed by the key {by[:16]}, and the new one by {signer.public[:16] if signer else 'nobody'}"
+    elif (signer is None or by is not None) and stands > tier:
+        why = f"says {stands.word}, and the new one {tier.word} at most"
+    else:
+        return
+    raise UsageError(f"{path} {why}: write elsewhere with --verdict")
+
+
+def _conclude(found: Verified, bundle: Bundle, path: Path, signer: SigningKey | None) -> int:
     to_stderr((f"refused: {text}" for text in told(found.refused)), MOST_SHOWN)
     to_stderr((f"note: {text}" for text in told(found.notes)), MOST_SHOWN)
     if found.verdict is None:
@@ -116,8 +138,8 @@ def _conclude(found: Verified, bundle: Bundle, out: Path | None, signer: Signing
             print(f"  {plain(reason)}")
         if row.said:
             print(f"  as the author says: {', '.join(row.said)}")
-    path = out or bundle.path.with_name(f"{bundle.path.name.removesuffix(ENDING)}{verdict.ENDING}")
+    _spare(path, found.verdict.tier, signer)
     verdict.write(found.verdict, path, signer)
     print(f"Verdict: {path}{'' if signer else ' (unsigned: nobody else will count it; --sign)'}")
-    print(f"Tier: {min(row.tier for row in rows.values()).word}")
+    print(f"Tier: {found.verdict.tier.word}")
     return 0
