@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 from pydantic import JsonValue
 
@@ -165,9 +164,13 @@ def altered(site: Path) -> list[tuple[str, str]]:
     except OSError as error:
         return [(LEDGER, f"{error}; {_ANEW}")]
     found = []
-    for name, stated in cast("dict[str, dict[str, str]]", written.files).items():
+    for name, stated in written.files.items():
+        path = (site / name).resolve()
+        if not path.is_relative_to(site.resolve()) or (path.exists() and not path.is_file()):
+            found.append((name, "it is no file of a site"))
+            continue
         try:
-            if _hash((site / name).read_bytes()) != stated["sha256"]:
+            if not isinstance(stated, dict) or _hash(path.read_bytes()) != stated.get("sha256"):
                 found.append((name, "it was altered since it was written"))
         except OSError as error:
             found.append((name, str(error)))

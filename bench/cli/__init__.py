@@ -287,7 +287,7 @@ def _merge(parser: argparse.ArgumentParser) -> None:
     trusted(parser)
     _prefer(parser)
     parser.add_argument("--secret-of", type=Path, metavar="DIR", help="whose run secret the joined folder has, where "
-                        "those of the folders differ")  # fmt: skip
+                        "those of the folders differ, or with --trusted")  # fmt: skip
 
 
 def _prefer(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from math import inf
 from types import NoneType
 from typing import Annotated, Literal, Self
@@ -213,8 +212,6 @@ class Record(Part):
         protocol = self.inputs.get("protocol", 1)
         if type(protocol) is not int or not 1 <= protocol <= MOST:
             raise ValueError(f"its inputs must give protocol as a whole number from 1, got {protocol!r:.60}")
-        if datetime.fromisoformat(self.created).tzinfo is None:
-            raise ValueError(f"created must have a zone, got {self.created}")
         return self
 
 

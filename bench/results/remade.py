@@ -1,4 +1,4 @@
-"""Folders that are made again when they are missing, and hold nothing but what was made there."""
+"""What is made again when it is missing: folders that hold nothing but what was made there, and files beside them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ARTEFACT = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class Remade:
-    """A folder that may go.
+    """A folder, or a file, that may go.
 
     Args:
-        path: The folder.
+        path: The folder or file.
         size: Bytes in it.
         lock: Held by whoever makes or reads it; None where nobody needs to.
     """
@@ -34,7 +34,10 @@ class Remade:
     def remove(self) -> bool:
         """Remove it; False where somebody is making or reading it."""
         if self.lock is None:
-            shutil.rmtree(self.path)
+            if self.path.is_dir():
+                shutil.rmtree(self.path)
+            else:
+                self.path.unlink(missing_ok=True)
             return True
         try:
             with FileLock(self.lock, timeout=0):

@@ -12,7 +12,7 @@ import yaml
 from pydantic import JsonValue
 
 from bench.contract.evaluator import NAME
-from bench.data.yaml_text import parse_yaml
+from bench.data.yaml_text import YamlError, parse_yaml
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.spec import UsageError, parse
@@ -228,12 +228,13 @@ def write_plan(results: Results, cell: Cell, planned: Sequence[Planned]) -> None
 
 
 def _written(results: Results, cell: Cell, planned: Sequence[Planned]) -> bool:
+    text, known = None, dict[str, Any]()
     try:
         text = results.journal.plan(cell.folder)
-    except RecordError as error:
-        warnings.warn(f"{error}; it is written anew, with what is asked for now", AlteredWarning, stacklevel=3)
-        text = None
-    known = {} if text is None else {each["name"]: each for each in _parsed(text)["evaluators"]}
+        known = {} if text is None else {each["name"]: each for each in parsed_plan(text)["evaluators"]}
+    except (RecordError, YamlError) as error:
+        said = f"the plan of {cell.folder}: {error}; it is written anew, with what is asked for now"
+        warnings.warn(said, AlteredWarning, stacklevel=3)
     for each in planned:
         attack = None if each.attack is None else str(each.attack)
         known[each.name] = {"name": each.name, "evaluator": each.written, "attack": attack, "metrics": [*each.metrics]}
@@ -241,8 +242,15 @@ def _written(results: Results, cell: Cell, planned: Sequence[Planned]) -> bool:
     return results.journal.keep_plan(cell.folder, yaml.safe_dump(content, sort_keys=True), text)
 
 
-def _parsed(text: str) -> Mapping[str, Any]:
-    return cast(Mapping[str, Any], parse_yaml(text))
+def parsed_plan(text: str) -> dict[str, Any]:
+    """What a plan says. Raises YamlError where it is no plan: evaluators, each with a name of its own, and a cell."""
+    found = parse_yaml(text)
+    listed = found.get("evaluators") if isinstance(found, dict) else None
+    if not isinstance(listed, list) or not all(
+        isinstance(one, dict) and isinstance(one.get("name"), str) for one in listed
+    ):
+        raise YamlError("a plan must be a mapping with a list of evaluators that have names")
+    return cast("dict[str, Any]", found)
 
 
 def read_plan(text: str, *, files: bool = False) -> tuple[Cell, dict[str, Planned | UsageError]]:
@@ -255,7 +263,7 @@ def read_plan(text: str, *, files: bool = False) -> tuple[Cell, dict[str, Planne
     Raises:
         UsageError: The cell's own method or data cannot be had any more, or come from a file that may not be run.
     """
-    found = _parsed(text)
+    found = parsed_plan(text)
     _runnable({name: value for name, value in found.items() if name != "evaluators"}, files=files)
     cell = Cell.read(found)
     planned: dict[str, Planned | UsageError] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import yaml
 
-from bench.data.yaml_text import YamlError, parse_yaml
+from bench.data.yaml_text import YamlError
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import run_secret
@@ -16,6 +16,7 @@ from bench.results.journal import AlteredWarning, Journal
 from bench.results.records import RecordError
 from bench.results.results import RECORDS, Results
 from bench.results.shelf import Folder
+from bench.runs.plan import parsed_plan
 from bench.transfer.artefact_folder import artefacts
 from bench.transfer.offer import Offer, Prefer, bring, chosen, offer, strangers
 from bench.transfer.push import Step
@@ -28,6 +29,9 @@ def merge(
 ) -> Tally:
     """Join results folders.
 
+    Where `into` takes signed records alone, nothing else is taken, for nobody signs it: no artefact, plan or note of
+    data, and no run secret but that of `secret_of`, since keys, noise and orders are drawn from it.
+
     Args:
         sources: In order, where `first` is preferred. Nothing in them is changed.
         into: The folder to join them in; what is there comes first.
@@ -39,15 +43,15 @@ def merge(
         UsageError: A source is no results folder, or is the joined one; or run secrets differ and none was chosen.
     """
     _check(sources, into)
-    secret = _secret(sources, into, secret_of)
-    if secret is not None:
-        into.keep_secret(secret)
-    tally = Tally()
+    tally, signed = Tally(), into.trusted is not None
+    if (found := _secret([] if signed else sources, into, secret_of)) is not None:
+        into.keep_secret(found[1])
+        tally.notes.append(f"the run secret, of which keys and noise are drawn, is that of {found[0].root}")
     offers = list(_offers(sources, tally))
     wanted, settled = chosen(into, offers, prefer)
     for outcome in settled:
         tally.add(outcome)
-    folders = [each for source in sources for each in artefacts(source.store.root)] if into.trusted is None else []
+    folders = [each for source in sources for each in artefacts(source.store.root) if not signed]
     total = len(wanted) + len(folders)
     for through, asking in enumerate(wanted, start=1):
         tally.add(bring(into, asking))
@@ -61,7 +65,7 @@ def merge(
         except (AlteredError, OSError) as error:
             tally.add(Outcome(folder.kind, folder.name, "refused", f"in {folder.root.parent}: {error}"))
         step(through, total)
-    for source in sources:
+    for source in sources if not signed else ():
         _data(source.journal, into.journal, tally)
         _plans(source.journal, into.journal, tally)
     tally.notes += strangers(into, wanted)
@@ -69,6 +73,8 @@ def merge(
 
 
 def _check(sources: Sequence[Results], into: Results) -> None:
+    if into.root.exists() and not into.root.is_dir():
+        raise UsageError(f"expected a folder to join results in, got the file {into.root}")
     for source in sources:
         if not source.begun:
             raise UsageError(f"expected a results folder, got {source.root}: it has neither cells nor artefacts")
@@ -76,24 +82,24 @@ def _check(sources: Sequence[Results], into: Results) -> None:
             raise UsageError(f"{source.root} and {into.root} must be folders apart")
 
 
-def _secret(sources: Sequence[Results], into: Results, secret_of: Results | None) -> Secret | None:
-    """The run secret that the joined folder is to be given; None where it has one, or nobody has."""
+def _secret(sources: Sequence[Results], into: Results, secret_of: Results | None) -> tuple[Results, Secret] | None:
+    """Whose run secret the joined folder is to be given; None where it has one, or nobody has."""
     here = into.commitment
     if secret_of is not None:
         if (found := run_secret.kept(secret_of.secret_file)) is None:
             raise UsageError(f"there is no run secret in {secret_of.root}")
-        return found  # `keep_secret` refuses it where the folder has another
+        return secret_of, found  # `keep_secret` refuses it where the folder has another
     if here is not None:
         return None
-    kept = {source.root: secret for source in sources if (secret := run_secret.kept(source.secret_file)) is not None}
-    if len({secret.commitment() for secret in kept.values()}) > 1:
-        told = ", ".join(f"{root} {secret.commitment()[:12]}" for root, secret in kept.items())
+    kept = [(each, secret) for each in sources if (secret := run_secret.kept(each.secret_file)) is not None]
+    if len({secret.commitment() for _, secret in kept}) > 1:
+        told = ", ".join(f"{each.root} {secret.commitment()[:12]}" for each, secret in kept)
         raise UsageError(
             f"these folders have run secrets of their own ({told}), and the joined one can go on with one of them: "
             "name it with --secret-of DIR. Records under the others are read, verified and shown; `bench run` measures "
             "them again"
         )
-    return next(iter(kept.values()), None)
+    return next(iter(kept), None)
 
 
 def _offers(sources: Sequence[Results], tally: Tally) -> Iterator[Offer]:
@@ -124,6 +130,7 @@ def _plans(source: Journal, into: Journal, tally: Tally) -> None:
         try:
             new, old = source.plan(cell), into.plan(cell)
             if new is not None and new != old:
+                parsed_plan(new)
                 into.keep_plan(cell, new if old is None else _both(old, new), old)
         except (RecordError, YamlError, OSError) as error:
             tally.add(Outcome("plan", cell, "refused", f"in {source.root}: {error}"))
@@ -131,8 +138,6 @@ def _plans(source: Journal, into: Journal, tally: Tally) -> None:
 
 def _both(old: str, new: str) -> str:
     """Two plans of one cell as one: what either asks for; the old one's word counts where they differ."""
-    before, after = parse_yaml(old), parse_yaml(new)
-    if not isinstance(before, dict) or not isinstance(after, dict):
-        raise YamlError("a plan must be a mapping")
+    before, after = parsed_plan(old), parsed_plan(new)
     listed = {each["name"]: each for each in (*after["evaluators"], *before["evaluators"])}
     return yaml.safe_dump({**before, "evaluators": [*listed.values()]}, sort_keys=True)

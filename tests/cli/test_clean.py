@@ -96,9 +96,14 @@ def test_prepared_data_and_vectors_go_with_the_cache_alone(results: Results, cac
     VectorCache(cache / "features" / "vectors" / "pixels-0", 2).vectors(
         torch.arange(2).numpy(), lambda rows: images[rows], lambda part: iter([part.flatten(1)]), block=2
     )
+    (prepared,) = cache.glob("digits-*")
+    for name in (prepared.name, f"gone-{'0' * 16}"):  # of a set that was not prepared in the end, too
+        (cache / f"{name}-corrupt.txt").write_text("patient.png\tcut short\n")
+    (cache / "my-corrupt.txt").write_text("mine")
+    (cache / f"linked-{'1' * 16}-corrupt.txt").symlink_to(cache / "my-corrupt.txt")
     (cache / "mine").mkdir()
     (cache / "mine" / "photo.png").write_bytes(b"png")
     assert clean(results, "--only", "artefacts", "--yes") == 0
     assert {"samples.npy", "vectors.npy", "manifest.json"} <= files(cache)
     assert clean(results, "--only", "cache", "--yes") == 0
-    assert files(cache) == {"CACHEDIR.TAG", "photo.png"}
+    assert files(cache) == {"CACHEDIR.TAG", "photo.png", "my-corrupt.txt", f"linked-{'1' * 16}-corrupt.txt"}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import os
 import random
 import re
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from bench.workbench.choice import Choice
 from bench.workbench.inputs import PROTOCOL
 from leaderboard.board import rows
 from leaderboard.intake import Intake
+from leaderboard.ledger import Ledger
 from leaderboard.pages import render
 from leaderboard.repeat import command
 from leaderboard.site import altered, build
@@ -275,6 +277,20 @@ def test_every_flipped_bit_of_a_page_is_noticed(write: Write, tmp_path: Path) ->
         if path.name != "files.json":
             assert [name for name, _ in altered(site)] == [path.relative_to(site).as_posix()]
         path.write_bytes(content)
+
+
+@pytest.mark.parametrize("stated", [{}, "x", {"sha256": 7}, None])
+@pytest.mark.parametrize("outside", ["/etc/hostname", "../secret.txt", "link", "pipe"])
+def test_a_site_s_word_of_its_files_is_believed_of_files_within_it_alone(
+    stated: object, outside: str, write: Write, tmp_path: Path
+) -> None:
+    site = build(write(record("identity")), tmp_path / "site").parent
+    (tmp_path / "secret.txt").write_text("mine")
+    (site / "link").symlink_to(tmp_path / "secret.txt")
+    os.mkfifo(site / "pipe")
+    (site / "own.txt").write_text("page")
+    Ledger({"own.txt": stated, outside: stated}).write(site)  # type: ignore[dict-item]
+    assert dict(altered(site)) == {"own.txt": "it was altered since it was written", outside: "it is no file of a site"}
 
 
 def test_the_downloads_stand_beside_the_index(site: Path) -> None:

@@ -12,6 +12,7 @@ from made.board_records import record
 from made.cells import cell
 
 from bench.plugins.spec import UsageError
+from bench.results.journal import AlteredWarning
 from bench.results.records import Record, picture_record
 from bench.results.results import Results
 from bench.runs.plan import Planned, read_plan, write_plan
@@ -95,6 +96,14 @@ def test_plans_come_back_and_add_up(tmp_path: Path) -> None:
         found, planned = read_plan(results.journal.plan(made.folder) or "")
         assert found == made
         assert list(planned) == ["sets", "throughput"]
+
+
+def test_a_plan_that_is_none_is_written_anew(tmp_path: Path) -> None:
+    results, made = Results(tmp_path), cell("dp-simple[scale=3]")
+    results.journal.keep_plan(made.folder, "a: 1", None)
+    with pytest.warns(AlteredWarning, match="a plan must be a mapping"):
+        write_plan(results, made, [Planned("sets", None, ("max-dispersion",))])
+    assert list(read_plan(results.journal.plan(made.folder) or "")[1]) == ["sets"]
 
 
 @pytest.mark.parametrize("place", ["method", "dataset", "evaluator", "attack", "metric"])

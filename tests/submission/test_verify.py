@@ -296,9 +296,9 @@ def test_sealed_needs_a_sandbox(handed: Handed) -> None:
 
 
 def test_a_figure_of_another_metric_is_refused(handed: Handed) -> None:
-    """The evidence is honest, and so is the figure: it is that of `top-1`."""
-    cls = cast(Any, registry.load("metrics", "top-1"))
-    score = score_record(judge(cls(), evidence(handed, NEAREST)), better=cls.better, unit=cls.unit)
+    """The evidence is honest, and so is the figure: it is that of `top-1`, in the unit of another."""
+    cls, named = (cast(Any, registry.load("metrics", name)) for name in ("top-1", "reid-auc"))
+    score = score_record(judge(cls(), evidence(handed, NEAREST)), better=named.better, unit=named.unit)
 
     def change(record: dict[str, Any]) -> None:
         put(record, "metrics", "reid-auc", "written", value="top-1")

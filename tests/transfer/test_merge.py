@@ -110,7 +110,8 @@ def test_two_run_secrets_join_only_where_one_is_chosen(tmp_path: Path) -> None:
     assert not into.root.exists()
     tally = joined(into, a, b, secret_of=b)
     assert into.keep_secret() == OTHER
-    assert tally.notes[0].startswith("1 records were made under another run secret")
+    assert tally.notes[0].endswith(f"is that of {b.root}")
+    assert tally.notes[1].startswith("1 records were made under another run secret")
     assert not list(into.problems())
     assert len(rows(records(into))) == 2
     assert build(into, into.root / "site").is_file()
@@ -127,7 +128,7 @@ def test_a_secret_that_all_share_goes_along(tmp_path: Path) -> None:
     tally = joined(into, a, b)
     assert into.keep_secret() == SECRET
     assert into.secret_file.stat().st_mode & 0o777 == 0o600
-    assert not tally.notes
+    assert tally.notes == [f"the run secret, of which keys and noise are drawn, is that of {a.root}"]
 
 
 def test_plans_of_one_cell_are_joined(tmp_path: Path) -> None:
@@ -140,6 +141,35 @@ def test_plans_of_one_cell_are_joined(tmp_path: Path) -> None:
     assert plan is not None
     assert "utility" in plan
     assert "throughput" in plan
+
+
+def test_of_a_folder_that_nobody_trusted_signed_nothing_is_taken(tmp_path: Path) -> None:
+    """All later keys and noise would be drawn from a secret that its maker knows, and plans name code."""
+    stranger, into = (
+        folder(tmp_path / "a", count=1),
+        Results(tmp_path / "into", trusted=frozenset({make_pair(tmp_path / "key")[0].public})),
+    )
+    stranger.keep_secret(SECRET)
+    stranger.journal.keep_plan("d/c", "method: m\nevaluators:\n- name: utility\n", None)
+    assert joined(into, stranger).why("refused")
+    assert not [path for path in into.root.rglob("*") if path.is_file()]
+    joined(into, stranger, secret_of=stranger)
+    assert into.keep_secret() == SECRET
+
+
+def test_a_plan_that_is_none_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+    a, into = folder(tmp_path / "a", count=1), Results(tmp_path / "into")
+    a.journal.keep_plan("d/b", "a: 1", None)
+    a.journal.keep_plan("d/c", "method: m\nevaluators:\n- name: utility\n", None)
+    assert "a plan must be a mapping" in "".join(joined(into, a).why("refused"))
+    assert "d/c" in into.journal.plans()
+    assert "d/b" not in into.journal.plans()
+
+
+def test_a_file_is_no_folder_to_join_in(tmp_path: Path) -> None:
+    (tmp_path / "into").write_text("mine")
+    with pytest.raises(UsageError, match="expected a folder to join results in"):
+        joined(Results(tmp_path / "into"), folder(tmp_path / "a", count=1))
 
 
 def test_a_folder_from_a_stranger_is_read_with_care(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ plans, logs and pages stay.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -21,6 +22,9 @@ from bench.plugins.spec import UsageError
 from bench.results import cache_tag
 from bench.results.remade import Remade, of_store, only
 from bench.results.results import Results
+
+CORRUPT = re.compile(r".+-[0-9a-f]{16}-corrupt\.txt")
+"""Lists of the files that could not be decoded, beside a prepared folder, which may be gone, or was never made."""
 
 
 def main(options: argparse.Namespace) -> int:
@@ -62,3 +66,5 @@ def _cache(cache: Path) -> Iterator[Remade]:
                 # Not the empty ones: nothing says that those were made here.
                 if path.is_dir() and not path.is_symlink() and (made := only(path, names)) and made.size:
                     yield Remade(path, made.size, path.with_suffix(".lock") if names is VECTORS else None)
+                elif names is FILES and CORRUPT.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                    yield Remade(path, path.stat().st_size)
