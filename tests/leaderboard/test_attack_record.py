@@ -50,7 +50,7 @@ def test_the_luckiest_member_of_many_tells_nobody(tmp_path: Path) -> None:
 
 def test_one_of_many_figures_that_chance_makes_in_as_many_tries_is_no_dent(tmp_path: Path) -> None:
     auc = {"null": 0.5, "null_low": 0.45, "null_high": 0.55}
-    lucky = score(0.56, 0.5, 0.6, p=0.0008, **auc)
+    lucky = score(0.56, 0.5, 0.6, p=0.0008, unit="AUC", **auc)
     scores = {**attacked("blur").scores, "reid-auc": lucky}
     found, words = judged(tmp_path, attacked("blur", scores=scores), *controls(HOLDING), keyed(word("blur")))
     assert words["blur"] == "not broken"

@@ -127,7 +127,7 @@ def record(
     data = more.get("dataset", dataset())
     asked = {*ASKED.get(kind, ()), *(scores or {}), *more.get("not_applicable", {})}
     described = more.get("metrics", metrics(*sorted(asked)))
-    scores = {name: _as_described(each, described[name]) for name, each in (scores or {}).items() if name in described}
+    scores = {name: as_described(each, described[name]) for name, each in (scores or {}).items() if name in described}
     usual: dict[str, Any] = {
         "status": "ok", "evaluator": evaluator, "kind": kind, "measured_by": kind, "method": plugin(method, parameters),
         "cell": cell or f"{method}-{sorted(parameters.items())}-{preset}-{seed}-{data and data.fingerprint}",
@@ -141,9 +141,9 @@ def record(
     return keyed(Record(**(usual | more))) if not {"inputs", "key"} & more.keys() else Record(**(usual | more))
 
 
-def _as_described(figure: ScoreRecord, by: MetricRecord) -> ScoreRecord:
+def as_described(figure: ScoreRecord, by: MetricRecord) -> ScoreRecord:
     """The figure, with its parts, in the direction and the unit of its metric."""
-    parts = {name: _as_described(part, by) for name, part in figure.parts.items()}
+    parts = {name: as_described(part, by) for name, part in figure.parts.items()}
     return figure.model_copy(update={"better": by.better, "unit": by.unit, "parts": parts})
 
 

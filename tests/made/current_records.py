@@ -10,7 +10,7 @@ from bench.results.records import DatasetRecord, Record
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
 from bench.workbench.inputs import plugin_record, record_inputs
-from made.board_records import metrics, score
+from made.board_records import as_described, metrics, score
 
 HASH = "f00d" * 16
 
@@ -32,7 +32,7 @@ def current(method: str = "identity", kind: str = "utility", attack: str | None 
         "status": "ok", "cell": cell.folder, "evaluator": planned.name, "kind": planned.kind, "measured_by": kind,
         "method": plugin_record(cell.method), "dataset": data, "choice": choice.shown(), "device": "cpu", "keys": 2,
         "attack": None if planned.attack is None else plugin_record(planned.attack), "isolation": "sandbox",
-        "metrics": metrics(metric), "scores": {metric: score(0.75, 0.7, 0.8)},
+        "metrics": metrics(metric), "scores": {metric: as_described(score(0.75, 0.7, 0.8), metrics(metric)[metric])},
         "hardware": {"device": "cpu", "processor": "Test CPU"}, "versions": {"torch": "2.14", "numpy": "2.4"},
         "git": "abc", "created": "2025-01-02T03:04:05+00:00",
     }  # fmt: skip

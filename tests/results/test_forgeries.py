@@ -128,7 +128,6 @@ def test_a_number_that_no_table_holds_is_refused(tmp_path: Path, path: tuple[str
         (("scores", "guesswork", "better"), "lower", "its direction and its unit must be those of its metric"),
         (("metrics", "guesswork", "unit"), "AUC", "its direction and its unit must be those of its metric"),
         (("status",), "failed", "a record that is failed must have no figures"),
-        (("inputs", "protocol"), -3, "protocol as a whole number from 1"),
     ],
 )
 def test_numbers_that_cannot_be_are_refused(tmp_path: Path, path: tuple[str, ...], value: object, message: str) -> None:
