@@ -164,17 +164,27 @@ def altered(site: Path) -> list[tuple[str, str]]:
     except OSError as error:
         return [(LEDGER, f"{error}; {_ANEW}")]
     found = []
+    root = site.resolve()
     for name, stated in written.files.items():
-        path = (site / name).resolve()
-        if not path.is_relative_to(site.resolve()) or (path.exists() and not path.is_file()):
-            found.append((name, "it is no file of a site"))
-            continue
+        digest = stated.get("sha256") if isinstance(stated, dict) else None
+        path = _inside(root, name)
         try:
-            if not isinstance(stated, dict) or _hash(path.read_bytes()) != stated.get("sha256"):
+            if path is None or not isinstance(digest, str) or (path.exists() and not path.is_file()):
+                found.append((name, f"{LEDGER} lists it, and it is no file of a site; {_ANEW}"))
+            elif _hash(path.read_bytes()) != digest:
                 found.append((name, "it was altered since it was written"))
         except OSError as error:
             found.append((name, str(error)))
     return found
+
+
+def _inside(root: Path, name: str) -> Path | None:
+    """What a ledger, which anybody can write, names of a site; None where that lies outside, or can be no file."""
+    try:
+        path = (root / name).resolve()
+    except (OSError, ValueError, RuntimeError):  # a NUL, half a surrogate pair, links in a ring
+        return None
+    return path if path.is_relative_to(root) else None
 
 
 def _hash(content: bytes) -> str:
@@ -193,6 +203,5 @@ def _sweep(site: Path, old: Mapping[str, JsonValue], keep: Mapping[str, Page]) -
     """Remove what an earlier build listed in its ledger and this one does not make."""
     root = site.resolve()
     for name in old:
-        target = (root / name).resolve()
-        if name not in keep and target.is_relative_to(root) and target.is_file():
+        if name not in keep and (target := _inside(root, name)) is not None and target.is_file():
             target.unlink()

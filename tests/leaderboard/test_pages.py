@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import itertools
 import json
 import os
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from made.board_records import auc, claim, dataset, guesswork, metric, plugin, record, score, utility
 from made.whole_rows import kept, keyed
+from pydantic import JsonValue
 
 from bench.plugins.option import options
 from bench.plugins.spec import parse
@@ -279,18 +281,24 @@ def test_every_flipped_bit_of_a_page_is_noticed(write: Write, tmp_path: Path) ->
         path.write_bytes(content)
 
 
-@pytest.mark.parametrize("stated", [{}, "x", {"sha256": 7}, None])
-@pytest.mark.parametrize("outside", ["/etc/hostname", "../secret.txt", "link", "pipe"])
-def test_a_site_s_word_of_its_files_is_believed_of_files_within_it_alone(
-    stated: object, outside: str, write: Write, tmp_path: Path
-) -> None:
-    site = build(write(record("identity")), tmp_path / "site").parent
-    (tmp_path / "secret.txt").write_text("mine")
-    (site / "link").symlink_to(tmp_path / "secret.txt")
+@pytest.mark.parametrize(
+    ("name", "stated"),
+    [("a.html", {}), ("a.html", "x"), ("a.html", {"sha256": 1}), ("../a.html", None), ("/etc/passwd", None),
+     ("folder", None), ("pipe", None), ("out", None), ("a\0", None), ("ring", None)],
+)  # fmt: skip
+def test_a_ledger_that_lists_what_is_no_file_of_a_site_is_named(name: str, stated: JsonValue, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    (site / "folder").mkdir(parents=True)
+    for page in (site / "a.html", tmp_path / "a.html"):
+        page.write_bytes(b"")
     os.mkfifo(site / "pipe")
-    (site / "own.txt").write_text("page")
-    Ledger({"own.txt": stated, outside: stated}).write(site)  # type: ignore[dict-item]
-    assert dict(altered(site)) == {"own.txt": "it was altered since it was written", outside: "it is no file of a site"}
+    (site / "out").symlink_to(tmp_path / "a.html")
+    (site / "ring").symlink_to("ring")
+    honest: JsonValue = {"sha256": hashlib.sha256(b"").hexdigest()}
+    Ledger({name: honest if stated is None else stated}).write(site)
+    ((named, reason),) = altered(site)
+    assert named == name
+    assert "no file of a site" in reason
 
 
 def test_the_downloads_stand_beside_the_index(site: Path) -> None:
