@@ -85,7 +85,7 @@ def test_its_metric_and_its_picture_reach_the_page_escaped(tmp_path: Path, capsy
             assert b"home of mine" not in path.read_bytes(), path
     assert run(tmp_path, GOOD) == 0
     assert "0 computed, 1 already there" in capsys.readouterr().out
-    assert main(["status", "--results", str(tmp_path / "results")]) == 0
+    assert main(["status", "--files", "--results", str(tmp_path / "results")]) == 0
 
 
 @pytest.mark.parametrize(
@@ -187,5 +187,5 @@ def test_a_plan_with_a_file_that_is_gone_keeps_the_rest(tmp_path: Path, capsys: 
     more = ["--metric", "throughput", "--no-site", "--device", "cpu", "--results", str(tmp_path / "results")]
     assert main(["run", *asked, *more]) == 0
     capsys.readouterr()
-    assert main(["status", "--results", str(tmp_path / "results")]) == 1
+    assert main(["status", "--files", "--results", str(tmp_path / "results")]) == 1
     assert "1 done, 1 unknown" in capsys.readouterr().out
