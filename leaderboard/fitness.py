@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from bench.plugins import registry
+from bench.plugins.spec import parse
 from bench.results import moment
 from bench.results.outspoken import outspoken, restricted
-from bench.results.records import Record
+from bench.results.records import PluginRecord, Record
 from bench.types import Method
 from bench.workbench.currency import files_of, stale
 from bench.workbench.inputs import COMMITMENT, PROTOCOL
@@ -44,7 +45,7 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
         found.append("it says no time, or one that has not come yet, as when it was made")
     if record.isolation == "none":
         found.append("method and attack worked in the judge's own process (isolation none)")
-    if record.method.role is not None and record.method.role != _role(record.method.name):
+    if record.method.role is not None and record.method.role != _role(record.method):
         found.append(
             f"it calls its method a reference ({record.method.role}), and no method of this project of that name "
             "is: only those go unrated"
@@ -57,9 +58,12 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
     return [*found, *_picture_faults(record, pictures)]
 
 
-def _role(method: str) -> str | None:
-    """What this project has a method for, if it is one of its reference methods."""
-    return cast("type[Method]", registry.load("methods", method)).role if method in registry.own("methods") else None
+def _role(method: PluginRecord) -> str | None:
+    """What this project has a method for, if it is one of its reference methods, by the name that it was called by."""
+    called = parse(method.written).name
+    if called != method.name or method.origin != registry.HOME or called not in registry.own("methods"):
+        return None
+    return cast("type[Method]", registry.load("methods", called)).role
 
 
 def mixed(records: Sequence[Record]) -> str:

@@ -93,11 +93,15 @@ def _differences(said: ScoreRecord, here: ScoreRecord, scale: Scale, room: float
 
 
 def _holds(score: ScoreRecord, value: float) -> bool:
-    """Whether a value lies in the interval of a figure, or, where an end is missing, not beyond the figure there."""
-    low = score.value if score.low is None else min(score.low, score.value)
-    high = score.value if score.high is None else max(score.high, score.value)
-    slack = ROUNDED * max(abs(low), abs(high))
-    return low - slack <= value <= high + slack
+    """Whether a value lies in the interval of a figure; past an end that is the figure itself by half the other side.
+
+    A bound, as an audit shows, begins at its figure; without another end it has 2 % of it. A figure without an interval
+    has what rounding takes.
+    """
+    below, above = ((0.0 if end is None else abs(score.value - end)) for end in (score.low, score.high))
+    bare = CLOSE if (score.low, score.high) != (None, None) and not below and not above else ROUNDED
+    slack = bare * abs(score.value)
+    return score.value - (below or above / 2) - slack <= value <= score.value + (above or below / 2) + slack
 
 
 def _as_wide(said: list[float], here: list[float], scale: Scale) -> bool:

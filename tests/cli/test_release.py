@@ -187,7 +187,10 @@ def test_classes_that_few_people_have_and_labels_that_are_withheld_are_told(few,
     released = load_file(tmp_path / "out" / "release.safetensors")["labels"][:, 0]
     yes, no, left = (int(found.sum()) for found in (released == 1, released == 0, released.isnan()))
     assert left > 10
-    assert f"labels: sick ({yes} yes, {no} no, {left} withheld: --no-balance keeps them)" in out
+    assert (
+        f"labels, counted in the private rows: sick ({yes} yes, {no} no, {left} withheld: --no-balance keeps them)"
+        in out
+    )
 
 
 def test_what_learned_nothing_is_not_said_to_have_learned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,9 +31,11 @@ def test_a_row_of_two_run_secrets_is_refused(tmp_path: Path) -> None:
 def test_no_method_but_the_project_s_own_references_is_a_reference() -> None:
     """References go unrated: a stranger's method would need nobody to look into its word."""
     made = current("blur")
-    said = made.model_copy(update={"method": made.method.model_copy(update={"role": "hides nothing"})})
     assert not unfit(made, {}, current=False)
-    assert "calls its method a reference (hides nothing)" in " ".join(unfit(said, {}, current=False))
+    assert not unfit(current("identity"), {}, current=False)
+    for lie in ({}, {"name": "identity"}, {"name": "identity", "written": "identity", "origin": "theirs"}):
+        said = made.model_copy(update={"method": made.method.model_copy(update={"role": "hides nothing", **lie})})
+        assert "calls its method a reference (hides nothing)" in " ".join(unfit(said, {}, current=False))
 
 
 @pytest.mark.parametrize("place", ["method", "attack", "metric", "evaluator", "dataset", "public", "nested"])

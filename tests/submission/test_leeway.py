@@ -66,3 +66,12 @@ def test_a_figure_that_is_left_out_or_made_up_disagrees() -> None:
     assert disagreement(made, made) is None
     assert disagreement(moved, made) == "reid-auc has a figure here alone"
     assert disagreement(made, moved) == "reid-auc has a figure in the record alone"
+
+
+@pytest.mark.parametrize("high", [1.6, None])
+def test_a_bound_that_one_coin_moves_is_alike_and_one_that_is_half_of_it_is_not(high: float | None) -> None:
+    """What an audit shows begins at its figure."""
+    here, other, forged = (score(value, value, high) for value in (1.12988, 1.1342, 0.5))
+    assert unlike(other, here) is None
+    assert unlike(here, other) is None
+    assert unlike(forged, here) is not None

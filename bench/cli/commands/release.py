@@ -202,7 +202,7 @@ def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) ->
     if choice.preset != WHOLE:
         print(
             f"Careful: the preset {choice.preset} is a size to measure with: at most {choice.sizes.private:,} private "
-            f"rows, and what is trained is trained shorter; --preset {WHOLE} takes all rows and the papers' sizes"
+            f"rows, and what is trained is trained shorter; --preset {WHOLE} takes all private rows"
         )
     for note in (*record.notes, *filter(None, [bench.withheld])):
         print(f"  {line(note)}")
@@ -210,8 +210,8 @@ def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) ->
     for name, tensors in made.files.items():
         print(f"  {name}: " + ", ".join(f"{part} {list(tensor.shape)}" for part, tensor in tensors.items()))
     if (rows := made.files.get("release.safetensors")) is not None:
-        told = _labels(bench.private, bench.natural) if "labels" in rows else ["none"]
-        print(f"  labels: {line(', '.join(told))}")
+        told = line(", ".join(_labels(bench.private, bench.natural))) if "labels" in rows else ""
+        print(f"  labels, counted in the private rows: {told}" if told else "  labels: none")
     print(f"  {ABOUT}: the method, its claim, and how to read the rest")
     print(f"Claim: {bench.method.claims}")
     claim = made.about["claim"]
