@@ -243,7 +243,7 @@ def _written(results: Results, cell: Cell, planned: Sequence[Planned]) -> bool:
 
 
 def parsed_plan(text: str) -> dict[str, Any]:
-    """What a plan says. Raises YamlError where it is no plan: evaluators, each with a name of its own, and a cell."""
+    """What a plan says. Raises YamlError where it lists no evaluators that have names."""
     found = parse_yaml(text)
     listed = found.get("evaluators") if isinstance(found, dict) else None
     if not isinstance(listed, list) or not all(

@@ -30,16 +30,16 @@ def unlike(said: ScoreRecord, here: ScoreRecord) -> str | None:
 
     The rules, on a log scale where replicates are on one:
 
-    - Each value lies in the interval of the other; without an interval they are equal but for rounding, and of parts
+    - Each value lies in the interval of the other, which goes past an end that is the figure itself by half its other
+      side; without an interval they are equal but for rounding, and of parts
       those without an interval lie no further apart than the interval of their whole is wide, or 2 %.
     - An end of an interval lies as far from its figure as here, but for half the width of the narrower.
     - What chance gives is the same but for 2 % of it or of its interval.
     - p stands for as many standard deviations as here, but for what the two values' distance accounts for.
     - n, directions, units, and which parts, ends and replicates there are, are the same.
     """
-    scale: Scale = _plain
-    if here.replicates is not None and here.replicates.scale == "log":
-        scale = _log
+    log = here.replicates is not None and here.replicates.scale == "log"
+    scale = math.log if log else _plain
     return next(_differences(said, here, scale, None), None)
 
 
@@ -155,7 +155,3 @@ def _text(value: float, low: float | None, high: float | None) -> str:
 
 def _plain(value: float) -> float:
     return value
-
-
-def _log(value: float) -> float:
-    return math.log(value)

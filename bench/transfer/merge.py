@@ -36,7 +36,8 @@ def merge(
         sources: In order, where `first` is preferred. Nothing in them is changed.
         into: The folder to join them in; what is there comes first.
         prefer: Which of different records of one name is taken; None refuses them all.
-        secret_of: Whose run secret the joined folder has, where it has none and those of the sources differ.
+        secret_of: Whose run secret the joined folder has, where it has none and those of the sources differ, or it
+            takes signed records alone.
         step: Told how far it is.
 
     Raises:
@@ -130,14 +131,16 @@ def _plans(source: Journal, into: Journal, tally: Tally) -> None:
         try:
             new, old = source.plan(cell), into.plan(cell)
             if new is not None and new != old:
-                parsed_plan(new)
-                into.keep_plan(cell, new if old is None else _both(old, new), old)
+                into.keep_plan(cell, _joined(old, new), old)
         except (RecordError, YamlError, OSError) as error:
             tally.add(Outcome("plan", cell, "refused", f"in {source.root}: {error}"))
 
 
-def _both(old: str, new: str) -> str:
+def _joined(old: str | None, new: str) -> str:
     """Two plans of one cell as one: what either asks for; the old one's word counts where they differ."""
-    before, after = parsed_plan(old), parsed_plan(new)
+    after = parsed_plan(new)
+    if old is None:
+        return new
+    before = parsed_plan(old)
     listed = {each["name"]: each for each in (*after["evaluators"], *before["evaluators"])}
     return yaml.safe_dump({**before, "evaluators": [*listed.values()]}, sort_keys=True)

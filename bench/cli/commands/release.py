@@ -37,9 +37,8 @@ from rich.console import Console
 from rich.progress import Progress
 from torch import Tensor
 
-from bench.cli.failure import why
+from bench.cli.failure import heard, why
 from bench.cli.options import place, run_spec
-from bench.cli.terminal import unheard
 from bench.contract.seal import check, seal
 from bench.plugins.spec import UsageError
 from bench.progress import stage, told
@@ -87,11 +86,8 @@ def main(options: argparse.Namespace) -> int:
     (cell,) = cells(spec)
     with _progress(), closing(Workbench.open(cell, where, spec.isolation)) as bench:
         refuse_shared_people(cell.choice, where)
-        if bench.record.shareable:
-            made = _release(bench, where)
-        else:
-            with unheard(where.results.log("release", bench.cell.method.spec.shown)) as log:
-                made = _release(bench, where, log)
+        with heard(bench, where.results, "release") as log:
+            made = _release(bench, where, log)
     _write(made, out, key_out, shared=bench.record.shareable)
     _summarise(bench, made, out, key_out)
     return 0
@@ -108,7 +104,7 @@ def _check_places(out: Path, key_out: Path, where: Place) -> None:
         raise UsageError(f"--key-out must be a new file in a folder that is there, got {key_out}")
 
 
-def _release(bench: Workbench, where: Place, log: Path | None = None) -> Publication:
+def _release(bench: Workbench, where: Place, log: Path | None) -> Publication:
     """The private rows released under a key that nobody can guess; `log` alone says why there are none."""
     method = plugin_record(bench.cell.method)
     if method.role is not None:

@@ -16,9 +16,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from bench.cli.failure import why
+from bench.cli.failure import heard, why
 from bench.cli.options import place, run_spec
-from bench.cli.terminal import unheard
 from bench.contract.seal import Sealed
 from bench.evaluators.tables import check_columns, column_names
 from bench.pictures.scatter import Cloud, scatter_sheet
@@ -92,13 +91,11 @@ def _shown(cell: Cell, where: Place, isolation: Isolation, options: argparse.Nam
         )
     if options.rows is not None and bench.private.samples.ndim != 4:
         raise UsageError("--rows chooses images, and rows of numbers are shown whole: leave it out")
-    if bench.record.shareable:
-        return bench, _release(cell, bench)
-    with unheard(where.results.log("show", cell.method.spec.shown)) as log:
+    with heard(bench, where.results, "show") as log:
         return bench, _release(cell, bench, log)
 
 
-def _release(cell: Cell, bench: Workbench, log: Path | None = None) -> Sealed:
+def _release(cell: Cell, bench: Workbench, log: Path | None) -> Sealed:
     """The release, which stays in the store only if it was there before."""
     inputs = release_inputs(cell, bench.record, 0, bench.run_secret.commitment(), apart=bench.apart)
     kept = bench.store.has("releases", inputs)
