@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from bench.audit.game import CONFIDENCE
 from bench.evidence import AuditEvidence, Calls, Noise
 from bench.plugins.chosen import choose
 from bench.results.records import ClaimRecord, Record, ScoreRecord, score_record
@@ -17,6 +18,8 @@ from leaderboard.entries import number
 METRIC = "empirical-epsilon"
 MOST_TRIALS = 10**7
 """More than anybody plays: to judge again what others say of more would take the memory of whoever does."""
+CLOSE = 1e-6
+"""By how much, relatively, a figure may be off that of the counts beside it: what rounding takes."""
 SURE = 1 - RARE
 """The confidence at which a claim counts as violated: of twenty audits of a true one, one shows more at 95 %."""
 
@@ -122,7 +125,7 @@ def at(record: Record, confidence: float) -> ScoreRecord:
     """The record's figure at another confidence: its test was fixed before it was counted, so any is allowed.
 
     Of data that may not be shared a record holds no counts: its figure stays at the confidence it was taken at.
-    Raises KeyError, TypeError or ValueError where its details are no audit's.
+    Raises KeyError, TypeError or ValueError where its details are no audit's, or not those of its figure.
     """
     claim, told = record.claim, record.details
     if claim is None:
@@ -137,11 +140,19 @@ def at(record: Record, confidence: float) -> ScoreRecord:
         claim.unit, claimed, claim.delta, claim.assumptions, claim.basis, derived, claim.neighbours, claim.units
     )
     games = tuple(str(name) for name in cast("list[object]", told["games"]))
-    evidence = AuditEvidence(
-        stated, calls, confidence, one_run=bool(told["one_run"]), games=games, noise=cast(Noise, told["noise"])
-    )
+    one_run, noise = bool(told["one_run"]), cast(Noise, told["noise"])
     metric = choose("metrics", METRIC, record.preset).plugin
-    return score_record(metric(evidence), better=metric.better, unit=metric.unit)
+    usual, found = (
+        metric(AuditEvidence(stated, calls, each, one_run=one_run, games=games, noise=noise))
+        for each in (CONFIDENCE, confidence)
+    )
+    said = record.scores[METRIC]
+    if usual.n != said.n or not math.isclose(usual.value, said.value, rel_tol=CLOSE, abs_tol=CLOSE):
+        raise ValueError(
+            f"an audit's counts must give its figure, {said.value:g} of {said.n} trials; "
+            f"they give {usual.value:g} of {usual.n}"
+        )
+    return score_record(found, better=metric.better, unit=metric.unit)
 
 
 def _bounds(claim: ClaimRecord) -> tuple[float, float]:

@@ -117,12 +117,14 @@ def standing(path: Path) -> tuple[Tier, str | None] | None:
     """The tier and the signer of the verdict in a file, whoever signed it; None where nothing lies there.
 
     Raises:
-        VerdictError: What lies there is no verdict, or was altered.
+        VerdictError: What lies there is no verdict, was altered, or cannot be read.
     """
     try:
         text = path.read_bytes()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise VerdictError(f"{path} cannot be read ({error.strerror})") from error
     found = _read(text, path)
     signature = attested.parsed(text).get(attested.SIGNATURE)
     return found.tier, str(signature["public_key"]) if isinstance(signature, dict) else None

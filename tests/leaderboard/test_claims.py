@@ -8,11 +8,11 @@ from leaderboard.board import rows
 from leaderboard.claims import METRIC, SURE, Verdict, at, verdict
 
 
-def shown(value: float, ceiling: float = 6.0, noise: bool | None = True):
+def shown(value: float, ceiling: float = 6.0, noise: bool | None = True, n: int = 1500):
     parts = {"ceiling": score(ceiling), "games": score(2, note="one, other")}
     if noise is not None:
         parts["noise checks"] = score(float(noise))
-    return score(value, value, value + 1, n=1500, parts=parts)
+    return score(value, value, value + 1, n=n, parts=parts)
 
 
 def judged(claimed: ClaimRecord, figure: ScoreRecord | None, sure: ScoreRecord | None = None) -> Verdict:
@@ -37,20 +37,27 @@ def test_a_bound_above_the_derivation_by_chance_is_doubted_and_stands_beside_wha
 
 
 COUNTS = {"trials": 4032, "firsts": 2004, "hits": 5, "false_alarms": 3, "misses": 91, "rejections": 309}
+FIGURE = shown(1.008301084, n=COUNTS["trials"])
 
 
 def test_a_row_is_judged_by_its_counts_and_by_its_figure_where_these_are_no_audits() -> None:
     played = {**COUNTS, "games": ["one"], "one_run": False, "noise": "holds"}
-    huge = {**played, "trials": 10**15, "rejections": 10**15 - 100, "one_run": True}
-    said = {}
-    for name, details in {"sound": played, "huge": huge, "none": {"trials": "many"}}.items():
-        made = record(name, "audit", {METRIC: shown(1.008)}, kind="audit", claim=claim(1.0), details=details)
-        (row,) = rows([made])
-        assert row.audited is not None
-        said[name] = row.audited.word
-    assert said == {"sound": "consistent", "huge": "violated", "none": "violated"}
-    assert at(record("sound", "audit", {METRIC: shown(1.008)}, kind="audit", claim=claim(1.0), details=played),
-              SURE).value == pytest.approx(0.846, abs=1e-3)  # fmt: skip
+    made = {
+        "sound": played,
+        "huge": {**played, "trials": 10**15, "rejections": 10**15 - 100, "one_run": True},
+        "none": {"trials": "many"},
+        "of another figure": {**played, "hits": 4},
+        "of fewer trials": {**played, "trials": 4000},
+    }
+    audits = {
+        name: record(name, "audit", {METRIC: FIGURE}, kind="audit", claim=claim(1.0), details=details)
+        for name, details in made.items()
+    }
+    said = {name: next(iter(rows([audit]))).audited for name, audit in audits.items()}
+    assert {name: None if found is None else found.word for name, found in said.items()} == {
+        "sound": "consistent", **dict.fromkeys(list(made)[1:], "violated")
+    }  # fmt: skip
+    assert at(audits["sound"], SURE).value == pytest.approx(0.846, abs=1e-3)
 
 
 def test_a_bound_above_the_claim_violates_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,17 @@ from made.board_records import dataset, guesswork, keyed, record
 from made.handed import Handed
 
 from bench.cli import main
+from bench.results import verdict
 from bench.results.bundle import Bundle
 from bench.results.reason import UNSAID
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.results.signing_key import SigningKey, make_pair
+from bench.results.tier import Tier
 from bench.submission import complete
 from bench.submission.check import check
 from bench.submission.pack import lock, submit
+from bench.workbench.inputs import PROTOCOL
 
 
 @pytest.fixture
@@ -146,6 +150,14 @@ def test_controls_alone_are_no_submission(handed: Handed, tmp_path: Path) -> Non
     assert not (tmp_path / "left.zip").exists()
 
 
+def sealed(bundle: Path) -> verdict.Verdict:
+    """A verdict of the highest tier on whatever the bundle holds."""
+    digest = hashlib.sha256(bundle.read_bytes()).hexdigest()
+    judged = verdict.Judged(digest="0" * 64, tier=Tier.SEALED, reason="measured again under another secret")
+    row = verdict.JudgedRow(records={"utility": judged}, controls={}, protocol=PROTOCOL, said=[])
+    return verdict.Verdict(bundle=digest, rows={"d/c": row}, protocol=PROTOCOL, verified_by="us", created="2026")
+
+
 def test_the_command_line_packs_verifies_and_refuses(
     handed: Handed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,6 +176,12 @@ def test_the_command_line_packs_verifies_and_refuses(
         assert main(["verify", str(bundle), *more]) == 2
         assert "write elsewhere with --verdict" in capsys.readouterr().err
         assert (tmp_path / "mine.verdict.json").read_bytes() == signed
+    for signer, more in ((SigningKey.read(key), ["--sign", str(key)]), (None, [])):
+        verdict.write(sealed(bundle), higher := tmp_path / "higher.verdict.json", signer)
+        assert main(["verify", str(bundle), *more, "--verdict", str(higher)]) == 2
+        assert "says sealed, and the new one replayed at most" in capsys.readouterr().err
+    assert main(["verify", str(bundle), "--verdict", str(tmp_path)]) == 2
+    assert "cannot be read (Is a directory); write elsewhere" in capsys.readouterr().err
     assert main(["verify", str(bundle), "--verdict", str(tmp_path / "b.verdict.json")]) == 0
     assert main(["verify", str(bundle), "--sign", str(key)]) == 0
     assert main(["submit", str(handed.results.root), "--out", str(bundle)]) == 2
