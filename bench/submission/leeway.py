@@ -66,7 +66,8 @@ def _differences(said: ScoreRecord, here: ScoreRecord, scale: Scale, room: float
         ("interval of chance", "null", "null_low", "null_high"),
     ):
         ends = [[getattr(score, name) for name in (centre, low, high)] for score in (said, here)]
-        if None not in ends[0] + ends[1] and not _as_wide(ends[0], ends[1], scale):
+        given = [[value for value in each if value is not None] for each in ends]  # of both alike, as was seen above
+        if len(given[0]) == len(given[1]) > 1 and not _as_wide(given[0], given[1], scale):
             yield f"its {what} is {_text(*ends[0])} in the record, and {_text(*ends[1])} here"
     if said.null is not None and here.null is not None:
         spread = 0.0 if here.null_low is None or here.null_high is None else here.null_high - here.null_low
@@ -105,12 +106,12 @@ def _holds(score: ScoreRecord, value: float) -> bool:
 
 
 def _as_wide(said: list[float], here: list[float], scale: Scale) -> bool:
-    """Whether intervals, each as its figure and its ends, reach about as far from their figures."""
+    """Whether intervals, each as its figure and the ends that it has, reach about as far from their figures."""
     if min(*said, *here) <= 0:
         scale = _plain
-    (a, a_low, a_high), (b, b_low, b_high) = (list(map(scale, each)) for each in (said, here))
-    room = min(a_high - a_low, b_high - b_low) / 2
-    return _near(a - a_low, b - b_low, room) and _near(a_high - a, b_high - b, room)
+    sides = [[abs(scale(end) - scale(figure)) for end in ends] for figure, *ends in (said, here)]
+    room = min(map(sum, sides)) / 2
+    return all(_near(one, other, room) for one, other in zip(*sides, strict=True))
 
 
 def _play(said: ScoreRecord, here: ScoreRecord, scale: Scale) -> float:

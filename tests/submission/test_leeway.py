@@ -60,6 +60,12 @@ def test_on_a_log_scale_intervals_are_as_wide_as_their_ratios() -> None:
     assert "its interval" in (unlike(score(3.0, 1.0, 1000.0), here) or "")
 
 
+def test_an_interval_with_a_single_end_is_compared_by_it() -> None:
+    here = score(0.6, high=0.7)
+    assert unlike(score(0.62, high=0.73), here) is None
+    assert (unlike(score(0.6, high=3.0), here) or "").startswith("its interval is 0.6 (none, 3) in the record, and")
+
+
 def test_a_figure_that_is_left_out_or_made_up_disagrees() -> None:
     made = record(scores={"reid-auc": HERE})
     moved = record(not_applicable={"reid-auc": "makes no sense here"})
