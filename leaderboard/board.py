@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pydantic import JsonValue
 
 from bench.results.records import ClaimRecord, DatasetRecord, Record, Status
-from leaderboard.claims import METRIC, SURE, Verdict, at, verdict
+from leaderboard.claims import METRIC, SURE, CountsError, Verdict, at, verdict
 from leaderboard.columns import Column, columns
 from leaderboard.entries import Entry, entry, number, reason
 from leaderboard.honesty import unrated
@@ -189,7 +189,7 @@ def _audited(claim: ClaimRecord, audit: Record | None) -> Verdict:
     shown = sure = audit.scores[METRIC]
     bounds = [bound for bound in (claim.epsilon, claim.derived) if bound is not None]
     if bounds and shown.value > min(bounds):  # what contradicts neither bound does so with no more confidence
-        with suppress(KeyError, TypeError, ValueError, ArithmeticError):  # details that are no audit's: a figure alone
+        with suppress(CountsError):  # then the figure speaks alone
             sure = at(audit, SURE)
     return verdict(claim, shown, sure)
 

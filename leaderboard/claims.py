@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from bench.audit.game import CONFIDENCE
 from bench.evidence import AuditEvidence, Calls, Noise
 from bench.plugins.chosen import choose
 from bench.results.records import ClaimRecord, Record, ScoreRecord, score_record
@@ -16,10 +15,10 @@ from bench.types import PrivacyClaim
 from leaderboard.entries import number
 
 METRIC = "empirical-epsilon"
-MOST_TRIALS = 10**7
-"""More than anybody plays: to judge again what others say of more would take the memory of whoever does."""
-CLOSE = 1e-6
-"""By how much, relatively, a figure may be off that of the counts beside it: what rounding takes."""
+MOST_TRIALS = 2 * 10**6
+"""More than anybody plays: to judge again what others say of more would take minutes and gigabytes."""
+SAME = 1e-9
+"""By how much, relatively, a figure may be off that of the counts beside it, which other processors round otherwise."""
 SURE = 1 - RARE
 """The confidence at which a claim counts as violated: of twenty audits of a true one, one shows more at 95 %."""
 
@@ -121,20 +120,36 @@ def verdict(claim: ClaimRecord, score: ScoreRecord | None, sure: ScoreRecord | N
     )  # fmt: skip
 
 
+class CountsError(Exception):
+    """The details of a record are no audit's, or not those of its figure."""
+
+
 def at(record: Record, confidence: float) -> ScoreRecord:
     """The record's figure at another confidence: its test was fixed before it was counted, so any is allowed.
 
     Of data that may not be shared a record holds no counts: its figure stays at the confidence it was taken at.
-    Raises KeyError, TypeError or ValueError where its details are no audit's, or not those of its figure.
+    Raises CountsError where the record's counts do not give its figure, with all that stands beside it.
     """
-    claim, told = record.claim, record.details
+    if "trials" not in record.details:
+        return record.scores[METRIC]
+    try:
+        return _recounted(record, confidence)
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        raise CountsError(f"its counts do not give its figure ({error}): measure it again") from error
+
+
+def _recounted(record: Record, confidence: float) -> ScoreRecord:
+    claim, told, said = record.claim, record.details, record.scores[METRIC]
     if claim is None:
         raise ValueError(f"{record.cell} has no claim to audit")
-    if not told:
-        return record.scores[METRIC]
     calls = Calls(*(_count(told, name) for name in Calls.__dataclass_fields__))
-    if max(calls.trials, calls.guesses) > MOST_TRIALS:
+    if calls.trials != said.n:
+        raise ValueError(f"its figure is of {said.n:,} trials, got {calls.trials:,}")
+    if calls.trials > MOST_TRIALS:
         raise ValueError(f"an audit plays at most {MOST_TRIALS:,} trials, got {calls.trials:,}")
+    seconds = calls.trials - calls.firsts
+    if calls.hits + calls.misses > calls.firsts or calls.false_alarms + calls.rejections > seconds:
+        raise ValueError(f"calls of the first and of the second are at most {calls.firsts} and {seconds}, got {calls}")
     claimed, derived = _bounds(claim)
     stated = PrivacyClaim(
         claim.unit, claimed, claim.delta, claim.assumptions, claim.basis, derived, claim.neighbours, claim.units
@@ -142,17 +157,25 @@ def at(record: Record, confidence: float) -> ScoreRecord:
     games = tuple(str(name) for name in cast("list[object]", told["games"]))
     one_run, noise = bool(told["one_run"]), cast(Noise, told["noise"])
     metric = choose("metrics", METRIC, record.preset).plugin
-    usual, found = (
-        metric(AuditEvidence(stated, calls, each, one_run=one_run, games=games, noise=noise))
-        for each in (CONFIDENCE, confidence)
+
+    def figure(confidence: float) -> ScoreRecord:
+        evidence = AuditEvidence(stated, calls, confidence, one_run=one_run, games=games, noise=noise)
+        return score_record(metric(evidence), better=metric.better, unit=metric.unit)
+
+    usual = figure(float(cast(float, told["confidence"])))
+    if not _same(usual, said):  # of fewer or of other calls: the ceiling is that of the trials and the confidence alone
+        raise ValueError(f"they give {usual.value:g}, and it is {said.value:g}")
+    return figure(confidence)
+
+
+def _same(one: ScoreRecord, other: ScoreRecord) -> bool:
+    """Whether two figures, their ends and their parts are the same but for rounding."""
+    ends = zip((one.value, one.low, one.high), (other.value, other.low, other.high), strict=True)
+    return (
+        all(a == b or (a is not None and b is not None and math.isclose(a, b, rel_tol=SAME)) for a, b in ends)
+        and one.parts.keys() == other.parts.keys()
+        and all(_same(part, other.parts[name]) for name, part in one.parts.items())
     )
-    said = record.scores[METRIC]
-    if usual.n != said.n or not math.isclose(usual.value, said.value, rel_tol=CLOSE, abs_tol=CLOSE):
-        raise ValueError(
-            f"an audit's counts must give its figure, {said.value:g} of {said.n} trials; "
-            f"they give {usual.value:g} of {usual.n}"
-        )
-    return score_record(found, better=metric.better, unit=metric.unit)
 
 
 def _bounds(claim: ClaimRecord) -> tuple[float, float]:
@@ -162,8 +185,8 @@ def _bounds(claim: ClaimRecord) -> tuple[float, float]:
 
 def _count(details: Mapping[str, object], name: str) -> int:
     found = details[name]
-    if not isinstance(found, int):
-        raise TypeError(f"an audit's {name} must be a whole number, got {found!r}")
+    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+        raise TypeError(f"an audit's {name} must be a whole number from 0, got {found!r:.80}")
     return found
 
 

@@ -66,7 +66,8 @@ def _differences(said: ScoreRecord, here: ScoreRecord, scale: Scale, room: float
         ("interval of chance", "null", "null_low", "null_high"),
     ):
         ends = [[getattr(score, name) for name in (centre, low, high)] for score in (said, here)]
-        given = [[value for value in each if value is not None] for each in ends]  # of both alike, as was seen above
+        given = [[value for value in each if value is not None] for each in ends]
+        # Where they have other ends, a difference that counts first has been told.
         if len(given[0]) == len(given[1]) > 1 and not _as_wide(given[0], given[1], scale):
             yield f"its {what} is {_text(*ends[0])} in the record, and {_text(*ends[1])} here"
     if said.null is not None and here.null is not None:
@@ -109,9 +110,9 @@ def _as_wide(said: list[float], here: list[float], scale: Scale) -> bool:
     """Whether intervals, each as its figure and the ends that it has, reach about as far from their figures."""
     if min(*said, *here) <= 0:
         scale = _plain
-    sides = [[abs(scale(end) - scale(figure)) for end in ends] for figure, *ends in (said, here)]
-    room = min(map(sum, sides)) / 2
-    return all(_near(one, other, room) for one, other in zip(*sides, strict=True))
+    sides = [[scale(end) - scale(figure) for end in ends] for figure, *ends in (said, here)]
+    widths = [abs(reach[-1] - reach[0]) if len(reach) > 1 else abs(reach[0]) for reach in sides]
+    return all(_near(one, other, min(widths) / 2) for one, other in zip(*sides, strict=True))
 
 
 def _play(said: ScoreRecord, here: ScoreRecord, scale: Scale) -> float:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -11,10 +12,13 @@ import pytest
 import torch
 from made.cells import cell, place
 from PIL import Image
+from rich.console import Console
+from rich.progress import Progress
 from safetensors.torch import load_file
 from torch import Tensor
 
 from bench.cli import main
+from bench.cli.commands.release import ProgressLine
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
 from bench.randomness import Secret
@@ -345,3 +349,15 @@ def test_data_that_may_not_be_shared_are_released_for_the_owner_s_eyes(tmp_path,
 def test_one_release_is_of_one_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert release(tmp_path, "--method", "blur", "--method", "mosaic") == 2
     assert "got 2 methods, 1 choices of data set and seed" in capsys.readouterr().err
+
+
+def test_progress_over_data_that_may_not_be_shared_shows_the_phase_alone() -> None:
+    progress = Progress(console=Console(file=io.StringIO()))
+    line = ProgressLine(progress)
+    for line.restricted, said in ((False, "row 7 of Jane Doe"), (True, "release")):
+        line.hear("release", 0, 0)
+        line.hear("row 7 of Jane Doe", 1, 2)
+        (task,) = progress.tasks
+        assert (task.description, task.completed, task.total) == (said, 1, 2)
+    line.hear("row 8 of Jane Doe", 0, 0)
+    assert progress.tasks[0].description == "release"

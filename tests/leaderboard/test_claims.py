@@ -1,18 +1,24 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from made.board_records import claim, record, score
 
-from bench.results.records import ClaimRecord, ScoreRecord
+from bench.evidence import AuditEvidence, Calls
+from bench.results.records import ClaimRecord, Record, ScoreRecord, score_record
+from bench.types import PrivacyClaim
 from leaderboard.board import rows
-from leaderboard.claims import METRIC, SURE, Verdict, at, verdict
+from leaderboard.claims import METRIC, SURE, CountsError, Verdict, at, verdict
+from metrics.empirical_epsilon import EmpiricalEpsilon
 
 
-def shown(value: float, ceiling: float = 6.0, noise: bool | None = True, n: int = 1500):
+def shown(value: float, ceiling: float = 6.0, noise: bool | None = True):
     parts = {"ceiling": score(ceiling), "games": score(2, note="one, other")}
     if noise is not None:
         parts["noise checks"] = score(float(noise))
-    return score(value, value, value + 1, n=n, parts=parts)
+    return score(value, value, value + 1, n=1500, parts=parts)
 
 
 def judged(claimed: ClaimRecord, figure: ScoreRecord | None, sure: ScoreRecord | None = None) -> Verdict:
@@ -37,27 +43,71 @@ def test_a_bound_above_the_derivation_by_chance_is_doubted_and_stands_beside_wha
 
 
 COUNTS = {"trials": 4032, "firsts": 2004, "hits": 5, "false_alarms": 3, "misses": 91, "rejections": 309}
-FIGURE = shown(1.008301084, n=COUNTS["trials"])
+PLAYED = {**COUNTS, "games": ["one", "other"], "one_run": False, "noise": "holds", "confidence": 0.95}
 
 
-def test_a_row_is_judged_by_its_counts_and_by_its_figure_where_these_are_no_audits() -> None:
-    played = {**COUNTS, "games": ["one"], "one_run": False, "noise": "holds"}
-    made = {
-        "sound": played,
-        "huge": {**played, "trials": 10**15, "rejections": 10**15 - 100, "one_run": True},
-        "none": {"trials": "many"},
-        "of another figure": {**played, "hits": 4},
-        "of fewer trials": {**played, "trials": 4000},
-    }
-    audits = {
-        name: record(name, "audit", {METRIC: FIGURE}, kind="audit", claim=claim(1.0), details=details)
-        for name, details in made.items()
-    }
-    said = {name: next(iter(rows([audit]))).audited for name, audit in audits.items()}
-    assert {name: None if found is None else found.word for name, found in said.items()} == {
-        "sound": "consistent", **dict.fromkeys(list(made)[1:], "violated")
-    }  # fmt: skip
-    assert at(audits["sound"], SURE).value == pytest.approx(0.846, abs=1e-3)
+def audit(details: Mapping[str, Any], of: Mapping[str, Any] = PLAYED, delta: float = 0.0) -> Record:
+    """An audit whose figure is that of the counts `of`, with other details."""
+    claimed = claim(1.0).model_copy(update={"delta": delta})
+    calls = Calls(**{name: of[name] for name in COUNTS})
+    stated = PrivacyClaim(claimed.unit, 1.0, delta, claimed.assumptions, claimed.basis, 1.0)
+    metric = EmpiricalEpsilon()
+    evidence = AuditEvidence(stated, calls, 0.95, one_run=of["one_run"], games=("one", "other"), noise="holds")
+    figure = score_record(metric(evidence), better=metric.better, unit=metric.unit)
+    return record("one", "audit", {METRIC: figure}, kind="audit", claim=claimed, details=dict(details))
+
+
+def word(made: Record) -> str:
+    (row,) = rows([made])
+    assert row.audited is not None
+    return row.audited.word
+
+
+def test_a_row_is_judged_by_its_counts() -> None:
+    made = audit(PLAYED)
+    assert made.scores[METRIC].value == pytest.approx(1.0083, abs=1e-4)
+    assert at(made, 0.95) == made.scores[METRIC]
+    assert at(made, SURE).value == pytest.approx(0.846, abs=1e-3)
+    assert word(made) == "consistent"
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"trials": 10**15, "rejections": 10**15 - 100}, "of 4,032 trials, got 1,000"),
+        ({"trials": "many"}, "must be a whole number"), ({"hits": True}, "must be a whole number"),
+        ({"hits": 10**13, "misses": 10 - 10**13}, "must be a whole number from 0"), ({"hits": 2000}, "at most 2004"),
+        ({"hits": 4}, "they give"), ({"trials": 4000}, "of 4,032 trials, got 4,000"), ({"one_run": True}, "they give"),
+        ({"confidence": 0.9}, "they give"), ({"games": ["one"]}, "they give"), ({"noise": "fails"}, "they give"),
+        ({"confidence": None}, "float"), ({"games": 3}, "not iterable"),
+    ],
+)  # fmt: skip
+def test_counts_that_do_not_give_the_figure_leave_it_to_speak_alone(more: dict[str, Any], why: str) -> None:
+    made = audit({**PLAYED, **more})
+    with pytest.raises(CountsError, match=why):
+        at(made, SURE)
+    assert word(made) == "violated"
+
+
+def test_other_counts_with_the_same_bound_are_told_by_what_stands_beside_it() -> None:
+    """2,300 right of 2,884 guesses in one run show what 1,600 of 2,000 do in as many, and at 99.9 % far less."""
+    honest = {**PLAYED, "trials": 4000, "firsts": 2000, "hits": 800, "false_alarms": 200, "misses": 200,
+              "rejections": 800}  # fmt: skip
+    forged = {**honest, "hits": 1150, "false_alarms": 292, "misses": 292, "rejections": 1150, "one_run": True}
+    with pytest.raises(CountsError):
+        at(audit(forged, honest, delta=1e-4), SURE)
+
+
+def test_more_trials_than_anybody_plays_are_not_judged_again() -> None:
+    made = audit({**PLAYED, "trials": 10**9})
+    figure = made.scores[METRIC].model_copy(update={"n": 10**9})
+    with pytest.raises(CountsError, match="at most 2,000,000"):
+        at(made.model_copy(update={"scores": {METRIC: figure}}), SURE)
+
+
+def test_a_record_without_counts_stays_at_its_figure() -> None:
+    made = audit({"peak memory by stage, GiB": {"start": 0.1}})
+    assert at(made, SURE) == made.scores[METRIC]
 
 
 def test_a_bound_above_the_claim_violates_it() -> None:

@@ -18,7 +18,7 @@ from bench.workbench.cell import Cell
 from bench.workbench.choice import NO_PUBLIC, Choice
 from bench.workbench.place import Place
 from leaderboard.board import epsilon_text
-from leaderboard.claims import METRIC, SURE, at, verdict
+from leaderboard.claims import METRIC, SURE, CountsError, at, verdict
 from leaderboard.entries import number, reason
 
 
@@ -69,13 +69,17 @@ def _add(table: Table, cell: Cell, record: Record, confidence: float) -> bool:
         said = why if why.startswith(record.status) else f"{record.status}: {why}"  # words withheld begin with it
         table.add_row(label, claimed, derived, "", "", said, "")
         return False
-    score = at(record, confidence)
-    found = verdict(claim, score, at(record, max(confidence, SURE)))
+    try:
+        score, sure = (at(record, each) for each in (confidence, max(confidence, SURE)))
+    except CountsError as error:
+        table.add_row(label, epsilon_text(claim.epsilon), epsilon_text(claim.derived), "", "", str(error), "")
+        return False
+    found = verdict(claim, score, sure)
     rest = f"\n({number(score.value, None)} – {'∞' if score.high is None else number(score.high, None)})"
     told = record.details
     test = (
         ""
-        if not told
+        if "trials" not in told
         else f"{told['inputs']}\n{told['statistic']}\n{told['correct']} of {told['guesses']} guesses correct, "
         f"{told['trials']} trials\nnoise: {told['noise_checks']}"
         + "".join(f"\nε by {name}: {spent}" for name, spent in _accounts(told).items())

@@ -44,6 +44,7 @@ from bench.plugins.spec import UsageError
 from bench.progress import stage, told
 from bench.randomness import Secret
 from bench.results.atomic_file import sync, write_new
+from bench.results.reason import Phase, phase_of
 from bench.results.records import claim_record
 from bench.results.release_folder import ABOUT, MAKER, outside_releases
 from bench.results.unwritable import writing
@@ -84,7 +85,8 @@ def main(options: argparse.Namespace) -> int:
     key_out = (options.key_out or out.parent / f"{out.name}-key.safetensors").resolve()
     _check_places(out, key_out, where)
     (cell,) = cells(spec)
-    with _progress(), closing(Workbench.open(cell, where, spec.isolation)) as bench:
+    with _progress() as shown, closing(Workbench.open(cell, where, spec.isolation)) as bench:
+        shown.restricted = not bench.record.shareable
         refuse_shared_people(cell.choice, where)
         with heard(bench, where.results, "release") as log:
             made = _release(bench, where, log)
@@ -257,12 +259,27 @@ def _few(private: Dataset) -> list[str]:
     return [name for name, having in people.items() if 0 < int(having.sum()) < FEWEST]
 
 
+class ProgressLine:
+    """What is said of progress, shown as `restricted` allows: the phase in place of a method's own words."""
+
+    restricted = False
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._task = progress, progress.add_task("open", total=None)
+        self._phase: Phase = "start"
+
+    def hear(self, name: str, done: int, total: int) -> None:
+        """Show a new stage (0 of 0), or how many of its steps are done."""
+        if not total:
+            self._phase = phase_of(name, self._phase)
+        said = self._phase if self.restricted else name
+        self._progress.update(self._task, description=said, completed=done, total=total or None)
+
+
 @contextmanager
-def _progress() -> Iterator[None]:
+def _progress() -> Iterator[ProgressLine]:
     """What is said within the block is shown on standard error, as that was when the block began."""
     with os.fdopen(os.dup(2), "w") as shown, Progress(console=Console(file=shown), transient=True) as progress:
-        task = progress.add_task("open", total=None)
-        with told(
-            lambda name, done, total: progress.update(task, description=name, completed=done, total=total or None)
-        ):
-            yield
+        line = ProgressLine(progress)
+        with told(line.hear):
+            yield line
