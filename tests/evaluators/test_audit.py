@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +27,8 @@ from bench.evidence import AuditEvidence
 from bench.plugins.registry import build
 from bench.plugins.spec import parse
 from bench.randomness import Secret
+from bench.results.records import proved
+from bench.results.results import Results
 from bench.seeds import generator
 from bench.types import Dataset, Key, Method, PrivacyClaim, Release, Scheme, State, paired
 from metrics.empirical_epsilon import EmpiricalEpsilon
@@ -396,3 +399,8 @@ def test_the_command_line_finds_a_claim_violated(tmp_path: Path, capsys: pytest.
     assert "all dark, all bright, in sets" in str(found["claims"].details["games"])
     assert found["claims"].scores["empirical-epsilon"].value > 1.0
     assert "no formal claim" in (found["identity"].reason or "")
+    fewer = found["claims"].model_copy(update={"details": {**found["claims"].details, "hits": 0}})
+    Results(tmp_path / "r").keep(proved(fewer), {})
+    capsys.readouterr()
+    assert main(["audit", *rest]) == 0
+    assert "counts do not give its figure" in re.sub(r"[\s│]+", " ", capsys.readouterr().out)
