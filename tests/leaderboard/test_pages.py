@@ -406,6 +406,11 @@ def test_headers_have_scopes(site: Path) -> None:
         assert all("scope=" in head for head in re.findall(r"<th\b[^>]*>", text)), name
 
 
+def test_rows_under_other_numbers_of_keys_are_told_apart_attack_by_attack(write: Write, tmp_path: Path) -> None:
+    build(write(record("noise", scores={"guesswork": guesswork(90)}, keys=33)), tmp_path / "site")
+    assert "seed 0 · 33 keys</span>" in the(tmp_path / "site", "data/*-attacks.html")
+
+
 def test_attacks_are_named_without_the_prefix_of_their_evaluator(write: Write, tmp_path: Path) -> None:
     one = record(evaluator="reidentification-contrastive", scores={"reid-auc": auc(0.9)})
     build(write(one), tmp_path / "site")
