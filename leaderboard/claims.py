@@ -147,9 +147,9 @@ def _recounted(record: Record, confidence: float) -> ScoreRecord:
         raise ValueError(f"its figure is of {said.n:,} trials, got {calls.trials:,}")
     if calls.trials > MOST_TRIALS:
         raise ValueError(f"an audit plays at most {MOST_TRIALS:,} trials, got {calls.trials:,}")
-    seconds = calls.trials - calls.firsts
-    if calls.hits + calls.misses > calls.firsts or calls.false_alarms + calls.rejections > seconds:
-        raise ValueError(f"calls of the first and of the second are at most {calls.firsts} and {seconds}, got {calls}")
+    others = calls.trials - calls.firsts
+    if calls.hits + calls.misses > calls.firsts or calls.false_alarms + calls.rejections > others:
+        raise ValueError(f"calls of the first and of the second are at most {calls.firsts} and {others}, got {calls}")
     claimed, derived = _bounds(claim)
     stated = PrivacyClaim(
         claim.unit, claimed, claim.delta, claim.assumptions, claim.basis, derived, claim.neighbours, claim.units

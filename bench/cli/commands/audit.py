@@ -63,8 +63,8 @@ def _table(choice: Choice, confidence: float) -> Table:
 def _add(table: Table, cell: Cell, record: Record, confidence: float) -> bool:
     """Add a record's row; whether its claim is violated."""
     claim, label = record.claim, cell.method.spec.shown
+    claimed, derived = ("", "") if claim is None else (epsilon_text(claim.epsilon), epsilon_text(claim.derived))
     if claim is None or METRIC not in record.scores:
-        claimed, derived = ("", "") if claim is None else (epsilon_text(claim.epsilon), epsilon_text(claim.derived))
         why = record.not_applicable.get(METRIC) or reason(record)
         said = why if why.startswith(record.status) else f"{record.status}: {why}"  # words withheld begin with it
         table.add_row(label, claimed, derived, "", "", said, "")
@@ -72,7 +72,7 @@ def _add(table: Table, cell: Cell, record: Record, confidence: float) -> bool:
     try:
         score, sure = (at(record, each) for each in (confidence, max(confidence, SURE)))
     except CountsError as error:
-        table.add_row(label, epsilon_text(claim.epsilon), epsilon_text(claim.derived), "", "", str(error), "")
+        table.add_row(label, claimed, derived, "", "", str(error), "")
         return False
     found = verdict(claim, score, sure)
     rest = f"\n({number(score.value, None)} – {'∞' if score.high is None else number(score.high, None)})"
@@ -85,8 +85,8 @@ def _add(table: Table, cell: Cell, record: Record, confidence: float) -> bool:
         + "".join(f"\nε by {name}: {spent}" for name, spent in _accounts(told).items())
     )
     table.add_row(
-        label, epsilon_text(claim.epsilon), epsilon_text(claim.derived), number(score.value, None) + rest,
-        number(score.parts["ceiling"].value, None), found.sentence, test,
+        label, claimed, derived, number(score.value, None) + rest, number(score.parts["ceiling"].value, None),
+        found.sentence, test,
     )  # fmt: skip
     return found.word in ("violated", "noise fails")
 
