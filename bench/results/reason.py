@@ -48,12 +48,18 @@ def status_of(code: Code) -> Literal["not-applicable", "timed-out", "failed"]:
     return code if code in ("not-applicable", "timed-out") else "failed"
 
 
-def phase_of(stage: str, before: Phase) -> Phase:
+def phase_of(stage: str, before: Phase, steps: int) -> Phase:
     """The phase that a stage belongs to: the longest that it begins with, else the one that it came from.
 
-    >>> phase_of("release dp-simple", "start"), phase_of("pixels of patient 7", "attack")
+    A stage of several `steps` is part of the phase that it came from, whatever it is called.
+
+    >>> phase_of("release dp-simple", "start", 0), phase_of("pixels of patient 7", "attack", 0)
     ('release', 'attack')
+    >>> phase_of("attack", "fit", 600)
+    'fit'
     """
+    if steps:
+        return before
     words = stage[:200].split(" ")
     for count in range(min(3, len(words)), 0, -1):
         if (found := " ".join(words[:count])) in PHASES:

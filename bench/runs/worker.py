@@ -101,8 +101,7 @@ class _Teller:
 
     def progress(self, stage: str, done: int, total: int) -> None:
         now = time.monotonic()
-        if not total:
-            self.phase = phase_of(stage, self.phase)
+        self.phase = phase_of(stage, self.phase, total)
         last = (stage, bool(total))
         often = last == self._last and now - self._at < SAY_SECONDS
         if often or self._sent >= _SHARE * allowed(now - self._began):

@@ -209,8 +209,7 @@ class Workers:
         return None
 
     def _pass_on(self, running: Running, told: Progress) -> None:
-        if not told.total:
-            running.phase = phase_of(told.stage, running.phase)
+        running.phase = phase_of(told.stage, running.phase, told.total)
         shown = running.phase if running.job.restricted else told.stage
         self._notify(running.job.name, shown, told.done, told.total)
 

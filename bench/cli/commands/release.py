@@ -270,8 +270,7 @@ class ProgressLine:
 
     def hear(self, name: str, done: int, total: int) -> None:
         """Show a new stage (0 of 0), or how many of its steps are done."""
-        if not total:
-            self._phase = phase_of(name, self._phase)
+        self._phase = phase_of(name, self._phase, total)
         said = self._phase if self.restricted else name
         self._progress.update(self._task, description=said, completed=done, total=total or None)
 
