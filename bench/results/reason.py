@@ -48,17 +48,17 @@ def status_of(code: Code) -> Literal["not-applicable", "timed-out", "failed"]:
     return code if code in ("not-applicable", "timed-out") else "failed"
 
 
-def phase_of(stage: str, before: Phase, steps: int) -> Phase:
+def phase_of(stage: str, before: Phase, total: int) -> Phase:
     """The phase that a stage belongs to: the longest that it begins with, else the one that it came from.
 
-    A stage of several `steps` is part of the phase that it came from, whatever it is called.
+    A message that counts steps (`total` is not 0) is about progress within a stage: its words do not change the phase.
 
     >>> phase_of("release dp-simple", "start", 0), phase_of("pixels of patient 7", "attack", 0)
     ('release', 'attack')
     >>> phase_of("attack", "fit", 600)
     'fit'
     """
-    if steps:
+    if total:
         return before
     words = stage[:200].split(" ")
     for count in range(min(3, len(words)), 0, -1):
