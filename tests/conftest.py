@@ -64,12 +64,6 @@ def same_run_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.results.run_secret.fresh", lambda: Secret.of_seed(0, "tests"))
 
 
-@pytest.fixture(autouse=True)
-def every_run_looks_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests change the code that runs, and not its files."""
-    monkeypatch.setattr("bench.cli.settled.recalled", lambda question: None)
-
-
 @pytest.fixture(scope="session", autouse=True)
 def signals_as_a_terminal_leaves_them() -> None:
     """A suite that is started under nohup, or in the background of a shell, has some of them ignored."""

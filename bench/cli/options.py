@@ -13,10 +13,10 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
+import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from bench.cli.suite import parts
-from bench.cli.user_cache import user_cache
 from bench.data.roots import resolve
 from bench.isolation import find_isolation
 from bench.plugins import registry
@@ -49,7 +49,7 @@ def _model() -> type[BaseModel]:
 
 def place(options: argparse.Namespace) -> Place:
     """The folders of a command: results, prepared data, and data roots. Raises UsageError for results in a file."""
-    cache = user_cache() / "data"
+    cache = Path(platformdirs.user_cache_dir("veil-bench")) / "data"
     roots = resolve(getattr(options, "data_root", None) or ())
     results = Path(getattr(options, "results", None) or "results")
     if results.exists() and not results.is_dir():

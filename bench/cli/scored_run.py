@@ -5,39 +5,29 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bench.cli.dry_run import dry_run
 from bench.cli.expected import expected
 from bench.cli.figure_tables import interim
 from bench.cli.hand_out import hand_out
 from bench.cli.options import place, run_specs, site
-from bench.cli.readings import kept_readings
-from bench.cli.settled import Overheard, Settled, asked, keep_settled, records_at, tally
 from bench.cli.stop import code
 from bench.cli.suite import engine_options, part_title
-from bench.contract.source import DataError
 from bench.pairs.sweep import engine
-from bench.plugins import registry
-from bench.plugins.chosen import Chosen
-from bench.plugins.spec import UsageError, parameters, parse
+from bench.plugins.spec import UsageError
 from bench.results.reason import ABSENT
 from bench.results.records import Record
 from bench.results.run_secret import given
 from bench.results.signing_key import SigningKey
-from bench.runs.display import MESSAGE, Display, there
+from bench.runs.display import Display
 from bench.runs.executor import EXECUTORS
-from bench.runs.plan import Condition, data_key, idle, work
-from bench.runs.planned_run import title as cell_title
+from bench.runs.plan import Condition, idle, work
 from bench.runs.present import present
-from bench.runs.run import opened_text, run
+from bench.runs.run import run
 from bench.runs.run_spec import RunSpec
 from bench.runs.summary import Summary
 from bench.sandbox import Isolation, why_not
-from bench.types import Source
-from bench.wire.text import plain
 from bench.workbench.place import Place
 from leaderboard.site import build
 
@@ -49,10 +39,8 @@ KEPT: Mapping[Condition, str] = {
 }
 
 
-@kept_readings()
 def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place], None]) -> int:
     """Run what is missing, `show` it, and build the pages; 1 if anything failed. A dry run shows the plan alone."""
-    question = asked(options)  # files may be written to while the run is on
     where, signer = place(options), _checked(options)
     specs, absent = present(run_specs(options), where)
     for name, reason in absent.items():
@@ -64,7 +52,6 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
     if options.executor != "local":
         return hand_out(options, specs, where)
     start = time.perf_counter()
-    read = _read(specs, where)
     whole, done = Summary(), list[tuple[RunSpec, Summary]]()
     with Display(figures=interim) as display:
         for text in _announced(specs, where):
@@ -80,20 +67,14 @@ def perform(options: argparse.Namespace, show: Callable[[RunSpec, Summary, Place
             summary = run(spec, where, display, signer)
             done.append((spec, summary))
             whole.add(summary)
-    before = where.results.fingerprint()
-    with Overheard() as heard:
-        for spec, summary in done:
-            if summary.records:
-                show(spec, summary, where)
-        others = [] if signer is None else [found for found in whole.records if not found.signed_by(signer.public)]
-        if others:
-            print(f"{len(others)} are not signed by this key and stay; --overwrite always computes them again")
-        if not options.no_site and any(record.limit is None for record in whole.records):
-            print(f"Page:    {build(where.results, site(options)).as_uri()}")
-    keeps = not absent and _settles(whole) and where.results.fingerprint() == before
-    if question is not None and read is not None and heard.text is not None and keeps:
-        found = _settled(specs, whole, where, site(options), heard.text, read)
-        keep_settled(question, read.values(), found)
+    for spec, summary in done:
+        if summary.records:
+            show(spec, summary, where)
+    others = [] if signer is None else [found for found in whole.records if not found.signed_by(signer.public)]
+    if others:
+        print(f"{len(others)} are not signed by this key and stay; --overwrite always computes them again")
+    if not options.no_site and any(record.limit is None for record in whole.records):
+        print(f"Page:    {build(where.results, site(options)).as_uri()}")
     return _conclude(whole, where, time.perf_counter() - start)
 
 
@@ -130,66 +111,6 @@ def _idle(specs: Sequence[RunSpec]) -> Iterator[str]:
         yield f"the attack {name} does not run: none of the chosen metrics reads what it scores"
 
 
-def _found_there(specs: Sequence[RunSpec], where: Place) -> Iterator[str]:
-    """What a run says as it finds all that it was asked for."""
-    for number, spec in enumerate(specs, 1):
-        if len(specs) > 1:
-            yield part_title(number, specs)
-        planned = work(spec)
-        for choice in dict.fromkeys(cell.choice for cell in planned):
-            data = where.results.journal.data(data_key(choice))
-            if data is not None:
-                yield opened_text(choice, data)
-        yield from (there(f"{cell_title(cell)} {each.name}") for cell, asked in planned.items() for each in asked)
-
-
-def _read(specs: Sequence[RunSpec], where: Place) -> Mapping[Chosen[Source], str] | None:
-    """The data sets with files, and the stamp of each; None where they are not there, or code from outside takes part.
-
-    Such code may change unseen.
-    """
-    if not all(map(_ours, specs)):
-        return None
-    read = (each for spec in specs for choice in spec.choices for each in (choice.dataset, choice.beside) if each)
-    with suppress(DataError, OSError):
-        return {each: stamp for each in read if (stamp := each.plugin.stamp(where.roots))}
-    return None
-
-
-def _settles(summary: Summary) -> bool:
-    """Whether nothing is left to do."""
-    left = summary.planned - len(summary.records) or summary.failures or summary.unopened or summary.stopped
-    return not left and not summary.kept.keys() - {"done"}
-
-
-def _ours(spec: RunSpec) -> bool:
-    choices, metrics = spec.choices, {registry.origin("metrics", parse(name).name) for name in spec.metrics}
-    plugins = [*spec.methods, *spec.attacks, *(each for choice in choices for each in (choice.dataset, choice.beside))]
-    readers = [choice.extractor for choice in choices if choice.extractor is not None]
-    return (
-        not spec.evaluators
-        and metrics <= {registry.HOME}
-        and all(
-            reader.origin == registry.HOME and reader.plugin.side is None for reader in readers
-        )  # it has no weights
-        and all(plugin is None or plugin.origin == registry.HOME for plugin in plugins)
-        and not any(
-            ".py:" in str(plugin) or plugin.shown != plugin.spec.shown for plugin in spec.methods + spec.attacks
-        )
-    )
-
-
-def _settled(
-    specs: Sequence[RunSpec], summary: Summary, where: Place, pages: Path, printed: str, read: Iterable[Chosen[Source]]
-) -> Settled:
-    lines = [plain(text, MESSAGE) for text in (*_announced(specs, where), *_found_there(specs, where))]
-    return Settled(
-        lines=lines, printed=printed, records=str(where.results.root), secret=str(where.results.secret_file),
-        site=str(pages), count=len(summary.records),
-        sources=[(each.name, parameters(each.plugin)) for each in read],
-    )  # fmt: skip
-
-
 def _unprotected(isolation: Isolation) -> str:
     """What a run without a sandbox leaves open."""
     if isolation == "none":
@@ -201,8 +122,9 @@ def _unprotected(isolation: Isolation) -> str:
 def _conclude(summary: Summary, where: Place, seconds: float) -> int:
     failures = summary.failures
     if summary.records:
-        print(records_at(where.results.root))
-        print(tally(summary.computed, len(summary.records) - summary.computed, len(failures), seconds))
+        there = len(summary.records) - summary.computed
+        print(f"Records: {where.results.root / 'cells'}")
+        print(f"{summary.computed} computed, {there} already there, {len(failures)} failed; {seconds:.0f} s")
     for condition, said in KEPT.items():
         if summary.kept[condition]:
             print(f"{summary.kept[condition]} {said}")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import cast
 
 from rich.table import Table
 
-from bench.cli.remembered import remembered
+from bench.cli.about import rows
 from bench.cli.terminal import to_stdout
 from bench.plugins.groups import GROUPS, Group
 
@@ -18,13 +17,7 @@ def main(options: argparse.Namespace) -> int:
     console = to_stdout()
     for group in (cast(Group, options.group),) if options.group else GROUPS:
         table = Table("name", "what it is", "from", "state", title=group, title_justify="left")
-        for row in json.loads(remembered(f"list {group}", lambda group=group: _rows(group))):  # type: ignore[misc]
+        for row in rows(group):
             table.add_row(*row)
         console.print(table)
     return 0
-
-
-def _rows(group: Group) -> str:
-    from bench.cli.about import rows
-
-    return json.dumps(rows(group))

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from bench.cli.settled import settled
+from bench.cli.run_table import print_table
+from bench.cli.scored_run import perform
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run what is missing; 1 if anything failed. Nothing heavy is imported where nothing can be missing."""
-    found = settled(options)
-    if found is not None:
-        found.say()
-        return 0
-    from bench.cli.run_table import print_table
-    from bench.cli.scored_run import perform
-
+    """Run what is missing; 1 if anything failed."""
     return perform(options, lambda spec, summary, where: print_table(summary, where))

@@ -11,7 +11,6 @@ from rich.table import Table
 from bench.cli.cost_table import print_costs
 from bench.cli.options import place
 from bench.cli.queue_table import State, at_work, counts, tallies
-from bench.cli.readings import kept_readings
 from bench.cli.terminal import to_stdout
 from bench.plugins.spec import UsageError
 from bench.results.records import DatasetRecord, RecordError
@@ -22,7 +21,6 @@ from bench.workbench.cell import Cell, Planned
 WATCH_SECONDS = 5.0
 
 
-@kept_readings()
 def main(options: argparse.Namespace) -> int:
     """Print a line an evaluator; 1 if anything is not done."""
     results = place(options).results
