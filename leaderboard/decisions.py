@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from bench.results import attested
-from bench.results.part import Part
+from bench.results import signed_json
+from bench.results.record_parts import Part
 from bench.results.verdict import fingerprint
 from leaderboard.board import Row
 from leaderboard.fitness import mixed
@@ -93,7 +93,7 @@ def decided(boards: Mapping[int, Intake], taken: Intake) -> BoardManifest:
 
 def dumps(manifest: BoardManifest) -> str:
     """The text of the file, with a digest of its own."""
-    return attested.written(attested.attest(manifest.model_dump(mode="json"), NAME)).decode()
+    return signed_json.written(signed_json.attest(manifest.model_dump(mode="json"), NAME)).decode()
 
 
 def snapshot(rows: Sequence[Row]) -> str:

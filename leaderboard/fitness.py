@@ -11,8 +11,8 @@ from typing import cast
 
 from bench.plugins import registry
 from bench.plugins.spec import parse
-from bench.results import moment
-from bench.results.outspoken import outspoken, restricted
+from bench.results.disclosure_check import identifying_text, restricted
+from bench.results.record import is_no_past_time
 from bench.results.records import PluginRecord, Record
 from bench.types import Method
 from bench.workbench.currency import files_of, stale
@@ -41,7 +41,7 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
         return [*found, "its data were never opened"]
     if protocol_of(record) not in range(1, PROTOCOL + 1):  # a later one would start a board of its own
         found.append(f"its protocol is none that this version knows, 1 to {PROTOCOL}")
-    if moment.is_none(record.created):
+    if is_no_past_time(record.created):
         found.append("it says no time, or one that has not come yet, as when it was made")
     if record.isolation == "none":
         found.append("method and attack worked in the judge's own process (isolation none)")
@@ -54,7 +54,7 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
         found.append("a plug-in from a file, which nobody else has: make a package of it")
     elif current and (why := stale(record)):  # which builds what the record names
         found.append(f"stale code: {why}")
-    found += [*restricted(record), *outspoken(record)]
+    found += [*restricted(record), *identifying_text(record)]
     return [*found, *_picture_faults(record, pictures)]
 
 

@@ -15,9 +15,9 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from bench.results import attested
+from bench.results import signed_json
 from bench.results.atomic_file import write_atomically
-from bench.results.attested import AlteredError
+from bench.results.signed_json import AlteredError
 
 NAME = "files.json"
 MOST = 2500
@@ -71,7 +71,7 @@ class Ledger:
 
 
 def _put(site: Path, name: str, content: dict[str, JsonValue]) -> bytes:
-    text = attested.written(attested.attest(content, name))
+    text = signed_json.written(signed_json.attest(content, name))
     write_atomically(site / name, text)
     return text
 
@@ -81,7 +81,7 @@ def _read(site: Path, name: str, digest: str | None) -> Mapping[str, JsonValue]:
     if digest is not None and hashlib.sha256(text).hexdigest() != digest:
         raise AlteredError(f"{name}: it is not the list that {NAME} names")
     try:
-        return attested.read(text, name)
+        return signed_json.read(text, name)
     except AlteredError as error:
         raise AlteredError(f"{name}: {error}") from error
 

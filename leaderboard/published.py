@@ -15,12 +15,11 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from bench.results import attested
+from bench.results import signed_json
 from bench.results.atomic_file import write_atomically
-from bench.results.attested import AlteredError
-from bench.results.record_files import cell_and_evaluator
 from bench.results.records import Record, RecordError
-from bench.results.results import Results
+from bench.results.results import Results, cell_and_evaluator
+from bench.results.signed_json import AlteredError
 from leaderboard.board import rows
 from leaderboard.fitness import mixed, unfit
 from leaderboard.repeat import command
@@ -114,7 +113,7 @@ def problems(folder: Path = PUBLISHED) -> Iterator[tuple[str, str]]:
     for path in sorted(folder.glob("rows/*/*.json")):
         cell = path.relative_to(folder / "rows").with_suffix("").as_posix()
         try:
-            told = attested.read(path.read_bytes(), f"{KIND} {cell}")
+            told = signed_json.read(path.read_bytes(), f"{KIND} {cell}")
         except (AlteredError, OSError) as error:
             yield f"rows/{cell}.json", str(error)
             continue
@@ -148,7 +147,7 @@ def _write(
         kept = target.keep(record, own)
         if kept.digest != record.digest:
             raise RecordError(f"{cell}/{record.evaluator}: the copy has another digest than the record")
-    write_atomically(folder / "rows" / f"{cell}.json", attested.written(_provenance(cell, records)))
+    write_atomically(folder / "rows" / f"{cell}.json", signed_json.written(_provenance(cell, records)))
     done.rows[cell] = len(records)
 
 
@@ -162,11 +161,11 @@ def _provenance(cell: str, records: Sequence[Record]) -> dict[str, JsonValue]:
         "commits": cast("list[JsonValue]", sorted({record.git or "unknown" for record in records})),
         "machines": cast(
             "list[JsonValue]",
-            [dict(each) for each in {attested.written(r.hardware): r.hardware for r in records}.values()],
+            [dict(each) for each in {signed_json.written(r.hardware): r.hardware for r in records}.values()],
         ),
         "records": {record.evaluator: _digests(record) for record in records},
     }
-    return attested.attest(content, f"{KIND} {cell}")
+    return signed_json.attest(content, f"{KIND} {cell}")
 
 
 def _digests(record: Record) -> dict[str, JsonValue]:

@@ -9,7 +9,7 @@ from typing import cast
 from bench.plugins import registry
 from bench.plugins.option import words
 from bench.plugins.spec import UsageError, parameters, parse, text
-from bench.results.plugin_record import PluginRecord
+from bench.results.record_parts import PluginRecord
 from bench.results.records import Record
 from bench.types import Parameter
 from bench.workbench.choice import Choice

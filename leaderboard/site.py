@@ -10,8 +10,8 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from bench.results.atomic_file import write_atomically
-from bench.results.attested import AlteredError
 from bench.results.results import Results
+from bench.results.signed_json import AlteredError
 from bench.results.verdict import Verdict
 from leaderboard import decisions
 from leaderboard.intake import Intake, Refusal, intake

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.results.bundle import ENDING, Bundle, BundleError
-from bench.results.record_files import cell_and_evaluator
-from bench.results.results import Results
+from bench.results.results import Results, cell_and_evaluator
 from leaderboard.published import examined
 from leaderboard.tiers import SUBMISSIONS
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.results.tier import Tier
-from bench.results.verdict import Verdict, VerdictError, verdicts, verifiers
+from bench.results.verdict import Tier, Verdict, VerdictError, verdicts, verifiers
 
 __all__ = ["Tier", "board_verdicts"]
 

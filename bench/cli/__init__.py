@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if type(error).__name__ in ("UsageError", "DataError", "ShadowedError", "BundleError") or isinstance(
             error, OSError
         ):
-            from bench.results.unwritable import OF_WRITING, unread, unwritable, why
+            from bench.results.disk_errors import OF_WRITING, unread, unwritable, why
             from bench.wire.text import plain
 
             said = str(error)

@@ -23,7 +23,7 @@ from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.option import expected, given_flags, options
 from bench.plugins.spec import PluginSpec, UsageError, parse, text
-from bench.results.part import MOST
+from bench.results.record_parts import MOST
 from bench.results.results import Results
 from bench.results.signing_key import read_public
 from bench.runs.run_spec import RunSpec, Written

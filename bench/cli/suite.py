@@ -11,7 +11,7 @@ from bench.cli.run_arguments import SUITES
 from bench.data.roots import DATA_ROOTS, config_path
 from bench.data.yaml_text import YamlError, read_yaml
 from bench.plugins.spec import UsageError, did_you_mean
-from bench.results.unwritable import unread
+from bench.results.disk_errors import unread
 from bench.runs.engine_options import EngineOptions
 
 if TYPE_CHECKING:  # nothing heavy is imported where nothing can be missing

@@ -35,8 +35,8 @@ from bench.data.sample_array import Report, drop, fill
 from bench.data.scan_check import check_scan
 from bench.data.tree import links_note
 from bench.plugins.source_hash import modules_hash, source_hash
-from bench.results import cache_tag
-from bench.results.unwritable import FULL, unwritable
+from bench.results.build_folder import tag_cache
+from bench.results.disk_errors import FULL, unwritable
 from bench.validation import at_least, within
 
 __all__ = ["Prepared", "Report", "prepare", "verify"]
@@ -190,7 +190,7 @@ def _building(folder: Path, *, private: bool) -> Iterator[Path]:
         if error.errno in FULL:
             raise
         raise DataError(f"{unwritable(folder.parent, error)} with XDG_CACHE_HOME") from error
-    cache_tag.tag(folder.parent)
+    tag_cache(folder.parent)
     _sweep(folder)
     building = Path(tempfile.mkdtemp(prefix=_prefix(folder, os.getpid()), dir=folder.parent))  # mode 0700
     try:

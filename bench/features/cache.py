@@ -19,7 +19,7 @@ import torch
 from filelock import FileLock
 from torch import Tensor
 
-from bench.results import cache_tag
+from bench.results.build_folder import tag_cache
 
 VECTORS = {"vectors.npy", "done.npy"}
 Read = Callable[[Tensor], Iterator[Tensor]]  # images (n, c, h, w) to their vectors (b, d), batch by batch in order
@@ -46,7 +46,7 @@ class VectorCache:
             block: So many images are held at a time.
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        cache_tag.tag(self.folder.parent)
+        tag_cache(self.folder.parent)
         with FileLock(self.folder.with_suffix(".lock")):
             stored = self._open()
             missing = np.arange(len(rows)) if stored is None else np.flatnonzero(~stored[1][rows])

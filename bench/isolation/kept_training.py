@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.checkpoint import FILE, MOST_BYTES
-from bench.results import maker
+from bench.results import process_id
 from bench.results.atomic_file import make_folder
 from bench.wire.tensors import TensorsError, unpack_tensors
 
@@ -44,7 +44,7 @@ class KeptTraining:
             if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
                 raise TensorsError(f"a training is kept in a plain file of at most {MOST_BYTES >> 30} GiB")
             make_folder(self.folder, mode=0o700)
-            mine = self.folder / f"{entry.name}.new-{maker.own_name()}"
+            mine = self.folder / f"{entry.name}.new-{process_id.own_name()}"
             shutil.move(entry.path, mine)
             try:
                 unpack_tensors(mine, MOST_BYTES)

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.results import maker
+from bench.results import process_id
+from bench.results.disk_errors import writing
 from bench.results.heartbeat import is_left
-from bench.results.unwritable import writing
 
 
 def write_atomically(
@@ -61,7 +61,7 @@ def remove_unfinished(path: Path) -> None:
                     left.unlink()
 
 
-_MADE = re.compile(f"{maker.NAME}|[0-9a-f]{{16}}")  # the latter by earlier versions
+_MADE = re.compile(f"{process_id.NAME}|[0-9a-f]{{16}}")  # the latter by earlier versions
 
 
 def _put(
@@ -72,7 +72,7 @@ def _put(
     if sweep:
         remove_unfinished(path)
     for last in (False, True):
-        temporary = path.with_name(f"{_prefix(path)}{maker.own_name()}")
+        temporary = path.with_name(f"{_prefix(path)}{process_id.own_name()}")
         try:
             with writing(path):
                 _write(temporary, content, mode, durable=durable)

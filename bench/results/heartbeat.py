@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.results import maker
+from bench.results import process_id
 
 BEAT_SECONDS = 10.0
 LEFT_SECONDS = 600.0
@@ -67,9 +67,9 @@ def is_left(path: Path, made_by: str) -> bool:
 
     Args:
         path: A file, or a folder, whose newest entry counts.
-        made_by: As `maker.own_name` named it.
+        made_by: As `process_id.own_name` named it.
     """
-    if maker.is_gone(made_by):
+    if process_id.is_gone(made_by):
         return True
     try:
         newest = max([path.lstat().st_mtime, *(each.lstat().st_mtime for each in _entries(path))])

@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import JsonValue, ValidationError
 
-from bench.results import attested
-from bench.results.attested import AlteredError
+from bench.results import signed_json
 from bench.results.records import DatasetRecord, RecordError
-from bench.results.shelf import PRIVATE, Shelf
+from bench.results.signed_json import AlteredError
+from bench.results.storage import PRIVATE, Storage
 
 PLANS = f"{PRIVATE}plans/"
 DATA, PANELS = "data/", "panels/"
@@ -32,11 +32,11 @@ class Journal:
 
     Args:
         root: The folder, as errors name it.
-        shelf: Keeps them.
+        storage: Keeps them.
     """
 
     root: Path
-    shelf: Shelf
+    storage: Storage
 
     def keep_plan(self, cell: str, text: str, before: str | None) -> bool:
         """Note what a cell consists of; paths may be in it.
@@ -51,10 +51,10 @@ class Journal:
         """
         if text == before:
             return True
-        name, content = f"{PLANS}{cell}.yaml", attested.stamped(text, f"plan {cell}")
-        if before is None and not self.shelf.holds(name):
-            return self.shelf.write_once(name, content)
-        return self.shelf.write(name, content, still=lambda: self._noted(cell) == before)
+        name, content = f"{PLANS}{cell}.yaml", signed_json.stamped(text, f"plan {cell}")
+        if before is None and not self.storage.holds(name):
+            return self.storage.write_once(name, content)
+        return self.storage.write(name, content, still=lambda: self._noted(cell) == before)
 
     def _noted(self, cell: str) -> str | None:
         """What was noted of a cell, if it can be read."""
@@ -65,7 +65,7 @@ class Journal:
     def plan(self, cell: str) -> str | None:
         """What was noted of a cell; None where nothing was. Raises RecordError where it was altered."""
         try:
-            return attested.unstamped(self.shelf.read(f"{PLANS}{cell}.yaml"), f"plan {cell}")
+            return signed_json.unstamped(self.storage.read(f"{PLANS}{cell}.yaml"), f"plan {cell}")
         except FileNotFoundError:
             return None
         except (AlteredError, UnicodeDecodeError) as error:
@@ -95,7 +95,7 @@ class Journal:
 
     def keep_panel(self, cell: str, text: str) -> None:
         """Keep the verdict on the attacks of a cell: a JSON object."""
-        self._keep_json(f"{PANELS}{cell}.json", attested.parsed(text.encode()))
+        self._keep_json(f"{PANELS}{cell}.json", signed_json.parsed(text.encode()))
 
     def panel(self, cell: str) -> dict[str, JsonValue]:
         """The verdict on the attacks of a cell. Raises FileNotFoundError, or RecordError where it was altered."""
@@ -120,14 +120,14 @@ class Journal:
                 yield f"{PANELS}{cell}.json", str(error)
 
     def _below(self, folder: str, pattern: str, ending: str) -> Iterator[str]:
-        for name in self.shelf.names(f"{folder}{pattern}.{ending}"):
+        for name in self.storage.names(f"{folder}{pattern}.{ending}"):
             yield PurePosixPath(name).relative_to(folder).with_suffix("").as_posix()
 
     def _keep_json(self, name: str, content: dict[str, JsonValue]) -> None:
-        self.shelf.write(name, attested.written(attested.attest(content, name)))
+        self.storage.write(name, signed_json.written(signed_json.attest(content, name)))
 
     def _read_json(self, name: str) -> dict[str, JsonValue]:
         try:
-            return attested.read(self.shelf.read(name), name)
+            return signed_json.read(self.storage.read(name), name)
         except AlteredError as error:
             raise RecordError(f"{self.root / name}: {error}") from error

@@ -21,7 +21,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from bench.results import maker
+from bench.results import process_id
 from bench.results.heartbeat import BEAT_SECONDS, file_time, touched
 
 Told = Mapping[str, JsonValue]
@@ -100,7 +100,7 @@ def claim(folder: Path, name: str, told: Told, *, seconds: float) -> Lease | Non
     found = Lease(
         folder, name, max(before, default=0) + 1, sum(not _told_to_stop(folder, name, each) for each in before)
     )
-    content = json.dumps({**told, MAKER: maker.own_name(), SECONDS: seconds}).encode()
+    content = json.dumps({**told, MAKER: process_id.own_name(), SECONDS: seconds}).encode()
     try:
         handle = os.open(found.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
@@ -153,7 +153,7 @@ def holder(folder: Path, name: str, known: list[int], now: float) -> Holder:
     silent, given_back = now - touched, touched in (_GIVEN_BACK, _TOLD_TO_STOP)
     patience = told.get(SECONDS)
     most = float(patience) if isinstance(patience, int | float) else DEFAULT_SECONDS
-    gone = maker.is_gone(str(told.get(MAKER)))
+    gone = process_id.is_gone(str(told.get(MAKER)))
     return Holder(turn, told, silent, lost=given_back or gone or silent > most, given_back=given_back)
 
 

@@ -18,12 +18,12 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from bench.results import attested, lease
+from bench.results import lease, signed_json
 from bench.results.atomic_file import make_folder, write_atomically, write_once
-from bench.results.attested import AlteredError
 from bench.results.content_key import content_key
 from bench.results.heartbeat import file_time, is_left
 from bench.results.lease import Holder, Lease, Told
+from bench.results.signed_json import AlteredError
 
 KIND = "plan of a run"
 ALONE = "alone-"
@@ -57,14 +57,14 @@ class Queue:
     def keep(self, plan: Mapping[str, JsonValue], name: str) -> None:
         """Keep a plan; the one that is there under its name stays."""
         _made(self.root)
-        content = attested.written(attested.attest(plan, KIND))
+        content = signed_json.written(signed_json.attest(plan, KIND))
         write_once(self._plan(name) / "plan.json", content, mode=0o600)
 
     def plan(self, name: str) -> dict[str, JsonValue]:
         """A plan. Raises FileNotFoundError, or ValueError where it is not what was written."""
         path = self._plan(name) / "plan.json"
         try:
-            return attested.read(path.read_bytes(), KIND)
+            return signed_json.read(path.read_bytes(), KIND)
         except AlteredError as error:
             raise ValueError(f"{path}: {error}; plan the run again") from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from math import inf
 from types import NoneType
 from typing import Annotated, Literal, Self
@@ -14,15 +15,35 @@ from bench.contract.seal import ContractError
 from bench.contract.sound_score import sound_figure
 from bench.plugins.registry import HOME, entries
 from bench.plugins.spec import UsageError, parse
-from bench.results.claim_record import ClaimRecord
-from bench.results.dataset_record import DatasetRecord
-from bench.results.metric_record import MetricRecord
-from bench.results.part import MOST, Count, Part
-from bench.results.plugin_record import PluginRecord
 from bench.results.reason import Code
-from bench.results.score_record import ScoreRecord
+from bench.results.record_parts import (
+    MOST,
+    ClaimRecord,
+    Count,
+    DatasetRecord,
+    MetricRecord,
+    Part,
+    PluginRecord,
+    ScoreRecord,
+)
 from bench.sandbox import Isolation
 from bench.types import CAVEAT
+
+LATER = timedelta(days=1)  # of a clock that is wrong
+
+
+def is_no_past_time(created: str) -> bool:
+    """Whether it is no time of the past: later than now, without a zone, or no time at all.
+
+    >>> [is_no_past_time(text) for text in ("2026-01-02T03:04:05+00:00", "2999-01-01T00:00:00+00:00", "tomorrow")]
+    [False, True, True]
+    """
+    try:
+        made = datetime.fromisoformat(created)
+    except ValueError:
+        return True
+    return made.tzinfo is None or made > datetime.now(UTC) + LATER
+
 
 SCHEMA = 4
 CHOSEN: Mapping[str, tuple[type, ...]] = {

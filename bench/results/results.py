@@ -1,6 +1,6 @@
 """Everything that a run leaves behind, in one place: records, pictures, evidence, its journal, artefacts, logs.
 
-Where a thing lies is known here alone, and what is read is what was written, or is refused by name. `Shelf` is what
+Where a thing lies is known here alone, and what is read is what was written, or is refused by name. `Storage` is what
 keeps it: a folder, and in a file of its own any other place.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,14 +19,97 @@ from bench.randomness import Secret
 from bench.results import run_secret, store
 from bench.results.atomic_file import make_folder
 from bench.results.journal import Journal
-from bench.results.maker import machine
+from bench.results.process_id import machine
 from bench.results.queue import Queue
-from bench.results.record_files import ANY, RecordFiles, evidence_name, picture_name, stem
-from bench.results.records import Record, RecordError, loads, proved
-from bench.results.shelf import PRIVATE, Folder, Shelf
+from bench.results.records import NewerRecordError, Record, RecordError, Status, dumps, loads, proved
 from bench.results.signing_key import SigningKey
+from bench.results.storage import PRIVATE, Folder, Storage
 from bench.results.store import Store
+from bench.sandbox import FROM_WEAKEST
 from bench.wire.text import plain
+
+SETTLED: frozenset[Status] = frozenset({"ok", "not-applicable"})
+"""What a record says that no second try would change."""
+ANY = "any"
+
+
+@dataclass(frozen=True)
+class RecordFiles:
+    """Where records lie, and how one is read by its name, which raises as `bench.results.records.loads` does."""
+
+    storage: Storage
+    read: Callable[[str], Record]
+
+    def keep(self, kept: Record, beside: Mapping[str, bytes], before: str | None) -> Record:
+        """As `bench.results.results.Results.keep`, for a record with its digest and the files that it names."""
+        name, content = f"{stem(kept)}.json", dumps(kept).encode()
+        earlier = {*self._beside(kept), *beside}
+        while (faster := self._faster(kept, before)) is None:
+            for each, part in beside.items():
+                self.storage.write(each, part)
+            if not self.storage.holds(name):
+                if self.storage.write_once(name, content):
+                    break
+            elif self.storage.write(name, content, still=lambda: self._faster(kept, before) is None):
+                break
+        there = kept if faster is None else faster
+        for each, part in beside.items():  # another run may have taken them for those of an earlier record
+            if faster is None and not self.storage.holds(each):
+                self.storage.write(each, part)
+        for old in sorted(earlier - names_beside(there) - names_beside(self._found(name) or there)):
+            self.storage.remove(old)
+        return there
+
+    def _faster(self, record: Record, before: str | None) -> Record | None:
+        """The same record, of another run that has kept it since this one began; a failed one is replaced."""
+        found = self._found(f"{stem(record)}.json")
+        if found is None or before in (ANY, found.digest) or found.key != record.key:
+            return None
+        as_apart = FROM_WEAKEST.index(found.isolation) >= FROM_WEAKEST.index(record.isolation)
+        return found if as_apart and found.status in SETTLED else None
+
+    def _found(self, name: str) -> Record | None:
+        """The record of that name, if there is one that can be read. Raises NewerRecordError."""
+        try:
+            return self.read(name)
+        except NewerRecordError:
+            raise
+        except (RecordError, OSError):  # what is there is no record that could be lost
+            return None
+
+    def _beside(self, record: Record) -> Iterator[str]:
+        """The files that lie beside a record, whatever names them."""
+        for ending in ("png", "safetensors"):
+            yield from self.storage.names(f"{stem(record)}--*.{ending}")
+
+
+def stem(record: Record) -> str:
+    """What the names of all files of a record begin with, in the results folder."""
+    return f"cells/{record.cell}/{record.evaluator}"
+
+
+def cell_and_evaluator(name: str) -> tuple[str, str]:
+    """What a record's file speaks of by its name, `cells/DATA SET/CELL/EVALUATOR.json`."""
+    cell, _, evaluator = name.removeprefix("cells/").removesuffix(".json").rpartition("/")
+    return cell, evaluator
+
+
+def picture_name(record: Record, name: str) -> str:
+    """The file with a picture of a record, in the results folder."""
+    return f"{stem(record)}--{name}-{record.pictures[name].sha256[:12]}.png"
+
+
+def names_beside(record: Record) -> set[str]:
+    """The files with the pictures and the evidence of a record, in the results folder."""
+    found = {picture_name(record, name) for name in record.pictures}
+    return found if record.evidence is None else found | {evidence_name(record)}
+
+
+def evidence_name(record: Record) -> str:
+    """The file with the evidence of a record that has any, in the results folder."""
+    assert record.evidence is not None
+    return f"{stem(record)}--evidence-{record.evidence.sha256[:12]}.safetensors"
+
 
 RECORDS, PICTURES = "cells/*/*/*.json", "cells/*/*/*.png"
 SECRET = f"{PRIVATE}run-secret"
@@ -38,19 +121,19 @@ class Results:
 
     Args:
         root: On this machine: artefacts and logs always lie here.
-        shelf: Keeps everything else; None stands for the same folder.
+        storage: Keeps everything else; None stands for the same folder.
         trusted: Public keys: records that none of them signed are refused. None reads unsigned records too.
         began_under: The commitment of the run secret that jobs of a run began under; None where no run is on.
     """
 
     root: Path
-    shelf: Shelf | None = None
+    storage: Storage | None = None
     trusted: frozenset[str] | None = None
     began_under: str | None = None
 
     @cached_property
-    def _kept(self) -> Shelf:
-        return self.shelf or Folder(self.root)
+    def _kept(self) -> Storage:
+        return self.storage or Folder(self.root)
 
     @property
     def begun(self) -> bool:

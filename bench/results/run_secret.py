@@ -9,12 +9,28 @@ folders is meant to show, for their runs are one run.
 from __future__ import annotations
 
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from bench.plugins.spec import UsageError
 from bench.randomness import SECRET_BYTES, Secret
 from bench.results.atomic_file import make_folder, remove_unfinished, write_once
-from bench.results.release_folder import outside_releases
+
+ABOUT = "release.json"
+MAKER = "veil-bench"
+_MOST_BYTES = 1 << 20
+_SAID = f'"made_by": "{MAKER} '.encode()
+
+
+def outside_releases(secret: Path, what: str) -> None:
+    """Raise UsageError where a file or folder, `what`, would lie in a folder that `bench release` wrote."""
+    for folder in secret.absolute().resolve().parents:
+        with suppress(OSError), (folder / ABOUT).open("rb") as about:
+            if _SAID in about.read(_MOST_BYTES):
+                raise UsageError(
+                    f"{what} must stay secret, and {folder} is a release, to be published whole: name another place"
+                )
+
 
 FEWEST_BYTES = 16  # different ones among 32: of random bytes, about 30 are; fewer than 16 in one case in 10^17
 

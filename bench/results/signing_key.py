@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from bench.plugins.spec import UsageError
 from bench.results.atomic_file import write_new
-from bench.results.release_folder import outside_releases
-from bench.results.unwritable import unread
+from bench.results.disk_errors import unread
+from bench.results.run_secret import outside_releases
 
 if TYPE_CHECKING:  # what signs is loaded by those who sign or read signatures, and by nobody else
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey

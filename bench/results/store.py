@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
@@ -25,17 +26,55 @@ from typing import cast
 from pydantic import JsonValue
 from torch import Tensor
 
+from bench.contract.seal import ContractError
 from bench.memory.budget import Budget
 from bench.memory.rows import Rows
-from bench.results import attested, cache_tag
+from bench.progress import AGAIN, report
+from bench.results import signed_json
 from bench.results.atomic_file import make_folder, sync, write_new
-from bench.results.attested import AlteredError
+from bench.results.build_folder import BEATS, begun, is_being_made, sweep, tag_cache, temporary, unfinished
 from bench.results.content_key import Inputs, content_key
-from bench.results.making import BEATS, begun, is_being_made, sweep, temporary, unfinished
-from bench.results.room import Unstored, has_room, size_of
+from bench.results.disk_errors import FULL
+from bench.results.signed_json import AlteredError
 from bench.results.turn import turn
-from bench.results.unwritable import FULL
-from bench.wire.tensor_file import checksum_of, read_tensors, write_tensors
+from bench.wire.tensor_file import checksum_of, read_tensors, stored_as, write_tensors
+
+
+@dataclass(frozen=True)
+class Unstored:
+    """Tensors that found no room.
+
+    Args:
+        sha256: As `checksum_of` gives it.
+        size: As `size_of` gives it.
+    """
+
+    sha256: str
+    size: int
+
+    def check(self, tensors: Mapping[str, Tensor]) -> None:
+        """Say that they were made again. Raises ContractError where they came out as others."""
+        report(AGAIN, 1, 1)
+        if (came := checksum_of(tensors)) != self.sha256:
+            raise ContractError(
+                "what finds no room on the disk is made again for each job, and must come out the same to the bit: its "
+                f"checksum was {self.sha256[:12]}..., and is now {came[:12]}... (with another number of threads, or on "
+                "another processor, sums are rounded in other ways); make room on the disk to have it kept"
+            )
+
+
+def has_room(folder: Path, size: int, copies: int | None) -> bool:
+    """Whether so many copies of so many bytes take at most half of what is free on the disk of a folder.
+
+    Of no number of copies there is always said to be room.
+    """
+    return copies is None or copies * size <= shutil.disk_usage(folder).free // 2
+
+
+def size_of(tensors: Mapping[str, Tensor]) -> int:
+    """The bytes of tensors as they are stored."""
+    return sum(kind.itemsize * math.prod(shape) for kind, shape in map(stored_as, tensors.values()))
+
 
 __all__ = ["Artefact", "CorruptArtefactWarning", "Inputs", "Store"]
 
@@ -90,7 +129,7 @@ class Store:
         make_folder(self.root, mode=0o700)
         folder = self.root / kind / key
         make_folder(folder.parent)
-        cache_tag.tag(folder.parent)
+        tag_cache(folder.parent)
         with turn(folder.with_suffix(".lock"), lambda: is_being_made(folder)):
             found = _read(folder, self.budget)
             if isinstance(found, Unstored) and has_room(folder.parent, found.size, copies):
@@ -143,7 +182,7 @@ def _write(
                 SIZE: size,
                 "sha256": sha256 or checksum_of(artefact.tensors),
             }
-            write_new(building / MANIFEST, attested.written(attested.attest(manifest, KIND)), mode=0o600)
+            write_new(building / MANIFEST, signed_json.written(signed_json.attest(manifest, KIND)), mode=0o600)
             return _named(building, folder, artefact, budget, stored=stored)
         except FileNotFoundError:  # who is stopped for long is taken for dead, and finds its folder gone
             if last:
@@ -248,7 +287,7 @@ def _read(folder: Path, budget: Budget | None) -> Artefact | Unstored | None:
 
 def _manifest(folder: Path, name: str) -> Mapping[str, JsonValue]:
     """The manifest, once it and the tensors beside it have been checked. Raises AlteredError or OSError."""
-    manifest = attested.read((folder / MANIFEST).read_bytes(), KIND)
+    manifest = signed_json.read((folder / MANIFEST).read_bytes(), KIND)
     inputs = manifest.get("inputs")
     if not isinstance(inputs, dict) or not isinstance(manifest.get("notes"), dict):
         raise AlteredError("its manifest must hold inputs and notes")

@@ -11,18 +11,58 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
-from bench.results import attested
+from bench.results import signed_json
 from bench.results.atomic_file import write_atomically
-from bench.results.attested import AlteredError
-from bench.results.part import Part
 from bench.results.record import Record
+from bench.results.record_parts import Part
+from bench.results.signed_json import AlteredError
 from bench.results.signing_key import SigningKey, read_public
-from bench.results.tier import Tier
+
+
+class Tier(IntEnum):
+    """The tiers in order: a higher one is a greater number.
+
+    >>> Tier.SELF_REPORTED < Tier.REPLAYED < Tier.RE_RUN < Tier.SEALED, Tier.RE_RUN.word, Tier.of_word("sealed").word
+    (True, 're-run', 'sealed')
+    """
+
+    SELF_REPORTED = 0
+    REPLAYED = 1
+    RE_RUN = 2
+    SEALED = 3
+
+    @property
+    def word(self) -> str:
+        """As records, pages and the command line write it."""
+        return self.name.lower().replace("_", "-")
+
+    @property
+    def meaning(self) -> str:
+        """What was checked, in a sentence."""
+        return _MEANINGS[self]
+
+    @classmethod
+    def of_word(cls, word: str) -> Tier:
+        """The tier that is written so. Raises ValueError for any other word."""
+        for tier in cls:
+            if tier.word == word:
+                return tier
+        raise ValueError(f"a tier must be {', '.join(each.word for each in cls)}, got {word!r}")
+
+
+_MEANINGS = {
+    Tier.SELF_REPORTED: "The author's word: nobody else has checked more than that the file is whole.",
+    Tier.REPLAYED: "The figures were computed again from stored evidence, whose order follows from the run's secret.",
+    Tier.RE_RUN: "Besides, a measurement that the verifier drew at random was made again and gave the same figures.",
+    Tier.SEALED: "The verifier ran it under keys that the author never held, with methods and attacks kept apart.",
+}
+
 
 KIND = "verdict"
 ENDING = ".verdict.json"
@@ -126,7 +166,7 @@ def standing(path: Path) -> tuple[Tier, str | None] | None:
     except OSError as error:
         raise VerdictError(f"{path} cannot be read ({error.strerror})") from error
     found = _read(text, path)
-    signature = attested.parsed(text).get(attested.SIGNATURE)
+    signature = signed_json.parsed(text).get(signed_json.SIGNATURE)
     return found.tier, str(signature["public_key"]) if isinstance(signature, dict) else None
 
 
@@ -136,8 +176,8 @@ class VerdictError(Exception):
 
 def write(verdict: Verdict, path: Path, signer: SigningKey | None) -> None:
     """Put the verdict into a file; without a signer nobody will trust it, and it is for the eyes alone."""
-    content = attested.attest(verdict.model_dump(mode="json", by_alias=True), KIND, signer)
-    write_atomically(path, attested.written(content))
+    content = signed_json.attest(verdict.model_dump(mode="json", by_alias=True), KIND, signer)
+    write_atomically(path, signed_json.written(content))
 
 
 def read(path: Path, trusted: AbstractSet[str]) -> Verdict:
@@ -148,7 +188,7 @@ def read(path: Path, trusted: AbstractSet[str]) -> Verdict:
     """
     text = path.read_bytes()
     found = _read(text, path)
-    signature = attested.parsed(text).get(attested.SIGNATURE)
+    signature = signed_json.parsed(text).get(signed_json.SIGNATURE)
     if not isinstance(signature, dict) or signature.get("public_key") not in trusted:
         by = "nobody" if not isinstance(signature, dict) else f"the key {str(signature.get('public_key'))[:16]}"
         raise VerdictError(f"{path}: it is signed by {by}, and only verdicts of trusted verifiers count")
@@ -157,7 +197,7 @@ def read(path: Path, trusted: AbstractSet[str]) -> Verdict:
 
 def _read(text: bytes, path: Path) -> Verdict:
     try:
-        return Verdict.model_validate(attested.read(text, KIND))
+        return Verdict.model_validate(signed_json.read(text, KIND))
     except AlteredError as error:
         raise VerdictError(f"{path}: {error}") from error
     except ValidationError as error:

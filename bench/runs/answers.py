@@ -23,8 +23,8 @@ from pydantic import (
 from bench.contract.evaluator import MOST_NAME, MOST_PICTURES, NAME
 from bench.contract.png import check_png
 from bench.results.evidence_file import MOST_BYTES
-from bench.results.part import Part
 from bench.results.reason import Code, Phase, status_of
+from bench.results.record_parts import Part
 from bench.results.records import ClaimRecord, DatasetRecord, ScoreRecord
 from bench.wire.text import Name, Text, plain, plain_json
 

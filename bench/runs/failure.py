@@ -9,7 +9,7 @@ from bench.contract.seal import ContractError
 from bench.contract.source import DataError
 from bench.isolation import DiedError, OutsideError, RefusedError
 from bench.plugins.spec import UsageError
-from bench.results.disk_failure import is_disk_failure
+from bench.results.disk_errors import is_disk_failure
 from bench.results.reason import Code
 from bench.types import NotApplicable
 from bench.wire.text import named, said

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
 from bench.results.content_key import content_key
-from bench.results.detail import PEAKS
+from bench.results.disclosure_check import PEAKS
 from bench.results.records import (
     DatasetRecord,
     MetricRecord,

@@ -17,9 +17,8 @@ from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.spec import UsageError, parse
 from bench.results.content_key import content_key
-from bench.results.identity import METRIC
 from bench.results.journal import AlteredWarning
-from bench.results.records import DatasetRecord, NewerRecordError, Record, RecordError
+from bench.results.records import METRIC, DatasetRecord, NewerRecordError, Record, RecordError
 from bench.results.results import Results
 from bench.runs.run_spec import Overwrite, RunSpec
 from bench.sandbox import FROM_WEAKEST, Isolation

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
 from bench.plugins.spec import UsageError
-from bench.results import lease, maker
+from bench.results import lease, process_id
 from bench.results.lease import Lease
 from bench.results.queue import ALONE, Queue
 from bench.runs.offer import Ends, pause
@@ -25,13 +25,13 @@ def registered(queue: Queue, terms: Terms, ends: Ends | None) -> Iterator[dict[s
         UsageError: Another worker holds the machine alone.
     """
     told: dict[str, str | bool] = {
-        "host": socket.gethostname(), "hardware": maker.hardware(), "alone": terms.alone,
+        "host": socket.gethostname(), "hardware": process_id.hardware(), "alone": terms.alone,
         "devices": " ".join(sorted(terms.devices)), "since": datetime.now(UTC).isoformat(timespec="seconds"),
     }  # fmt: skip
-    machine = f"{ALONE}{maker.hardware()}"
+    machine = f"{ALONE}{process_id.hardware()}"
     queue.forget_workers()
     with ExitStack() as held:
-        _hold(held, queue, maker.own_name(), told, terms.seconds)
+        _hold(held, queue, process_id.own_name(), told, terms.seconds)
         while terms.alone and not _held_alone(held, queue, machine, told, terms.seconds):
             pause(ends, _LOOK_SECONDS)
         if not terms.alone and (other := _holder(queue, machine)) is not None:

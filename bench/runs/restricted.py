@@ -12,7 +12,7 @@ import re
 
 import torch
 
-from bench.results.detail import PEAKS, harmless, shortages
+from bench.results.disclosure_check import PEAKS, harmless, shortages
 from bench.results.reason import UNSAID, withheld
 from bench.results.records import DatasetRecord, FeatureRecord, ScoreRecord
 from bench.rows.person_groups import IMAGES
@@ -36,7 +36,7 @@ def restricted(
 ) -> Evaluation:
     """The evaluation without what plug-ins say; the machine is described by this process, which runs none of them.
 
-    `own_attack` and `own_method` as in `bench.results.detail.harmless`.
+    `own_attack` and `own_method` as in `bench.results.disclosure_check.harmless`.
     """
     groups = {"finding": data.findings, "images": IMAGES, **data.attributes}
     names = PARTS.union(data.findings, (f"{name}: {group}" for name, of in groups.items() for group in of))

@@ -21,7 +21,7 @@ from bench.contract.seal import ContractError
 from bench.isolation import RemoteAttack, tenant
 from bench.plugins import registry
 from bench.progress import AGAIN, SMALLER, stage, told
-from bench.results.detail import SHORTAGES
+from bench.results.disclosure_check import SHORTAGES
 from bench.results.evidence_file import MOST_BYTES, EvidenceError, pack
 from bench.results.records import claim_record, score_record
 from bench.runs.answers import Drawn, Evaluation, Fitted, Opened

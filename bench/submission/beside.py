@@ -11,8 +11,8 @@ from pydantic import JsonValue
 
 from bench.results import bundle
 from bench.results.bundle import Bundle
-from bench.results.record_files import names_beside
 from bench.results.records import Record
+from bench.results.results import names_beside
 from bench.submission.finding import Finding
 
 LOCKED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.!+_-]+")

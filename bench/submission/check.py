@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.plugins.spec import UsageError
-from bench.results import moment
-from bench.results.outspoken import outspoken, restricted
+from bench.results.disclosure_check import identifying_text, restricted
+from bench.results.record import is_no_past_time
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.submission.complete import incomplete
@@ -50,7 +50,7 @@ def _of_one(name: str, record: Record) -> Iterator[Finding]:
         yield Finding("limited", name, f"it was made with --limit {record.limit}; run it again without, in a folder "
                       "of its own")  # fmt: skip
     yield from _private(name, record)
-    if moment.is_none(record.created):
+    if is_no_past_time(record.created):
         yield Finding("altered", name, "it says no time, or one that has not come yet, as when it was made: set the "
                       "clock and run it again")  # fmt: skip
     if record.isolation == "none":
@@ -73,7 +73,7 @@ def _private(name: str, record: Record) -> Iterator[Finding]:
     """What may never leave the author's machine."""
     for said in restricted(record):
         yield Finding("restricted", name, f"{said}: take it out, and run it again with this version")
-    for said in outspoken(record):
+    for said in identifying_text(record):
         yield Finding("path", name, f"{said}: have the plug-in not say it, and run it again")
 
 

@@ -13,8 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from bench.results.replicates_record import ReplicatesRecord
-from bench.results.score_record import ScoreRecord
+from bench.results.record_parts import ReplicatesRecord, ScoreRecord
 from bench.submission.refit import CLOSE, alike
 from bench.submission.replay import CLOSE as ROUNDED
 

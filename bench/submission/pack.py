@@ -8,9 +8,8 @@ from importlib.metadata import distributions, version
 from pathlib import Path
 
 from bench.results import bundle
-from bench.results.record_files import evidence_name, picture_name
 from bench.results.records import Record, dumps
-from bench.results.results import Results
+from bench.results.results import Results, evidence_name, picture_name
 from bench.results.run_secret import kept
 from bench.results.signing_key import SigningKey
 from bench.submission.beside import environment

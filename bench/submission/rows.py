@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from bench.results.records import Record
-from bench.results.tier import Tier
-from bench.results.verdict import Judged, JudgedRow, Verdict, fingerprint
+from bench.results.verdict import Judged, JudgedRow, Tier, Verdict, fingerprint
 from bench.workbench.inputs import PROTOCOL
 
 

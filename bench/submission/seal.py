@@ -11,8 +11,7 @@ from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results.bundle import Bundle
 from bench.results.records import Record
-from bench.results.tier import Tier
-from bench.results.verdict import Judged
+from bench.results.verdict import Judged, Tier
 from bench.submission.beside import out_of_place
 from bench.submission.check import check
 from bench.submission.complete import DONE

@@ -18,8 +18,7 @@ from bench.randomness import Secret
 from bench.results.bundle import SECRET, Bundle
 from bench.results.evidence_file import EvidenceError
 from bench.results.records import Record
-from bench.results.tier import Tier
-from bench.results.verdict import Judged, Verdict
+from bench.results.verdict import Judged, Tier, Verdict
 from bench.submission.beside import out_of_place
 from bench.submission.check import check
 from bench.submission.finding import REFUSED, Finding

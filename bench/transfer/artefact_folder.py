@@ -9,12 +9,12 @@ from typing import NoReturn
 
 from safetensors import SafetensorError, safe_open
 
-from bench.results import attested, store
-from bench.results.attested import AlteredError
+from bench.results import signed_json, store
+from bench.results.build_folder import BEATS
 from bench.results.content_key import Inputs
-from bench.results.making import BEATS
-from bench.results.remade import only
+from bench.results.regenerable import only
 from bench.results.results import Results
+from bench.results.signed_json import AlteredError
 from bench.results.store import DATA, MANIFEST, Artefact, Store
 from bench.transfer.content_name import KINDS, MOST_RECORD, MOST_TENSORS
 
@@ -74,7 +74,7 @@ class ArtefactFolder:
 
 def inputs_of(manifest: bytes) -> Inputs:
     """What an artefact was made from. Raises AlteredError where it is no manifest."""
-    inputs = attested.read(manifest, store.KIND).get("inputs")
+    inputs = signed_json.read(manifest, store.KIND).get("inputs")
     if not isinstance(inputs, dict):
         raise AlteredError("its manifest must hold inputs")
     return inputs
@@ -82,7 +82,7 @@ def inputs_of(manifest: bytes) -> Inputs:
 
 def tensors_of(manifest: bytes) -> str:
     """The SHA-256 of an artefact's tensors. Raises AlteredError where it is no manifest."""
-    sha256 = attested.read(manifest, store.KIND).get("sha256")
+    sha256 = signed_json.read(manifest, store.KIND).get("sha256")
     if not isinstance(sha256, str) or len(sha256) != 64 or not set(sha256) <= set("0123456789abcdef"):
         raise AlteredError("its manifest must hold the hash of its tensors")
     return sha256

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from bench.results.outspoken import PATHS, PATIENT, outspoken, restricted
+from bench.results.disclosure_check import PATHS, PATIENT, identifying_text, restricted
 from bench.results.records import DatasetRecord, Record
 
 RESTRICTED = "its data may not be shared, or nothing here says that they may: name the target with --restricted-to"
@@ -41,7 +41,7 @@ class Border:
         never = list(restricted(record))
         if record.dataset is not None:
             self.learn(record.dataset, may=record.dataset.shareable and not never)
-        if told := [*never, *outspoken(record)]:
+        if told := [*never, *identifying_text(record)]:
             return told[0]
         if record.dataset is None or not record.dataset.shareable:
             return "" if self.named else RESTRICTED

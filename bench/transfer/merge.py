@@ -11,11 +11,11 @@ from bench.data.yaml_text import YamlError
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import run_secret
-from bench.results.attested import AlteredError
 from bench.results.journal import AlteredWarning, Journal
 from bench.results.records import RecordError
 from bench.results.results import RECORDS, Results
-from bench.results.shelf import Folder
+from bench.results.signed_json import AlteredError
+from bench.results.storage import Folder
 from bench.runs.plan import parsed_plan
 from bench.transfer.artefact_folder import artefacts
 from bench.transfer.offer import Offer, Prefer, bring, chosen, offer, strangers

@@ -9,9 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from bench.results.record_files import cell_and_evaluator, stem
 from bench.results.records import NewerRecordError, Record, RecordError, dumps, loads
-from bench.results.results import Results
+from bench.results.results import Results, cell_and_evaluator, stem
 from bench.transfer.record_file import fit, picked
 from bench.transfer.tally import Outcome
 from bench.workbench.inputs import COMMITMENT

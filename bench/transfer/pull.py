@@ -14,10 +14,10 @@ from filelock import FileLock, Timeout
 from bench.plugins.spec import UsageError
 from bench.results import store
 from bench.results.atomic_file import make_folder
-from bench.results.attested import AlteredError
 from bench.results.records import Record, RecordError, loads
 from bench.results.results import RECORDS, Results
-from bench.results.shelf import Folder
+from bench.results.signed_json import AlteredError
+from bench.results.storage import Folder
 from bench.results.store import DATA, MANIFEST
 from bench.transfer.artefact_folder import ArtefactFolder, tensors_of
 from bench.transfer.content_name import (
@@ -130,8 +130,8 @@ class _Fetcher:
 
     def records(self, tally: Tally) -> list[str]:
         """The records that are not here byte for byte."""
-        shelf = Folder(self.results.root)
-        here = {hashlib.sha256(shelf.read(name)).hexdigest() for name in shelf.names(RECORDS)}
+        storage = Folder(self.results.root)
+        here = {hashlib.sha256(storage.read(name)).hexdigest() for name in storage.names(RECORDS)}
         wanted = []
         for name, size in self.found.items():
             if (match := RECORD_NAMES.fullmatch(name)) is None:

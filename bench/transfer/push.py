@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.plugins.spec import UsageError
-from bench.results.attested import AlteredError
 from bench.results.records import RecordError, dumps
 from bench.results.results import RECORDS, Results
-from bench.results.shelf import Folder
+from bench.results.signed_json import AlteredError
+from bench.results.storage import Folder
 from bench.results.store import DATA
 from bench.transfer.artefact_folder import ArtefactFolder, artefacts, inputs_of, tensors_of
 from bench.transfer.content_name import BLOB, MOST_RECORD, RECORD, UNFINISHED, blob_name, manifest_name, record_name

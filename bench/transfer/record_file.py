@@ -11,10 +11,9 @@ from pathlib import Path
 from safetensors import SafetensorError
 from safetensors.torch import load
 
-from bench.results.archive import PART
-from bench.results.record_files import cell_and_evaluator, evidence_name, picture_name
+from bench.results.bundle import PART
 from bench.results.records import Record, RecordError
-from bench.results.results import Results
+from bench.results.results import Results, cell_and_evaluator, evidence_name, picture_name
 from bench.transfer.content_name import MOST_BESIDE, MOST_RECORD
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -18,8 +18,16 @@ from bench.plugins import registry
 from bench.plugins.chosen import Chosen, to_fit
 from bench.plugins.source_hash import modules_hash, plugin_hash, source_hash
 from bench.plugins.spec import parse, told_parameters
-from bench.results.identity import CHOICE, METRIC, data_inputs, plugin_inputs, reader_inputs, shown_inputs
-from bench.results.records import DatasetRecord, PluginRecord
+from bench.results.records import (
+    CHOICE,
+    METRIC,
+    DatasetRecord,
+    PluginRecord,
+    data_inputs,
+    plugin_inputs,
+    reader_inputs,
+    shown_inputs,
+)
 from bench.types import Method
 from bench.workbench.cell import Cell, Planned
 

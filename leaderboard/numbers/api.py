@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from bench.results.part import Part
+from bench.results.record_parts import Part
 from bench.results.records import ClaimRecord, json_schema
 from leaderboard.board import Row
 from leaderboard.columns import Column

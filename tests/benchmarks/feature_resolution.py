@@ -14,9 +14,9 @@ from pathlib import Path
 
 from study_columns import Columns, scores
 
+from bench.results.record_parts import ScoreRecord
 from bench.results.records import Record
 from bench.results.results import Results
-from bench.results.score_record import ScoreRecord
 from leaderboard.entries import interval, number
 
 COLUMNS: Columns = {

@@ -21,7 +21,7 @@ from multiprocessing.queues import Queue as Pipe
 from pathlib import Path
 from statistics import median
 
-from bench.results import maker
+from bench.results import process_id
 from bench.results.queue import Queue
 from bench.runs.answers import Evaluation
 from bench.runs.backend import Job, Outcome
@@ -55,7 +55,7 @@ class Nothing:
 def work(folder: Path, jobs: list[Job], began: list[float], done: Done) -> None:
     """A worker's life: go through the plan, and do what nobody else is at."""
     began.append(time.monotonic())
-    told = {"host": "simulated", "hardware": maker.hardware()}
+    told = {"host": "simulated", "hardware": process_id.hardware()}
     offer = Offer(frozenset({"cpu"}), False, told, 120.0, None, lambda seconds: True)
 
     def inner(look: Callable[[], None]) -> Nothing:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from bench.results.record_parts import ScoreRecord
 from bench.results.records import Record
-from bench.results.score_record import ScoreRecord
 
 Columns = Mapping[str, tuple[str, str | None]]
 """By title: the metric, and the attack that it is of; None for what no attack measures."""

@@ -10,7 +10,7 @@ from filelock import FileLock
 
 from bench.cli import main
 from bench.features.cache import VectorCache
-from bench.results import cache_tag
+from bench.results.build_folder import tag_cache
 from bench.results.content_key import content_key
 from bench.results.results import Results
 from bench.results.store import Artefact, Store
@@ -63,7 +63,7 @@ def test_what_is_not_ours_stays(results: Results, tmp_path: Path) -> None:
     foreign = results.root / "artefacts" / "mine" / ("0" * 32)
     foreign.mkdir(parents=True)
     (foreign / "manifest.json").write_text("{}")
-    cache_tag.tag(tmp_path / "elsewhere")
+    tag_cache(tmp_path / "elsewhere")
     outside = tmp_path / "elsewhere" / ("1" * 32)
     outside.mkdir()
     (outside / "manifest.json").write_text("{}")

@@ -16,7 +16,7 @@ import pytest
 from made.forked import Forked
 from PIL import Image
 
-from bench.results.detail import PEAKS
+from bench.results.disclosure_check import PEAKS
 from bench.results.reason import PHASES, SAID
 from bench.results.records import Record
 from bench.results.results import Results

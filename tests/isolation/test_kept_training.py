@@ -16,7 +16,7 @@ from bench.isolation import DiedError, RemoteMethod, tenant
 from bench.isolation.kept_training import KeptTraining
 from bench.plugins.chosen import choose
 from bench.progress import told
-from bench.results.remade import of_store
+from bench.results.regenerable import of_store
 from bench.sandbox import why_not
 from bench.types import Dataset
 from bench.wire.tensors import TensorsError, pack_tensors, unpack_tensors

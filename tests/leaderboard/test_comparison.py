@@ -9,8 +9,8 @@ from made.board_records import dataset, keyed, record, score
 from scipy.stats import binom
 
 from bench.cli import main
+from bench.results.record_parts import replicates_record
 from bench.results.records import Record, ScoreRecord
-from bench.results.replicates_record import replicates_record
 from bench.results.results import Results
 from bench.statistics.paired import holm, one_of_many, paired, rank_intervals
 from bench.types import Replicates

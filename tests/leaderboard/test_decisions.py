@@ -11,11 +11,10 @@ import pytest
 from made.board_records import auc, record, word
 from made.current_records import current
 
-from bench.results import attested
+from bench.results import signed_json
 from bench.results.records import Record, proved
 from bench.results.results import Results
-from bench.results.tier import Tier
-from bench.results.verdict import Judged, JudgedRow, Verdict, fingerprint
+from bench.results.verdict import Judged, JudgedRow, Tier, Verdict, fingerprint
 from leaderboard.decisions import NAME
 from leaderboard.intake import Intake, intake
 from leaderboard.protocols import boards
@@ -31,7 +30,7 @@ def keep(folder: Path, *records: Any) -> Results:
 
 
 def manifest(site: Path) -> dict[str, Any]:
-    return attested.read((site / NAME).read_bytes(), NAME)
+    return signed_json.read((site / NAME).read_bytes(), NAME)
 
 
 def test_every_row_and_every_refused_file_has_its_decision_and_reason(tmp_path: Path) -> None:

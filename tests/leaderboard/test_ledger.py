@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.results.attested import AlteredError
+from bench.results.signed_json import AlteredError
 from leaderboard import ledger
 from leaderboard.ledger import Ledger
 

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 
 from bench.plugins.option import options
 from bench.plugins.spec import parse
-from bench.results import attested
+from bench.results import signed_json
 from bench.results.atomic_file import write_atomically
 from bench.results.records import FeatureRecord, Record, json_schema, picture_record
 from bench.results.results import Results
@@ -225,8 +225,8 @@ def test_a_forged_manifest_removes_nothing_outside_the_site(write: Write, tmp_pa
     (tmp_path / "precious").write_text("x")
     site = tmp_path / "site"
     site.mkdir()
-    forged = attested.attest({"files": {"../precious": "", str(tmp_path / "precious"): ""}}, "files.json")
-    (site / "files.json").write_bytes(attested.written(forged))
+    forged = signed_json.attest({"files": {"../precious": "", str(tmp_path / "precious"): ""}}, "files.json")
+    (site / "files.json").write_bytes(signed_json.written(forged))
     build(write(*some()), site)
     assert (tmp_path / "precious").exists()
 

@@ -11,8 +11,8 @@ import pytest
 from made.current_records import current
 
 from bench.cli import main
-from bench.results import attested
-from bench.results.outspoken import beyond_figures
+from bench.results import signed_json
+from bench.results.disclosure_check import beyond_figures
 from bench.results.reason import UNSAID, withheld
 from bench.results.records import Record, picture_record
 from bench.results.results import Results
@@ -241,7 +241,7 @@ def test_published_records_outlive_the_code_that_made_them(tmp_path: Path) -> No
     content = {"schema": 1, "records": {"utility": {"digest": digest}}}
     row = tmp_path / f"published/rows/{record.cell}.json"
     row.parent.mkdir(parents=True)
-    row.write_bytes(attested.written(attested.attest(content, f"published row {record.cell}")))
+    row.write_bytes(signed_json.written(signed_json.attest(content, f"published row {record.cell}")))
     assert list(problems(tmp_path / "published")) == []
 
 

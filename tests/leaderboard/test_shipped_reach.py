@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bench.cli import main
-from bench.results.score_record import ScoreRecord
+from bench.results.record_parts import ScoreRecord
 from leaderboard.reach import reach, rungs, shipped
 
 KNOWN = [rung for rung in rungs() if rung.startswith("known-leak")]

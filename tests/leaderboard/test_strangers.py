@@ -12,8 +12,7 @@ from made.current_records import current
 from made.whole_rows import HOLDING, VOID, controls, kept, keyed, whole
 
 from bench.results.records import Record, proved
-from bench.results.tier import Tier
-from bench.results.verdict import Judged, JudgedRow, Verdict, fingerprint
+from bench.results.verdict import Judged, JudgedRow, Tier, Verdict, fingerprint
 from bench.workbench.inputs import PROTOCOL
 from leaderboard.attack_record import attack_record
 from leaderboard.board import Row

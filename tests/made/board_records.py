@@ -8,8 +8,9 @@ from typing import Any, Literal
 from bench.plugins import registry
 from bench.plugins.option import options
 from bench.results.content_key import content_key
-from bench.results.identity import CHOICE, METRIC, told
 from bench.results.records import (
+    CHOICE,
+    METRIC,
     ClaimRecord,
     DatasetRecord,
     MetricRecord,
@@ -17,6 +18,7 @@ from bench.results.records import (
     Record,
     ScoreRecord,
     metric_record,
+    told,
 )
 from bench.workbench.choice import Choice
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from bench.results.maker import machine
+from bench.results.process_id import machine
 
 
 def gone_name() -> str:

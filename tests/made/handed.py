@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.results import attested
+from bench.results import signed_json
 from bench.results.bundle import Bundle
 from bench.results.content_key import content_key
 from bench.results.results import Results
@@ -54,10 +54,10 @@ def forged(handed: Handed, changes: Mapping[str, Change], **files: bytes | None)
     for name, content in handed.bundle.files.items():
         told = [change for end, change in changes.items() if name.endswith(end) and name.startswith("cells/")]
         for change in told:
-            record = attested.parsed(content)
+            record = signed_json.parsed(content)
             change(record)
             record["key"] = content_key(record["inputs"])  # type: ignore[arg-type]
-            content = attested.written(attested.attest(record, "record"))
+            content = signed_json.written(signed_json.attest(record, "record"))
         made[name] = content
     for name, other in files.items():
         made = {each: text for each, text in made.items() if not each.startswith(name)}

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from bench.contract.replicates import Scale
+from bench.results.record_parts import replicates_record
 from bench.results.records import PluginRecord, Record, ScoreRecord, dumps
-from bench.results.replicates_record import replicates_record
 from bench.types import Replicates
 from made.board_records import claim, dataset, keyed, plugin, record, score
 

@@ -127,7 +127,7 @@ def test_releases_without_room_on_the_disk_give_the_same_figures(tmp_path, monke
     task = EvaluateTask(cell("dp-simple"), place(tmp_path), planned, "none")
     kept = evaluate_task(task)
     shutil.rmtree(tmp_path / "results/artefacts/releases")
-    monkeypatch.setattr("bench.results.room.shutil.disk_usage", lambda folder: SimpleNamespace(free=1000))
+    monkeypatch.setattr("bench.results.store.shutil.disk_usage", lambda folder: SimpleNamespace(free=1000))
     first, second = evaluate_task(task), evaluate_task(task)
     assert not list((tmp_path / "results/artefacts/releases").rglob("*.safetensors"))
     assert first.scores == second.scores == kept.scores

@@ -6,7 +6,7 @@ from made.datasets import uniform, unlabelled
 from scipy.stats import kstest
 
 from bench.randomness import Secret
-from bench.results.claim_record import claim_record
+from bench.results.record_parts import claim_record
 from bench.types import NotApplicable
 from methods.mosaic import Mosaic
 

@@ -17,7 +17,7 @@ from made.cells import cell
 from bench.cli import main
 from bench.evidence import TimingEvidence
 from bench.pictures.strips import draw
-from bench.results import attested
+from bench.results import signed_json
 from bench.results.content_key import content_key
 from bench.results.evidence_file import pack
 from bench.results.journal import AlteredWarning
@@ -167,7 +167,7 @@ def test_an_altered_choice_of_data_is_done_without_and_said(whole: Results, tmp_
 
 
 def manifest(content: dict[str, object]) -> bytes:
-    return attested.written(attested.attest(content, "artefact"))  # type: ignore[arg-type]
+    return signed_json.written(signed_json.attest(content, "artefact"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("change", [
@@ -182,7 +182,7 @@ def test_an_artefact_whose_manifest_says_something_else_is_made_again(
     results.store.ensure("schemes", INPUTS, artefact)
     path = tmp_path / "artefacts" / "schemes" / content_key(INPUTS) / "manifest.json"
     content = {**json.loads(path.read_text()), **change}
-    path.write_bytes(attested.written(content) if digest == "kept" else manifest(content))
+    path.write_bytes(signed_json.written(content) if digest == "kept" else manifest(content))
     if digest == "made anew" and "notes" in change:
         assert results.store.ensure("schemes", INPUTS, artefact).notes == {"seconds": 0.1}
         return

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.results import archive
-from bench.results.archive import ArchiveError, read_archive, write_archive
-from bench.results.bundle import Bundle, BundleError, pack
+from bench.results import bundle
+from bench.results.bundle import ArchiveError, Bundle, BundleError, pack, read_archive, write_archive
 from bench.results.signing_key import make_pair
 
 FILES = {"a.json": b"{}\n", "cells/d/c/x.json": b"text" * 1000}
@@ -70,11 +69,11 @@ def test_a_name_that_is_there_twice_is_refused(other: str) -> None:
 
 
 def test_a_bomb_is_refused_before_it_unfolds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MOST_FILE", 1000)
+    monkeypatch.setattr(bundle, "MOST_FILE", 1000)
     with pytest.raises(ArchiveError, match="at most 1000 may be"):
         read_archive(zipped(lambda file: file.writestr(entry("a.json"), bytes(10**6))))
-    monkeypatch.setattr(archive, "MOST_FILE", 10**6)
-    monkeypatch.setattr(archive, "MOST_TOTAL", 10**6)
+    monkeypatch.setattr(bundle, "MOST_FILE", 10**6)
+    monkeypatch.setattr(bundle, "MOST_TOTAL", 10**6)
     with pytest.raises(ArchiveError, match="its files say"):
         read_archive(zipped(lambda file: [file.writestr(entry(f"{n}.json"), bytes(10**5)) for n in range(11)]))
 
@@ -89,7 +88,7 @@ def test_a_bomb_that_lies_about_its_size_unfolds_no_further_than_it_says() -> No
 
 def test_more_files_than_a_bundle_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     content = zipped(lambda file: [file.writestr(entry(f"{n}.json"), b"") for n in range(6)])
-    monkeypatch.setattr(archive, "MOST_FILES", 5)
+    monkeypatch.setattr(bundle, "MOST_FILES", 5)
     with pytest.raises(ArchiveError, match="more than 5 files"):
         read_archive(content)
 
@@ -153,7 +152,7 @@ def test_a_signature_covers_every_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("before", [b"", b"PK\x06\x07" + bytes(16)])
 def test_a_long_list_that_says_it_is_short_is_refused_before_it_is_read(before: bytes) -> None:
-    entries = b"" if before else bytes(archive.MOST_FILES * archive.MOST_ENTRY + 1)
+    entries = b"" if before else bytes(bundle.MOST_FILES * bundle.MOST_ENTRY + 1)
     end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, len(entries), 0, 0)
     with pytest.raises(ArchiveError, match="more than 20000 files"):
         read_archive(entries + before + end)

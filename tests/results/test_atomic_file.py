@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from made.gone import gone_name
 
-from bench.results import heartbeat, maker
+from bench.results import heartbeat, process_id
 from bench.results.atomic_file import remove_unfinished, write_atomically, write_once
 
 
@@ -24,7 +24,7 @@ def test_what_a_killed_writer_left_goes_with_the_next_writing(tmp_path: Path) ->
     assert other.exists()
 
 
-@pytest.mark.parametrize("machine", [maker.machine(), "0" * 12])
+@pytest.mark.parametrize("machine", [process_id.machine(), "0" * 12])
 def test_what_is_being_written_stays_until_nobody_can_be_at_it(machine: str, tmp_path: Path) -> None:
     busy = tmp_path / f".sets.json.{machine}-{os.getpid()}-{'0a' * 8}"
     busy.touch()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import JsonValue
 
-from bench.results.detail import PEAKS, SHORTAGES, UNTOLD, harmless, shortages
+from bench.results.disclosure_check import PEAKS, SHORTAGES, UNTOLD, harmless, shortages
 
 WORDS = {
     "compared at": "56 x 56 of 224 x 224 pixels",

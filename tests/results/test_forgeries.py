@@ -13,7 +13,7 @@ from made.cells import cell, place
 
 from bench.cli import main
 from bench.plugins.spec import UsageError
-from bench.results import attested
+from bench.results import signed_json
 from bench.results.content_key import content_key
 from bench.results.records import NewerRecordError, Record, RecordError, dumps, loads, proved
 from bench.results.results import Results
@@ -37,7 +37,7 @@ def rewrite(folder: Path, content: dict[str, Any], name: str = NAME) -> Results:
     """Put content there as a forger does who knows how digests are made."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(attested.written(attested.attest(content, "record")))
+    path.write_bytes(signed_json.written(signed_json.attest(content, "record")))
     return Results(folder)
 
 
@@ -222,8 +222,8 @@ def test_signed_records_are_read_and_altered_ones_refused(tmp_path: Path) -> Non
     signature = altered["signature"]
     # The digest is made anew over all of it, as a forger does; the signature cannot be.
     bare = {name: value for name, value in altered.items() if name != "digest"}
-    digest = attested.hashlib.sha256(b"veil-bench record\n" + attested.written(bare)).hexdigest()
-    (tmp_path / NAME).write_bytes(attested.written({**bare, "digest": digest}))
+    digest = signed_json.hashlib.sha256(b"veil-bench record\n" + signed_json.written(bare)).hexdigest()
+    (tmp_path / NAME).write_bytes(signed_json.written({**bare, "digest": digest}))
     assert altered["signature"] == signature
     assert "its signature does not verify" in refusal(results)
 
@@ -246,17 +246,17 @@ def test_whose_signature_it_must_be_is_the_readers_word(tmp_path: Path) -> None:
 def test_what_is_no_signature_is_refused(signature: object) -> None:
     bare = {**content(), "signature": signature}
     del bare["digest"]
-    digest = attested.hashlib.sha256(b"veil-bench record\n" + attested.written(bare)).hexdigest()
+    digest = signed_json.hashlib.sha256(b"veil-bench record\n" + signed_json.written(bare)).hexdigest()
     with pytest.raises(RecordError, match="signature does not verify"):
-        loads(attested.written({**bare, "digest": digest}).decode(), "x.json")
+        loads(signed_json.written({**bare, "digest": digest}).decode(), "x.json")
 
 
 def test_a_signature_of_one_kind_of_file_is_none_of_another(tmp_path: Path) -> None:
     key = make_pair(tmp_path / "key")[0]
-    text = attested.written(attested.attest({"a": 1}, "panel", key))
-    assert attested.read(text, "panel") == {"a": 1}
-    with pytest.raises(attested.AlteredError):
-        attested.read(text, "record")
+    text = signed_json.written(signed_json.attest({"a": 1}, "panel", key))
+    assert signed_json.read(text, "panel") == {"a": 1}
+    with pytest.raises(signed_json.AlteredError):
+        signed_json.read(text, "record")
 
 
 def test_keygen_writes_a_pair_once_and_for_its_owner(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from made.gone import gone_name
 
-from bench.results import lease, maker
+from bench.results import lease, process_id
 from bench.results.heartbeat import file_time, touched
 from bench.results.lease import Lease, claim, holder, turns
 
@@ -109,7 +109,7 @@ class FullFile(io.FileIO):
 
 def test_the_job_of_a_process_that_has_ended_is_free_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("bench.results.maker.own_name", gone_name)
+        patch.setattr("bench.results.process_id.own_name", gone_name)
         assert claim(tmp_path, "job", {}, seconds=60) is not None
     assert claim(tmp_path, "job", {}, seconds=60) is not None
 
@@ -132,16 +132,16 @@ def test_who_looked_before_others_had_turns_does_not_go_in_between(
 
 
 def test_names_tell_processes_of_one_machine_apart() -> None:
-    assert maker.own_name() != maker.own_name()
-    assert not maker.is_gone(maker.own_name())
+    assert process_id.own_name() != process_id.own_name()
+    assert not process_id.is_gone(process_id.own_name())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process waits there to be taken leave of")
 def test_a_process_that_has_ended_is_gone_before_its_parent_takes_leave_of_it() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    name = maker.own_name().replace(f"-{os.getpid()}-", f"-{child.pid}-")
-    assert not maker.is_gone(name)
+    name = process_id.own_name().replace(f"-{os.getpid()}-", f"-{child.pid}-")
+    assert not process_id.is_gone(name)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert maker.is_gone(name)
+    assert process_id.is_gone(name)
     child.communicate()

@@ -10,7 +10,7 @@ from made.board_records import guesswork, record
 from pydantic import ValidationError
 
 from bench.contract.seal import ContractError
-from bench.results import attested
+from bench.results import signed_json
 from bench.results.records import (
     ClaimRecord,
     Record,
@@ -31,7 +31,7 @@ from metrics.guesswork import Guesswork
 
 def rewritten(content: dict[str, object]) -> str:
     """The content as somebody writes it who knows how digests are made."""
-    return attested.written(attested.attest(content, "record")).decode()
+    return signed_json.written(signed_json.attest(content, "record")).decode()
 
 
 def test_a_record_survives_writing_and_reading() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from bench.results.replicates_record import ReplicatesRecord
+from bench.results.record_parts import ReplicatesRecord
 
 
 def written(by_key: list[float], table: list[list[float]], scale: str = "plain") -> str:

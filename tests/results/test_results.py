@@ -1,4 +1,4 @@
-"""Results know alone where things lie, and a second place is another shelf."""
+"""Results know alone where things lie, and a second place is another storage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from leaderboard.site import build
 
 
 class Memory:
-    """A shelf that keeps everything in a dictionary."""
+    """A storage that keeps everything in a dictionary."""
 
     def __init__(self) -> None:
         self.kept: dict[str, bytes] = {}
@@ -52,7 +52,7 @@ def both(folder: Path) -> list[Results]:
     return [Results(folder), Results(folder / "elsewhere", Memory())]
 
 
-def test_a_record_comes_back_with_its_pictures_from_any_shelf(tmp_path: Path) -> None:
+def test_a_record_comes_back_with_its_pictures_from_any_storage(tmp_path: Path) -> None:
     shown = {"release": picture_record(b"png", "What it shows")}
     for results in both(tmp_path):
         made = results.keep(
@@ -131,7 +131,7 @@ def test_no_file_that_a_plan_names_is_run_unless_the_reader_says_so(place: str, 
         assert (tmp_path / "ran").exists()  # the text does run it where that is allowed
 
 
-def test_pages_are_built_from_any_shelf(tmp_path: Path) -> None:
+def test_pages_are_built_from_any_storage(tmp_path: Path) -> None:
     results = Results(tmp_path, Memory())
     results.keep(record("identity", cell="digits/one"), {})
     assert "identity" in build(results, tmp_path / "site").read_text()

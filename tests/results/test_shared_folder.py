@@ -18,7 +18,7 @@ import torch
 from made.board_records import record
 from made.gone import gone_name
 
-from bench.results import heartbeat, maker
+from bench.results import heartbeat, process_id
 from bench.results.content_key import content_key
 from bench.results.records import Record, evidence_record, picture_record
 from bench.results.results import Results
@@ -231,9 +231,9 @@ def test_runs_that_start_at_once_on_two_mounts_have_one_secret(mounts: list[Path
 
 
 def test_who_is_gone_is_told_from_who_is_there_and_who_is_elsewhere() -> None:
-    assert maker.is_gone(gone_name())
-    assert not maker.is_gone(maker.own_name())
-    assert not maker.is_gone(gone_name().replace(maker.machine(), "0" * 12))
+    assert process_id.is_gone(gone_name())
+    assert not process_id.is_gone(process_id.own_name())
+    assert not process_id.is_gone(gone_name().replace(process_id.machine(), "0" * 12))
 
 
 @pytest.fixture

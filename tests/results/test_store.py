@@ -128,7 +128,7 @@ def test_a_kill_while_an_artefact_is_removed_leaves_no_half_of_it(
     store.ensure("releases", INPUTS, lambda: _make([]))
     with monkeypatch.context() as patch:
         patch.setattr("bench.results.store.shutil.rmtree", _die)
-        patch.setattr("bench.results.maker.own_name", gone_name)
+        patch.setattr("bench.results.process_id.own_name", gone_name)
         with pytest.raises(Killed):
             store.drop("releases", INPUTS)
     kind = tmp_path / "s/releases"
@@ -150,7 +150,7 @@ def test_what_a_killed_process_left_goes_when_the_artefact_is_made_again(tmp_pat
 
 def test_what_finds_no_room_is_made_again_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, calls, said = Store(tmp_path / "s"), [], list[str]()
-    monkeypatch.setattr("bench.results.room.shutil.disk_usage", lambda folder: SimpleNamespace(free=100))
+    monkeypatch.setattr("bench.results.store.shutil.disk_usage", lambda folder: SimpleNamespace(free=100))
     size = 24  # bytes
     assert 2 * size <= 100 // 2 < 3 * size
     for copies, made in ((2, 1), (3, 3)):
@@ -169,7 +169,7 @@ def test_what_finds_no_room_is_made_again_the_same(tmp_path: Path, monkeypatch: 
 def test_what_finds_no_room_and_comes_out_as_another_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.results.room.shutil.disk_usage", lambda folder: SimpleNamespace(free=0))
+    monkeypatch.setattr("bench.results.store.shutil.disk_usage", lambda folder: SimpleNamespace(free=0))
     store, numbers = Store(tmp_path / "s"), iter(range(2))
 
     def make() -> Artefact:
@@ -182,7 +182,7 @@ def test_what_finds_no_room_and_comes_out_as_another_is_refused(
 
 def test_what_found_no_room_is_kept_once_there_is_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, numbers, free = Store(tmp_path / "s"), iter(range(9)), [0]
-    monkeypatch.setattr("bench.results.room.shutil.disk_usage", lambda folder: SimpleNamespace(free=free[0]))
+    monkeypatch.setattr("bench.results.store.shutil.disk_usage", lambda folder: SimpleNamespace(free=free[0]))
 
     def make() -> Artefact:
         return Artefact({"a": torch.full((2,), next(numbers))}, {})
@@ -210,7 +210,7 @@ def test_a_disk_that_fills_meanwhile_is_as_one_without_room(tmp_path: Path, monk
 
 
 def test_what_is_always_stored_is_stored_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.results.room.shutil.disk_usage", lambda folder: SimpleNamespace(free=0))
+    monkeypatch.setattr("bench.results.store.shutil.disk_usage", lambda folder: SimpleNamespace(free=0))
     store, calls = Store(tmp_path / "s"), list[int]()
     for _ in range(2):
         store.ensure("schemes", INPUTS, lambda: _make(calls))

@@ -12,7 +12,7 @@ import pytest
 from bench.cli import main
 from bench.results import atomic_file
 from bench.results.atomic_file import make_folder, write_atomically, write_new
-from bench.results.unwritable import why
+from bench.results.disk_errors import why
 
 COMMANDS = {
     "--site": ["leaderboard", "build", "--results", "{here}", "--site"],

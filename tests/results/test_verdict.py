@@ -11,8 +11,7 @@ from made.board_records import guesswork, record
 from bench.results import verdict
 from bench.results.records import Record, proved
 from bench.results.signing_key import SigningKey, make_pair
-from bench.results.tier import Tier
-from bench.results.verdict import Judged, JudgedRow, Verdict, VerdictError, fingerprint, judged_row
+from bench.results.verdict import Judged, JudgedRow, Tier, Verdict, VerdictError, fingerprint, judged_row
 
 
 def made(value: float = 2, attack: str = "contrastive", cell: str = "d/c", protocol: int = 3) -> Record:

@@ -16,8 +16,7 @@ from bench.cli import main
 from bench.data.sets.nih import FINDINGS as NIH_FINDINGS
 from bench.data.sets.synth_cxr import SynthMIMIC, SynthNIH
 from bench.plugins import registry
-from bench.results.detail import PEAKS
-from bench.results.outspoken import restricted
+from bench.results.disclosure_check import PEAKS, restricted
 from bench.results.records import Record
 from bench.results.results import Results
 

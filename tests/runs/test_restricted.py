@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from made.results_folders import restricted as record
 
-from bench.results.detail import PEAKS, SHORTAGES
+from bench.results.disclosure_check import PEAKS, SHORTAGES
 from bench.runs.answers import Evaluation, Fitted
 from bench.runs.restricted import restricted, restricted_fit
 

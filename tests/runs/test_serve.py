@@ -13,7 +13,7 @@ from rich.console import Console
 from bench.cli.queue_table import counts
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
-from bench.results import lease, maker
+from bench.results import lease, process_id
 from bench.results.queue import ALONE, job_file
 from bench.results.records import Record
 from bench.results.results import Results
@@ -123,8 +123,8 @@ def test_nobody_works_beside_a_worker_that_holds_its_machine_alone(tmp_path: Pat
     where = place_of(tmp_path, cache)
     plan_run(wanted("max-dispersion"), where, memory=None)
     queue = where.results.queue
-    told = {"host": "h", "hardware": maker.hardware(), "alone": True, "since": "now"}
-    held = lease.claim(queue.workers, f"{ALONE}{maker.hardware()}", told, seconds=60)
+    told = {"host": "h", "hardware": process_id.hardware(), "alone": True, "since": "now"}
+    held = lease.claim(queue.workers, f"{ALONE}{process_id.hardware()}", told, seconds=60)
     assert held is not None
     with pytest.raises(UsageError, match="a worker on h holds this machine alone"):
         work(where)

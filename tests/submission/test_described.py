@@ -14,11 +14,11 @@ from made.submissions import METHOD
 
 from bench.cli import main
 from bench.plugins import registry
-from bench.results import attested
+from bench.results import signed_json
 from bench.results.bundle import pack as packed_file
 from bench.results.evidence_file import pack
-from bench.results.record_files import evidence_name
 from bench.results.records import Record, evidence_record, score_record
+from bench.results.results import evidence_name
 from bench.runs.judge import judge
 from bench.submission.refit import alike, refit
 from bench.submission.replay import evidence_of
@@ -178,9 +178,9 @@ def test_what_a_bundle_says_is_printed_plainly_and_shortly(
 
 
 def _written(handed: Handed, name: str, field: str, value: str) -> bytes:
-    record = attested.parsed(handed.bundle.files[name])
+    record = signed_json.parsed(handed.bundle.files[name])
     record[field] = value
-    return attested.written(attested.attest(record, "record"))
+    return signed_json.written(signed_json.attest(record, "record"))
 
 
 def test_numbers_within_texts_are_compared_as_numbers() -> None:

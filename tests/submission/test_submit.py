@@ -19,7 +19,7 @@ from bench.results.reason import UNSAID
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.results.signing_key import SigningKey, make_pair
-from bench.results.tier import Tier
+from bench.results.verdict import Tier
 from bench.submission import complete
 from bench.submission.check import check
 from bench.submission.pack import lock, submit

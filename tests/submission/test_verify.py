@@ -21,9 +21,9 @@ from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results.bundle import BundleError
 from bench.results.evidence_file import pack
-from bench.results.record_files import evidence_name
 from bench.results.records import Record, evidence_record, score_record
-from bench.results.tier import Tier
+from bench.results.results import evidence_name
+from bench.results.verdict import Tier
 from bench.runs.judge import judge
 from bench.submission.replay import evidence_of
 from bench.submission.seal import seal

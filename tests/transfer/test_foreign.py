@@ -14,7 +14,7 @@ from made.results_folders import PNG, folder, inputs, keep, one, under, whole
 
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
-from bench.results import attested
+from bench.results import signed_json
 from bench.results.content_key import content_key
 from bench.results.records import Record, dumps, evidence_record, picture_record
 from bench.results.results import Results
@@ -47,7 +47,7 @@ def put_blob(target: Path, content: bytes) -> str:
 def put_artefact(target: Path, kind: str, tensors: bytes) -> None:
     made = inputs(one())
     told = {"kind": kind, "inputs": made, "notes": {}, "sha256": put_blob(target, tensors)}
-    put(target, manifest_name(kind, content_key(made)), attested.written(attested.attest(told, "artefact")))
+    put(target, manifest_name(kind, content_key(made)), signed_json.written(signed_json.attest(told, "artefact")))
 
 
 def fetched(into: Path, target: Path, *, trusted: frozenset[str] | None = None, prefer: Prefer | None = None) -> Tally:

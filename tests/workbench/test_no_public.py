@@ -16,7 +16,7 @@ from bench.nets.seeded import seeded
 from bench.plugins import registry
 from bench.plugins.chosen import choose
 from bench.plugins.spec import UsageError
-from bench.results.identity import data_inputs
+from bench.results.records import data_inputs
 from bench.runs.plan import work
 from bench.types import NotApplicable
 from bench.workbench.cell import Cell

@@ -19,8 +19,8 @@ from bench.cli.options import place
 from bench.data.prepared import FILES
 from bench.features.cache import VECTORS
 from bench.plugins.spec import UsageError
-from bench.results import cache_tag
-from bench.results.remade import Remade, of_store, only
+from bench.results.build_folder import is_cache
+from bench.results.regenerable import Regenerable, of_store, only
 from bench.results.results import Results
 
 CORRUPT = re.compile(r".+-[0-9a-f]{16}-corrupt\.txt")
@@ -30,7 +30,7 @@ CORRUPT = re.compile(r".+-[0-9a-f]{16}-corrupt\.txt")
 def main(options: argparse.Namespace) -> int:
     """List, and with --yes remove; 1 where something is in use."""
     where = place(options)
-    found: list[Remade] = []
+    found: list[Regenerable] = []
     if options.only != "cache":
         found += _artefacts(where.results)
     if options.only != "artefacts":
@@ -52,19 +52,19 @@ def main(options: argparse.Namespace) -> int:
     return 1 if busy else 0
 
 
-def _artefacts(results: Results) -> Iterator[Remade]:
+def _artefacts(results: Results) -> Iterator[Regenerable]:
     if not results.begun:
         raise UsageError(f"expected a results folder, got {results.root}: it has neither cells nor artefacts")
     return of_store(results.store.root)
 
 
-def _cache(cache: Path) -> Iterator[Remade]:
+def _cache(cache: Path) -> Iterator[Regenerable]:
     yield from of_store(cache / "features")
     for folder, names in ((cache, FILES), (cache / "features" / "vectors", VECTORS)):
-        if cache_tag.tagged(folder):
+        if is_cache(folder):
             for path in sorted(folder.iterdir()):
                 # Not the empty ones: nothing says that those were made here.
                 if path.is_dir() and not path.is_symlink() and (made := only(path, names)) and made.size:
-                    yield Remade(path, made.size, path.with_suffix(".lock") if names is VECTORS else None)
+                    yield Regenerable(path, made.size, path.with_suffix(".lock") if names is VECTORS else None)
                 elif names is FILES and CORRUPT.fullmatch(path.name) and path.is_file() and not path.is_symlink():
-                    yield Remade(path, path.stat().st_size)
+                    yield Regenerable(path, path.stat().st_size)

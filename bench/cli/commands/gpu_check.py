@@ -12,7 +12,7 @@ from bench.cli.gpu.conformance import conformed
 from bench.cli.gpu.figures import compared
 from bench.cli.gpu.rates import rates, yardstick
 from bench.results.atomic_file import write_atomically
-from bench.results.score_record import ScoreRecord
+from bench.results.record_parts import ScoreRecord
 from bench.workbench.machine import choose_device, git_state, hardware, versions
 
 

@@ -44,10 +44,10 @@ from bench.plugins.spec import UsageError
 from bench.progress import stage, told
 from bench.randomness import Secret
 from bench.results.atomic_file import sync, write_new
+from bench.results.disk_errors import writing
 from bench.results.reason import Phase, phase_of
 from bench.results.records import claim_record
-from bench.results.release_folder import ABOUT, MAKER, outside_releases
-from bench.results.unwritable import writing
+from bench.results.run_secret import ABOUT, MAKER, outside_releases
 from bench.rows.person_groups import FEWEST, person_groups
 from bench.runs.plan import cells
 from bench.types import Dataset, Release, State

@@ -20,7 +20,7 @@ from bench.results.records import Record
 from bench.results.results import Results
 from bench.results.run_secret import given
 from bench.results.signing_key import SigningKey
-from bench.results.tier import Tier
+from bench.results.verdict import Tier
 from bench.runs.display import Display
 from bench.submission.finding import told
 from bench.submission.refit import Refitted, refit

@@ -17,8 +17,8 @@ from made.board_records import auc, claim, dataset, guesswork, keyed, metric, pl
 from made.hostile_names import NAMES
 from pydantic import BaseModel
 
+from bench.results.record_parts import ReplicatesRecord
 from bench.results.records import Record, dumps, loads, proved
-from bench.results.replicates_record import ReplicatesRecord
 from leaderboard.columns import columns
 from leaderboard.downloads import files, links
 from leaderboard.intake import Intake

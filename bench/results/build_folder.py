@@ -11,8 +11,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.results import maker
+from bench.results import process_id
+from bench.results.atomic_file import write_atomically
 from bench.results.heartbeat import beating, is_left
+
+CACHE_TAG = "CACHEDIR.TAG"
+CACHE_TAG_CONTENT = b"""Signature: 8a477f597d28d172789f06886806bc55
+# Veil Bench makes what lies here again when it is missing; it may hold pixels of private images.
+# Backup programs may leave the folder out. `bench clean` removes what is in it.
+"""
+
+
+def tag_cache(folder: Path) -> None:
+    """Mark a folder, unless it is marked."""
+    if not (folder / CACHE_TAG).exists():
+        write_atomically(folder / CACHE_TAG, CACHE_TAG_CONTENT)
+
+
+def is_cache(folder: Path) -> bool:
+    """Whether a folder carries our mark; another program's does not count."""
+    try:
+        return (folder / CACHE_TAG).read_bytes() == CACHE_TAG_CONTENT
+    except OSError:
+        return False
+
 
 BEATS = "beats"
 UNFINISHED = re.compile(r"\.new-(?P<key>[0-9a-f]{32})-(?P<maker>.+)")
@@ -33,7 +55,7 @@ def begun(folder: Path) -> Iterator[Path]:
 
 def temporary(folder: Path) -> Path:
     """A new name beside the folder of an artefact."""
-    return folder.with_name(f".new-{folder.name}-{maker.own_name()}")
+    return folder.with_name(f".new-{folder.name}-{process_id.own_name()}")
 
 
 def unfinished(folder: Path) -> Iterator[Path]:

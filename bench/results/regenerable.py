@@ -10,15 +10,14 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from bench.results import cache_tag
-from bench.results.making import BEATS, UNFINISHED, is_unfinished_and_left
+from bench.results.build_folder import BEATS, UNFINISHED, is_cache, is_unfinished_and_left
 from bench.results.store import DATA, MANIFEST, TRAINING
 
 ARTEFACT = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
-class Remade:
+class Regenerable:
     """A folder, or a file, that may go.
 
     Args:
@@ -47,28 +46,28 @@ class Remade:
         return True
 
 
-def of_store(root: Path) -> Iterator[Remade]:
+def of_store(root: Path) -> Iterator[Regenerable]:
     """The artefacts of a `bench.results.store.Store`, of every kind that carries our mark."""
     for kind in _folders(root):
-        if cache_tag.tagged(kind):
+        if is_cache(kind):
             for path in _folders(kind):
                 if path.suffix == TRAINING and ARTEFACT.fullmatch(path.stem):
                     if found := only(path, {each.name for each in path.glob("training-*")}):
-                        yield Remade(path, found.size, path.with_suffix(".lock"))
+                        yield Regenerable(path, found.size, path.with_suffix(".lock"))
                     continue
                 if not (ARTEFACT.fullmatch(path.name) or is_unfinished_and_left(path)):
                     continue
                 if found := only(path, {MANIFEST, DATA, BEATS}):
                     made = UNFINISHED.fullmatch(path.name)
-                    yield Remade(path, found.size, kind / f"{made['key'] if made else path.name}.lock")
+                    yield Regenerable(path, found.size, kind / f"{made['key'] if made else path.name}.lock")
 
 
-def only(path: Path, names: set[str]) -> Remade | None:
+def only(path: Path, names: set[str]) -> Regenerable | None:
     """The folder, if it holds plain files of these names and nothing else; None where something is not ours."""
     files = list(path.iterdir())
     if any(each.is_symlink() or not each.is_file() or each.name not in names for each in files):
         return None
-    return Remade(path, sum(each.stat().st_size for each in files))
+    return Regenerable(path, sum(each.stat().st_size for each in files))
 
 
 def _folders(root: Path) -> list[Path]:

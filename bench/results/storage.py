@@ -12,7 +12,7 @@ from bench.results.atomic_file import make_folder, write_atomically, write_once
 PRIVATE = "artefacts/"  # what may hold paths or private rows, for the owner's eyes alone
 
 
-class Shelf(Protocol):
+class Storage(Protocol):
     """Keeps content by name; a name is a relative path with slashes."""
 
     def read(self, name: str) -> bytes:
@@ -39,21 +39,21 @@ class Shelf(Protocol):
 
 @dataclass(frozen=True)
 class Folder:
-    """A shelf on this machine."""
+    """A storage on this machine."""
 
     root: Path
 
     def read(self, name: str) -> bytes:
-        """As in `Shelf`."""
+        """As in `Storage`."""
         return self._path(name).read_bytes()
 
     def write(self, name: str, content: bytes, still: Callable[[], bool] = lambda: True) -> bool:
-        """As in `Shelf`."""
+        """As in `Storage`."""
         self._make_private(name)
         return write_atomically(self._path(name), content, still=still)
 
     def write_once(self, name: str, content: bytes) -> bool:
-        """As in `Shelf`."""
+        """As in `Storage`."""
         self._make_private(name)
         return write_once(self._path(name), content)
 
@@ -62,15 +62,15 @@ class Folder:
             make_folder(self.root / PRIVATE, mode=0o700)
 
     def holds(self, name: str) -> bool:
-        """As in `Shelf`."""
+        """As in `Storage`."""
         return self._path(name).exists()
 
     def remove(self, name: str) -> None:
-        """As in `Shelf`."""
+        """As in `Storage`."""
         self._path(name).unlink(missing_ok=True)
 
     def names(self, pattern: str) -> Iterator[str]:
-        """As in `Shelf`."""
+        """As in `Storage`."""
         return (path.relative_to(self.root).as_posix() for path in sorted(self.root.glob(pattern)))
 
     def _path(self, name: str) -> Path:

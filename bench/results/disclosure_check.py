@@ -1,14 +1,14 @@
-"""What a record says that it may not: paths and names of files, signs that a terminal obeys, words beside figures.
+"""Checks of what a record discloses: paths, file names, terminal codes, and words about data that may not be shared.
 
-Of data that may not be shared, figures alone leave the machine: no picture, no evidence, and no word of a plug-in, for
-words have held paths and identifiers.
+Of data that may not be shared, only figures, fixed sentences and small numbers leave the machine: words of plug-ins
+have held paths. Shortages of memory, disk or time are reported for any data, by sentences from this file.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 
 from pydantic import JsonValue
@@ -16,9 +16,70 @@ from pydantic import JsonValue
 from bench.contract.source import Source
 from bench.plugins import registry
 from bench.plugins.spec import parse
-from bench.results.detail import harmless, shortages
-from bench.results.reason import SAID, UNSAID, withheld
+from bench.results.reason import PHASES, SAID, UNSAID, withheld
 from bench.results.records import Record, ScoreRecord, content_of
+
+PEAKS = "peak memory by stage, GiB"
+SHORTAGES: Mapping[str, str] = {
+    "memory of the device": "ran out: rows were worked on in smaller blocks",
+    "releases on the disk": "found no room: each was made again from scheme and key, the same to the bit",
+}
+"""What ran short, and what became of it."""
+UNTOLD: Mapping[str, str] = {"bounds": "the attack was bounded: how far is not said beside another author's method"}
+_SIDES = r"[0-9]{1,5} x [0-9]{1,5}"
+BOUNDS: Mapping[str, re.Pattern[str]] = {
+    "compared at": re.compile(rf"{_SIDES} of {_SIDES} pixels"),
+    "compared": re.compile(r"[0-9]{1,8} of [0-9]{1,8} numbers of a row: more would not fit in memory"),
+    "Gram matrices": re.compile(r"[0-9]{1,5} of [0-9]{1,5} parts of a row"),
+    "signatures": re.compile(r"[0-9]{1,5} of [0-9]{1,5} parts of a row"),
+    "matching": re.compile(re.escape("signatures only (more rows than refine_up_to)")),
+    "reading tried on": re.compile(r"[0-9]{1,7} of [0-9]{1,7} candidates"),
+    "not tried": re.compile("a release depends on all rows in their owner's order"),
+}
+"""Of how much of it an attack makes use."""
+
+
+MOST_GIB = 1e5
+
+
+def harmless(
+    details: Mapping[str, JsonValue], findings: Collection[str], *, own_attack: bool, own_method: bool
+) -> dict[str, JsonValue]:
+    """The details that say nothing of the rows.
+
+    Args:
+        details: Of a record, by name; an attack that reads labels puts the finding before the name, and an attack that
+            trains upon another "base: ".
+        findings: Of its data.
+        own_attack, own_method: Whether the attack, and the method, are this project's.
+    """
+    kept = {name: value for name, value in details.items() if _is_harmless(name, value)}
+    before = ["", *(f"{finding} " for finding in findings)]
+    names = {
+        f"{start}{base}{name}": kind for start in before for base in ("", "base: ") for name, kind in BOUNDS.items()
+    }
+    bounds = {
+        name: value for name, value in details.items()
+        if name in names and isinstance(value, str) and names[name].fullmatch(value)
+    }  # fmt: skip
+    if not own_attack or not bounds:
+        return kept
+    return {**kept, **(bounds if own_method else UNTOLD)}
+
+
+def shortages(notes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """What ran short in the fit, of the notes on a scheme."""
+    return {name: value for name, value in notes.items() if SHORTAGES.get(name) == value}
+
+
+def _is_harmless(name: str, value: JsonValue) -> bool:
+    if name == PEAKS:  # hundredths of a GiB: the numbers of JSON know no end, and have room for an image
+        return isinstance(value, dict) and all(
+            phase in PHASES and isinstance(held, int | float) and 0 <= held < MOST_GIB and round(held, 2) == held
+            for phase, held in value.items()
+        )
+    return {**SHORTAGES, **UNTOLD}.get(name) == value
+
 
 PATHS = re.compile(
     r"(?:^|[\s'\"(=,;:<>\[])(?:file:/|~?/[\w.+@-]+/|[A-Za-z]:[\\/]|\\\\[\w.-]+\\)"  # of a folder, on any system
@@ -57,20 +118,20 @@ def _may_be_shared(record: Record) -> bool:
     return not issubclass(cls, Source) or bool(cls.shareable)
 
 
-def outspoken(record: Record) -> Iterator[str]:
+def identifying_text(record: Record) -> Iterator[str]:
     """Every text of a record that names a path, a file, an address, or holds what a terminal obeys; and where it is."""
-    return (f"{where} holds {said}" for where, said in _outspoken(content_of(record), ""))
+    return (f"{where} holds {said}" for where, said in _identifying(content_of(record), ""))
 
 
-def _outspoken(value: JsonValue, where: str) -> Iterator[tuple[str, str]]:
+def _identifying(value: JsonValue, where: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for name, part in value.items():
-            yield from _outspoken(name, where or name)
+            yield from _identifying(name, where or name)
             if name != "resampled":  # base64
-                yield from _outspoken(part, f"{where}.{name}" if where else name)
+                yield from _identifying(part, f"{where}.{name}" if where else name)
     elif isinstance(value, list):
         for part in value:
-            yield from _outspoken(part, where)
+            yield from _identifying(part, where)
     elif isinstance(value, str):
         yield from ((where, said) for said in _said(value))
 

@@ -1,0 +1,333 @@
+"""Parts of a record: plug-in, data set, claim, metric, figure and its replicates."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from dataclasses import asdict, replace
+from typing import Annotated, Literal, Self, cast
+
+import numpy as np
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+from bench.contract.claim import MOST_UNITS
+from bench.contract.metric import MOST_DIGITS
+from bench.contract.sound_score import sound
+from bench.types import Metric, PrivacyClaim, Replicates, Role, Score, column_of
+
+MOST = 2**63 - 1
+Whole = Annotated[int, Field(ge=-MOST, le=MOST)]
+"""A whole number that tables of 64 bits hold, as parquet's are; one beyond stops whoever writes such a table."""
+Count = Annotated[int, Field(ge=0, le=MOST)]
+"""How many there are of something."""
+
+
+class Part(BaseModel):
+    """A frozen model of a record, or of a part of one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class PluginRecord(Part):
+    """A plug-in as it ran: every parameter, the paper, and a hash of its source and of what it imports from here.
+
+    Args:
+        name: As registered, or the file's name and the class.
+        parameters: Every one, those at their defaults too.
+        source: The paper.
+        code: The hash.
+    """
+
+    name: str
+    written: str = Field(description="as the command line takes it; capitals stand for what is confidential")
+    parameters: dict[str, JsonValue]
+    source: str
+    code: str
+    origin: str = Field(description="the distribution or file that provided the plug-in")
+    role: Role | None = Field(default=None, description="what a reference method is there for")
+
+
+Extent = Annotated[Count, Field(ge=1)]
+
+
+class FeatureRecord(Part):
+    """An extractor as it ran, and a fingerprint of what it gave for the rows of the data set.
+
+    Args:
+        name: As registered.
+        parameters: Every one, but none that is a path.
+        source: The paper.
+        code: A hash of its source and of what it imports from here.
+        origin: The distribution or file that provided it.
+        dimensions: Numbers in a vector.
+        notes: What the fitted extractor says of itself.
+    """
+
+    name: str
+    parameters: dict[str, JsonValue]
+    source: str
+    code: str
+    origin: str
+    stamp: str = Field(description="what else the features depend on: a hash of the weights, or nothing")
+    dimensions: Extent
+    fingerprint: str = Field(description="over the vectors of all splits; of what only reads, over what it depends on")
+    notes: dict[str, JsonValue] = Field(default={})
+
+
+class DatasetRecord(Part):
+    """What was scored: counts and fingerprints, never pixels, paths or identifiers.
+
+    Args:
+        name: The data set, with the parameters that make it another set.
+        parameters: Every one, but none that is a path.
+        fingerprint: A hash of the prepared rows.
+        public, public_fingerprint: The public set; "none" for both where there are no public rows.
+        shape: Of a row: channels, height and width, or columns.
+        findings: Names of the label columns.
+        shareable: Whether pixels may leave the machine.
+        notes: What a reader should know of the data.
+    """
+
+    name: str
+    parameters: dict[str, JsonValue]
+    fingerprint: str
+    public: str
+    public_fingerprint: str
+    rows: dict[str, Count] = Field(description="rows in public, private, control and test")
+    subjects: dict[str, Count] = Field(description="people in each split; empty where unknown")
+    shape: list[Extent]
+    findings: list[str]
+    attributes: dict[str, list[str]] = Field(
+        default={},
+        description="groups of ten people or more that rows belong to beside labels, by attribute: figures by group "
+        "bear their names",
+    )
+    shareable: bool
+    skipped: Count = Field(description="corrupt images left out on request")
+    notes: list[str]
+    features: FeatureRecord | None = Field(default=None, description="what turned the images into the rows scored here")
+    scored_in: FeatureRecord | None = Field(
+        default=None, description="what read raw and released images for the linear probe and the figures on sets"
+    )
+
+    @property
+    def counts(self) -> str:
+        """How many rows each part has, in words, in the order in which a record that was read has them."""
+        return ", ".join(f"{self.rows[part]} {part}" for part in sorted(self.rows))
+
+    @property
+    def fingerprints(self) -> tuple[str, ...]:
+        """What tells these rows, public and private, prepared and read, from any others."""
+        readers = tuple("" if reader is None else reader.fingerprint for reader in (self.features, self.scored_in))
+        return (self.fingerprint, self.public, self.public_fingerprint, *readers)
+
+
+class ClaimRecord(Part):
+    """A formal privacy claim: the stated bound, and the one derived here; null where no finite bound holds.
+
+    Args:
+        unit: What one neighbouring change alters.
+        epsilon: The bound that the method's authors state.
+        derived: The bound that follows from the mechanism as it runs here.
+        delta: The failure probability of both.
+        assumptions: What must be true for the claim to hold.
+        basis: Where the claim comes from, and how the derived bound follows.
+        neighbours: How neighbours differ: in what a unit holds, or by one unit more or less.
+        units: In how many units they differ at most.
+    """
+
+    unit: Literal["image", "pixel", "record"]
+    epsilon: Annotated[float, Field(gt=0)] | None
+    derived: Annotated[float, Field(gt=0)] | None
+    delta: Annotated[float, Field(ge=0, le=1)]
+    assumptions: str
+    basis: str
+    neighbours: Literal["replaced", "added"] = "replaced"
+    units: Annotated[int, Field(ge=1, le=MOST_UNITS, strict=True)] = 1
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+        """As it was read: records from before `units` have no line for it, and keep their digest."""
+        content: dict[str, JsonValue] = write(self)
+        return {name: value for name, value in content.items() if name != "units" or name in self.model_fields_set}
+
+    @property
+    def whole(self) -> bool:
+        """Whether the bounds are for a whole row, so that they compare with others."""
+        return self.unit in ("image", "record")
+
+    @property
+    def per(self) -> str:
+        """What the bounds are for: "image", "16 pixels"."""
+        return self.unit if self.units == 1 else f"{self.units} {self.unit}s"
+
+
+def claim_record(claim: PrivacyClaim | None) -> ClaimRecord | None:
+    """A PrivacyClaim in record form."""
+    if claim is None:
+        return None
+    bounds = claim.epsilon, claim.epsilon if claim.derived is None else claim.derived
+    epsilon, derived = (bound if math.isfinite(bound) else None for bound in bounds)
+    return ClaimRecord(
+        unit=claim.unit, epsilon=epsilon, derived=derived, delta=claim.delta, assumptions=claim.assumptions,
+        basis=claim.basis, neighbours=claim.neighbours, units=claim.units,
+    )  # fmt: skip
+
+
+class MetricRecord(Part):
+    """A metric as tables show it, from the column that it carries, with the direction an owner wants and its unit.
+
+    Args:
+        title: What stands in the header.
+        meaning: What the figure measures, in a sentence.
+        better: The direction that is better for the data owner.
+        unit: What the figure counts.
+    """
+
+    written: str = Field(description="the metric as the command line takes it; of a file its name alone")
+    title: str
+    meaning: str
+    group: str = Field(description="the header above its column")
+    digits: int | None = Field(
+        ge=0, le=MOST_DIGITS, description="decimals to print; null for about three significant digits"
+    )
+    chance: str = Field(description="the end of the sentence 'Chance gives ...'; empty where chance gives nothing")
+    order: Whole = Field(description="place within the group, lower first")
+    better: Literal["higher", "lower"]
+    unit: str
+
+
+def metric_record(cls: type, written: str) -> MetricRecord:
+    """A metric class in record form, as it was written.
+
+    Raises:
+        TypeError: It carries no column.
+        ValueError: Its direction is none.
+    """
+    column, metric = column_of(cls), cast("type[Metric[object]]", cls)
+    return MetricRecord(written=written, **asdict(column), better=metric.better, unit=metric.unit)
+
+
+MOST_REPLICATES = 100_000
+"""Numbers of a table of replicates."""
+LARGEST = 1e30
+"""Of which differences and squares are still numbers."""
+NUMBER = "<f4"
+
+
+class ReplicatesRecord(Part):
+    """A figure by key and on resamples of the people, from which `bench compare` takes differences.
+
+    Args:
+        by_key: The figure of each key on all people.
+        resampled: The figure of each key (rows) on each resample of the people (columns): a table of 32-bit floats,
+            little-endian, in base64. The resamples are the same for every record of the same rows.
+        degrees: Degrees of freedom of the spread over resamples.
+        people: A hash of the resamples: figures are compared where it is the same.
+        scale: Where the figure is nearly normal.
+    """
+
+    by_key: list[float] = Field(min_length=1, max_length=MOST_REPLICATES)
+    resampled: str = Field(max_length=6 * MOST_REPLICATES)
+    degrees: float = Field(gt=0)
+    people: str = Field(pattern="^[0-9a-f]{16}$")
+    scale: Literal["plain", "log", "share"]
+
+    @model_validator(mode="after")
+    def _is_a_table(self) -> Self:
+        table, keys = self._table(), len(self.by_key)
+        if table.size % keys or table.size < 2 * keys:
+            raise ValueError(f"resampled must be a table of {keys} rows and at least two columns")
+        numbers = np.concatenate((np.asarray(self.by_key), table.astype(np.float64)))
+        if not (np.abs(numbers) < LARGEST).all() or (self.scale == "log" and not (numbers > 0).all()):
+            raise ValueError(f"figures and their resamples must be below {LARGEST:g}, and above 0 on a log scale")
+        return self
+
+    def read(self) -> Replicates:
+        """The replicates."""
+        table = self._table().astype(np.float64).reshape(len(self.by_key), -1)
+        return Replicates(self.by_key, table.tolist(), self.degrees, self.people, self.scale)
+
+    def _table(self) -> np.ndarray:
+        try:
+            content = base64.b64decode(self.resampled, validate=True)
+        except binascii.Error:
+            raise ValueError("resampled must be base64") from None
+        if len(content) % 4:
+            raise ValueError("resampled must hold 32-bit floats")
+        return np.frombuffer(content, dtype=NUMBER)
+
+
+def replicates_record(found: Replicates | None) -> ReplicatesRecord | None:
+    """Replicates in record form; None where there are none, or none that could be compared."""
+    if found is None or not found.people:
+        return None
+    table = np.asarray(found.resampled, dtype=NUMBER)
+    if table.size > MOST_REPLICATES:
+        return None
+    return ReplicatesRecord(
+        by_key=list(found.by_key), resampled=base64.b64encode(table.tobytes()).decode(), degrees=found.degrees,
+        people=found.people, scale=found.scale,
+    )  # fmt: skip
+
+
+class ScoreRecord(Part):
+    """A figure with its 95 % interval, what chance gives (and its 95 % interval), and the direction an owner wants.
+
+    Args:
+        value: The figure.
+        low, high: The 95 % confidence interval of what the figure estimates, over people and keys; null where none can
+            be given, and `note` says why.
+        prediction_low, prediction_high: Where the figure under one further key would fall, 95 % of the time; null where
+            fewer than two keys were looked at.
+        null_low, null_high: The 95 % interval of what chance gives.
+        better: The direction that is better for the data owner.
+        unit: What the figure counts.
+        note: How the interval came about, or why there is none.
+        parts: The same figure by finding, class or level, where there are several.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    n: Count = Field(description="rows, grid rows or repeats behind the figure")
+    null: float | None = Field(description="what chance gives, where known")
+    null_low: float | None
+    null_high: float | None
+    p: float | None = Field(default=None, description="probability under chance of a figure at least so far from it")
+    better: Literal["higher", "lower"]
+    unit: str
+    note: str = ""
+    prediction_low: float | None = None
+    prediction_high: float | None = None
+    replicates: ReplicatesRecord | None = Field(
+        default=None, description="by key and resample; of the whole, not parts"
+    )
+    parts: dict[str, ScoreRecord] = Field(default={})
+
+
+def score_record(score: Score, *, better: Literal["higher", "lower"], unit: str) -> ScoreRecord:
+    """A Score in record form. Raises ContractError as `bench check` does, by the same rule (`sound`)."""
+    return _recorded(sound(score), better, unit)
+
+
+def _recorded(score: Score, better: Literal["higher", "lower"], unit: str) -> ScoreRecord:
+    return ScoreRecord(
+        value=score.value, low=score.low, high=score.high, n=score.n,
+        null=score.null, null_low=score.null_low, null_high=score.null_high, p=score.p,
+        better=better, unit=unit, note=score.note, prediction_low=score.prediction_low,
+        prediction_high=score.prediction_high, replicates=replicates_record(score.replicates),
+        parts={
+            name: _recorded(replace(part, replicates=None), better, unit)
+            for name, part in sorted(score.parts.items())
+        },
+    )  # fmt: skip
