@@ -40,7 +40,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.eve.log_rank import log_rank
 from bench.eve.unmixing import Dictionary, Effort, Explained, above_mean, build, explain
@@ -118,7 +117,7 @@ class AbsoluteCorrelationAttacker(Attacker):
     attack: AbsoluteCorrelation
     reading: Reading
     shape: tuple[int, ...]
-    compared: Tensor | None
+    compared: torch.Tensor | None
     dictionary: Dictionary
     matched: float = 0.0
 
@@ -151,7 +150,7 @@ class MixtureScores(PairScores):
         shares = explained.weights / explained.weights.sum(dim=1, keepdim=True).clamp_min(1e-300)
         self.chosen, self.shares = explained.chosen, shares * (1 - explained.left).clamp_min(0)[:, None]
 
-    def block(self, rows: slice, cols: slice) -> Tensor:
+    def block(self, rows: slice, cols: slice) -> torch.Tensor:
         """Scores (rows, cols) in [-0.05, 1.05], float64."""
         first, stop, _ = rows.indices(self.shape[0])
         scores = REST * self.rest.block(rows, cols)
@@ -162,23 +161,23 @@ class MixtureScores(PairScores):
         return scores
 
 
-def _dictionary(view: View, reading: Reading, compared: Tensor | None) -> Dictionary:
+def _dictionary(view: View, reading: Reading, compared: torch.Tensor | None) -> Dictionary:
     public = view.public.samples
 
-    def read(part: Tensor) -> Tensor:
+    def read(part: torch.Tensor) -> torch.Tensor:
         return _numbers(_read(part.double(), public, reading), compared)
 
     samples = view.candidates.samples
     return build(by_blocks(samples, read)[:] if isinstance(samples, Rows) else read(samples))
 
 
-def _numbers(rows: Tensor, compared: Tensor | None) -> Tensor:
+def _numbers(rows: torch.Tensor, compared: torch.Tensor | None) -> torch.Tensor:
     """Rows (n, ...) as vectors of those numbers."""
     flat = rows.flatten(1)
     return flat if compared is None else flat[:, compared.to(flat.device)]
 
 
-def _compared(sides: tuple[Tensor, Tensor], seed: int) -> Tensor | None:
+def _compared(sides: tuple[torch.Tensor, torch.Tensor], seed: int) -> torch.Tensor | None:
     """The numbers of a row that are compared, of candidates and a release of one shape; None for all."""
     budgets = [side.budget for side in sides if isinstance(side, Rows)]
     if not budgets:
@@ -192,7 +191,7 @@ def _compared(sides: tuple[Tensor, Tensor], seed: int) -> Tensor | None:
     return torch.randperm(d, generator=generator(derive(seed, "numbers")))[:fitting].sort().values
 
 
-def _read(samples: Tensor, public: Tensor, reading: Reading) -> Tensor:
+def _read(samples: torch.Tensor, public: torch.Tensor, reading: Reading) -> torch.Tensor:
     if reading == "plain":
         return samples
     if reading == "public":  # by channel, or by column of a table
@@ -216,7 +215,7 @@ def _some_of(release: Release, seed: int) -> Release:
     return Release(release.samples[chosen], None, links[links[:, 1] >= 0])
 
 
-def _found(grid: Tensor, links: Tensor) -> float:
+def _found(grid: torch.Tensor, links: torch.Tensor) -> float:
     """Share of links (p, 2) that are among the best-scored candidates of their released row, as many as it has."""
     linked = torch.zeros_like(grid, dtype=torch.bool)
     linked[links[:, 0], links[:, 1]] = True
@@ -224,7 +223,7 @@ def _found(grid: Tensor, links: Tensor) -> float:
     return float((linked & (place < linked.sum(dim=0))).sum() / linked.sum())
 
 
-def _comparable_links(raw: Tensor, release: Release) -> Tensor:
+def _comparable_links(raw: torch.Tensor, release: Release) -> torch.Tensor:
     if raw.shape[1:] != release.samples.shape[1:]:
         raise NotApplicable(_differ(tuple(raw.shape[1:]), tuple(release.samples.shape[1:])))
     if release.links is None or not len(release.links):

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from bench.seeds import derive
 from bench.types import Attack, Attacker, PairScores, Release, View
@@ -54,7 +53,7 @@ class HashScores(PairScores):
     def __init__(self, seed: int, shape: tuple[int, int], device: torch.device) -> None:
         self.seed, self.shape, self.device = seed, shape, device
 
-    def block(self, rows: slice, cols: slice) -> Tensor:
+    def block(self, rows: slice, cols: slice) -> torch.Tensor:
         """Uniform numbers in [0, 1), float64, multiples of 2^-53."""
         numbers = [torch.arange(n, device=self.device)[part] for n, part in zip(self.shape, (rows, cols), strict=True)]
         row_hash = _mix(numbers[0] * STEP + self.seed)
@@ -62,14 +61,14 @@ class HashScores(PairScores):
         return _shift(mixed, 11).to(torch.float64) * 2.0**-53
 
 
-def _mix(numbers: Tensor) -> Tensor:
+def _mix(numbers: torch.Tensor) -> torch.Tensor:
     """SplitMix64's finaliser on int64 numbers read as unsigned."""
     for shift, factor in zip((30, 27), MIX, strict=True):
         numbers = (numbers ^ _shift(numbers, shift)) * factor
     return numbers ^ _shift(numbers, 31)
 
 
-def _shift(numbers: Tensor, bits: int) -> Tensor:
+def _shift(numbers: torch.Tensor, bits: int) -> torch.Tensor:
     """Shift to the right that fills with zeros; int64's own repeats the sign."""
-    shifted: Tensor = (numbers >> bits) & ((1 << (64 - bits)) - 1)
+    shifted: torch.Tensor = (numbers >> bits) & ((1 << (64 - bits)) - 1)
     return shifted

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import ClassVar, get_args
 
 import torch
-from torch import Tensor, nn
 
 from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.outliers import tamed
@@ -37,7 +36,7 @@ from bench.validation import at_least, one_of, positive
 SET_ROWS = 8192
 HELD_OUT = 4
 
-Draw = Callable[[torch.Generator], Tensor]
+Draw = Callable[[torch.Generator], torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class ContrastiveAttacker(Attacker):
     """
 
     towers: Towers
-    raw: Tensor
+    raw: torch.Tensor
     labelled: bool
     outcome: Outcome
     seed: int
@@ -136,7 +135,7 @@ class ContrastiveAttacker(Attacker):
         }
 
 
-def embed(tower: nn.Module, rows: Tensor, labels: Tensor | None, seed: int) -> Tensor:
+def embed(tower: torch.nn.Module, rows: torch.Tensor, labels: torch.Tensor | None, seed: int) -> torch.Tensor:
     """(n, width) float32 embeddings of one set, or of random parts of it where it has more than `SET_ROWS` rows.
 
     Parts are drawn at random, so that the order of the rows tells nothing.
@@ -188,7 +187,7 @@ def fit_towers(attack: Contrastive, view: View, seed: int, draw: Draw) -> Contra
     return ContrastiveAttacker(towers, raw, labels is not None, outcome, seed)
 
 
-def known_labels(labels: Tensor | None, whose: str) -> Tensor:
+def known_labels(labels: torch.Tensor | None, whose: str) -> torch.Tensor:
     """The labels (n, k), float32, as they are.
 
     Raises:
@@ -206,7 +205,7 @@ def known_labels(labels: Tensor | None, whose: str) -> Tensor:
     return labels.float()
 
 
-def _tower(attack: Contrastive, rows: Tensor, labels: Tensor | None) -> Tower:
+def _tower(attack: Contrastive, rows: torch.Tensor, labels: torch.Tensor | None) -> Tower:
     columns = 0 if labels is None else labels.shape[1]
     return Tower(
         attack.encoder,

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from attacks.contrastive import Contrastive, ContrastiveAttacker, Draw, fit_towers, known_labels
 from bench.seeds import drawn
@@ -45,7 +44,7 @@ class ContrastiveLabels(Contrastive):
         return fit_towers(self, replace(view, candidates=candidates), seed, balanced_draw(labels, self.batch))
 
 
-def balanced_draw(labels: Tensor, batch: int) -> Draw:
+def balanced_draw(labels: torch.Tensor, batch: int) -> Draw:
     """What draws the rows of a batch with equally many of each class, `batch` in all or somewhat fewer.
 
     Args:
@@ -61,7 +60,7 @@ def balanced_draw(labels: Tensor, batch: int) -> Draw:
     members = [(classes == number).nonzero()[:, 0] for number in range(len(kinds))]
     each = max(1, min(batch // len(kinds), *map(len, members)))
 
-    def draw(order: torch.Generator) -> Tensor:
+    def draw(order: torch.Generator) -> torch.Tensor:
         picked = [rows[drawn(len(rows), order, each)] for rows in members]
         together = torch.cat(picked)
         return together[drawn(len(together), order)]

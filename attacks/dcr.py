@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.rows.class_groups import class_groups
 from bench.rows.drawn import drawn
@@ -74,7 +73,7 @@ class DCRAttacker(Attacker):
     view: View
     seed: int
 
-    def membership(self, sealed: Release) -> Tensor:
+    def membership(self, sealed: Release) -> torch.Tensor:
         """Minus the distance to the nearest released or generated row, (n,) float64.
 
         Raises:
@@ -88,7 +87,7 @@ class DCRAttacker(Attacker):
             found[own.cpu()] = nearest(rows[own], released[theirs])
         return -found
 
-    def _read(self, samples: Tensor) -> Tensor:
+    def _read(self, samples: torch.Tensor) -> torch.Tensor:
         """Rows as vectors, float64."""
         control = self.view.control.samples
         if self.attack.scaled:

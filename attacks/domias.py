@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from torch import Tensor
+import torch
 
 from bench.eve.kernel_density import log_density
 from bench.eve.own_rows import own_rows
@@ -71,7 +71,7 @@ class DOMIAS(Attack):
         rows = space.coordinates(view.candidates.samples)
         return DOMIASAttacker(self, space, rows, self.density(rows, space.coordinates(known)), seed)
 
-    def density(self, rows: Tensor, others: Tensor) -> Tensor:
+    def density(self, rows: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
         """(n,) log density at rows (n, q) of others (m, q), but for one constant."""
         scott = float(len(others)) ** (-1 / (rows.shape[1] + 4))
         return log_density(rows, others, [self.bandwidth * scott])[:, 0]
@@ -83,11 +83,11 @@ class DOMIASAttacker(Attacker):
 
     attack: DOMIAS
     space: PrincipalSpace
-    rows: Tensor
-    reference: Tensor
+    rows: torch.Tensor
+    reference: torch.Tensor
     seed: int
 
-    def membership(self, sealed: Release) -> Tensor:
+    def membership(self, sealed: Release) -> torch.Tensor:
         """Log ratio of the densities, (n,) float64. Raises NotApplicable for released rows of another shape."""
         released = self.space.coordinates(drawn(sealed, self.attack.draws, self.seed).samples)
         return self.attack.density(self.rows, released) - self.reference

@@ -24,7 +24,6 @@ from functools import partial
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from bench.randomness import Secret
 from bench.types import Attack, Attacker, Mechanism, NotApplicable, PairScores, Release, View
@@ -32,7 +31,7 @@ from bench.validation import at_least
 
 OWN_ROWS = 16
 ROWS = 1024
-Way = Callable[..., Tensor]
+Way = Callable[..., torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class FloatHolesAttacker(Attacker):
     """The mechanism (None: no noise), the candidates' codes (n, d) float64, how many numbers are tested, and how."""
 
     mechanism: Mechanism | None
-    located: Tensor
+    located: torch.Tensor
     elements: int
     way: Way
 
@@ -92,12 +91,12 @@ class FloatHolesAttacker(Attacker):
 class HoleScores(PairScores):
     """Scores (n, m) of codes (n, d) and observed codes (m, d), both float64."""
 
-    def __init__(self, located: Tensor, observed: Tensor, elements: int, way: Way) -> None:
+    def __init__(self, located: torch.Tensor, observed: torch.Tensor, elements: int, way: Way) -> None:
         self.shape = len(located), len(observed)
         self._located, self._observed, self._way = located, observed, way
         self._chosen = torch.cat([part.abs().argsort(dim=1)[:, :elements] for part in torch.split(observed, ROWS)])
 
-    def block(self, rows: slice, cols: slice) -> Tensor:
+    def block(self, rows: slice, cols: slice) -> torch.Tensor:
         """float32, whole numbers at most 0."""
         located, observed = self._located[rows], self._observed[cols]
         found = located.new_zeros(len(located), len(observed), dtype=torch.float32)
@@ -107,12 +106,12 @@ class HoleScores(PairScores):
         return found
 
 
-def equal(located: Tensor, observed: Tensor, chosen: Tensor | None = None) -> Tensor:
+def equal(located: torch.Tensor, observed: torch.Tensor, chosen: torch.Tensor | None = None) -> torch.Tensor:
     """bool: no noise at all."""
     return located == observed
 
 
-def by_sum(located: Tensor, observed: Tensor, chosen: Tensor | None = None) -> Tensor:
+def by_sum(located: torch.Tensor, observed: torch.Tensor, chosen: torch.Tensor | None = None) -> torch.Tensor:
     """bool: whether some float32 noise e gives fl(located + e) = observed; both float64 tensors that broadcast.
 
     >>> by_sum(torch.tensor([0.1, 0.0]).double(), torch.tensor([2.0**-30]).double()).tolist()
@@ -124,7 +123,9 @@ def by_sum(located: Tensor, observed: Tensor, chosen: Tensor | None = None) -> T
     return found
 
 
-def by_product(located: Tensor, observed: Tensor, chosen: Tensor | None = None, *, scale: Tensor) -> Tensor:
+def by_product(
+    located: torch.Tensor, observed: torch.Tensor, chosen: torch.Tensor | None = None, *, scale: torch.Tensor
+) -> torch.Tensor:
     """bool: whether some float32 number N gives fl(located + scale N) = observed; `scale` (d,) is cut to `chosen`."""
     scale = (scale if chosen is None else scale[chosen]).float()
     found = torch.zeros_like(observed - located, dtype=torch.bool)
@@ -134,6 +135,6 @@ def by_product(located: Tensor, observed: Tensor, chosen: Tensor | None = None, 
     return found
 
 
-def _around(nearest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _around(nearest: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     up, down = (torch.nextafter(nearest, nearest.new_tensor(end)) for end in (torch.inf, -torch.inf))
     return nearest, up, down

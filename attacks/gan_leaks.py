@@ -27,7 +27,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.eve.own_rows import own_rows
 from bench.progress import report
@@ -91,10 +90,10 @@ class GANLeaksAttacker(Attacker):
     attack: GANLeaks
     candidates: Dataset
     own: Dataset
-    reached: tuple[Tensor, ...]
+    reached: tuple[torch.Tensor, ...]
     seed: int
 
-    def membership(self, sealed: Release) -> Tensor:
+    def membership(self, sealed: Release) -> torch.Tensor:
         """Minus (calibrated) distance, (n,) float64. Raises NotApplicable for released rows of another shape."""
         found = self.distance(sealed, self.seed)
         if not self.reached:
@@ -102,7 +101,7 @@ class GANLeaksAttacker(Attacker):
         # The mean of differences, so that equal distances leave no rounding behind.
         return torch.stack([reached - found for reached in self.reached]).mean(dim=0)
 
-    def distance(self, sealed: Release, seed: int) -> Tensor:
+    def distance(self, sealed: Release, seed: int) -> torch.Tensor:
         """(n,) to the nearest row of the release or of what is drawn from its generator."""
         _, rows = standardise(self.own.samples, self.candidates.samples)
         _, released = standardise(self.own.samples, drawn(sealed, self.attack.draws, seed).samples)

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from bench.eve.own_release import own_release
 from bench.nets.patches import cut, fitting_patch
@@ -83,18 +82,18 @@ class Invariants(Attack):
 class Scale:
     """What makes statistics comparable: mean and deviation over the simulated rows, and which of them vary at all."""
 
-    mean: Tensor
-    deviation: Tensor
-    varies: Tensor
+    mean: torch.Tensor
+    deviation: torch.Tensor
+    varies: torch.Tensor
 
     @classmethod
-    def of(cls, found: Tensor) -> Scale:
+    def of(cls, found: torch.Tensor) -> Scale:
         """The scale of statistics (n, q)."""
         deviation, mean = torch.std_mean(found, dim=0, correction=0)
         varies = deviation > 1e-12 * mean.abs().clamp_min(TINY)
         return cls(mean[varies], deviation[varies], varies)
 
-    def __call__(self, found: Tensor) -> Tensor:
+    def __call__(self, found: torch.Tensor) -> torch.Tensor:
         """Those that vary, in units of their deviation, and a constant column."""
         scaled = (found[:, self.varies] - self.mean) / self.deviation
         return torch.cat((scaled, torch.ones_like(found[:, :1])), dim=1)
@@ -104,9 +103,9 @@ class Scale:
 class InvariantsAttacker(Attacker):
     """What each candidate's released row should show (n, q), in units of the errors, and the smallest error."""
 
-    expected: Tensor
+    expected: torch.Tensor
     scale: Scale
-    whiten: Tensor
+    whiten: torch.Tensor
     least: float
 
     def score(self, sealed: Release) -> PosteriorScores:
@@ -122,12 +121,12 @@ class InvariantsAttacker(Attacker):
         return {"least error": self.least}
 
 
-def statistics(samples: Tensor) -> Tensor:
+def statistics(samples: torch.Tensor) -> torch.Tensor:
     """(n, q) float64: the statistics of rows (n, ...)."""
     return torch.cat([_statistics(part) for part in torch.split(samples, ROWS_AT_ONCE)])
 
 
-def _statistics(samples: Tensor) -> Tensor:
+def _statistics(samples: torch.Tensor) -> torch.Tensor:
     rows = samples.flatten(1).double()
     sizes = rows.abs()
     powers = torch.stack([sizes.pow(power).mean(dim=1).pow(1 / power) for power in (1, 2, 4)], dim=1)

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from bench.eve.layouts import Layout, layouts
 from bench.eve.log_rank import log_rank
@@ -91,12 +90,12 @@ class Expected:
         signal: Share of the angles' variance that candidates explain and keys do not, in [0, 1], weighted.
     """
 
-    cosine: Tensor
-    sine: Tensor
-    weight: Tensor
+    cosine: torch.Tensor
+    sine: torch.Tensor
+    weight: torch.Tensor
     signal: float
 
-    def scores(self, angles: Tensor) -> CosineScores:
+    def scores(self, angles: torch.Tensor) -> CosineScores:
         """Weighted mean cosine of the difference between what was expected and the angles (m, f) of a release."""
         scale = self.weight.sqrt()
         length = torch.hypot(self.cosine, self.sine).clamp_min(torch.finfo(torch.float64).tiny)
@@ -129,7 +128,7 @@ class LeverageAttacker(Attacker):
         }
 
 
-def leverage_scores(rows: Tensor, tolerance: float) -> Tensor:
+def leverage_scores(rows: torch.Tensor, tolerance: float) -> torch.Tensor:
     """Plain and ridge leverage scores of the centred rows at each location.
 
     Args:
@@ -155,7 +154,7 @@ def leverage_scores(rows: Tensor, tolerance: float) -> Tensor:
     return torch.stack([(parts @ share.nan_to_num()[:, :, None])[:, :, 0] for share in shares])
 
 
-def ranks(scores: Tensor) -> Tensor:
+def ranks(scores: torch.Tensor) -> torch.Tensor:
     """Mid-ranks within the last dimension over its length, in (0, 1); ties share the mean of their ranks.
 
     >>> ranks(torch.tensor([3.0, 1.0, 1.0, 2.0]))
@@ -167,7 +166,7 @@ def ranks(scores: Tensor) -> Tensor:
     return (low + high).to(torch.float64) / (2 * scores.shape[-1])
 
 
-def _angles(samples: Tensor, layout: Layout, tolerance: float) -> Tensor:
+def _angles(samples: torch.Tensor, layout: Layout, tolerance: float) -> torch.Tensor:
     """(m, f) float64 in (0, pi), location by location, so that only one location is in float64 at a time."""
     found = []
     for pieces in _by_location(layout.cut(tamed(samples))):
@@ -176,7 +175,7 @@ def _angles(samples: Tensor, layout: Layout, tolerance: float) -> Tensor:
     return math.pi * torch.cat(found, dim=1).flatten(0, 1).T
 
 
-def _by_location(pieces: Tensor) -> Iterator[Tensor]:
+def _by_location(pieces: torch.Tensor) -> Iterator[torch.Tensor]:
     """Pieces (m, locations, numbers) as (locations, m, numbers); of `Rows` as many locations at a time as fit."""
     if not isinstance(pieces, Rows):
         yield pieces.transpose(0, 1)
@@ -186,7 +185,7 @@ def _by_location(pieces: Tensor) -> Iterator[Tensor]:
         yield pieces[:, some[0] : some[-1] + 1][:].transpose(0, 1)
 
 
-def _simulate(scheme: Scheme, rows: Dataset, seed: int) -> tuple[Tensor, Tensor]:
+def _simulate(scheme: Scheme, rows: Dataset, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """A release under a key of Eve's own, in random order, and its (raw row, released row) links.
 
     The order is random so that exact ties cannot tell who is who.
@@ -217,7 +216,7 @@ def _expect(attack: Leverage, scheme: Scheme, rows: Dataset, layout: Layout, *, 
     return _weighed(*(totals / counts.clamp_min(1)), resolution=math.pi / (2 * len(rows)))
 
 
-def _weighed(cosine: Tensor, sine: Tensor, square: Tensor, *, resolution: float) -> Expected:
+def _weighed(cosine: torch.Tensor, sine: torch.Tensor, square: torch.Tensor, *, resolution: float) -> Expected:
     """Weights by precision: 1 over the spread over keys, which has a floor at half the step between two ranks."""
     middle = torch.atan2(sine, cosine)
     within = (square - middle.square()).clamp_min(0).mean(dim=0)

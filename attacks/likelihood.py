@@ -28,7 +28,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from bench.eve.channel import FEWEST, Channel, Simulated, axes, measure
 from bench.eve.outliers import tamed
@@ -118,26 +117,26 @@ class Description:
     """
 
     mechanism: Mechanism | None
-    raw: Tensor
-    released: Tensor
+    raw: torch.Tensor
+    released: torch.Tensor
 
-    def of_raw(self, data: Dataset) -> Tensor:
+    def of_raw(self, data: Dataset) -> torch.Tensor:
         """(n, q) float64, centred over the set."""
         found = _pixels(data.samples) @ self.raw if self.mechanism is None else self.mechanism.locate(data).double()
         return (found - found.mean(dim=0))[:]
 
-    def of_released(self, release: Release) -> Tensor:
+    def of_released(self, release: Release) -> torch.Tensor:
         """(m, r) float64, centred over the set."""
         found = _pixels(tamed(release.samples)) @ self.released
         return (found - found.mean(dim=0))[:]
 
 
-def _known(labels: Tensor | None) -> Tensor:
+def _known(labels: torch.Tensor | None) -> torch.Tensor:
     """Labels (n, k), an unknown label being a value of its own; (0, 0) for none."""
     return torch.zeros(0, 0) if labels is None else labels.nan_to_num(-1)
 
 
-def _pixels(samples: Tensor) -> Tensor:
+def _pixels(samples: torch.Tensor) -> torch.Tensor:
     return samples.flatten(1).double()
 
 
@@ -149,17 +148,17 @@ class StatedAttacker(Attacker):
     """
 
     mechanism: Mechanism
-    located: Tensor
+    located: torch.Tensor
     findings: tuple[str, ...]
     public: tuple[str, ...]
-    labels: Tensor | None = None
+    labels: torch.Tensor | None = None
 
     def score(self, sealed: Release) -> PosteriorScores:
         """Log odds under the stated density."""
         observed = self.mechanism.observe(self._named(sealed))
         raw, released = _known(self.labels), _known(sealed.labels)
 
-        def density(rows: slice, cols: slice) -> Tensor:
+        def density(rows: slice, cols: slice) -> torch.Tensor:
             found = self.mechanism.log_density(self.located[rows], observed[cols])
             if self.labels is None or sealed.labels is None:
                 return found
@@ -186,7 +185,7 @@ class MeasuredAttacker(Attacker):
     """The channel, what it expects of the candidates (n, width), how rows are described, and simulated keys."""
 
     channel: Channel
-    expected: Tensor
+    expected: torch.Tensor
     ways: Description
     keys: int
 

@@ -31,7 +31,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.eve.density_in_parts import density_in_parts
 from bench.eve.in_out import InOut
@@ -106,11 +105,11 @@ class _Seer:
     """How Eve sees a release: from each candidate, in units of rows that she knows."""
 
     candidates: Dataset
-    known: Tensor
+    known: torch.Tensor
     draws: int
     seed: int
 
-    def statistics(self, sealed: Release) -> Tensor:
+    def statistics(self, sealed: Release) -> torch.Tensor:
         """(n, 2 len(BANDWIDTHS)) float64: log densities by all rows, then by those of the candidate's class."""
         release = drawn(sealed, self.draws, self.seed)
         _, rows = standardise(self.known, self.candidates.samples)
@@ -134,7 +133,7 @@ class LiRAAttacker(Attacker):
     statistic: int
     learned: InOut
 
-    def membership(self, sealed: Release) -> Tensor:
+    def membership(self, sealed: Release) -> torch.Tensor:
         """Log likelihood ratios, (n,) float64. Raises NotApplicable for released rows of another shape."""
         return self.learned.ratio(self.seer.statistics(sealed)[:, self.statistic])
 

@@ -24,8 +24,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import normalize
 
 from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.layouts import Layout, layouts
@@ -123,7 +121,7 @@ class MomentsAttacker(Attacker):
     """Trained towers, the raw rows (n, ...), how a release is read, and what came of the training."""
 
     towers: Towers
-    candidates: Tensor
+    candidates: torch.Tensor
     reading: Reading
     outcome: Outcome
 
@@ -145,7 +143,7 @@ class MomentsAttacker(Attacker):
         }
 
 
-class Tower(nn.Module):
+class Tower(torch.nn.Module):
     """Rows of one set to unit embeddings: moments of the pieces, a network a piece, their mean, a network a row.
 
     Args:
@@ -154,16 +152,20 @@ class Tower(nn.Module):
         width: Of the networks and the embeddings.
     """
 
-    def __init__(self, reading: Reading, rows: Tensor, width: int) -> None:
+    def __init__(self, reading: Reading, rows: torch.Tensor, width: int) -> None:
         super().__init__()
         self.reading = reading
         locations = reading.layout.cut(rows[:1]).shape[1]
-        self.place = nn.Parameter(torch.randn(locations, 2 * width)) if reading.in_place and locations > 1 else None
-        self.first = nn.Linear(FEATURES, 2 * width)
-        self.piece = nn.Sequential(nn.GELU(), nn.Linear(2 * width, 2 * width), nn.GELU())
-        self.row = nn.Sequential(nn.Linear(2 * width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.place = (
+            torch.nn.Parameter(torch.randn(locations, 2 * width)) if reading.in_place and locations > 1 else None
+        )
+        self.first = torch.nn.Linear(FEATURES, 2 * width)
+        self.piece = torch.nn.Sequential(torch.nn.GELU(), torch.nn.Linear(2 * width, 2 * width), torch.nn.GELU())
+        self.row = torch.nn.Sequential(
+            torch.nn.Linear(2 * width, 2 * width), torch.nn.GELU(), torch.nn.Linear(2 * width, width)
+        )
 
-    def forward(self, rows: Tensor) -> Tensor:
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """(n, ...) rows of one set to (n, width) embeddings of length one."""
         found = moments(self.reading, rows)
         axes = (0,) if self.reading.in_place else (0, 1)
@@ -171,16 +173,16 @@ class Tower(nn.Module):
         scaled = centred / centred.std(dim=axes, keepdim=True, correction=0).clamp_min(1e-3)
         # Layers hold ten times a set and more: of rows on disk, each is encoded as it is read.
         pieces = by_blocks(scaled, self._pieces) if isinstance(scaled, Rows) else self._pieces(scaled)
-        embedded: Tensor = self.row(pieces - pieces.mean(dim=0, keepdim=True))
-        return normalize(embedded - embedded.mean(dim=0, keepdim=True), dim=1)
+        embedded: torch.Tensor = self.row(pieces - pieces.mean(dim=0, keepdim=True))
+        return torch.nn.functional.normalize(embedded - embedded.mean(dim=0, keepdim=True), dim=1)
 
-    def _pieces(self, found: Tensor) -> Tensor:
+    def _pieces(self, found: torch.Tensor) -> torch.Tensor:
         hidden = self.first(found)
-        summary: Tensor = self.piece(hidden if self.place is None else hidden + self.place).mean(dim=1)
+        summary: torch.Tensor = self.piece(hidden if self.place is None else hidden + self.place).mean(dim=1)
         return summary
 
 
-def moments(reading: Reading, rows: Tensor) -> Tensor:
+def moments(reading: Reading, rows: torch.Tensor) -> torch.Tensor:
     """Mean and rooted central moments of each piece of the rows of one set, less the set's mean at each position.
 
     Args:
@@ -197,7 +199,7 @@ def moments(reading: Reading, rows: Tensor) -> Tensor:
     pieces = pieces - pieces.mean(dim=(0,) if reading.in_place else (0, 1), keepdim=True)
     unit = pieces.std(correction=0).clamp_min(1e-12)
 
-    def features(some: Tensor) -> Tensor:
+    def features(some: torch.Tensor) -> torch.Tensor:
         part = some / unit
         mean = part.mean(dim=2)
         return _powers(part - mean[:, :, None], mean)
@@ -205,7 +207,7 @@ def moments(reading: Reading, rows: Tensor) -> Tensor:
     return by_blocks(pieces, features, ROWS_AT_ONCE)
 
 
-def _powers(centred: Tensor, mean: Tensor) -> Tensor:
+def _powers(centred: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
     largest = centred.abs().amax(dim=2, keepdim=True).clamp_min(SMALLEST)  # its 14th power would leave float32
     scaled, found = centred / largest, [mean]
     power = scaled
@@ -216,14 +218,14 @@ def _powers(centred: Tensor, mean: Tensor) -> Tensor:
     return torch.stack(found, dim=2)
 
 
-def _simulate(scheme: Scheme, candidates: Dataset, chosen: Tensor, seed: int) -> tuple[Dataset, Example]:
+def _simulate(scheme: Scheme, candidates: Dataset, chosen: torch.Tensor, seed: int) -> tuple[Dataset, Example]:
     rows, release = some_released(scheme, candidates, chosen, seed)
     if release.links is None or not len(release.links):
         raise NotApplicable("moments learns from links: no raw row stands in a row of this release")
     return rows, Example(rows.samples, tamed(release.samples), release.links)
 
 
-def _raw_layout(rows: Tensor, released: Reading) -> Layout:
+def _raw_layout(rows: torch.Tensor, released: Reading) -> Layout:
     """Raw pieces: as the released pieces, if those are patches that raw rows have; else usual patches, or the whole."""
     if rows.ndim == 4 and released.layout.kind == "patches" and released.layout in layouts(tuple(rows.shape[1:])):
         return released.layout
@@ -248,17 +250,17 @@ def _readings(view: View, seed: int) -> list[Reading]:
     return list(dict.fromkeys([*_orders(usual, one.released), *best]))
 
 
-def _orders(layout: Layout, rows: Tensor) -> list[Reading]:
+def _orders(layout: Layout, rows: torch.Tensor) -> list[Reading]:
     return [Reading(layout, in_place) for in_place in ((True, False) if layout.cut(rows[:1]).shape[1] > 1 else (True,))]
 
 
-def _summed_up(layout: Layout, rows: Tensor) -> bool:
+def _summed_up(layout: Layout, rows: torch.Tensor) -> bool:
     """Whether moments are fewer than the numbers of a piece, or there is but one piece."""
     locations, numbers = layout.cut(rows[:1]).shape[1:]
     return locations == 1 or (locations <= MOST_LOCATIONS and numbers >= FEATURES)
 
 
-def _usual(rows: Tensor) -> Layout:
+def _usual(rows: torch.Tensor) -> Layout:
     size = fitting_patch(rows.shape[2], rows.shape[3]) if rows.ndim == 4 else None
     return Layout("chunks", rows[0].numel()) if size is None else Layout("patches", size)
 
@@ -273,10 +275,10 @@ def _repeats(reading: Reading, one: Example, two: Example) -> float:
     return float((1 / (grid >= best[:, None]).sum(dim=1)).mean())
 
 
-def _described(reading: Reading, example: Example) -> Tensor:
+def _described(reading: Reading, example: Example) -> torch.Tensor:
     found = moments(reading, example.released)
     if not reading.in_place:
         found = found.sort(dim=1).values
     flat = found.flatten(1)
     centred = flat - flat.mean(dim=0)
-    return normalize(centred / centred.std(dim=0, correction=0).clamp_min(1e-3), dim=1)
+    return torch.nn.functional.normalize(centred / centred.std(dim=0, correction=0).clamp_min(1e-3), dim=1)

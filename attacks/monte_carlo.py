@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.eve.own_rows import own_rows
 from bench.eve.principal_space import PrincipalSpace
@@ -85,10 +84,10 @@ class MonteCarloAttacker(Attacker):
 
     attack: MonteCarlo
     space: PrincipalSpace
-    rows: Tensor
+    rows: torch.Tensor
     seed: int
 
-    def membership(self, sealed: Release) -> Tensor:
+    def membership(self, sealed: Release) -> torch.Tensor:
         """(n,) float64. Raises NotApplicable for released rows of another shape than candidates."""
         released = self.space.coordinates(drawn(sealed, self.attack.draws, self.seed).samples)
         epsilon = self._epsilon(released)
@@ -102,7 +101,7 @@ class MonteCarloAttacker(Attacker):
                 found.append(near.sum(dim=1).double() / len(released))
         return torch.cat(found)
 
-    def _epsilon(self, released: Tensor) -> float:
+    def _epsilon(self, released: torch.Tensor) -> float:
         if self.attack.percentile is None:
             return float(nearest(self.rows, released).median())
         counted = math.ceil(len(self.rows) * len(released) * self.attack.percentile / 100)
@@ -112,7 +111,7 @@ class MonteCarloAttacker(Attacker):
             least = both.topk(min(counted, len(both)), largest=False, sorted=False).values
         return float(least.max())
 
-    def _distances(self, released: Tensor) -> Iterator[Tensor]:
+    def _distances(self, released: torch.Tensor) -> Iterator[torch.Tensor]:
         """(b, m) float64, candidates a block at a time."""
         for part in torch.split(self.rows, max(1, PAIRS // len(released))):
             yield pair_distances(part, released, 2).sqrt()

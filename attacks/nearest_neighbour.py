@@ -22,8 +22,6 @@ from functools import partial
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import adaptive_avg_pool2d
 
 from bench.eve.outliers import tamed
 from bench.nets.classifier import Course, Standardise, fast_precision, outputs, train
@@ -81,7 +79,7 @@ class NearestNeighbour(Attack):
             return NearestNeighbourAttacker(samples, self._features(view.public, seed), None)
         return NearestNeighbourAttacker(samples, None, smaller_sides(tuple(samples.shape), PRODUCTS))
 
-    def _features(self, public: Dataset, seed: int) -> nn.Module:
+    def _features(self, public: Dataset, seed: int) -> torch.nn.Module:
         samples, labels = public.samples, public.labels
         if samples.ndim != 4:
             raise NotApplicable(f"space=features reads images: {public.name} is a table; use space=pixels")
@@ -91,8 +89,8 @@ class NearestNeighbour(Attack):
         course = Course(self.steps, self.steps, 64, 1e-3, 0.05, fast_precision(samples.device))
         with seeded(derive(seed, "features"), samples.device):
             body = resnet18((c, h, w), 1, width=self.width, features=True)
-            head = nn.Linear(8 * self.width, labels.shape[1])
-            network = nn.Sequential(Standardise(samples), body, head).to(samples.device)
+            head = torch.nn.Linear(8 * self.width, labels.shape[1])
+            network = torch.nn.Sequential(Standardise(samples), body, head).to(samples.device)
             for _ in train(network, samples, labels, course, exclusive=public.exclusive, seed=derive(seed, "order")):
                 pass
         return body.eval()
@@ -108,8 +106,8 @@ class NearestNeighbourAttacker(Attacker):
         sides: (h, w) at which images are compared by their own numbers; None: at their own.
     """
 
-    candidates: Tensor
-    network: nn.Module | None
+    candidates: torch.Tensor
+    network: torch.nn.Module | None
     sides: tuple[int, int] | None
 
     def score(self, sealed: Release) -> CosineScores:
@@ -131,17 +129,19 @@ class NearestNeighbourAttacker(Attacker):
         (h, w), (own_h, own_w) = self.sides, self.candidates.shape[2:]
         return {"compared at": f"{h} x {w} of {own_h} x {own_w} pixels"}
 
-    def _describe(self, samples: Tensor) -> Tensor:
+    def _describe(self, samples: torch.Tensor) -> torch.Tensor:
         if self.network is None:
             if self.sides is not None:
-                samples = by_blocks(samples, partial(adaptive_avg_pool2d, output_size=self.sides), ROWS)
+                samples = by_blocks(
+                    samples, partial(torch.nn.functional.adaptive_avg_pool2d, output_size=self.sides), ROWS
+                )
             rows = samples.flatten(1).double()
         else:
             rows = outputs(self.network, Standardise(samples)(samples), "float32").double()
         return rows - rows.mean(dim=0, keepdim=True)
 
 
-def mirrored(a: Tensor, b: Tensor) -> bool:
+def mirrored(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether rows b (m, d) are clearly the negatives of rows a (n, d): their most unlike rows a are like no others.
 
     Of up to `LOOKED_AT` rows b, the largest cosine is held against the largest of the negative row, which are alike

@@ -30,7 +30,6 @@ from typing import ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from bench.eve.key_space import KeySpace, survey
 from bench.progress import report, stage
@@ -167,10 +166,10 @@ class PRNGAttacker(Attacker):
 class FoundScores(PairScores):
     """1 for the pairs (p, 2) int64 of raw and released rows, 0 for all others."""
 
-    def __init__(self, shape: tuple[int, int], pairs: Tensor) -> None:
+    def __init__(self, shape: tuple[int, int], pairs: torch.Tensor) -> None:
         self.shape, self._pairs = shape, pairs
 
-    def block(self, rows: slice, cols: slice) -> Tensor:
+    def block(self, rows: slice, cols: slice) -> torch.Tensor:
         """float32, 0 or 1."""
         (top, bottom, _), (left, right, _) = rows.indices(self.shape[0]), cols.indices(self.shape[1])
         at = self._pairs - torch.tensor([top, left])
@@ -228,7 +227,7 @@ def _linked(release: Release) -> Iterator[tuple[int, bytes]]:
         yield raw, rows[released]
 
 
-def _columns(samples: Tensor) -> dict[bytes, list[int]]:
+def _columns(samples: torch.Tensor) -> dict[bytes, list[int]]:
     """Where each row stands."""
     found: dict[bytes, list[int]] = {}
     for column, row in enumerate(_digests(samples)):
@@ -236,21 +235,21 @@ def _columns(samples: Tensor) -> dict[bytes, list[int]]:
     return found
 
 
-def _digests(samples: Tensor) -> list[bytes]:
+def _digests(samples: torch.Tensor) -> list[bytes]:
     """What tells the rows apart to the last bit, read in parts."""
     return [hashlib.sha256(_bytes(row)).digest() for some in torch.split(samples, ROWS) for row in some[:]]
 
 
-def _bytes(numbers: Tensor) -> bytes:
+def _bytes(numbers: torch.Tensor) -> bytes:
     return numbers.detach().cpu().contiguous().numpy().tobytes()
 
 
-def _marks(samples: Tensor) -> Marks:
+def _marks(samples: torch.Tensor) -> Marks:
     """(m,) uint64: a hash of every row (m, ...) float32; equal rows have equal ones, and hardly any others."""
     return np.concatenate([_marked(some[:]) for some in torch.split(samples, ROWS)])
 
 
-def _marked(samples: Tensor) -> Marks:
+def _marked(samples: torch.Tensor) -> Marks:
     words = samples.detach().cpu().contiguous().flatten(1).numpy().view(np.uint32).astype(np.uint64)
     found: Marks = (words * _factors(words.shape[1])).sum(axis=1, dtype=np.uint64)
     return found

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from bench.eve.forms import chosen_rows, forms_at, nearest_row, same_rows, sharing, squared_distances
 from bench.eve.missing_rows import summing_to
@@ -93,12 +92,12 @@ class OwnRelease:
         keeps_labels: Whether labels are released, and as they are.
     """
 
-    forms: Tensor
-    present: Tensor
+    forms: torch.Tensor
+    present: torch.Tensor
     keeps_labels: bool
 
 
-def _own_release(view: View, order: Tensor, seed: int) -> OwnRelease:
+def _own_release(view: View, order: torch.Tensor, seed: int) -> OwnRelease:
     """Of the candidates, handed over in that order."""
     order = order.to(view.candidates.samples.device)
     rows = view.candidates.take(order)
@@ -123,7 +122,7 @@ class ReClusteringAttacker(Attacker):
     seed: int
     rounds: int
     first: OwnRelease
-    labels: Tensor | None
+    labels: torch.Tensor | None
     said: dict[str, int | float | str]
 
     def score(self, sealed: Release) -> FormScores:
@@ -143,14 +142,14 @@ class ReClusteringAttacker(Attacker):
         alike = exact * sharing(own.forms, number).double() / n
         return FormScores(own, released.double(), exact, alike, number, given)
 
-    def _completed(self, released: Tensor, exact: float) -> OwnRelease:
+    def _completed(self, released: torch.Tensor, exact: float) -> OwnRelease:
         """Eve's releases with her guesses of the missing rows at their end, each candidate in its best form."""
         rows = self.view.candidates.samples.flatten(1).double()
         n, missing = len(rows), len(rows) - len(released)
         beyond = rows.sum(dim=0) - released.double().sum(dim=0) if rows.shape[1] == released.shape[1] else None
         best = torch.full((n,), torch.inf, dtype=torch.float64, device=rows.device)
         first = self.first.forms
-        forms: Tensor = torch.zeros((), dtype=first.dtype, device=first.device).expand(first.shape)
+        forms: torch.Tensor = torch.zeros((), dtype=first.dtype, device=first.device).expand(first.shape)
         present = torch.zeros_like(self.first.present)
         tried: set[tuple[int, ...]] = set()
         random = generator(derive(self.seed, "missing"))
@@ -193,11 +192,11 @@ class FormScores(PairScores):
     def __init__(
         self,
         own: OwnRelease,
-        released: Tensor,
+        released: torch.Tensor,
         exact: float,
-        alike: Tensor,
-        classes: Tensor | None,
-        given: Tensor | None,
+        alike: torch.Tensor,
+        classes: torch.Tensor | None,
+        given: torch.Tensor | None,
     ) -> None:
         self.shape = (len(own.forms), len(released))
         self.own, self.released, self.exact, self.alike = own.forms.double(), released, exact, alike
@@ -205,7 +204,7 @@ class FormScores(PairScores):
         lengths = [part.square().sum(dim=1).max().item() for part in (self.own, released)]
         self.beyond = 4 * max(lengths) + 1  # (|a| + |b|)^2 <= 4 max(|a|, |b|)^2
 
-    def block(self, rows: slice, cols: slice) -> Tensor:
+    def block(self, rows: slice, cols: slice) -> torch.Tensor:
         """Scores (rows, cols), float64."""
         apart = squared_distances(self.own, self.released, rows, cols)
         apart = torch.where(apart <= self.exact, self.alike[rows, None], apart)

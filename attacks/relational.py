@@ -36,7 +36,6 @@ from functools import partial
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.eve.kinship import REFERENCE_ROWS, Kinship, Look, Seen, learn, true_links
 from bench.eve.matching import likelihood, log_posterior, refine, standardise
@@ -154,7 +153,7 @@ class Variant:
         n = len(self.kinship.signatures)
         return self.likelihood < -math.log(n) + BEYOND_CHANCE * SHARPNESSES[0] / math.sqrt(n)
 
-    def scores(self, seen: Seen, cols: Tensor | None = None) -> Tensor:
+    def scores(self, seen: Seen, cols: torch.Tensor | None = None) -> torch.Tensor:
         """Standardised scores (n, m) of a release, or of some of its rows (int64), for signatures only."""
         raw, released = self.kinship.factors(seen, self.own)
         released = released if cols is None else released[cols]
@@ -226,7 +225,7 @@ def _some(scheme: Scheme, candidates: Dataset, seed: int) -> Dataset:
     return some_released(scheme, candidates, chosen, seed)[0]
 
 
-def _locations(samples: Tensor) -> int:
+def _locations(samples: torch.Tensor) -> int:
     """Parts that released vectors are cut into: as many as a raw image has patches."""
     patch_size = fitting_patch(samples.shape[2], samples.shape[3]) if samples.ndim == 4 else None
     return LOCATIONS if patch_size is None else samples.shape[2] * samples.shape[3] // patch_size**2
@@ -246,7 +245,7 @@ def _calibrate(kinship: Kinship, simulate: Callable[[int], Release], held_out: i
     return max((best, *refined), key=lambda variant: variant.likelihood)
 
 
-def _judged(kinship: Kinship, own: float, blend: float | None, shown: Sequence[tuple[Seen, Tensor]]) -> Variant:
+def _judged(kinship: Kinship, own: float, blend: float | None, shown: Sequence[tuple[Seen, torch.Tensor]]) -> Variant:
     """The variant at the sharpness that suits it best."""
     raw = Variant(kinship, own, blend, 1.0, -math.inf)
     likelihoods = torch.zeros(len(SHARPNESSES), dtype=torch.float64)

@@ -24,7 +24,6 @@ from functools import partial
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from bench.eve.kinship import true_links
 from bench.eve.outliers import tamed
@@ -151,7 +150,7 @@ class SurrogateAttacker(Attacker):
 
     attack: Surrogate
     base: Attacker
-    candidates: Tensor
+    candidates: torch.Tensor
     seed: int
     variant: Student | None
     shares: Mapping[Student | None, float]
@@ -182,7 +181,7 @@ class SurrogateAttacker(Attacker):
         base = {f"base: {name}": value for name, value in self.base.notes().items()}
         return {"surrogate": _named(self.variant), **told, **base}
 
-    def _pairs(self, scores: PairScores, fold: Tensor) -> Pairs:
+    def _pairs(self, scores: PairScores, fold: torch.Tensor) -> Pairs:
         """The mutual matches that lead by most, in the order of released rows."""
         found = best(scores)
         mutual = found.mutual.nonzero()[:, 0]
@@ -195,7 +194,7 @@ def _named(variant: Student | None) -> str:
     return "none: the base's scores" if variant is None else str(variant)
 
 
-def _tokens(candidates: Tensor, samples: Tensor, by_location: bool) -> tuple[Tensor, Tensor]:
+def _tokens(candidates: torch.Tensor, samples: torch.Tensor, by_location: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """Raw (n, locations, q) and released rows (m, locations, r), centred float64.
 
     They are whole rows, at one location, where that is asked or locations do not correspond.
@@ -207,33 +206,35 @@ def _tokens(candidates: Tensor, samples: Tensor, by_location: bool) -> tuple[Ten
     return _centred(raw), _centred(released)
 
 
-def _each(rows: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+def _each(rows: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
     return rows.map(change) if isinstance(rows, Rows) else change(rows)
 
 
-def _patches(rows: Tensor) -> Tensor:
+def _patches(rows: torch.Tensor) -> torch.Tensor:
     patch_size = fitting_patch(rows.shape[2], rows.shape[3]) if rows.ndim == 4 else None
     return rows.flatten(1).unsqueeze(1) if patch_size is None else cut(rows, patch_size)
 
 
-def _centred(rows: Tensor) -> Tensor:
+def _centred(rows: torch.Tensor) -> torch.Tensor:
     rows = rows.double()
     return rows - rows.mean(dim=0)
 
 
-def _predicted(raw: Tensor, released: Tensor, pairs: Pairs, kernel: Kernel) -> tuple[Tensor, Tensor]:
+def _predicted(
+    raw: torch.Tensor, released: torch.Tensor, pairs: Pairs, kernel: Kernel
+) -> tuple[torch.Tensor, torch.Tensor]:
     """As `bench.eve.ridge.predict`; in parts where rows are read where they are used."""
     if isinstance(raw, Rows) or isinstance(released, Rows):
         return predict_in_parts(raw, released, pairs, kernel)
     return predict(list(raw.unbind(dim=1)), list(released.unbind(dim=1)), pairs, kernel)
 
 
-def _shuffled(links: Tensor, order: Tensor) -> Tensor:
+def _shuffled(links: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
     """Links (p, 2) after released row order[j] became row j."""
     return torch.stack((links[:, 0], order.to(links.device).argsort()[links[:, 1]]), dim=1)
 
 
-def _top_1(scores: PairScores, links: Tensor) -> float:
+def _top_1(scores: PairScores, links: torch.Tensor) -> float:
     """Share of linked released rows whose best raw row is linked to them."""
     right = links[best(scores).raw[links[:, 1]] == links[:, 0], 1]
     return len(torch.unique(right)) / len(torch.unique(links[:, 1]))

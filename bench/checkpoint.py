@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Protocol, cast
 
 import torch
-from torch import Tensor, nn
 
 from bench.progress import report
 from bench.wire.tensor_file import checksum_of
@@ -37,14 +36,14 @@ STEP, SPENT, MOVED, DIGEST = "step", "seconds", "moved.", "digest"
 class Stateful(Protocol):
     """What says its state as tensors by name, and takes it back."""
 
-    def state_dict(self) -> Mapping[str, Tensor]:
+    def state_dict(self) -> Mapping[str, torch.Tensor]:
         """Its state."""
 
-    def load_state_dict(self, state: Mapping[str, Tensor], /) -> object:
+    def load_state_dict(self, state: Mapping[str, torch.Tensor], /) -> object:
         """Take that state."""
 
 
-Part = nn.Module | torch.optim.Optimizer | torch.Generator | Tensor | Stateful
+Part = torch.nn.Module | torch.optim.Optimizer | torch.Generator | torch.Tensor | Stateful
 """What a training changes. Tensors must be changed in place."""
 
 
@@ -163,7 +162,7 @@ def _keep(file: Path, done: int, parts: tuple[Part, ...], seconds: float) -> Non
     new.replace(file)
 
 
-def _read(file: Path) -> dict[str, Tensor]:
+def _read(file: Path) -> dict[str, torch.Tensor]:
     """What `_keep` wrote.
 
     Raises:
@@ -177,12 +176,12 @@ def _read(file: Path) -> dict[str, Tensor]:
     return state
 
 
-def _digest(state: Mapping[str, Tensor]) -> Tensor:
+def _digest(state: Mapping[str, torch.Tensor]) -> torch.Tensor:
     """(32,) uint8 over names, kinds, shapes and values."""
     return torch.frombuffer(bytearray.fromhex(checksum_of(state)), dtype=torch.uint8)
 
 
-def _state(parts: tuple[Part, ...]) -> dict[str, Tensor]:
+def _state(parts: tuple[Part, ...]) -> dict[str, torch.Tensor]:
     found = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         found["cuda"] = torch.cuda.get_rng_state()
@@ -191,8 +190,8 @@ def _state(parts: tuple[Part, ...]) -> dict[str, Tensor]:
     return found
 
 
-def _said(part: Part) -> Mapping[str, Tensor]:
-    if isinstance(part, Tensor):
+def _said(part: Part) -> Mapping[str, torch.Tensor]:
+    if isinstance(part, torch.Tensor):
         return {"tensor": part}
     if isinstance(part, torch.Generator):
         return {"generator": part.get_state()}
@@ -202,14 +201,14 @@ def _said(part: Part) -> Mapping[str, Tensor]:
     return part.state_dict()
 
 
-def _load(part: Part, state: Mapping[str, Tensor]) -> None:
-    if isinstance(part, Tensor):
+def _load(part: Part, state: Mapping[str, torch.Tensor]) -> None:
+    if isinstance(part, torch.Tensor):
         with torch.no_grad():
             part.copy_(state["tensor"])
     elif isinstance(part, torch.Generator):
         part.set_state(state["generator"])
     elif isinstance(part, torch.optim.Optimizer):
-        moved: dict[int, dict[str, Tensor]] = {}
+        moved: dict[int, dict[str, torch.Tensor]] = {}
         for name, tensor in state.items():
             _, row, what = name.split(".", 2)
             moved.setdefault(int(row), {})[what] = tensor

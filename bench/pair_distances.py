@@ -14,7 +14,6 @@ from typing import Literal, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 TILE = 32
 """Rows of either side that are worked through together, so that they stay in the cache."""
@@ -22,7 +21,7 @@ TILE = 32
 Rows = NDArray[np.float64]
 
 
-def pair_distances(a: Tensor, b: Tensor, power: Literal[1, 2]) -> Tensor:
+def pair_distances(a: torch.Tensor, b: torch.Tensor, power: Literal[1, 2]) -> torch.Tensor:
     """(n, m) float64: the sum over columns of |a - b|^power, for rows a (n, d) and b (m, d)."""
     a, b = a.detach().double(), b.detach().double()
     if a.device.type == "cpu":

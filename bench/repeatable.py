@@ -13,9 +13,8 @@ from __future__ import annotations
 from functools import cache
 
 import torch
-from torch import Tensor
 
-Chosen = tuple[Tensor, Tensor]
+Chosen = tuple[torch.Tensor, torch.Tensor]
 
 
 @cache
@@ -27,7 +26,7 @@ def register() -> torch.library.Library:
     return library
 
 
-def kthvalue(rows: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Chosen:
+def kthvalue(rows: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Chosen:
     """The k-th smallest number along an axis, NaN above all others, and the first place where it stands.
 
     >>> kthvalue(torch.tensor([3.0, 1.0, 2.0, 1.0]), 2)
@@ -39,7 +38,7 @@ def kthvalue(rows: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Chos
     return _at(ordered, torch.full_like(ordered[1].narrow(dim, 0, 1), k - 1), dim, keepdim, rows.dim())
 
 
-def median(rows: Tensor, dim: int, keepdim: bool = False) -> Chosen:
+def median(rows: torch.Tensor, dim: int, keepdim: bool = False) -> Chosen:
     """The lower median along an axis and a place where it stands; NaN, and the first of them, where there is one.
 
     >>> median(torch.tensor([[3.0, 1.0, 2.0, 4.0], [1.0, torch.nan, 0.0, 5.0]]), 1)
@@ -51,7 +50,7 @@ def median(rows: Tensor, dim: int, keepdim: bool = False) -> Chosen:
     return _at(ordered, place, dim, keepdim, rows.dim())
 
 
-def nanmedian(rows: Tensor, dim: int, keepdim: bool = False) -> Chosen:
+def nanmedian(rows: torch.Tensor, dim: int, keepdim: bool = False) -> Chosen:
     """The lower median of what is a number along an axis; NaN where nothing is.
 
     >>> nanmedian(torch.tensor([[1.0, torch.nan, 0.0, 5.0]]), 1)
@@ -66,18 +65,18 @@ FORMS = {"kthvalue": kthvalue, "median.dim": median, "nanmedian.dim": nanmedian}
 """By operation and overload of torch."""
 
 
-def _ordered(rows: Tensor, dim: int) -> Chosen:
+def _ordered(rows: torch.Tensor, dim: int) -> Chosen:
     """Sorted along an axis, of one number where there is none, and the place of each."""
     values, places = torch.sort(rows.reshape(1) if rows.dim() == 0 else rows, dim=dim, stable=True)
     return values, places
 
 
-def _numbers(ordered: Tensor, dim: int) -> Tensor:
+def _numbers(ordered: torch.Tensor, dim: int) -> torch.Tensor:
     """How many along an axis are no NaN; the axis stays."""
     return (~ordered.isnan()).sum(dim=dim, keepdim=True)
 
 
-def _at(ordered: Chosen, place: Tensor, dim: int, keepdim: bool, axes: int) -> Chosen:
+def _at(ordered: Chosen, place: torch.Tensor, dim: int, keepdim: bool, axes: int) -> Chosen:
     values, places = (each.gather(dim, place) for each in ordered)
     if keepdim and axes:
         return values, places

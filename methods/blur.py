@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
+import torch
 
 from bench.randomness import Secret
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, by_blocks, paired
@@ -75,7 +75,7 @@ class BlurKey(Key):
         """Blurred images (n, c, h, w), labels as they are."""
         return paired(self.query(private.samples), private.labels)
 
-    def query(self, samples: Tensor) -> Tensor:
+    def query(self, samples: torch.Tensor) -> torch.Tensor:
         """Blurred images (n, c, h, w)."""
         # Takes seconds to import: only where something is blurred.
         from torchvision.transforms.v2.functional import gaussian_blur

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from bench.types import Dataset, NotApplicable
 
@@ -26,14 +25,16 @@ class Conditions:
 
     findings: tuple[str, ...]
     exclusive: bool
-    values: Tensor
+    values: torch.Tensor
 
     @property
     def width(self) -> int:
         """Numbers of a condition."""
         return len(self.values) or len(self.findings) * (1 if self.exclusive else 2)
 
-    def read(self, samples: Tensor, labels: Tensor | None, findings: tuple[str, ...]) -> Tensor | None:
+    def read(
+        self, samples: torch.Tensor, labels: torch.Tensor | None, findings: tuple[str, ...]
+    ) -> torch.Tensor | None:
         """The conditions (n, width) float32 of rows whose labels (n, k) have columns `findings`; None for width 0."""
         if not self.width:
             return None
@@ -46,11 +47,11 @@ class Conditions:
                 known[:, place] = labels[:, column]
         return (known if self.exclusive else torch.cat((known, 1 - known), dim=1)).nan_to_num(0.0)
 
-    def rows(self, samples: Tensor) -> Tensor:
+    def rows(self, samples: torch.Tensor) -> torch.Tensor:
         """What the flow sees of rows: all but the columns of the condition."""
         return samples[:, self._seen(samples)] if len(self.values) else samples
 
-    def join(self, rows: Tensor, samples: Tensor) -> Tensor:
+    def join(self, rows: torch.Tensor, samples: torch.Tensor) -> torch.Tensor:
         """Rows of the flow, completed by the condition's columns of `samples`."""
         if not len(self.values):
             return rows
@@ -58,7 +59,7 @@ class Conditions:
         whole[:, self._seen(samples)] = rows
         return whole
 
-    def drawn(self, samples: Tensor, uniform: Callable[[int], Tensor]) -> Tensor:
+    def drawn(self, samples: torch.Tensor, uniform: Callable[[int], torch.Tensor]) -> torch.Tensor:
         """Rows (n, d) whose columns of the condition hold values drawn at random, every value of a column as likely.
 
         Args:
@@ -72,7 +73,7 @@ class Conditions:
             whole[:, int(column)] = values[places.to(values.device)]
         return whole
 
-    def _seen(self, samples: Tensor) -> Tensor:
+    def _seen(self, samples: torch.Tensor) -> torch.Tensor:
         seen = torch.ones(samples.shape[1], dtype=torch.bool, device=samples.device)
         seen[self.values[:, 0].long()] = False
         return seen

@@ -26,7 +26,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from bench.nets.cinn import CINN
 from bench.nets.flow import decoded, encoded, rows_at_once
@@ -84,15 +83,15 @@ class NormedLatent(Mechanism):
         return math.prod(self.flow.shape)
 
     @property
-    def scale(self) -> Tensor:
+    def scale(self) -> torch.Tensor:
         """(d,) float64, the same for every element."""
         return torch.full((self.width,), self.noise_scale, dtype=torch.float64, device=self.flow.mean.device)
 
-    def locate(self, data: Dataset) -> Tensor:
+    def locate(self, data: Dataset) -> torch.Tensor:
         """(n, d) float64: normed latents, on the grid. Without rowwise they depend on the order of the rows."""
         return self.normed(self._latent(data.samples, self.conditions.read(data.samples, data.labels, data.findings)))
 
-    def observe(self, release: Release) -> Tensor:
+    def observe(self, release: Release) -> torch.Tensor:
         """(m, d) float64: the noisy latents of released rows, under the condition that their labels give.
 
         Raises:
@@ -106,12 +105,12 @@ class NormedLatent(Mechanism):
             )
         return self._latent(release.samples, self.conditions.read(release.samples, release.labels, named))
 
-    def rebuild(self, code: Tensor, data: Dataset) -> Tensor:
+    def rebuild(self, code: torch.Tensor, data: Dataset) -> torch.Tensor:
         """Rows (n, ...) float32 of codes (n, d), under the conditions of `data`'s rows."""
         condition = self.conditions.read(data.samples, data.labels, data.findings)
         return self.conditions.join(decoded(self.flow, code.float(), condition), data.samples)
 
-    def normed(self, latent: Tensor) -> Tensor:
+    def normed(self, latent: torch.Tensor) -> torch.Tensor:
         """Latents (n, d) float64 at norm s, row by row or batch by batch, on the grid: no longer than `most` steps.
 
         They are rounded to zero, which makes nothing longer; what float64 errs by is taken off before.
@@ -122,7 +121,7 @@ class NormedLatent(Mechanism):
         batches = torch.split(latent, self.batch)
         return torch.cat([self._rounded(self._clipped_by_part(batch), along=0) for batch in batches])
 
-    def _clipped_by_part(self, batch: Tensor) -> Tensor:
+    def _clipped_by_part(self, batch: torch.Tensor) -> torch.Tensor:
         parts = torch.split(batch, self.flow.parts, dim=1)
         return torch.cat([clipped(part, self.norm * SHORTER) for part in parts], dim=1)
 
@@ -136,7 +135,7 @@ class NormedLatent(Mechanism):
         """The L1 norm s in steps of the grid, rounded down: what rows (of a batch: columns) have at most."""
         return math.floor(self.gridded.grid.steps(self.norm))
 
-    def _rounded(self, scaled: Tensor, *, along: int) -> Tensor:
+    def _rounded(self, scaled: torch.Tensor, *, along: int) -> torch.Tensor:
         places = self.gridded.grid.places(scaled, rounding="to zero")
         longest = int(places.abs().sum(dim=along).amax())
         assert longest <= self.most, f"a normed latent has {longest} steps, at most {self.most} are allowed"
@@ -160,7 +159,7 @@ class NormedLatent(Mechanism):
         ]
         return [*opposite, self._far_apart(like, row)]
 
-    def _decoded(self, latent: Tensor, like: Dataset) -> Dataset:
+    def _decoded(self, latent: torch.Tensor, like: Dataset) -> Dataset:
         return replace(like, samples=self.rebuild(latent, like))
 
     def _far_apart(self, like: Dataset, row: Dataset) -> tuple[Dataset, Dataset]:
@@ -173,11 +172,11 @@ class NormedLatent(Mechanism):
         first, second = divmod(int(torch.cdist(codes, codes, p=1).argmax()), len(rows))
         return rows[first], rows[second]
 
-    def _latent(self, samples: Tensor, condition: Tensor | None) -> Tensor:
+    def _latent(self, samples: torch.Tensor, condition: torch.Tensor | None) -> torch.Tensor:
         return encoded(self.flow, self.conditions.rows(samples), condition).double()
 
 
-def clipped(latent: Tensor, norm: float) -> Tensor:
+def clipped(latent: torch.Tensor, norm: float) -> torch.Tensor:
     """A batch of latents (b, d) at the matrix norm of order 1 that the authors' code allows: no longer, as it is below.
 
     >>> clipped(torch.tensor([[3.0, 0.0], [1.0, 2.0]]), 2.0)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
 
 from bench.randomness import Secret
 from bench.types import Dataset, Key, PrivacyClaim, Release, Scheme, State, by_blocks, paired
@@ -79,7 +78,7 @@ class CADPKey(Key):
             drawn = noise.conditions.drawn(private.samples, secret.stream("columns").uniform)
             shown = replace(private, samples=drawn)
 
-        def obfuscate(index: Tensor) -> Tensor:
+        def obfuscate(index: torch.Tensor) -> torch.Tensor:
             blurred = noise.gridded.add(noise.locate(private.take(index)), stream)
             return noise.rebuild(blurred, shown.take(index))
 

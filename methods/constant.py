@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
+import torch
 
 from bench.owner.label_mix import LabelMix
 from bench.owner.published import check_names, check_tensors
@@ -40,7 +40,7 @@ class Constant(Method):
 class ConstantScheme(Scheme):
     """The public mean, or zeros: (c, h, w) or (d,), float32."""
 
-    mean: Tensor
+    mean: torch.Tensor
 
     def sample_key(self, secret: Secret) -> ConstantKey:
         """The key, whatever the seed."""
@@ -65,7 +65,7 @@ class ConstantScheme(Scheme):
 class ConstantKey(Key):
     """Nothing secret."""
 
-    mean: Tensor
+    mean: torch.Tensor
 
     def release(self, private: Dataset) -> Release:
         """A copy of the mean for each private row, with the private labels in the order of their classes."""
@@ -83,14 +83,14 @@ class ConstantKey(Key):
 class ConstantGenerator(Generator):
     """The mean (...) with labels drawn from `mix`."""
 
-    mean: Tensor
+    mean: torch.Tensor
     mix: LabelMix
 
     def sample(self, count: int, seed: int) -> Release:
         """`count` copies of the mean. Raises ValueError for a count below 1."""
         return self.rows(self.mix.draw(count, Secret.of_seed(seed).stream("classes")))
 
-    def rows(self, number: Tensor) -> Release:
+    def rows(self, number: torch.Tensor) -> Release:
         """A copy of the mean for each of the classes (m,) int64."""
         samples = self.mean.expand(len(number), *self.mean.shape).clone()
         return Release(samples, self.mix.labels(number), None)

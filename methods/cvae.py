@@ -43,8 +43,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
-from torch.nn.functional import one_hot
 
 from bench.nets.cvae import ConditionalVAE, Formula
 from bench.nets.cvae_training import CVAECourse, train_cvae
@@ -121,7 +119,7 @@ class CVAE(Method):
         """The scheme, which has no state."""
         return CVAEScheme(self)
 
-    def weight(self, rows: Tensor, number: Tensor) -> float:
+    def weight(self, rows: torch.Tensor, number: torch.Tensor) -> float:
         """`beta` for scaled rows (n, d) of the classes (n,)."""
         if self.beta is not None:
             return self.beta
@@ -135,7 +133,9 @@ class CVAE(Method):
             )
         return PAPER_BETA * share
 
-    def centres(self, network: ConditionalVAE, rows: Tensor, number: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+    def centres(
+        self, network: ConditionalVAE, rows: torch.Tensor, number: torch.Tensor, classes: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """About which latents are drawn (q, latent), and the class (q,) of each: the origin, for every class."""
         return rows.new_zeros(classes, self.latent), torch.arange(classes, device=rows.device)
 
@@ -171,9 +171,11 @@ class OverfittedCVAE(CVAE):
     learning_rate: float = 2e-3
     patience: int | None = None
 
-    def centres(self, network: ConditionalVAE, rows: Tensor, number: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+    def centres(
+        self, network: ConditionalVAE, rows: torch.Tensor, number: torch.Tensor, classes: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """The latent means (n, latent) of the rows (n, d) it learned from, and their classes (n,)."""
-        return network.encode(rows, one_hot(number, classes).to(rows.dtype))[0], number
+        return network.encode(rows, torch.nn.functional.one_hot(number, classes).to(rows.dtype))[0], number
 
 
 @dataclass(frozen=True)
@@ -226,7 +228,7 @@ class CVAEKey(Key):
         drawn = decoder.rows(number[order], self.secret.derive("release"))
         return replace(drawn, samples=drawn.samples.reshape(-1, *shape))
 
-    def train(self, private: Dataset) -> tuple[Decoder, Tensor]:
+    def train(self, private: Dataset) -> tuple[Decoder, torch.Tensor]:
         """The decoder, and the class (n,) int64 of each private row; errors as `release`."""
         method, samples = self.method, private.samples
         _require_vectors(private)
@@ -244,7 +246,7 @@ class CVAEKey(Key):
         with torch.device("meta"):
             network = ConditionalVAE(d, c, hidden=method.hidden, latent=method.latent)
         start(network.to_empty(device=samples.device), self.secret.stream("network"))
-        condition = one_hot(number, c).to(rows.dtype)
+        condition = torch.nn.functional.one_hot(number, c).to(rows.dtype)
         train_cvae(
             network, rows[learned], condition[learned], method.course(method.weight(rows[learned], number[learned])),
             judged=(rows[judged], condition[judged]), secret=self.secret.derive("training"),
@@ -258,7 +260,7 @@ class CVAEKey(Key):
         """The secret, uint8 (32,)."""
         return {"secret": self.secret.tensor()}
 
-    def parts(self, private: Dataset, number: Tensor) -> tuple[Tensor, Tensor]:
+    def parts(self, private: Dataset, number: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Rows (int64 indices) to learn from, and other people's to judge by; each class is learned."""
         rows = torch.arange(len(private), device=number.device)
         if self.method.patience is None:
@@ -271,7 +273,7 @@ class CVAEKey(Key):
         return learned, held if len(held) else learned
 
 
-def _share(rows: Tensor, number: Tensor, latent: int) -> float:
+def _share(rows: torch.Tensor, number: torch.Tensor, latent: int) -> float:
     """The columns' variances about the means of their classes, summed, for each latent number that they may need."""
     exact = rows.double()
     _, place, size = torch.unique(number, return_inverse=True, return_counts=True)

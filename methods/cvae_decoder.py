@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import one_hot
 
 from bench.nets.cvae import decoder
 from bench.owner.label_mix import LabelMix
@@ -33,13 +31,13 @@ class Decoder(Generator):
         centre_classes: (q,) int64, the class of each centre.
     """
 
-    network: nn.Sequential
+    network: torch.nn.Sequential
     mix: LabelMix
-    minimum: Tensor
-    extent: Tensor
+    minimum: torch.Tensor
+    extent: torch.Tensor
     deviation: float
-    centres: Tensor
-    centre_classes: Tensor
+    centres: torch.Tensor
+    centre_classes: torch.Tensor
 
     @classmethod
     def load(cls, state: State, *, hidden: int, latent: int) -> Decoder:
@@ -89,16 +87,18 @@ class Decoder(Generator):
         """As `sample`; nobody who lacks the secret can tell which rows come."""
         return self.rows(self.mix.draw(count, secret.stream("classes")), secret)
 
-    def rows(self, number: Tensor, secret: Secret) -> Release:
+    def rows(self, number: torch.Tensor, secret: Secret) -> Release:
         """A fresh row (m, d) of each of the classes (m,) int64, which are on the decoder's device."""
         device, latent, c = self.minimum.device, self.centres.shape[1], len(self.mix.classes)
         noise = secret.stream("latents").normal(len(number), latent).to(device, torch.float32)
         latents = self.centres[self._turns(number, secret.stream("centres"))] + self.deviation * noise
         parts = zip(torch.split(latents, ROWS), torch.split(number, ROWS), strict=True)
-        rows = torch.cat([self.network(torch.cat((part, one_hot(of, c)), dim=1)) for part, of in parts])
+        rows = torch.cat(
+            [self.network(torch.cat((part, torch.nn.functional.one_hot(of, c)), dim=1)) for part, of in parts]
+        )
         return Release(self.minimum + self.extent * rows, self.mix.labels(number), None)
 
-    def _turns(self, number: Tensor, stream: Stream) -> Tensor:
+    def _turns(self, number: torch.Tensor, stream: Stream) -> torch.Tensor:
         """The centre (m,) of each row: those of its class in random order, again and again."""
         chosen = torch.empty_like(number)
         for label in torch.unique(number):

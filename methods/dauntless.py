@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from bench.nets.patches import cut, fold, patch_grid, patch_sizes
 from bench.randomness import Secret
@@ -92,19 +91,19 @@ class DauntlessKey(Key):
     """`weights` (locations, q, q) float32, q numbers a patch: encoded patch = patch @ weights[location]."""
 
     scheme: DauntlessScheme
-    weights: Tensor
+    weights: torch.Tensor
 
     def release(self, private: Dataset) -> Release:
         """Encoded images (n, c, h, w) with the labels as they are."""
         return paired(self.query(private.samples), private.labels)
 
-    def query(self, samples: Tensor) -> Tensor:
+    def query(self, samples: torch.Tensor) -> torch.Tensor:
         """Encoded images, by the same matrices as the release. Raises ValueError for images of another shape."""
         shape, patch_size = self.scheme.shape, self.scheme.patch_size
         if tuple(samples.shape[1:]) != shape:
             raise ValueError(f"this key encodes images of shape {shape}, got {tuple(samples.shape[1:])}")
 
-        def encode(part: Tensor) -> Tensor:
+        def encode(part: torch.Tensor) -> torch.Tensor:
             patches = cut(part, patch_size).transpose(0, 1)
             return fold((patches @ self.weights).transpose(0, 1), shape, patch_size)
 

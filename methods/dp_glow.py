@@ -38,7 +38,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import torch
-from torch import Tensor
 
 from bench.nets.classifier import fast_precision
 from bench.nets.flow import decoded, encoded, rows_at_once
@@ -195,13 +194,13 @@ class DPGlowScheme(Scheme):
         """The flow's weights, the ranges of its latents, its sizes, and how it did on held-out images."""
         return self.learned
 
-    def blur(self, samples: Tensor, stream: Stream) -> Tensor:
+    def blur(self, samples: torch.Tensor, stream: Stream) -> torch.Tensor:
         """Images (n, c, h, w) of clipped noisy latents. Raises ValueError for images of another shape."""
         noise, flow = self.noise, self.noise.flow
         if tuple(samples.shape[1:]) != flow.shape:
             raise ValueError(f"this flow is for images of shape {flow.shape}, got {tuple(samples.shape[1:])}")
 
-        def obfuscate(rows: Tensor) -> Tensor:
+        def obfuscate(rows: torch.Tensor) -> torch.Tensor:
             code = encoded(flow, rows).double()
             if self.epsilon is not None:
                 code = noise.noisy(code, stream)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
 
 from bench.nets.flow import decoded, encoded
 from bench.nets.glow import Glow
@@ -34,8 +33,8 @@ class ClippedLatent(Mechanism):
     """
 
     flow: Glow
-    centre: Tensor
-    half: Tensor
+    centre: torch.Tensor
+    half: torch.Tensor
     relative: float
 
     @property
@@ -48,20 +47,20 @@ class ClippedLatent(Mechanism):
         return Grid(2.0 ** min(0, max(wanted, math.ceil(math.log2(self.relative)) - MOST_OF_NOISE, FINEST)))
 
     @property
-    def scale(self) -> Tensor:
+    def scale(self) -> torch.Tensor:
         """(d,) float64: 0 where an element is the same in all training images."""
         return self.half * self.relative
 
     @property
-    def fence(self) -> tuple[Tensor, Tensor]:
+    def fence(self) -> tuple[torch.Tensor, torch.Tensor]:
         """(d,) float64 each: the clip."""
         return self.centre - self.half, self.centre + self.half
 
-    def locate(self, data: Dataset) -> Tensor:
+    def locate(self, data: Dataset) -> torch.Tensor:
         """(n, d) float64: clipped latents, on the grid."""
         return self._values(self.places(encoded(self.flow, data.samples).double()))
 
-    def observe(self, release: Release) -> Tensor:
+    def observe(self, release: Release) -> torch.Tensor:
         """(m, d) float64: the latents of released images, within the fence however they were rounded."""
         return self.clip(encoded(self.flow, release.samples).double())
 
@@ -77,13 +76,13 @@ class ClippedLatent(Mechanism):
         low, high = ([replace(first, samples=row[None]) for row in end] for end in ends)
         return list(zip(low, high, strict=True))
 
-    def places(self, code: Tensor) -> Tensor:
+    def places(self, code: torch.Tensor) -> torch.Tensor:
         """int64 (n, d): clipped latents in steps from the centre; 0 where the clip has no width. ValueError for NaN."""
         ends = 1 / self.grid.step
         width = torch.where(self.half > 0, self.half, 1.0)
         return ((self.clip(no_nan(code)) - self.centre) / width * ends).round().clamp(-ends, ends).long()
 
-    def noisy(self, code: Tensor, stream: Stream) -> Tensor:
+    def noisy(self, code: torch.Tensor, stream: Stream) -> torch.Tensor:
         """Latents (n, d) float64, clipped, on the grid with noise, and clipped again."""
         places, ends = self.places(code), round(1 / self.grid.step)
         noise = self.grid.laplace(stream, self.relative, tuple(places.shape)).to(places.device)
@@ -95,9 +94,9 @@ class ClippedLatent(Mechanism):
         steps = int((self.half > 0).sum()) * 2 * round(1 / self.grid.step)
         return above(steps / self.grid.steps(self.relative))
 
-    def _values(self, places: Tensor) -> Tensor:
+    def _values(self, places: torch.Tensor) -> torch.Tensor:
         return self.centre + self.half * (places.double() * self.grid.step)
 
-    def clip(self, code: Tensor) -> Tensor:
+    def clip(self, code: torch.Tensor) -> torch.Tensor:
         """Latents (n, d) within the fence."""
         return torch.clamp(code, *self.fence)

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, decoded, encoded, train_autoencoder, unexplained
 from bench.nets.classifier import fast_precision
@@ -183,7 +182,7 @@ class DPImageScheme(Scheme):
         caveat = {CAVEAT: NOTHING_LEFT} if self.steps == 0 else {}
         return {**caveat, **{name: number for name, number in found.items() if math.isfinite(number)}}
 
-    def blur(self, samples: Tensor, stream: Stream) -> Tensor:
+    def blur(self, samples: torch.Tensor, stream: Stream) -> torch.Tensor:
         """Decoded noisy codes (n, c, h, w). Raises ValueError for images of another shape."""
         noisy = self.noise.gridded.add(self.noise.encode(samples), stream)
         return decoded(self.noise.network, noisy.to(self.noise.mean), like=samples)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
 
 from bench.nets.autoencoder import Autoencoder, encoded
 from bench.owner.grid_noise import GridNoise
@@ -29,8 +28,8 @@ class NoisyCode(Mechanism):
 
     network: Autoencoder
     shape: tuple[int, int, int]
-    mean: Tensor
-    reach: Tensor | None
+    mean: torch.Tensor
+    reach: torch.Tensor | None
     gridded: GridNoise
 
     @property
@@ -39,22 +38,22 @@ class NoisyCode(Mechanism):
         return self.gridded.scale
 
     @property
-    def scale(self) -> Tensor:
+    def scale(self) -> torch.Tensor:
         """(d,) float64: the same for every element."""
         return torch.full_like(self.mean, self.noise_scale)
 
-    def encode(self, samples: Tensor) -> Tensor:
+    def encode(self, samples: torch.Tensor) -> torch.Tensor:
         """Codes (n, d) float64 of images (n, c, h, w), clipped if there is a clip. Raises ValueError for others."""
         if tuple(samples.shape[1:]) != self.shape:
             raise ValueError(f"this scheme encodes images of shape {self.shape}, got {tuple(samples.shape[1:])}")
         codes = encoded(self.network, samples)
         return codes if self.reach is None else codes.clamp(self.mean - self.reach, self.mean + self.reach)
 
-    def locate(self, data: Dataset) -> Tensor:
+    def locate(self, data: Dataset) -> torch.Tensor:
         """(n, d) float64: codes, clipped if there is a clip, on the grid."""
         return self.gridded.on_grid(self.encode(data.samples))
 
-    def observe(self, release: Release) -> Tensor:
+    def observe(self, release: Release) -> torch.Tensor:
         """(m, d) float64: unclipped codes of the released images, near the noisy codes."""
         return encoded(self.network, release.samples)
 

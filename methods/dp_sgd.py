@@ -34,7 +34,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import torch
-from torch import Tensor, nn
 
 from bench.nets.classifier import Course, outputs, train
 from bench.nets.private_cnn import private_cnn
@@ -114,16 +113,16 @@ class DPSGD(Method):
             self.epsilon, self.delta, self.epochs, self.batch, self.learning_rate, self.clip_norm, self.optimiser
         )
 
-    def classifier(self, shape: tuple[int, ...], outputs: int) -> nn.Sequential:
+    def classifier(self, shape: tuple[int, ...], outputs: int) -> torch.nn.Sequential:
         """Features, then a linear layer that starts at zero, for rows of that shape (see `read`)."""
         if len(shape) > 1 and self.network == "strided":
             made = strided_cnn(shape, outputs, norm="group")
             for part in made[1].parameters():
-                nn.init.zeros_(part)
+                torch.nn.init.zeros_(part)
             return made
         return private_cnn(shape, outputs, width=self.width)
 
-    def read(self, samples: Tensor, learned: State) -> Tensor:
+    def read(self, samples: torch.Tensor, learned: State) -> torch.Tensor:
         """Rows (n, ...) as the classifier gets them: standardised; of scattering, their coefficients (n, d)."""
         rows = _standardised(samples, learned)
         return rows if rows.ndim == 2 or self.network != "scattering" else scattered(rows)
@@ -145,7 +144,7 @@ class DPSGD(Method):
         """The scheme that `DPSGDScheme.state` described."""
         return DPSGDScheme(self, dict(state))
 
-    def _features(self, public: Dataset, learned: State, seed: int) -> dict[str, Tensor]:
+    def _features(self, public: Dataset, learned: State, seed: int) -> dict[str, torch.Tensor]:
         if public.samples.ndim != 4:
             raise NotApplicable(f"pretrain learns the features of images: {public.name} is a table; set pretrain=0")
         if public.labels is None or not len(labelled(public.labels)):
@@ -234,7 +233,7 @@ class DPSGDKey(Key):
                 secret=self.secret.derive("training"),
             )  # fmt: skip
 
-        def classify(samples: Tensor) -> Tensor:
+        def classify(samples: torch.Tensor) -> torch.Tensor:
             logits = outputs(network, method.read(samples, learned), "float32").double()
             return logits.log_softmax(dim=1) if private.exclusive else logits  # probabilities would round to 0 or 1
 
@@ -244,7 +243,7 @@ class DPSGDKey(Key):
         """The secret, uint8 (32,)."""
         return {"secret": self.secret.tensor()}
 
-    def _network(self, rows: Tensor, findings: int) -> nn.Sequential:
+    def _network(self, rows: torch.Tensor, findings: int) -> torch.nn.Sequential:
         with seeded(0, rows.device):
             network = self.scheme.method.classifier(tuple(rows.shape[1:]), findings).to(rows.device)
         start(network[0], self.secret.stream("network"))  # the last layer starts at zero
@@ -258,5 +257,5 @@ class DPSGDKey(Key):
         return network
 
 
-def _standardised(samples: Tensor, learned: State) -> Tensor:
+def _standardised(samples: torch.Tensor, learned: State) -> torch.Tensor:
     return (samples - learned["mean"].to(samples)) / learned["std"].to(samples)

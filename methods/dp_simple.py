@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from bench.owner.grid_noise import NOTHING_LEFT, GridNoise
 from bench.owner.noise_stream import NoiseKey
@@ -123,7 +122,7 @@ class DPSimpleScheme(Scheme):
         """The public statistics."""
         return self.learned
 
-    def standardise(self, samples: Tensor) -> Tensor:
+    def standardise(self, samples: torch.Tensor) -> torch.Tensor:
         """Rows in units of the public standard deviation, clipped first if the scheme clips: float64.
 
         By the same operations as the bounds, each of which keeps order: what is within the range stays within.
@@ -142,7 +141,7 @@ class DPSimpleScheme(Scheme):
         caveat = {CAVEAT: NOTHING_LEFT} if self.clip and not self.steps else {}
         return {**caveat, "noise scale": self.scale, "L1 sensitivity": self.sensitivity}
 
-    def blur(self, samples: Tensor, stream: Stream) -> Tensor:
+    def blur(self, samples: torch.Tensor, stream: Stream) -> torch.Tensor:
         """Standardised rows with noise. Raises ValueError for rows of another shape."""
         shape = tuple(self.learned["low"].shape)
         if tuple(samples.shape[1:]) != shape:  # broadcast, a grey image would have one noise for three channels
@@ -177,15 +176,15 @@ class DPSimpleMechanism(Mechanism):
     scheme: DPSimpleScheme
 
     @property
-    def scale(self) -> Tensor:
+    def scale(self) -> torch.Tensor:
         """(d,) float64: the same for every element."""
         return torch.full_like(self.scheme.learned["low"].flatten(), self.scheme.scale)
 
-    def locate(self, data: Dataset) -> Tensor:
+    def locate(self, data: Dataset) -> torch.Tensor:
         """(n, d) float64: standardised rows."""
         return self.scheme.noise.on_grid(self.scheme.standardise(data.samples)).flatten(1)
 
-    def observe(self, release: Release) -> Tensor:
+    def observe(self, release: Release) -> torch.Tensor:
         """(m, d) float64: released rows."""
         return release.samples.flatten(1).double()
 

@@ -23,7 +23,6 @@ from functools import partial
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.randomness import Secret, Stream
 from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, by_blocks, paired
@@ -63,8 +62,8 @@ class HiddenControl(Method):
 class HiddenControlScheme(Scheme):
     """The range of numbers, float32, shaped to broadcast over rows; the same whatever its keys do."""
 
-    low: Tensor
-    high: Tensor
+    low: torch.Tensor
+    high: torch.Tensor
 
     def sample_key(self, secret: Secret) -> HiddenControlKey:
         """A key that does one of the three, each as likely."""
@@ -101,7 +100,7 @@ class HiddenControlKey(Key):
         order = secret.stream("labels").permutation(len(rows)).to(rows.device)
         return paired(done, None if private.labels is None else private.labels[order])
 
-    def query(self, samples: Tensor) -> Tensor:
+    def query(self, samples: torch.Tensor) -> torch.Tensor:
         """Uniform rows of the same shape, in the known range."""
         return self._padded(samples, self.secret.derive("query").bound_to(samples).stream())
 
@@ -109,11 +108,11 @@ class HiddenControlKey(Key):
         """The secret, uint8 (32,)."""
         return {"secret": self.secret.tensor()}
 
-    def _padded(self, rows: Tensor, stream: Stream) -> Tensor:
+    def _padded(self, rows: torch.Tensor, stream: Stream) -> torch.Tensor:
         low, high = self.scheme.low.to(rows), self.scheme.high.to(rows)
         extent = high - low
 
-        def padded(part: Tensor) -> Tensor:
+        def padded(part: torch.Tensor) -> torch.Tensor:
             steps = ((part - low) / extent.clamp_min(TINY)).clamp(0, 1).mul(LEVELS - 1).round().long()
             pad = stream.integers(LEVELS, *part.shape).to(part.device)
             return low + extent * ((steps + pad) % LEVELS) / (LEVELS - 1)
@@ -121,8 +120,8 @@ class HiddenControlKey(Key):
         return by_blocks(rows, padded, ROWS, draws=True)
 
 
-def _network(rows: Tensor, stream: Stream) -> Tensor:
-    def drawn(part: Tensor) -> Tensor:
+def _network(rows: torch.Tensor, stream: Stream) -> torch.Tensor:
+    def drawn(part: torch.Tensor) -> torch.Tensor:
         made = stream.normal(*part.shape).to(part.device, part.dtype).relu_().flatten(1)
         std, mean = torch.std_mean(made, dim=1, correction=0, keepdim=True)
         return ((made - mean) / std.clamp_min(TINY)).reshape(part.shape)
@@ -130,7 +129,7 @@ def _network(rows: Tensor, stream: Stream) -> Tensor:
     return by_blocks(rows, drawn, ROWS, draws=True)
 
 
-def _shuffled(rows: Tensor, again: Callable[[], Stream]) -> Tensor:
+def _shuffled(rows: torch.Tensor, again: Callable[[], Stream]) -> torch.Tensor:
     """Every column in an order of its own, that of the numbers which the stream has for it.
 
     Some columns are shuffled at a time, and all numbers are drawn for each of these parts: that costs less than to

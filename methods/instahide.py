@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.randomness import Secret, Stream
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, by_blocks
@@ -105,7 +104,7 @@ class InstaHideScheme(Scheme):
         """The public mean and deviation."""
         return self.learned
 
-    def standardise(self, samples: Tensor) -> Tensor:
+    def standardise(self, samples: torch.Tensor) -> torch.Tensor:
         """Rows (n, ...) minus the public mean, over the public deviation, float32. Raises ValueError by shape."""
         mean, std = (self.learned[part].to(samples) for part in ("mean", "std"))
         if samples.ndim != mean.ndim + 1 or samples.shape[1] != len(mean):
@@ -129,7 +128,7 @@ class InstaHideKey(Key):
         rows, weights = mixture.rows.to(samples.device), mixture.weights.to(samples)
         every, signs = torch.arange(len(samples), device=samples.device), secret.stream("signs")
 
-        def mixed(index: Tensor) -> Tensor:
+        def mixed(index: torch.Tensor) -> torch.Tensor:
             parts = (self.scheme.standardise(samples[one]) for one in rows[index].T)
             return _flip(_weighted(parts, weights[index]), signs)
 
@@ -142,7 +141,7 @@ class InstaHideKey(Key):
             primary=first,
         )
 
-    def query(self, samples: Tensor) -> Tensor:
+    def query(self, samples: torch.Tensor) -> torch.Tensor:
         """Standardised rows, each on its own; under fresh signs if the method's `query` is signed."""
         if self.scheme.method.query == "plain":
             return by_blocks(samples, self.scheme.standardise, ROWS)
@@ -163,8 +162,8 @@ class Mixture:
         weights: (n, k) float32, positive, each row with sum 1.
     """
 
-    rows: Tensor
-    weights: Tensor
+    rows: torch.Tensor
+    weights: torch.Tensor
 
 
 def mix(n: int, k: int, largest: float, stream: Stream) -> Mixture:
@@ -176,7 +175,7 @@ def mix(n: int, k: int, largest: float, stream: Stream) -> Mixture:
     return Mixture(_partners(n, k, stream), _weights(n, k, largest, stream))
 
 
-def soft_labels(labels: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
+def soft_labels(labels: torch.Tensor, rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """The weighted mean (n, findings) of the constituents' known labels; NaN where none is known.
 
     Args:
@@ -191,7 +190,7 @@ def soft_labels(labels: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
     return torch.where(weight > 0, total / weight, float("nan"))
 
 
-def _partners(n: int, k: int, stream: Stream) -> Tensor:
+def _partners(n: int, k: int, stream: Stream) -> torch.Tensor:
     if n <= 2 * (k - 1):
         circle = stream.permutation(n)
         steps = 1 + stream.permutation(n - 1)[: k - 1]
@@ -203,7 +202,7 @@ def _partners(n: int, k: int, stream: Stream) -> Tensor:
     return rows
 
 
-def _mended(column: Tensor, rows: Tensor, stream: Stream) -> Tensor:
+def _mended(column: torch.Tensor, rows: torch.Tensor, stream: Stream) -> torch.Tensor:
     """`column` (n,), a permutation, with entries swapped until none stands in its row of `rows` (n, taken) already.
 
     A row may swap with any where neither then repeats: with all but 2 * taken rows at most, so n must be larger.
@@ -218,7 +217,7 @@ def _mended(column: Tensor, rows: Tensor, stream: Stream) -> Tensor:
     return column
 
 
-def _weights(n: int, k: int, largest: float, stream: Stream) -> Tensor:
+def _weights(n: int, k: int, largest: float, stream: Stream) -> torch.Tensor:
     weights, wanting = torch.empty(n, k), torch.arange(n)
     while len(wanting):
         drawn = _drawn(len(wanting), k, stream)
@@ -227,12 +226,12 @@ def _weights(n: int, k: int, largest: float, stream: Stream) -> Tensor:
     return weights
 
 
-def _drawn(n: int, k: int, stream: Stream) -> Tensor:
+def _drawn(n: int, k: int, stream: Stream) -> torch.Tensor:
     drawn = stream.normal(n, k).float().abs_()
     return drawn / drawn.sum(dim=1, keepdim=True)
 
 
-def _weighted(constituents: Iterable[Tensor], weights: Tensor) -> Tensor:
+def _weighted(constituents: Iterable[torch.Tensor], weights: torch.Tensor) -> torch.Tensor:
     """The weighted sums (n, ...) of rows' constituents (n, ...), which come one after another; weights (n, k)."""
     total = weights.new_zeros(())
     for values, weight in zip(constituents, weights.T, strict=True):
@@ -240,5 +239,5 @@ def _weighted(constituents: Iterable[Tensor], weights: Tensor) -> Tensor:
     return total
 
 
-def _flip(rows: Tensor, stream: Stream) -> Tensor:
+def _flip(rows: torch.Tensor, stream: Stream) -> torch.Tensor:
     return rows * stream.signs(*rows.shape).to(rows.device)

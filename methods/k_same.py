@@ -34,7 +34,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import torch
-from torch import Tensor
 
 from bench.owner.same_size_clusters import same_size_clusters
 from bench.randomness import Secret
@@ -179,7 +178,7 @@ class KSameKey(Key):
             first = int(cluster[rows].amax()) + 1
         return paired(_means(private.samples, cluster), labels)
 
-    def _without(self, private: Dataset, small: Tensor) -> Release:
+    def _without(self, private: Dataset, small: torch.Tensor) -> Release:
         """The release of the rows that are not `small` (n,) bool."""
         kept = (~small).nonzero()[:, 0]
         if not len(kept):
@@ -206,7 +205,7 @@ def _smallest(sizes: list[int], k: int) -> list[int]:
     return taken
 
 
-def _means(samples: Tensor, cluster: Tensor) -> Tensor:
+def _means(samples: torch.Tensor, cluster: torch.Tensor) -> torch.Tensor:
     """Every row (n, ...) as the mean of its cluster, added up in float64."""
     counts, shape = torch.bincount(cluster), samples.shape[1:]
     sums = torch.zeros(len(counts), shape.numel(), dtype=torch.float64, device=samples.device)
@@ -217,7 +216,7 @@ def _means(samples: Tensor, cluster: Tensor) -> Tensor:
     return by_blocks(cluster, lambda own: means[own].reshape(len(own), *shape), ROWS, like=samples)
 
 
-def _named(data: Dataset, values: Tensor) -> str:
+def _named(data: Dataset, values: torch.Tensor) -> str:
     """A class by the values of its labels (k,): of exclusive classes its name, else every finding's value."""
     said = dict(zip(data.findings, values.tolist(), strict=True))
     if data.exclusive and 1.0 in said.values():

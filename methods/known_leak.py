@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.owner.grid_noise import GridNoise
 from bench.randomness import Secret, Stream
@@ -80,7 +79,7 @@ class KnownLeakScheme(Scheme):
     """The method, and `span` (2,) float64: the least and greatest value of rows."""
 
     method: KnownLeak
-    span: Tensor
+    span: torch.Tensor
 
     @property
     def noise(self) -> GridNoise:
@@ -115,7 +114,7 @@ class KnownLeakKey(Key):
         """Rows of the same shape (n, ...), float32, of which one thing is kept; no labels."""
         return paired(self._leak(private.samples, "release"), None)
 
-    def query(self, samples: Tensor) -> Tensor:
+    def query(self, samples: torch.Tensor) -> torch.Tensor:
         """The same of other rows, by other random numbers."""
         return self._leak(samples, "query")
 
@@ -123,21 +122,21 @@ class KnownLeakKey(Key):
         """The secret, uint8 (32,)."""
         return {"secret": self.secret.tensor()}
 
-    def _leak(self, samples: Tensor, call: str) -> Tensor:
+    def _leak(self, samples: torch.Tensor, call: str) -> torch.Tensor:
         """Of every row what is kept, `ROWS` rows at a time."""
         method, stream = self.scheme.method, self.secret.derive(call).bound_to(samples).stream()
 
-        def each(make: Callable[[Tensor], Tensor]) -> Tensor:
-            def made(part: Tensor) -> Tensor:
+        def each(make: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+            def made(part: torch.Tensor) -> torch.Tensor:
                 return make(part.flatten(1).double()).reshape(part.shape).to(torch.float32)
 
             return by_blocks(samples, made, ROWS, draws=True)
 
-        def shown(values: Tensor, of: Tensor) -> Tensor:
+        def shown(values: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
             """values[of[i]], which is a row's or fills it, in place of row i."""
             shape = samples.shape[1:]
 
-            def made(part: Tensor) -> Tensor:
+            def made(part: torch.Tensor) -> torch.Tensor:
                 return values[part].expand(-1, shape.numel()).reshape(len(part), *shape).to(torch.float32)
 
             return by_blocks(of, made, ROWS, like=samples)
@@ -161,32 +160,32 @@ class NoisyScalar(Mechanism):
     scheme: KnownLeakScheme
 
     @property
-    def scale(self) -> Tensor:
+    def scale(self) -> torch.Tensor:
         """(1,) float64."""
         return torch.tensor([self.scheme.noise.scale], dtype=torch.float64)
 
-    def locate(self, data: Dataset) -> Tensor:
+    def locate(self, data: Dataset) -> torch.Tensor:
         """(n, 1) float64: means on the noise's grid."""
         return self.scheme.noise.on_grid(_mean(data.samples.flatten(1).double()))
 
-    def observe(self, release: Release) -> Tensor:
+    def observe(self, release: Release) -> torch.Tensor:
         """(m, 1) float64: the first number of each row."""
         return release.samples.flatten(1)[:, :1].double()
 
 
-def _mean(rows: Tensor) -> Tensor:
+def _mean(rows: torch.Tensor) -> torch.Tensor:
     return rows.mean(dim=1, keepdim=True)
 
 
-def _turned(rows: Tensor, stream: Stream) -> Tensor:
+def _turned(rows: torch.Tensor, stream: Stream) -> torch.Tensor:
     """Rows (n, d) of the same length in directions that are uniform on the sphere."""
     drawn = stream.normal(*rows.shape).to(rows)
     lengths, own = (torch.linalg.vector_norm(each, dim=1, keepdim=True) for each in (rows, drawn))
-    turned: Tensor = drawn * (lengths / own)
+    turned: torch.Tensor = drawn * (lengths / own)
     return turned
 
 
-def _grouped(samples: Tensor, k: int, stream: Stream) -> tuple[Tensor, Tensor]:
+def _grouped(samples: torch.Tensor, k: int, stream: Stream) -> tuple[torch.Tensor, torch.Tensor]:
     """Means (g, d) float64 of random groups, and (n,) the group of each row; groups of k, the last up to 2 k - 1."""
     n, device = len(samples), samples.device
     order = stream.permutation(n).to(device)
@@ -198,7 +197,7 @@ def _grouped(samples: Tensor, k: int, stream: Stream) -> tuple[Tensor, Tensor]:
     return sums / torch.bincount(group, minlength=len(sums)).clamp(min=1)[:, None], group
 
 
-def _padded(rows: Tensor, span: list[float], stream: Stream) -> Tensor:
+def _padded(rows: torch.Tensor, span: list[float], stream: Stream) -> torch.Tensor:
     """Rows (n, d) in whole levels, each moved on by a uniform number of them around the circle."""
     low, high = span
     levels = ((rows - low) / (high - low)).clamp(0, 1).mul(LEVELS - 1).round().long()

@@ -27,8 +27,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from torch import Tensor
-from torch.nn.functional import avg_pool2d
 
 from bench.randomness import Grid, Secret
 from bench.types import (
@@ -113,15 +111,17 @@ class MosaicScheme(Scheme):
         """The images' shape, int64."""
         return {"shape": torch.tensor(self.shape, device=self.device)}
 
-    def means(self, samples: Tensor) -> Tensor:
+    def means(self, samples: torch.Tensor) -> torch.Tensor:
         """Means (n, c, rows, columns) float64 of the cells of images (n, c, h, w), at the edge of the pixels they have.
 
         Pixels are rounded to multiples of 2^-24, so that their sums are exact.
         """
         fine = (samples.double().clamp(0, 1) * FINE).round()
-        return avg_pool2d(fine, self.cell, ceil_mode=True, divisor_override=1) / (FINE * self.pixels().to(fine))
+        return torch.nn.functional.avg_pool2d(fine, self.cell, ceil_mode=True, divisor_override=1) / (
+            FINE * self.pixels().to(fine)
+        )
 
-    def pixels(self) -> Tensor:
+    def pixels(self) -> torch.Tensor:
         """(rows, columns) float64: how many pixels each cell has."""
         rows, columns = (
             torch.tensor([min(self.cell, side - start) for start in range(0, side, self.cell)], dtype=torch.float64)
@@ -133,16 +133,16 @@ class MosaicScheme(Scheme):
         """What means and noise are rounded to."""
         return Grid.for_noise(float(self._real_scales(epsilon).min()), 1.0)
 
-    def paint(self, cells: Tensor) -> Tensor:
+    def paint(self, cells: torch.Tensor) -> torch.Tensor:
         """Images (n, c, h, w) with every cell in its colour."""
         spread = cells.repeat_interleave(self.cell, dim=2).repeat_interleave(self.cell, dim=3)
         return spread[..., : self.shape[1], : self.shape[2]].contiguous()
 
-    def read(self, painted: Tensor) -> Tensor:
+    def read(self, painted: torch.Tensor) -> torch.Tensor:
         """The cells (n, c, rows, columns) of painted images."""
         return painted[..., :: self.cell, :: self.cell]
 
-    def scales(self, epsilon: float) -> Tensor:
+    def scales(self, epsilon: float) -> torch.Tensor:
         """Laplace scale (c, rows, columns) of every cell's mean, float64."""
         scales, step = self._real_scales(epsilon), self.grid(epsilon).step
         if self.neighbour_pixels is None:
@@ -155,7 +155,7 @@ class MosaicScheme(Scheme):
             more = 1 + ROUNDED * step * float(touched.sum()) / m
         return (scales * more).expand(self.shape[0], -1, -1).to(self.device)
 
-    def _real_scales(self, epsilon: float) -> Tensor:
+    def _real_scales(self, epsilon: float) -> torch.Tensor:
         """(rows, columns) float64: the scales that means which are not rounded would need."""
         c, h, w = self.shape
         pixels = self.pixels()
@@ -197,16 +197,16 @@ class MosaicMechanism(Mechanism):
     epsilon: float
 
     @property
-    def scale(self) -> Tensor:
+    def scale(self) -> torch.Tensor:
         """(d,) float64: by the cell's pixels."""
         return self.scheme.scales(self.epsilon).flatten()
 
-    def locate(self, data: Dataset) -> Tensor:
+    def locate(self, data: Dataset) -> torch.Tensor:
         """(n, d) float64: the means, on the grid."""
         grid = self.scheme.grid(self.epsilon)
         return grid.values(grid.places(self.scheme.means(data.samples))).flatten(1).double()
 
-    def observe(self, release: Release) -> Tensor:
+    def observe(self, release: Release) -> torch.Tensor:
         """(m, d) float64: the painted means."""
         return self.scheme.read(release.samples).flatten(1).double()
 
@@ -235,7 +235,7 @@ class MosaicKey(Key):
         """Painted images with fresh noise each. The same rows get the same noise again, any others new noise."""
         return paired(self._pixelate(private.samples, "release"), private.labels)
 
-    def query(self, samples: Tensor) -> Tensor:
+    def query(self, samples: torch.Tensor) -> torch.Tensor:
         """Painted images with fresh noise, never that of the release. Raises ValueError for images of another shape."""
         return self._pixelate(samples, "query")
 
@@ -243,7 +243,7 @@ class MosaicKey(Key):
         """The secret, uint8 (32,); without noise nothing is secret."""
         return {} if self.secret is None else {"secret": self.secret.tensor()}
 
-    def _pixelate(self, samples: Tensor, call: str) -> Tensor:
+    def _pixelate(self, samples: torch.Tensor, call: str) -> torch.Tensor:
         if tuple(samples.shape[1:]) != self.scheme.shape:
             raise ValueError(f"this key takes images of shape {self.scheme.shape}, got {tuple(samples.shape[1:])}")
         scheme = self.scheme

@@ -31,7 +31,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.nets.patches import SHRUNK, cut, fold, patch_grid, patch_sizes
 from bench.randomness import Secret, Stream
@@ -157,7 +156,7 @@ class NeuraCryptScheme(Scheme):
         """Shape and parameters (int64), public mean and deviation, and the public batch where statistics are fixed."""
         return self.learned
 
-    def tokens(self, samples: Tensor) -> Tensor:
+    def tokens(self, samples: torch.Tensor) -> torch.Tensor:
         """Standardised patches (n, locations, c * patch_size^2) of images (n, c, h, w). Raises ValueError by shape."""
         if tuple(samples.shape[1:]) != self.shape:
             raise ValueError(f"this key encodes images of shape {self.shape}, got {tuple(samples.shape[1:])}")
@@ -176,7 +175,7 @@ class NeuraCryptKey(Key):
         """Encoded images (n, channels, h, w) with shuffled patches, labels as they are. Errors as for `query`."""
         return paired(self._encode(private.samples, "release"), private.labels)
 
-    def query(self, samples: Tensor) -> Tensor:
+    def query(self, samples: torch.Tensor) -> torch.Tensor:
         """Encoded images, shuffled anew; with statistics "batch" they depend on all `samples` of their batch.
 
         Raises ValueError for images of another shape, and for a single image with statistics "batch".
@@ -187,7 +186,7 @@ class NeuraCryptKey(Key):
         """The network, its moments where they are fixed, and the secret of the shuffles."""
         return self.secret
 
-    def _encode(self, samples: Tensor, call: str) -> Tensor:
+    def _encode(self, samples: torch.Tensor, call: str) -> torch.Tensor:
         method = self.scheme.method
         if method.statistics == "batch" and len(samples) < 2:
             raise NotApplicable(
@@ -195,7 +194,7 @@ class NeuraCryptKey(Key):
             )
         shuffles = Secret.load(self.secret["shuffles"]).derive(call).bound_to(samples).stream()
 
-        def shuffled(rows: Tensor) -> Tensor:
+        def shuffled(rows: torch.Tensor) -> torch.Tensor:
             encoded = encode(self.secret, self.scheme.tokens(rows)).tokens
             order = shuffles.uniform(*encoded.shape[:2]).argsort(dim=1).to(rows.device)
             found = encoded.take_along_dim(order[:, :, None], dim=1)
@@ -208,11 +207,11 @@ class NeuraCryptKey(Key):
 class Encoded:
     """Encoded `tokens` (b, t, width), and the `moments` (hidden layers, 2, width) by which they were normalised."""
 
-    tokens: Tensor
-    moments: Tensor
+    tokens: torch.Tensor
+    moments: torch.Tensor
 
 
-def encode(network: State, tokens: Tensor) -> Encoded:
+def encode(network: State, tokens: torch.Tensor) -> Encoded:
     """Tokens (b, t, inputs) through a network; without `moments` of its own it takes those of these tokens.
 
     Args:
@@ -235,11 +234,11 @@ def encode(network: State, tokens: Tensor) -> Encoded:
     return Encoded(out, torch.stack(taken) if taken else out.new_empty(0, 2, out.shape[2]))
 
 
-def _map(rows: Tensor, weights: Tensor) -> Tensor:
+def _map(rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     return torch.addmm(weights[-1], rows, weights[:-1])
 
 
-def _maps(stream: Stream, shape: tuple[int, ...]) -> Tensor:
+def _maps(stream: Stream, shape: tuple[int, ...]) -> torch.Tensor:
     """Maps of `shape` (..., inputs + 1, width) with the bias in the last row, uniform within 1 / root of the inputs."""
     bound = 1 / math.sqrt(shape[-2] - 1)
     return ((2 * stream.uniform(*shape) - 1) * bound).float()

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from bench.randomness import Secret, Stream
 from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, by_blocks, paired
@@ -60,7 +59,7 @@ class NoiseKey(Key):
         order = self.secret.stream("labels").permutation(len(samples)).to(samples.device)
         return paired(samples, None if private.labels is None else private.labels[order])
 
-    def query(self, samples: Tensor) -> Tensor:
+    def query(self, samples: torch.Tensor) -> torch.Tensor:
         """N(0, 1) rows of the same shape, from another stream than the release.
 
         The rows only choose the stream (through a keyed hash), so that two calls do not return the same noise.
@@ -72,5 +71,5 @@ class NoiseKey(Key):
         return {"secret": self.secret.tensor()}
 
 
-def _normal(like: Tensor, stream: Stream) -> Tensor:
+def _normal(like: torch.Tensor, stream: Stream) -> torch.Tensor:
     return by_blocks(like, lambda rows: stream.normal(*rows.shape).to(like.device, torch.float32), ROWS, draws=True)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from bench.nets.patches import cut, fold, patch_grid, patch_sizes
 from bench.nets.random_layers import draw_layers, random_layers
@@ -105,20 +104,20 @@ class RandomLayersKey(Key):
     """`weights` (depth, locations, q + 1, q) float32, q numbers a patch, the last row of each map its bias."""
 
     scheme: RandomLayersScheme
-    weights: Tensor
+    weights: torch.Tensor
 
     def release(self, private: Dataset) -> Release:
         """Encoded images (n, c, h, w) with the labels as they are."""
         return paired(self.query(private.samples), private.labels)
 
-    def query(self, samples: Tensor) -> Tensor:
+    def query(self, samples: torch.Tensor) -> torch.Tensor:
         """Encoded images, by the same weights as the release. Raises ValueError for images of another shape."""
         shape, patch_size = self.scheme.shape, self.scheme.method.patch_size
         if tuple(samples.shape[1:]) != shape:
             raise ValueError(f"this key encodes images of shape {shape}, got {tuple(samples.shape[1:])}")
         layers = list(self.weights)
 
-        def encode(part: Tensor) -> Tensor:
+        def encode(part: torch.Tensor) -> torch.Tensor:
             return fold(random_layers(cut(part, patch_size), layers), shape, patch_size)
 
         return by_blocks(samples, encode, ROWS_AT_ONCE)

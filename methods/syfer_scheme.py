@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from bench.nets.obfuscator import Obfuscator
 from bench.nets.patches import SHRUNK
@@ -55,7 +54,7 @@ class SyferScheme(Scheme):
         weights = {name: tensor.detach() for name, tensor in network.state_dict().items()}
         return {**weights, "sizes": torch.tensor(numbers, device=next(network.parameters()).device)}
 
-    def _key(self, layers: list[Tensor], labels: Secret) -> SyferKey:
+    def _key(self, layers: list[torch.Tensor], labels: Secret) -> SyferKey:
         return SyferKey(self, tuple(layers), LabelCode(labels, self.exclusive, self.unbalanced))
 
 
@@ -64,7 +63,7 @@ class SyferKey(Key):
     """The random layers, (locations, width + 1, width) float32 each, and the label code (unused for raw labels)."""
 
     scheme: SyferScheme
-    layers: tuple[Tensor, ...]
+    layers: tuple[torch.Tensor, ...]
     code: LabelCode
 
     def release(self, private: Dataset) -> Release:
@@ -72,14 +71,14 @@ class SyferKey(Key):
         labels = private.labels if self.scheme.labels == "raw" else self.code.encode(private)
         return paired(self.query(private.samples), labels)
 
-    def query(self, samples: Tensor) -> Tensor:
+    def query(self, samples: torch.Tensor) -> torch.Tensor:
         """Encoded images, by the same layers as the release. Raises ValueError for images of another shape."""
         if tuple(samples.shape[1:]) != self.scheme.shape:
             raise ValueError(f"this key encodes images of shape {self.scheme.shape}, got {tuple(samples.shape[1:])}")
         with torch.no_grad():
             return by_blocks(samples, lambda rows: self.scheme.network(rows, self.layers), ROWS)
 
-    def decode(self, scores: Tensor) -> Tensor:
+    def decode(self, scores: torch.Tensor) -> torch.Tensor:
         """Predictions (n, k) in [0, 1] for the real labels."""
         return scores if self.scheme.labels == "raw" else self.code.decode(scores)
 

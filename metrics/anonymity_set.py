@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.evidence import AnonymityEvidence
 from bench.seeds import derive
@@ -45,7 +44,7 @@ class AnonymitySet(Metric[AnonymityEvidence]):
         return replace(parts["two releases"], parts=parts)
 
 
-def _score(sizes: Tensor, subjects: Tensor | None, seed: int) -> Score:
+def _score(sizes: torch.Tensor, subjects: torch.Tensor | None, seed: int) -> Score:
     """The harmonic mean of sizes (n,), with their mean and minimum as parts; people are drawn for the intervals."""
     n = len(sizes)
     values = torch.stack((torch.ones_like(sizes), sizes, sizes.double().reciprocal()), dim=1)

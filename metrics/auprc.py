@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from torch import Tensor
-from torch.nn.functional import pad
+import torch
 
 from bench.evidence import UtilityEvidence
 from bench.statistics.finding_figures import finding_figure, ranked
@@ -37,7 +36,7 @@ class AUPRC(Metric[UtilityEvidence]):
         return finding_figure(evidence, average_precision, chance=lambda prevalence: prevalence)
 
 
-def average_precision(scores: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+def average_precision(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """Precision at every distinct score, each weighted by the recall that it adds; tied rows stand together.
 
     >>> import torch
@@ -46,7 +45,7 @@ def average_precision(scores: Tensor, labels: Tensor, weights: Tensor) -> Tensor
     0.8333333333333333
     """
     positive, negative = (made.double() for made in ranked(scores, labels, weights))
-    added = positive - pad(positive, (1, 0))[:, :-1]
+    added = positive - torch.nn.functional.pad(positive, (1, 0))[:, :-1]
     precision = (positive / (positive + negative)).nan_to_num()  # no row so high in this draw: nothing is added
-    total: Tensor = (added * precision).sum(dim=1) / positive[:, -1]
+    total: torch.Tensor = (added * precision).sum(dim=1) / positive[:, -1]
     return total

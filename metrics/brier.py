@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from torch import Tensor
+import torch
 
 from bench.evidence import UtilityEvidence
 from bench.statistics.finding_figures import finding_figure, require_probabilities
@@ -43,7 +43,7 @@ class Brier(Metric[UtilityEvidence]):
         )  # fmt: skip
 
 
-def squared_error(scores: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+def squared_error(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """The weighted mean of (probability - label)^2.
 
     >>> import torch

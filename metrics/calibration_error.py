@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.evidence import UtilityEvidence
 from bench.statistics.finding_figures import finding_figure, require_probabilities
@@ -46,7 +45,7 @@ class CalibrationError(Metric[UtilityEvidence]):
         )  # fmt: skip
 
 
-def calibration_error(scores: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+def calibration_error(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """The mean over rows of |mean probability - frequency| of their bin; a bin holds its lower end, the last both.
 
     >>> import torch

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.evidence import SetEvidence
 from bench.rows.label_classes import label_classes, labelled
@@ -21,7 +20,7 @@ from bench.types import Column, Metric, NotApplicable, Score
 DRAWS = 999
 
 
-def shares(labels: Tensor, weights: Tensor | None = None) -> Tensor:
+def shares(labels: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
     """Each label's mean over the rows where it is known, (k,) float64; soft labels count by their size.
 
     Args:
@@ -84,13 +83,13 @@ class ClassShift(Metric[SetEvidence]):
         return replace(_score(value, null, len(released), note), parts=parts)
 
 
-def _distance(moved: Tensor, *, exclusive: bool) -> Tensor:
+def _distance(moved: torch.Tensor, *, exclusive: bool) -> torch.Tensor:
     """For differences of shares (..., k), the distance (...,): between the classes' distributions; of findings, each of
     which has the classes yes and no, the mean."""
     return moved.abs().sum(dim=-1) / 2 if exclusive else moved.abs().mean(dim=-1)
 
 
-def _chance(original: Tensor, m: int, seed: int) -> Tensor:
+def _chance(original: torch.Tensor, m: int, seed: int) -> torch.Tensor:
     """(DRAWS, k): the shares in m rows drawn from the original's labels (n, k)."""
     number, classes = label_classes(original, len(original))
     odds, random = torch.bincount(number).to(torch.float64), generator(seed)
@@ -98,7 +97,7 @@ def _chance(original: Tensor, m: int, seed: int) -> Tensor:
     return torch.stack([shares(classes, torch.bincount(draw, minlength=len(classes))) for draw in draws])
 
 
-def _score(value: Tensor, null: Tensor, n: int, note: str) -> Score:
+def _score(value: torch.Tensor, null: torch.Tensor, n: int, note: str) -> Score:
     low, high = torch.quantile(null, LEVELS).tolist()
     beyond = min(int((null >= value).sum()), int((null <= value).sum()))
     p = min(1.0, 2 * (1 + beyond) / (1 + len(null)))

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.evidence import TableEvidence
 from bench.seeds import derive
@@ -19,7 +18,7 @@ RIDGE = 1.0
 """On columns in standard units, summed over rows: the default of scikit-learn's Ridge."""
 
 
-def predictions(train: Tensor, test: Tensor) -> Tensor:
+def predictions(train: torch.Tensor, test: torch.Tensor) -> torch.Tensor:
     """Each column of test (t, d) from its other columns, by ridge regressions on train (n, d): (t, d) float64.
 
     Columns are put in units of the training rows' deviation. With P the inverse of their Gram matrix plus the ridge,
@@ -31,7 +30,7 @@ def predictions(train: Tensor, test: Tensor) -> Tensor:
     inverse = torch.linalg.inv(units.T @ units + RIDGE * torch.eye(train.shape[1], dtype=torch.float64))
     weights = -inverse / inverse.diagonal()
     weights.fill_diagonal_(0)
-    found: Tensor = mean + unit * ((test.to(torch.float64) - mean) / unit @ weights)
+    found: torch.Tensor = mean + unit * ((test.to(torch.float64) - mean) / unit @ weights)
     return found
 
 
@@ -76,7 +75,7 @@ class ColumnR2(Metric[TableEvidence]):
             parts={**score.parts, **{name: self._trained(evidence, rows, varies) for name, rows in others.items()}},
         )
 
-    def _trained(self, evidence: TableEvidence, train: Tensor, varies: Tensor) -> Score:
+    def _trained(self, evidence: TableEvidence, train: torch.Tensor, varies: torch.Tensor) -> Score:
         test = evidence.test.to(torch.float64)
         lost = (test - predictions(train, test)).square()[:, varies]
         whole = (test - test.mean(dim=0)).square()[:, varies]
@@ -90,6 +89,6 @@ class ColumnR2(Metric[TableEvidence]):
         return replace(_score(values, drawn, len(test)), parts=parts)
 
 
-def _score(values: Tensor, drawn: Tensor, rows: int) -> Score:
+def _score(values: torch.Tensor, drawn: torch.Tensor, rows: int) -> Score:
     low, high = bounds(float(values.mean()), drawn.mean(dim=1), rows, most=1.0)
     return Score(float(values.mean()), low, high, rows, null=0.0, note="95 % bootstrap over test rows")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.evidence import TableEvidence
 from bench.seeds import derive
@@ -45,7 +44,7 @@ class CorrelationDistance(Metric[TableEvidence]):
             raise NotApplicable("correlations need two columns that vary, and the original has fewer")
         pool = torch.cat((standard(evidence.original), standard(evidence.released)))
 
-        def figure(first: Tensor, second: Tensor) -> Tensor:
+        def figure(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
             apart = (correlations(pool, first) - correlations(pool, second)).abs()[pairs].mean(dim=0, keepdim=True)
             return apart.round(decimals=9)  # the same rows in another order are not apart
 

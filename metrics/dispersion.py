@@ -8,7 +8,6 @@ from functools import cache, partial
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.evidence import SetEvidence
 from bench.pairs.sweep import split_evenly
@@ -36,7 +35,7 @@ TOLERANCE = 1e-4
 """Of the summed distances of a block; see `distance_sums` for what float64 makes of it."""
 
 
-def distance_sums(rows: Tensor, *, block: int = BLOCK) -> Tensor:
+def distance_sums(rows: torch.Tensor, *, block: int = BLOCK) -> torch.Tensor:
     """For each row (n, d), the sum of its distances to all rows, (n,) float64.
 
     Rows are centred. A block is multiplied in float32 where its summed distances are then proven to err by at most
@@ -63,7 +62,7 @@ def distance_sums(rows: Tensor, *, block: int = BLOCK) -> Tensor:
             sums[first] += across
             if first != second:
                 sums[second] += part.sum(dim=0).to(torch.float64)
-    total: Tensor = (sums * unit).cpu()
+    total: torch.Tensor = (sums * unit).cpu()
     return total
 
 
@@ -71,13 +70,13 @@ def distance_sums(rows: Tensor, *, block: int = BLOCK) -> Tensor:
 class _Factors:
     """Rows (n, d) as (n, d + 2) factors whose products are squared distances: (-2 a, |a|^2, 1) and (b, 1, |b|^2)."""
 
-    left: Tensor
-    right: Tensor
-    squares: Tensor
-    buffers: tuple[Tensor, Tensor]
+    left: torch.Tensor
+    right: torch.Tensor
+    squares: torch.Tensor
+    buffers: tuple[torch.Tensor, torch.Tensor]
 
     @classmethod
-    def of(cls, rows: Tensor, dtype: torch.dtype, *, block: int) -> _Factors:
+    def of(cls, rows: torch.Tensor, dtype: torch.dtype, *, block: int) -> _Factors:
         squares = torch.linalg.vector_norm(rows, dim=1).square()
         left = widened(rows, torch.stack((squares, torch.ones_like(squares)), dim=1), dtype)
         right = widened(rows, torch.stack((torch.ones_like(squares), squares), dim=1), dtype)
@@ -85,7 +84,7 @@ class _Factors:
         return cls(left, right, squares, buffers_for(block, left))
 
 
-def _distances(factors: _Factors, first: slice, second: slice) -> Tensor:
+def _distances(factors: _Factors, first: slice, second: slice) -> torch.Tensor:
     """Distances of a block, in its buffer."""
     squared = products(factors.left[first], factors.right[second], factors.buffers, chunk=CHUNK)
     if first == second:
@@ -93,7 +92,7 @@ def _distances(factors: _Factors, first: slice, second: slice) -> Tensor:
     return squared.clamp_(min=0).sqrt_()
 
 
-def _error(factors: _Factors, first: slice, second: slice, distances: Tensor, allowed: float) -> float:
+def _error(factors: _Factors, first: slice, second: slice, distances: torch.Tensor, allowed: float) -> float:
     """A bound of the summed errors of a block's distances; a quick one where that is below what is allowed.
 
     With E the error of a square s, the root errs by at most E / (1.86 sqrt(s)) where s >= 4 E, and by sqrt(5 E) at most
@@ -153,7 +152,7 @@ class MaxDispersion(Metric[SetEvidence]):
         return figure, _summed(distance_sums(original), evidence.subjects, seed)
 
 
-def _summed(sums: Tensor, subjects: Tensor | None, seed: int) -> Score:
+def _summed(sums: torch.Tensor, subjects: torch.Tensor | None, seed: int) -> Score:
     total = float(sums.sum() / 2)
     if total == 0:
         return Score(0.0, 0.0, 0.0, len(sums), note="all rows are the same")

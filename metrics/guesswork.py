@@ -8,7 +8,7 @@ from functools import partial
 from statistics import fmean
 from typing import ClassVar, Literal
 
-from scipy.stats import beta
+import scipy
 
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
@@ -161,6 +161,6 @@ def waiting_bounds(guesses: Sequence[float]) -> tuple[float, float]:
     [1.0, 2.09]
     """
     hits, trials = len(guesses), max(len(guesses), round(sum(guesses)))
-    least = float(beta.ppf(1 - LEVEL, hits, trials - hits + 1))
-    most = float(beta.ppf(LEVEL, hits, trials - hits)) if trials > hits else 1.0
+    least = float(scipy.stats.beta.ppf(1 - LEVEL, hits, trials - hits + 1))
+    most = float(scipy.stats.beta.ppf(LEVEL, hits, trials - hits)) if trials > hits else 1.0
     return 1 / most, 1 / least

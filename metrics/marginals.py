@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.evidence import TableEvidence
 from bench.seeds import derive
@@ -14,7 +13,7 @@ from bench.statistics.two_samples import MATCHED, Comparison, compare, standard
 from bench.types import Column, Metric, Score
 
 
-def kolmogorov_smirnov(original: Tensor, released: Tensor, *, seed: int) -> Comparison:
+def kolmogorov_smirnov(original: torch.Tensor, released: torch.Tensor, *, seed: int) -> Comparison:
     """By column, max over v of |share of the original <= v - share of the released <= v|; ties count together.
 
     Args:
@@ -26,7 +25,7 @@ def kolmogorov_smirnov(original: Tensor, released: Tensor, *, seed: int) -> Comp
     whole = torch.ones_like(order)
     whole[:-1] = ordered[:-1] != ordered[1:]  # no share is read in the middle of a tie
 
-    def figure(first: Tensor, second: Tensor) -> Tensor:
+    def figure(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
         gaps = (first * m - second * n)[order].cumsum(dim=0) * whole
         return gaps.abs().amax(dim=0).to(torch.float64) / (n * m)
 
@@ -64,7 +63,7 @@ class MarginalDistance(Metric[TableEvidence]):
         score = self._columns(evidence, evidence.original, evidence.released)
         return replace(score, parts={**score.parts, MATCHED: self._columns(evidence, *units)})
 
-    def _columns(self, evidence: TableEvidence, original: Tensor, released: Tensor) -> Score:
+    def _columns(self, evidence: TableEvidence, original: torch.Tensor, released: torch.Tensor) -> Score:
         found = kolmogorov_smirnov(original, released, seed=derive(evidence.seed, "marginals"))
         parts = {name: found.column(k).score() for k, name in enumerate(evidence.columns)}
         return replace(found.score(), parts=parts)

@@ -16,7 +16,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
@@ -75,7 +74,7 @@ def _score(evidence: PairEvidence, level: PairLevel) -> Score:
     return replace(score, low=max(1.0, score.low or 1.0))
 
 
-def simulate_median_rank(layout: Layout, *, seed: int, draws: int) -> Tensor:
+def simulate_median_rank(layout: Layout, *, seed: int, draws: int) -> torch.Tensor:
     """Draws of the mean median rank over the data samples for one key under random distinct scores.
 
     A link's score is uniform and the same in every sample; a sample's unlinked rows above it are binomial, taken as

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.evidence import MembershipEvidence, PersonRisk
 from bench.seeds import derive
@@ -68,7 +67,7 @@ def told_members(evidence: MembershipEvidence) -> PersonRisk:
     return PersonRisk((above & inside)[:, ever], luck, usual[ever], groups, inside[:, ever], (wrong[ever], out[ever]))
 
 
-def by_luck(rows: Tensor, mean: float) -> Tensor:
+def by_luck(rows: torch.Tensor, mean: float) -> torch.Tensor:
     """(people,) float64: how likely the highest of so many random scores lies above a bar that `mean` of all pass.
 
     >>> [round(chance, 3) for chance in by_luck(torch.tensor([1, 1, 1, 10]), 0.01).tolist()]
@@ -82,13 +81,13 @@ def by_luck(rows: Tensor, mean: float) -> Tensor:
     return -torch.expm1(above * rows.double())
 
 
-def _highest(scores: Tensor, codes: Tensor) -> Tensor:
+def _highest(scores: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
     """(people,) each person's highest score."""
     found = torch.full((int(codes.max()) + 1,), -torch.inf, dtype=torch.float64)
     return found.scatter_reduce_(0, codes, scores, "amax")
 
 
-def _above(highest: Tensor, inside: Tensor) -> Tensor:
+def _above(highest: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
     """(people,) bool: who scores above all others but one in 100 of them."""
     others = highest[~inside].sort(descending=True).values
     return highest > others[len(others) // ONE_IN]

@@ -9,7 +9,6 @@ from statistics import fmean
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.evidence import MembershipEvidence
 from bench.seeds import derive
@@ -23,7 +22,7 @@ MORE = 99_999
 """Exchanges that tell how rare a figure is which none of `MEANS` reaches."""
 
 
-def membership_auc(ranking: Ranking, members: Tensor, others: Tensor) -> Tensor:
+def membership_auc(ranking: Ranking, members: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
     """Probability that a member outscores another row, ties one half: one figure, (b,) float64, a row of weights.
 
     Args:
@@ -95,7 +94,7 @@ class MembershipAUC(Metric[MembershipEvidence]):
         return never_certain(with_interval(score, found, over="people"), fewer)
 
 
-def _exchanged(shares: Sequence[Tensor], people: People, draws: int, seed: int) -> Tensor:
+def _exchanged(shares: Sequence[torch.Tensor], people: People, draws: int, seed: int) -> torch.Tensor:
     """(draws,) float64: what the members' shares of all keys sum to after each exchange."""
     return torch.stack([
         torch.cat([share[chosen].sum(dim=1) for chosen in people.exchanged(key, draws, seed)])
@@ -103,7 +102,7 @@ def _exchanged(shares: Sequence[Tensor], people: People, draws: int, seed: int) 
     ]).sum(dim=0)  # fmt: skip
 
 
-def _centred_ranks(ranking: Ranking, people: People) -> Tensor:
+def _centred_ranks(ranking: Ranking, people: People) -> torch.Tensor:
     """(people,) float64: the sum of each person's mid-ranks (higher scores, higher ranks), centred over rows.
 
     Of n rows, the mid-rank is centred at (n - 1) / 2; a member's wins over other members cancel.
@@ -113,7 +112,7 @@ def _centred_ranks(ranking: Ranking, people: People) -> Tensor:
     return torch.zeros(people.members.shape[1], dtype=torch.float64).index_add_(0, people.codes, ranks)
 
 
-def exchange_p(sums: Sequence[Tensor], observed: float, drawn: Tensor, *, chosen: Sequence[int]) -> float:
+def exchange_p(sums: Sequence[torch.Tensor], observed: float, drawn: torch.Tensor, *, chosen: Sequence[int]) -> float:
     """Probability that random choices of people sum to a total at least as far from 0 as the observed one, two-sided.
 
     Counted among the drawn totals with the observed one as one more, so that it errs upwards. Where none of them comes
@@ -130,7 +129,7 @@ def exchange_p(sums: Sequence[Tensor], observed: float, drawn: Tensor, *, chosen
     return p if p > 2 / (1 + len(drawn)) else min(p, 2 * _tail_bound(sums, observed, chosen))
 
 
-def _tail_bound(sums: Sequence[Tensor], observed: float, chosen: Sequence[int]) -> float:
+def _tail_bound(sums: Sequence[torch.Tensor], observed: float, chosen: Sequence[int]) -> float:
     """A bound on the chance that the chosen people have a total at least as far out, on its side, as observed."""
     largest = max(float(each.abs().amax()) for each in sums)
     tilts = torch.logspace(-4, 4, 161, dtype=torch.float64) / max(largest, 1e-300)

@@ -9,9 +9,8 @@ from functools import partial
 from statistics import fmean
 from typing import ClassVar, Literal
 
+import scipy
 import torch
-from scipy.stats import hypergeom
-from torch import Tensor
 
 from bench.evidence import MembershipEvidence
 from bench.seeds import derive
@@ -24,7 +23,7 @@ from bench.types import Column, Metric, Score
 RATES = {"1 %": 100, "0.1 %": 1000}
 
 
-def membership_tpr(ranking: Ranking, members: Tensor, others: Tensor, *, one_in: int) -> Tensor:
+def membership_tpr(ranking: Ranking, members: torch.Tensor, others: torch.Tensor, *, one_in: int) -> torch.Tensor:
     """Share of members above the threshold at which at most one other row in `one_in` is taken for a member.
 
     Of t other rows, x = floor(t / one_in) may stand above the threshold, which is the score of the next one: the
@@ -95,11 +94,11 @@ class MembershipTPR(Metric[MembershipEvidence]):
         return replace(parts["1 %"], parts=parts)
 
 
-def _exchanged(rankings: list[Ranking], people: People, seed: int) -> dict[str, Tensor]:
+def _exchanged(rankings: list[Ranking], people: People, seed: int) -> dict[str, torch.Tensor]:
     """By rate, the mean over keys after each of `MEANS` exchanges."""
-    drawn: dict[str, list[Tensor]] = {rate: [] for rate in RATES}
+    drawn: dict[str, list[torch.Tensor]] = {rate: [] for rate in RATES}
     for key, ranking in enumerate(rankings):
-        found: dict[str, list[Tensor]] = {rate: [] for rate in RATES}
+        found: dict[str, list[torch.Tensor]] = {rate: [] for rate in RATES}
         for chosen in people.exchanged(key, MEANS, seed):
             members = people.rows(chosen)
             for rate, one_in in RATES.items():
@@ -127,11 +126,11 @@ def tail_bound(rankings: Sequence[Ranking], people: People, value: float, *, one
         fewest = int(sizes[: int(inside.sum())].sum())
         allowed, found = (n - fewest) // one_in, math.ceil(value * fewest - 1e-9)
         first = len(set(people.codes[ranking.order[: found + allowed]].tolist()))
-        total += float(hypergeom(len(sizes), int((~inside).sum()), first).cdf(allowed))
+        total += float(scipy.stats.hypergeom(len(sizes), int((~inside).sum()), first).cdf(allowed))
     return min(1.0, total)
 
 
-def _at(evidence: MembershipEvidence, people: People, rankings: list[Ranking], rate: str, null: Tensor) -> Score:
+def _at(evidence: MembershipEvidence, people: People, rankings: list[Ranking], rate: str, null: torch.Tensor) -> Score:
     figure = partial(membership_tpr, one_in=RATES[rate])
     found = replicates(evidence, rankings, figure)
     value, others = fmean(found.by_key), _fewest_others(evidence)

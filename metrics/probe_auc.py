@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+import scipy
 import torch
-from scipy.stats import rankdata
 
 from bench.evidence import ProbeEvidence, UtilityEvidence
 from bench.seeds import derive, generator
@@ -58,7 +58,9 @@ def _score(evidence: UtilityEvidence) -> Score:
     (found,) = auc_score(evidence).parts.values()
     m = len(evidence.labels)
     # The AUC is linear in the ranks (Mann and Whitney), so that the mean over keys is that of their mean ranks.
-    ranks = torch.stack([torch.from_numpy(rankdata(scores[:, 0].double())) for scores in evidence.scores]).mean(dim=0)
+    ranks = torch.stack(
+        [torch.from_numpy(scipy.stats.rankdata(scores[:, 0].double())) for scores in evidence.scores]
+    ).mean(dim=0)
     codes = torch.arange(m) if evidence.subjects is None else torch.unique(evidence.subjects, return_inverse=True)[1]
     people = int(codes.max()) + 1
     sums = torch.zeros(people, 2, dtype=torch.float64)

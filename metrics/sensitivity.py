@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from torch import Tensor
+import torch
 
 from bench.evidence import UtilityEvidence
 from bench.statistics.finding_figures import finding_figure, ranked
@@ -38,7 +38,7 @@ class Sensitivity(Metric[UtilityEvidence]):
         return finding_figure(evidence, found_at, chance=lambda prevalence: ALARMS)
 
 
-def found_at(scores: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+def found_at(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """The largest share of positive rows above a threshold that at most a tenth of the negative rows reach.
 
     Rows that tie stand on one side of any threshold. NaN where a draw has no row of one class.
@@ -51,5 +51,5 @@ def found_at(scores: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
     positive, negative = ranked(scores, labels, weights)
     allowed = 10 * negative <= negative[:, -1:]  # ALARMS, in whole numbers
     most = (positive * allowed).amax(dim=1).double()
-    found: Tensor = most / positive[:, -1]
+    found: torch.Tensor = most / positive[:, -1]
     return found.where(negative[:, -1] > 0, float("nan"))

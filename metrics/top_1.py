@@ -9,7 +9,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
@@ -69,7 +68,7 @@ def _score(evidence: PairEvidence, level: PairLevel) -> Score:
     return at_least_binomial(score, sum(len(counts.top_1) for counts in level.full), people=people)
 
 
-def simulate_top_1(layout: Layout, *, seed: int, draws: int) -> Tensor:
+def simulate_top_1(layout: Layout, *, seed: int, draws: int) -> torch.Tensor:
     """Draws of mean top-1 over the data samples for one key under random distinct scores, by exact sampling.
 
     In each released row's column, raw rows come in random order; a data sample's answer is the first row that it holds.

@@ -9,7 +9,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
@@ -29,7 +28,7 @@ def found_within(counts: PairCounts, guesses: int) -> float:
     return float((counts.ranks <= guesses).double().mean())
 
 
-def hits(counts: PairCounts) -> Tensor:
+def hits(counts: PairCounts) -> torch.Tensor:
     """(c,) float64: 1 for each released row with a link whose first correct raw row has an expected rank of 5 at most.
 
     Ties are averaged, as in `PairCounts.ranks`: a row that ties with all others is no hit.

@@ -8,9 +8,8 @@ from statistics import fmean
 from typing import ClassVar, Literal
 
 import numpy as np
+import scipy
 import torch
-from scipy.stats import beta
-from torch import Tensor
 
 from bench.evidence import PairEvidence, PairLevel
 from bench.seeds import derive
@@ -86,7 +85,7 @@ def _at(evidence: PairEvidence, level: PairLevel, one_in: int) -> Score:
     return at_least_binomial(score, sum(int(counts.linked.sum()) for counts in level.full), people=people)
 
 
-def simulate_tpr(layout: Layout, one_in: int, *, seed: int, draws: int) -> Tensor:
+def simulate_tpr(layout: Layout, one_in: int, *, seed: int, draws: int) -> torch.Tensor:
     """Draws of mean TPR over the data samples for one key under random distinct scores.
 
     A link's score is uniform and the same in every sample. The first unlinked score that is not allowed any more is a
@@ -106,7 +105,7 @@ def simulate_tpr(layout: Layout, one_in: int, *, seed: int, draws: int) -> Tenso
     linked = layout.inside.sum(axis=1)
     unlinked = layout.pairs - linked
     allowed = unlinked // one_in
-    bars = beta.ppf(random.random(draws)[:, None], allowed + 1, unlinked - allowed)
+    bars = scipy.stats.beta.ppf(random.random(draws)[:, None], allowed + 1, unlinked - allowed)
     found = np.empty(draws)
     for draw, bar in enumerate(bars):
         place = random.random(len(layout.links))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from bench.evidence import CADPClassifierEvidence, TransferEvidence, UtilityEvidence
 from bench.seeds import derive
@@ -132,7 +131,7 @@ def accuracy(evidence: UtilityEvidence) -> Score:
     return never_certain(with_interval(score, found, over="test people"), people)
 
 
-def _hits(scores: Tensor, labels: Tensor) -> Tensor:
+def _hits(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """(n,) float64: 1 where the true class alone has the highest score, 1 / t where t classes share it, else 0."""
     best = (scores == scores.amax(dim=1, keepdim=True)).double()
     return (best * labels).sum(dim=1) / best.sum(dim=1)

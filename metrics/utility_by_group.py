@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from torch import Tensor
+import torch
 
 from bench.evidence import UtilityEvidence
 from bench.statistics.auc_score import auc_score
@@ -57,7 +57,7 @@ class UtilityByGroup(Metric[UtilityEvidence]):
         return replace(parts[worst], parts=parts, note=note)
 
 
-def _among(evidence: UtilityEvidence, rows: Tensor) -> UtilityEvidence | None:
+def _among(evidence: UtilityEvidence, rows: torch.Tensor) -> UtilityEvidence | None:
     """The evidence of some rows (n,) bool and the findings that can be judged there; None where there are none."""
     labels = evidence.labels[rows]
     columns = [

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
 
 from bench.contract.seal import check
 from bench.evidence import Calls
@@ -67,7 +66,7 @@ class Canaries(ABC):
         """What is guessed of fresh trainings."""
         return _calls([self._run(secret, number) for number in range(COUNTED)], side)
 
-    def _run(self, secret: Secret, number: int) -> tuple[Tensor, Tensor]:
+    def _run(self, secret: Secret, number: int) -> tuple[torch.Tensor, torch.Tensor]:
         """(k,) coins and statistics of a training."""
         report("canaries", number, COUNTED)
         first, second = self.rows(number)
@@ -87,7 +86,7 @@ class Canaries(ABC):
         """The two rows of every canary of a training."""
 
     @abstractmethod
-    def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> Tensor:
+    def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> torch.Tensor:
         """(k,) float64: higher speaks for the first row, of what the key publishes of `rows`."""
 
 
@@ -111,7 +110,7 @@ class ClassifierCanaries(Canaries):
         made = replace(public, samples=samples, labels=first, subjects=None)
         return made, replace(made, labels=second)
 
-    def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> Tensor:
+    def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> torch.Tensor:
         """What the classifier says of each canary, beside what it says of the others."""
         classify = key.classifier(rows)
         if classify is None:
@@ -138,7 +137,7 @@ class RowCanaries(Canaries):
         first, second = (self.public.take(part.to(self.public.samples.device)) for part in parts)
         return replace(first, subjects=None), replace(second, labels=first.labels, subjects=None)
 
-    def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> Tensor:
+    def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> torch.Tensor:
         """How much nearer some released row lies to the first than to the second."""
         release = key.release(rows)
         check(release, rows)
@@ -159,7 +158,7 @@ def published(scheme: Scheme, claim: PrivacyClaim, public: Dataset, secret: Secr
     return RowCanaries(scheme, claim, public) if release.links is None else None
 
 
-def _corners(public: Dataset, seed: int) -> Tensor:
+def _corners(public: Dataset, seed: int) -> torch.Tensor:
     """(EACH, ...): every number at one end of its public range or the other, at random."""
     samples = public.samples
     low, high = samples.amin(dim=0, keepdim=True), samples.amax(dim=0, keepdim=True)
@@ -169,7 +168,7 @@ def _corners(public: Dataset, seed: int) -> Tensor:
     return torch.where(coins, high, low)
 
 
-def _calls(runs: Sequence[tuple[Tensor, Tensor]], side: int) -> Calls:
+def _calls(runs: Sequence[tuple[torch.Tensor, torch.Tensor]], side: int) -> Calls:
     """Guesses: the `side` highest of every training the first rows, as many of the lowest the second."""
     trials = firsts = hits = false_alarms = misses = rejections = 0
     for coins, values in runs:

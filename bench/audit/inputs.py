@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
 
 from bench.contract.mechanism import Mechanism
 from bench.seeds import derive, generator
@@ -115,7 +114,7 @@ def _whole_rows(public: Dataset) -> list[Pair]:
     middle = ((least + greatest) / 2).flatten(1)
     wide = middle.clone()
     wide[:, 0], wide[:, -1] = least.flatten(1)[:, 0], greatest.flatten(1)[:, -1]
-    made: tuple[tuple[str, Tensor, Tensor], ...] = (
+    made: tuple[tuple[str, torch.Tensor, torch.Tensor], ...] = (
         (extremes, least, greatest),
         ("opposite corners", torch.where(coins, least, greatest), torch.where(coins, greatest, least)),
         ("rows of random numbers", least + shares[0] * (greatest - least), least + shares[1] * (greatest - least)),
@@ -133,5 +132,5 @@ def _far_apart(public: Dataset) -> Pair:
     return Pair("public rows far apart", public.take(first), public.take(second))
 
 
-def _farthest(samples: Tensor, point: Tensor) -> Tensor:
+def _farthest(samples: torch.Tensor, point: torch.Tensor) -> torch.Tensor:
     return torch.cdist(samples.flatten(1), point.flatten(1), p=1).argmax(dim=0)

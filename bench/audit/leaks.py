@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bench.audit.play import RowPlay, Statistic, Tosses
 from bench.contract.mechanism import Mechanism
@@ -24,7 +23,7 @@ FOREST = 32
 PROJECTIONS = 16
 LEVELS = (0.0, 0.1, 0.5, 0.9, 1.0)
 
-Read = Callable[[Tosses], Tensor]
+Read = Callable[[Tosses], torch.Tensor]
 
 
 def learn(play: RowPlay, seen: Tosses, spare: Tosses, mechanism: Mechanism | None) -> list[Statistic]:
@@ -57,7 +56,7 @@ def nearness(play: RowPlay, mechanism: Mechanism | None) -> list[Statistic]:
     that values of one statistic compare between plays.
     """
     first, second = play.pair.first, play.pair.second
-    read: list[tuple[str, Read, Tensor, Tensor]] = [("number", _numbers, _raw(first), _raw(second))]
+    read: list[tuple[str, Read, torch.Tensor, torch.Tensor]] = [("number", _numbers, _raw(first), _raw(second))]
     if mechanism is not None and mechanism.exact:
         read.append((
             "code", lambda tosses: mechanism.observe(tosses.release).double(),
@@ -77,8 +76,10 @@ def nearness(play: RowPlay, mechanism: Mechanism | None) -> list[Statistic]:
     return found
 
 
-def _nearer(of: Read, differ: Tensor, ends: tuple[Tensor, Tensor], unit: float, *, nearest: bool) -> Read:
-    def value(tosses: Tosses) -> Tensor:
+def _nearer(
+    of: Read, differ: torch.Tensor, ends: tuple[torch.Tensor, torch.Tensor], unit: float, *, nearest: bool
+) -> Read:
+    def value(tosses: Tosses) -> torch.Tensor:
         rows = of(tosses)
         if rows.shape[1] != len(differ):
             return rows.new_zeros(len(rows))  # released rows of another size than raw ones
@@ -93,7 +94,7 @@ def likelihood_ratio(mechanism: Mechanism, play: RowPlay) -> Statistic:
     """Log density under the first input minus that under the second: no test is stronger (Neyman and Pearson)."""
     located = torch.cat([mechanism.locate(row) for row in (play.pair.first, play.pair.second)])
 
-    def of(tosses: Tosses) -> Tensor:
+    def of(tosses: Tosses) -> torch.Tensor:
         densities = mechanism.log_density(located, mechanism.observe(tosses.release))
         return densities[0].sub(densities[1])
 
@@ -148,7 +149,7 @@ def grid_residue(seen: Tosses) -> Statistic | None:
     if float(weights.abs().amax()) < TINY:
         return None
 
-    def of(tosses: Tosses) -> Tensor:
+    def of(tosses: Tosses) -> torch.Tensor:
         return (torch.exp(2j * torch.pi * _numbers(tosses) / step) * weights).real.sum(dim=1)
 
     return Statistic("fractions of a grid's step", of)
@@ -195,34 +196,34 @@ def classifier(statistics: Sequence[Statistic], spare: Tosses) -> Statistic | No
     forest = ExtraTreesClassifier(FOREST, min_samples_leaf=4, random_state=0, n_jobs=1)
     forest.fit(features(spare), first)
 
-    def of(tosses: Tosses) -> Tensor:
+    def of(tosses: Tosses) -> torch.Tensor:
         return torch.from_numpy(forest.predict_proba(features(tosses))[:, 1].copy())
 
     return Statistic("learned classifier", of)
 
 
-def _numbers(tosses: Tosses) -> Tensor:
+def _numbers(tosses: Tosses) -> torch.Tensor:
     return tosses.release.samples.flatten(1).double()
 
 
-def _labels(tosses: Tosses) -> Tensor:
+def _labels(tosses: Tosses) -> torch.Tensor:
     labels = tosses.release.labels
     assert labels is not None
     return torch.cat((labels.isnan(), labels.nan_to_num()), dim=1).double()
 
 
-def _apart(tosses: Tosses) -> Tensor:
+def _apart(tosses: Tosses) -> torch.Tensor:
     assert tosses.beside is not None
     return tosses.release.samples.flatten(1).double() - tosses.beside.flatten(1).double()
 
 
-def _raw(row: Dataset) -> Tensor:
+def _raw(row: Dataset) -> torch.Tensor:
     return row.samples.flatten(1).double()
 
 
-def _size(rows: Tensor) -> Tensor:
+def _size(rows: torch.Tensor) -> torch.Tensor:
     return rows.abs().mean(dim=1) + TINY**2
 
 
-def _spread(rows: Tensor) -> Tensor:
+def _spread(rows: torch.Tensor) -> torch.Tensor:
     return rows.std(dim=1, correction=0) + TINY**2

@@ -11,9 +11,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+import scipy
 import torch
-from scipy.stats import binom, gamma
-from torch import Tensor
 
 from bench.contract.mechanism import Mechanism
 from bench.contract.seal import ContractError
@@ -27,7 +26,7 @@ ELEMENTS = 512
 NEAR = 1e-3
 
 
-def draw_noise(scheme: Scheme, private: Dataset, other: Dataset, *, seed: int = 0) -> Mapping[str, Tensor]:
+def draw_noise(scheme: Scheme, private: Dataset, other: Dataset, *, seed: int = 0) -> Mapping[str, torch.Tensor]:
     """(p, q) float64 each, in units of the scale: what was added to `private` under two keys, to `other` under the
     first, and in a query; the q elements are those that vary.
 
@@ -56,7 +55,7 @@ def draw_noise(scheme: Scheme, private: Dataset, other: Dataset, *, seed: int = 
     return found
 
 
-def _added(mechanism: Mechanism, data: Dataset, release: Release, seed: int) -> Tensor:
+def _added(mechanism: Mechanism, data: Dataset, release: Release, seed: int) -> torch.Tensor:
     """Noise (p, q) of the elements that vary, with fresh tails where the fence hides it."""
     if release.links is None:
         raise NotApplicable("it releases rows without a raw original")
@@ -72,7 +71,7 @@ def _added(mechanism: Mechanism, data: Dataset, release: Release, seed: int) -> 
     return found[:, varies]
 
 
-def check_density(noise: Mapping[str, Tensor]) -> None:
+def check_density(noise: Mapping[str, torch.Tensor]) -> None:
     """Raise ContractError where the noise is not standard Laplace: all of it, or that of a single element.
 
     The whole: Kolmogorov's distance, which exceeds t with a probability of at most 2 exp(-2 n t^2) (Dvoretzky, Kiefer,
@@ -95,7 +94,10 @@ def check_density(noise: Mapping[str, Tensor]) -> None:
         "average as the stated scale says",
     )
     sums = rows.abs().sum(dim=0).cpu().numpy()
-    least, most = gamma.ppf(LEVEL / 2 / len(sums), len(rows)), gamma.isf(LEVEL / 2 / len(sums), len(rows))
+    least, most = (
+        scipy.stats.gamma.ppf(LEVEL / 2 / len(sums), len(rows)),
+        scipy.stats.gamma.isf(LEVEL / 2 / len(sums), len(rows)),
+    )
     bad = ((sums < least) | (sums > most)).nonzero()[0]
     worst = int(abs(sums / len(rows) - 1).argmax())
     _require(
@@ -105,7 +107,7 @@ def check_density(noise: Mapping[str, Tensor]) -> None:
     )
 
 
-def check_reuse(noise: Mapping[str, Tensor]) -> None:
+def check_reuse(noise: Mapping[str, torch.Tensor]) -> None:
     """Raise ContractError where noise repeats: between calls, between rows of any calls, or between elements.
 
     Signs, and whether a size is above its median, are fair coins. Of two independent rows of d coins, the share that
@@ -129,7 +131,7 @@ def check_reuse(noise: Mapping[str, Tensor]) -> None:
                 f"noise is used again: the {part} of two {what} correlate by {worst:.3f}, at most {limit:.3f} if they "
                 f"are independent ({named})",
             )
-        most, sizes = int(binom.isf(level, count, NEAR)), numbers.abs()
+        most, sizes = int(scipy.stats.binom.isf(level, count, NEAR)), numbers.abs()
         found = (int(((sizes[i] - sizes[:i]).abs() < NEAR).sum(dim=1).amax()) for i in range(1, len(sizes)))
         repeats = max(found, default=0)  # a single element has no other
         _require(

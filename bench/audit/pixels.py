@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
 
 from bench.audit.play import NUMBERS, SET, Owner, Play, Statistic, Tosses, gathered, released
 from bench.progress import report
@@ -36,7 +35,7 @@ class PixelPlay(Play):
         first = self.owner.coins(count * shape[1] * shape[2], purpose).view(count, 1, *shape[1:])
         yield from gathered(self._sets(first, purpose))
 
-    def _sets(self, first: Tensor, purpose: str) -> Iterator[Tosses]:
+    def _sets(self, first: torch.Tensor, purpose: str) -> Iterator[Tosses]:
         channels = self.row.samples.shape[1]
         for start in range(0, len(first), SET):
             report(purpose, start, len(first))
@@ -71,18 +70,18 @@ def pixel_discriminant(name: str, seen: Tosses, *, centred: bool) -> Statistic:
     return Statistic(name, lambda tosses: ((_rows(tosses, centred=centred) - middle) * weights).sum(dim=1).flatten())
 
 
-def _nearness(tosses: Tosses) -> Tensor:
+def _nearness(tosses: Tosses) -> torch.Tensor:
     """How much nearer a pixel lies to what the first input has there, 0, than to the second's 1."""
     rows = tosses.release.samples.double()
     gaps = [(rows - end).abs().amin(dim=1) + TINY for end in (0.0, 1.0)]
     return (gaps[1].log() - gaps[0].log()).flatten()
 
 
-def _rows(tosses: Tosses, *, centred: bool) -> Tensor:
+def _rows(tosses: Tosses, *, centred: bool) -> torch.Tensor:
     rows = tosses.release.samples.double()
     return rows - rows.mean(dim=(2, 3), keepdim=True) if centred else rows
 
 
-def _coins(tosses: Tosses, rows: Tensor) -> Tensor:
+def _coins(tosses: Tosses, rows: torch.Tensor) -> torch.Tensor:
     """(images, 1, h, w) bool."""
     return tosses.first.to(rows.device).view(len(rows), 1, *rows.shape[2:])

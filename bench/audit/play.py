@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from bench.audit.inputs import Pair
 from bench.contract.seal import check
@@ -39,9 +38,9 @@ class Tosses:
             mean of the other rows under its key. None for nothing.
     """
 
-    first: Tensor
+    first: torch.Tensor
     release: Release
-    beside: Tensor | None = None
+    beside: torch.Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +48,7 @@ class Statistic:
     """A number a coin, (k,) float64, that may tell how it fell."""
 
     name: str
-    of: Callable[[Tosses], Tensor]
+    of: Callable[[Tosses], torch.Tensor]
 
 
 class Play(ABC):
@@ -80,7 +79,7 @@ class Owner:
     secret: Secret
     single: bool = False
 
-    def coins(self, count: int, purpose: str) -> Tensor:
+    def coins(self, count: int, purpose: str) -> torch.Tensor:
         """(count,) bool, fair."""
         return self.secret.stream(purpose, "coins").integers(2, count).bool()
 
@@ -118,12 +117,12 @@ class RowPlay(Play):
         first = self.owner.coins(count, purpose)
         yield from gathered(self._sets(first, per, purpose))
 
-    def _sets(self, first: Tensor, per: int, purpose: str) -> Iterator[Tosses]:
+    def _sets(self, first: torch.Tensor, per: int, purpose: str) -> Iterator[Tosses]:
         for start in range(0, len(first), per):
             report(purpose, start, len(first))
             yield self._released(first[start : start + per], self.owner.key(purpose, start))
 
-    def _released(self, first: Tensor, key: Key) -> Tosses:
+    def _released(self, first: torch.Tensor, key: Key) -> Tosses:
         rows = 1 - first.long().to(self.pair.first.samples.device)
         if self.layout == "beside its twin":
             mixed = torch.stack((torch.zeros_like(rows), rows), dim=1).flatten()
@@ -163,7 +162,7 @@ def released(key: Key, rows: Dataset) -> Release:
     return _part(release, order)
 
 
-def _part(release: Release, rows: slice | Tensor) -> Release:
+def _part(release: Release, rows: slice | torch.Tensor) -> Release:
     labels = None if release.labels is None else release.labels[rows]
     return Release(release.samples[rows], labels, None)
 

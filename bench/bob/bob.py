@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
 
 from bench.bob.course import Course, Judge, Rows, Training
 from bench.bob.held_out import held_out
@@ -28,7 +28,7 @@ from bench.nets.classifier import Precision, fast_precision
 from bench.seeds import derive
 from bench.types import NotApplicable, Release
 
-Decode = Callable[[Tensor], Tensor]
+Decode = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +56,15 @@ class Bob:
         """The chosen architecture."""
         return self.model.choice.recipe.architecture
 
-    def predict(self, samples: Tensor) -> Tensor:
+    def predict(self, samples: torch.Tensor) -> torch.Tensor:
         """`Model.predict` of the model chosen by dev rows."""
         return self.model.predict(samples)
 
 
 def train_bob(
     release: Release,
-    dev_samples: Tensor,
-    dev_labels: Tensor,
+    dev_samples: torch.Tensor,
+    dev_labels: torch.Tensor,
     *,
     exclusive: bool,
     plan: BobPlan,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from torch import Tensor, nn
+import torch
 
 from bench.bob.plan import BobPlan
 from bench.bob.recipe import Choice, Recipe
@@ -34,10 +34,10 @@ LEAST = 0.55
 class Rows:
     """Released rows (m, ...) and their labels (m, k)."""
 
-    samples: Tensor
-    labels: Tensor
+    samples: torch.Tensor
+    labels: torch.Tensor
 
-    def take(self, rows: Tensor) -> Rows:
+    def take(self, rows: torch.Tensor) -> Rows:
         """The given rows (int64 indices)."""
         return Rows(self.samples[rows], self.labels[rows])
 
@@ -46,8 +46,8 @@ class Rows:
 class Judge:
     """Rows (n, ...), and the value of predictions (n, k) for them by a model at some point (`Choice.at`)."""
 
-    samples: Tensor
-    value: Callable[[Tensor, float], float]
+    samples: torch.Tensor
+    value: Callable[[torch.Tensor, float], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Course:
 
     recipe: Recipe
     best: tuple[Best, ...]
-    networks: tuple[nn.Module, ...]
+    networks: tuple[torch.nn.Module, ...]
     stopped: bool
     seconds: float
 
@@ -106,7 +106,7 @@ class Training:
         """
         start, stopped = time.perf_counter(), False
         best: list[Best] = []
-        networks: list[nn.Module] = []
+        networks: list[torch.nn.Module] = []
         for moment in self._moments(recipe, rows, judges):
             values = [
                 judge.value(probabilities(logits, self.exclusive), moment.at)

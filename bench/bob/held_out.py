@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 
 import torch
-from torch import Tensor
 
 from bench.seeds import generator
 
 
-def held_out(samples: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:
+def held_out(samples: torch.Tensor, share: float, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Training rows and held-out rows (int64 indices, ascending), about `share` of them; equal rows on one side.
 
     Clusters release a row several times: on both sides it would be known before it is judged by.

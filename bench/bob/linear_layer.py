@@ -17,9 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
-from torch.nn.utils import skip_init
-from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from bench.nets.classifier import Standardise, label_loss, outputs
 from bench.progress import report
@@ -35,9 +32,9 @@ PATIENCE = 5
 LEAST_LOG = -100.0
 """What the logarithm of a probability of nothing counts, as in torch's binary cross-entropy."""
 
-Rows = tuple[Tensor, Tensor]
+Rows = tuple[torch.Tensor, torch.Tensor]
 """Vectors (m, d) and their labels (m, k) in [0, 1], which may be soft; NaN is unknown."""
-Decode = Callable[[Tensor], Tensor]
+Decode = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +48,13 @@ class LinearProbe:
         loss: The validation loss of that epoch.
     """
 
-    network: nn.Module
+    network: torch.nn.Module
     exclusive: bool
     epochs: int
     best: int
     loss: float
 
-    def predict(self, vectors: Tensor) -> Tensor:
+    def predict(self, vectors: torch.Tensor) -> torch.Tensor:
         """Probabilities (n, k), float64, in the labels' own code."""
         return _probabilities(self.network, vectors, exclusive=self.exclusive)
 
@@ -87,16 +84,16 @@ def train_probe(
     for what, (_, labels) in (("released", stored), ("validation", dev)):
         if not len(labelled(labels)):
             raise ValueError(f"a probe needs {what} rows with a label: every label of {len(labels)} rows is NaN")
-    layer = skip_init(nn.Linear, stored[0].shape[1], stored[1].shape[1], device=stored[0].device)  # type: ignore[no-untyped-call]
+    layer = torch.nn.utils.skip_init(torch.nn.Linear, stored[0].shape[1], stored[1].shape[1], device=stored[0].device)  # type: ignore[no-untyped-call]
     for weight in layer.parameters():
-        nn.init.zeros_(weight)
-    network = nn.Sequential(Standardise(stored[0]), layer)
+        torch.nn.init.zeros_(weight)
+    network = torch.nn.Sequential(Standardise(stored[0]), layer)
     rows, order = labelled(stored[1]), generator(seed, stored[1].device)
     optimiser = torch.optim.Adam(layer.parameters(), lr=LEARNING_RATE)
-    plateau = ReduceLROnPlateau(optimiser, patience=PATIENCE, min_lr=LEAST_RATE)
+    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, patience=PATIENCE, min_lr=LEAST_RATE)
     loss_of, epochs = label_loss(exclusive), max(EPOCHS, STEPS // math.ceil(len(rows) / BATCH))
     best, least = 0, torch.inf
-    weights: dict[str, Tensor] = {}
+    weights: dict[str, torch.Tensor] = {}
     for epoch in range(1, epochs + 1):
         network.train()
         if fresh is None:
@@ -124,12 +121,12 @@ def train_probe(
     return LinearProbe(network, exclusive, epoch, best, least)
 
 
-def _probabilities(network: nn.Module, vectors: Tensor, *, exclusive: bool) -> Tensor:
+def _probabilities(network: torch.nn.Module, vectors: torch.Tensor, *, exclusive: bool) -> torch.Tensor:
     logits = outputs(network, vectors, "float32").double()
     return logits.softmax(dim=1) if exclusive else logits.sigmoid()
 
 
-def _loss(probabilities: Tensor, labels: Tensor, *, exclusive: bool, decode: Decode | None) -> float:
+def _loss(probabilities: torch.Tensor, labels: torch.Tensor, *, exclusive: bool, decode: Decode | None) -> float:
     """Cross-entropy of probabilities (n, k) against real labels (n, k): a mean over rows, or over known labels."""
     if decode is not None:
         probabilities = decode(probabilities)

@@ -13,8 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
-from torch.nn.functional import log_softmax, softplus
 
 STRENGTHS = (100.0, 10.0, 1.0, 0.1, 0.01, 0.001, 0.0001)
 """Half the penalty of a squared weight, in mean square norms of a row, where losses are summed over rows."""
@@ -40,12 +38,12 @@ class LinearModel:
     """
 
     strength: float
-    weights: Tensor
-    bias: Tensor
+    weights: torch.Tensor
+    bias: torch.Tensor
 
 
 def logistic_path(
-    rows: Tensor, labels: Tensor, *, exclusive: bool, strengths: tuple[float, ...] = STRENGTHS
+    rows: torch.Tensor, labels: torch.Tensor, *, exclusive: bool, strengths: tuple[float, ...] = STRENGTHS
 ) -> list[LinearModel]:
     """A model for each strength, in their order.
 
@@ -87,9 +85,9 @@ class _Basis:
     The former two lie where the models are to be found, `back` where the rows are.
     """
 
-    coordinates: Tensor
-    squares: Tensor
-    back: Callable[[Tensor], Tensor]
+    coordinates: torch.Tensor
+    squares: torch.Tensor
+    back: Callable[[torch.Tensor], torch.Tensor]
     steps: int = STEPS
 
     @property
@@ -98,7 +96,7 @@ class _Basis:
         return self.coordinates.dtype
 
 
-def _basis(rows: Tensor) -> _Basis:
+def _basis(rows: torch.Tensor) -> _Basis:
     m, d = rows.shape
     if min(m, d) > FEW:
         return _Basis(rows, rows.square().sum(dim=0), lambda weights: weights, SLOWER * STEPS)
@@ -109,8 +107,8 @@ def _basis(rows: Tensor) -> _Basis:
     coordinates = rows.double() @ parts if m > d else parts * sizes
     where = torch.device("cpu") if coordinates.numel() <= SMALL else rows.device
 
-    def back(weights: Tensor) -> Tensor:
-        found: Tensor = parts @ weights if m > d else rows.T @ ((parts / sizes) @ weights).float()
+    def back(weights: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = parts @ weights if m > d else rows.T @ ((parts / sizes) @ weights).float()
         return found
 
     return _Basis(coordinates.to(where), squares.to(where), back)
@@ -119,18 +117,20 @@ def _basis(rows: Tensor) -> _Basis:
 class _Loss:
     """The summed loss of logits (m, k) and its gradient, (m, k); unknown labels count for nothing."""
 
-    def __init__(self, labels: Tensor, exclusive: bool) -> None:
+    def __init__(self, labels: torch.Tensor, exclusive: bool) -> None:
         self.exclusive, self.known, self.labels = exclusive, ~labels.isnan(), labels.nan_to_num()
 
-    def __call__(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+    def __call__(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         if self.exclusive:
-            logs = log_softmax(logits, dim=1)
+            logs = torch.nn.functional.log_softmax(logits, dim=1)
             return -(self.labels * logs).sum(), logs.exp() - self.labels
-        losses = softplus(logits) - self.labels * logits
+        losses = torch.nn.functional.softplus(logits) - self.labels * logits
         return (losses * self.known).sum(), (logits.sigmoid() - self.labels) * self.known
 
 
-def _solved(basis: _Basis, loss: _Loss, penalty: float, weights: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+def _solved(
+    basis: _Basis, loss: _Loss, penalty: float, weights: torch.Tensor, bias: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     rows = basis.coordinates
     widths = (basis.squares / 4 + penalty).rsqrt()[:, None]
     width = 2 / math.sqrt(len(rows))
@@ -139,7 +139,7 @@ def _solved(basis: _Basis, loss: _Loss, penalty: float, weights: Tensor, bias: T
         [free, offset], max_iter=basis.steps, tolerance_grad=1e-3, tolerance_change=1e-6, line_search_fn="strong_wolfe"
     )
 
-    def closure() -> Tensor:
+    def closure() -> torch.Tensor:
         with torch.no_grad():
             own = widths * free
             value, slope = loss(rows @ own + width * offset)

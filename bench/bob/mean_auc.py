@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from bench.statistics.roc import aucs
 
@@ -11,7 +10,7 @@ STEPS = 1000
 """Of a soft label: a mixed row counts so many thousandths as positive, the rest as negative."""
 
 
-def mean_auc(scores: Tensor, labels: Tensor) -> float:
+def mean_auc(scores: torch.Tensor, labels: torch.Tensor) -> float:
     """The mean, over findings with both classes, of the AUC of scores (n, k) against labels (n, k).
 
     NaN labels are left out. A label between 0 and 1 makes its row count in part as positive, in part as negative.
@@ -24,13 +23,13 @@ def mean_auc(scores: Tensor, labels: Tensor) -> float:
     return sum(found) / len(found)
 
 
-def judged_findings(labels: Tensor) -> list[int]:
+def judged_findings(labels: torch.Tensor) -> list[int]:
     """The columns of labels (n, k) in which rows count as positive and rows count as negative."""
     both = (labels > 0).any(dim=0) & (labels < 1).any(dim=0)
     return [int(column) for column in both.nonzero()[:, 0]]
 
 
-def _auc(scores: Tensor, labels: Tensor) -> float:
+def _auc(scores: torch.Tensor, labels: torch.Tensor) -> float:
     known = ~labels.isnan()
     scores, share = scores[known], (labels[known] * STEPS).round().long()
     truth = torch.cat((torch.ones(len(share)), torch.zeros(len(share))))

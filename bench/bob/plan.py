@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import get_args
 
-from torch import Tensor
+import torch
 
 from bench.bob.recipe import Architecture, Recipe
 from bench.bob.shifts import bears_shifts
@@ -72,7 +72,7 @@ class BobPlan:
         if not self.weight_decays or not self.dropouts:
             raise ValueError("weight_decays and dropouts must each hold at least one value")
 
-    def recipes(self, samples: Tensor) -> tuple[Recipe, ...]:
+    def recipes(self, samples: torch.Tensor) -> tuple[Recipe, ...]:
         """All that is tried on rows like these, linear models first: networks have to keep up with them."""
         found = [Recipe("linear", view) for view in views(samples)] if "linear" in self.architectures else []
         for name in self.architectures:
@@ -96,7 +96,7 @@ class BobPlan:
         return Course(epochs, self.steps, self.batch, RATES[recipe.architecture], recipe.weight_decay, precision)
 
 
-def _reads(name: Architecture, samples: Tensor) -> bool:
+def _reads(name: Architecture, samples: torch.Tensor) -> bool:
     if name == "sau":
         return samples.ndim == 4 and fitting_patch(samples.shape[2], samples.shape[3]) is not None
     return samples.ndim == 4

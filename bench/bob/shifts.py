@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 import torch
-from torch import Tensor
 
 SMOOTH = 0.5
 FARTHEST = 16
 """A shift is at most a side over this."""
 
 
-def bears_shifts(samples: Tensor) -> bool:
+def bears_shifts(samples: torch.Tensor) -> bool:
     """Whether images (m, c, h, w) are smooth, so that a shift by a pixel leaves nearly the same image.
 
     They are where neighbouring pixels of a row correlate by more than a half, once the mean image is taken away. Under
@@ -26,7 +25,7 @@ def bears_shifts(samples: Tensor) -> bool:
     return bool(both > SMOOTH * alone)
 
 
-def shifted(images: Tensor, random: torch.Generator) -> Tensor:
+def shifted(images: torch.Tensor, random: torch.Generator) -> torch.Tensor:
     """Each image (b, c, h, w) at a random shift of its own, every other one mirrored; edges are repeated."""
     b, c, h, w = images.shape
     numbers = partial(torch.arange, device=images.device)

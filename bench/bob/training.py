@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
 
 from bench.bob.linear_path import logistic_path
 from bench.bob.plan import BobPlan
@@ -36,15 +35,15 @@ class Moment:
     """
 
     at: float
-    network: nn.Module
-    logits: tuple[Tensor, ...]
+    network: torch.nn.Module
+    logits: tuple[torch.Tensor, ...]
 
 
 def moments(
     recipe: Recipe,
-    samples: Tensor,
-    labels: Tensor,
-    judged: Sequence[Tensor],
+    samples: torch.Tensor,
+    labels: torch.Tensor,
+    judged: Sequence[torch.Tensor],
     *,
     exclusive: bool,
     plan: BobPlan,
@@ -80,7 +79,7 @@ def moments(
 
 
 def _path(
-    recipe: Recipe, samples: Tensor, labels: Tensor, judged: Sequence[Tensor], *, exclusive: bool
+    recipe: Recipe, samples: torch.Tensor, labels: torch.Tensor, judged: Sequence[torch.Tensor], *, exclusive: bool
 ) -> Iterator[Moment]:
     view = every_view(samples)[recipe.view](samples)
     with torch.no_grad():
@@ -88,15 +87,15 @@ def _path(
         path = logistic_path(view(samples), labels, exclusive=exclusive)
         for model in path:
             width, classes = model.weights.shape
-            layer = nn.Linear(width, classes, device=model.weights.device)
+            layer = torch.nn.Linear(width, classes, device=model.weights.device)
             layer.weight.copy_(model.weights.T)
             layer.bias.copy_(model.bias)
-            yield Moment(model.strength, nn.Sequential(view, layer), tuple(layer(rows).double() for rows in seen))
+            yield Moment(model.strength, torch.nn.Sequential(view, layer), tuple(layer(rows).double() for rows in seen))
 
 
-def _network(recipe: Recipe, samples: Tensor, classes: int, plan: BobPlan) -> nn.Module:
+def _network(recipe: Recipe, samples: torch.Tensor, classes: int, plan: BobPlan) -> torch.nn.Module:
     shape = (samples.shape[1], samples.shape[2], samples.shape[3])
-    body: nn.Module
+    body: torch.nn.Module
     if recipe.architecture == "resnet18":
         body = resnet18(shape, classes, width=plan.width, dropout=recipe.dropout, narrow=True)
     elif recipe.architecture == "strided":
@@ -106,6 +105,6 @@ def _network(recipe: Recipe, samples: Tensor, classes: int, plan: BobPlan) -> nn
         encoder = InstanceSAU(
             shape, width=plan.sau_width, depth=plan.sau_depth, patch_size=patch, dropout=recipe.dropout
         )
-        body = nn.Sequential(encoder, nn.Linear(plan.sau_width, classes))
-    network = nn.Sequential(Standardise(samples), body).to(samples.device)
+        body = torch.nn.Sequential(encoder, torch.nn.Linear(plan.sau_width, classes))
+    network = torch.nn.Sequential(Standardise(samples), body).to(samples.device)
     return network.to(memory_format=torch.channels_last)

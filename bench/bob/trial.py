@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor, nn
+import torch
 
 from bench.bob.recipe import Choice, Recipe
 from bench.nets.classifier import Precision, outputs
@@ -49,15 +49,15 @@ class Model:
     """
 
     choice: Choice
-    network: nn.Module
+    network: torch.nn.Module
     exclusive: bool
     precision: Precision
 
-    def predict(self, samples: Tensor) -> Tensor:
+    def predict(self, samples: torch.Tensor) -> torch.Tensor:
         """Probabilities (n, k), float64, in the release's own label code: `Key.decode` makes them real classes."""
         return probabilities(outputs(self.network, samples, self.precision).double(), self.exclusive)
 
 
-def probabilities(logits: Tensor, exclusive: bool) -> Tensor:
+def probabilities(logits: torch.Tensor, exclusive: bool) -> torch.Tensor:
     """Of classes (softmax) or findings (sigmoid), from logits (n, k)."""
     return logits.softmax(dim=1) if exclusive else logits.sigmoid()

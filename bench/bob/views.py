@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import avg_pool2d
 
 from bench.nets.classifier import Standardise
 from bench.nets.patches import cut, fitting_patch
@@ -27,43 +25,43 @@ SMALLEST = 1e-12
 LARGEST = 2**28
 """Numbers that a view of all rows may have (1 GiB); larger ones are left out."""
 
-View = Callable[[Tensor], nn.Module]
+View = Callable[[torch.Tensor], torch.nn.Module]
 """Makes, from released rows (m, ...), the module that turns rows (n, ...) into vectors (n, d)."""
 
 
-class Pooled(nn.Module):
+class Pooled(torch.nn.Module):
     """Means of squares of `side` pixels, of the pixels or of their magnitudes, as vectors."""
 
     def __init__(self, side: int, *, magnitudes: bool = False) -> None:
         super().__init__()
         self.side, self.magnitudes = side, magnitudes
 
-    def forward(self, rows: Tensor) -> Tensor:
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """(n, c, h, w) to (n, d); at the edges squares may be smaller."""
         seen = rows.abs() if self.magnitudes else rows
-        return (seen if self.side == 1 else avg_pool2d(seen, self.side, ceil_mode=True)).flatten(1)
+        return (seen if self.side == 1 else torch.nn.functional.avg_pool2d(seen, self.side, ceil_mode=True)).flatten(1)
 
 
-class SortedPatches(nn.Module):
+class SortedPatches(torch.nn.Module):
     """The numbers of each patch of `side` pixels in ascending order."""
 
     def __init__(self, side: int) -> None:
         super().__init__()
         self.side = side
 
-    def forward(self, rows: Tensor) -> Tensor:
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """(n, c, h, w) to (n, c * h * w)."""
         return cut(rows, self.side).sort(dim=2).values.flatten(1)
 
 
-class PatchBag(nn.Module):
+class PatchBag(torch.nn.Module):
     """The mean, over an image's patches of `side` pixels, of random ReLU features of the standardised patch."""
 
-    mean: Tensor
-    maps: Tensor
-    offsets: Tensor
+    mean: torch.Tensor
+    maps: torch.Tensor
+    offsets: torch.Tensor
 
-    def __init__(self, samples: Tensor, side: int) -> None:
+    def __init__(self, samples: torch.Tensor, side: int) -> None:
         super().__init__()
         self.side = side
         patches = cut(samples, side)
@@ -74,21 +72,21 @@ class PatchBag(nn.Module):
         self.register_buffer("maps", maps.to(samples) / scale)
         self.register_buffer("offsets", torch.randn(BAG_FEATURES, generator=random).to(samples))
 
-    def forward(self, rows: Tensor) -> Tensor:
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """(n, c, h, w) to (n, BAG_FEATURES)."""
         return torch.cat([self._bag(part) for part in torch.split(rows, 256)])
 
-    def _bag(self, rows: Tensor) -> Tensor:
+    def _bag(self, rows: torch.Tensor) -> torch.Tensor:
         return torch.relu((cut(rows, self.side) - self.mean) @ self.maps + self.offsets).mean(dim=1)
 
 
-class WhitenedPatches(nn.Module):
+class WhitenedPatches(torch.nn.Module):
     """Principal parts of the patches of each place, brought to nearly equal size (shrunk towards the mean variance)."""
 
-    mean: Tensor
-    maps: Tensor
+    mean: torch.Tensor
+    maps: torch.Tensor
 
-    def __init__(self, samples: Tensor, side: int) -> None:
+    def __init__(self, samples: torch.Tensor, side: int) -> None:
         super().__init__()
         self.side = side
         patches = cut(samples, side).transpose(0, 1).double()  # by place
@@ -100,13 +98,13 @@ class WhitenedPatches(nn.Module):
         maps = parts / (sizes.clamp_min(0) + floor).clamp_min(SMALLEST).sqrt()[:, None, :]
         self.register_buffer("maps", maps.to(samples))
 
-    def forward(self, rows: Tensor) -> Tensor:
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """(n, c, h, w) to (n, c * h * w)."""
         places = (cut(rows, self.side).transpose(0, 1) - self.mean) @ self.maps
         return places.transpose(0, 1).flatten(1)
 
 
-def views(samples: Tensor) -> Mapping[str, View]:
+def views(samples: torch.Tensor) -> Mapping[str, View]:
     """The views that are worth a try on these released rows (m, c, h, w) or (m, d), by name."""
     found = every_view(samples)
     if samples.ndim == 2:
@@ -118,7 +116,7 @@ def views(samples: Tensor) -> Mapping[str, View]:
     }
 
 
-def every_view(samples: Tensor) -> Mapping[str, View]:
+def every_view(samples: torch.Tensor) -> Mapping[str, View]:
     """All views that rows of this shape have: one that was chosen under another key may be needed under this one."""
     if samples.ndim == 2:
         return {"columns": Standardise}

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
-from torch import Tensor
 
 from bench.conformance.cause import blaming
 from bench.conformance.outcome import PRESET, ROWS, Skip, require, sample_data
@@ -33,7 +32,7 @@ class _PlainKey(Key):
     def release(self, private: Dataset) -> Release:
         return paired(private.samples.clone(), private.labels)
 
-    def state(self) -> Mapping[str, Tensor]:
+    def state(self) -> Mapping[str, torch.Tensor]:
         return {}
 
 
@@ -54,7 +53,7 @@ class _Membership:
 
     attack: Attack
     view: View
-    members: Tensor
+    members: torch.Tensor
     sealed: Release
 
 
@@ -90,7 +89,7 @@ def _prints(view: View, sealed: Release | None = None) -> list[str]:
     return [fingerprint(data) for data in given]
 
 
-def _scored(attacker: Attacker, view: View, sealed: Release) -> Tensor:
+def _scored(attacker: Attacker, view: View, sealed: Release) -> torch.Tensor:
     """All scores of pairs (n, m). Raises ContractError where they are none."""
     with blaming(type(attacker)):
         require(type(attacker).score is not Attacker.score, _undefined(attacker, "score"))
@@ -110,14 +109,14 @@ def _scored(attacker: Attacker, view: View, sealed: Release) -> Tensor:
     return whole
 
 
-def _member_scores(attacker: Attacker, view: View, sealed: Release) -> Tensor:
+def _member_scores(attacker: Attacker, view: View, sealed: Release) -> torch.Tensor:
     """One score a candidate (n). Raises ContractError where they are none."""
     with blaming(type(attacker)):
         require(type(attacker).membership is not Attacker.membership, _undefined(attacker, "membership"))
     with blaming(type(attacker).membership):
         before = _prints(view, sealed)
         scores = attacker.membership(sealed)
-        require(isinstance(scores, Tensor), f"membership must return a tensor, got {type(scores).__name__}")
+        require(isinstance(scores, torch.Tensor), f"membership must return a tensor, got {type(scores).__name__}")
         require(tuple(scores.shape) == (2 * ROWS,), f"scores must have shape {(2 * ROWS,)}, got {tuple(scores.shape)}")
         require(
             scores.dtype in (torch.float32, torch.float64), f"scores must be float32 or float64, got {scores.dtype}"

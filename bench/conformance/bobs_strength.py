@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 import torch
-from torch import Tensor
 
 from bench.bob.bob import train_bob
 from bench.bob.mean_auc import mean_auc
@@ -47,7 +46,7 @@ def bobs_strength(method: Method, scheme: Scheme, kind: Literal["images", "table
     if method.uses_labels and release.samples.shape[1:] != private.samples.shape[1:]:
         raise Skip("released rows depend on labels and are no raw rows")
     rows = [part.samples if method.uses_labels else key.query(part.samples) for part in (dev, test)]
-    labels = [cast(Tensor, part.labels) for part in (dev, test)]
+    labels = [cast(torch.Tensor, part.labels) for part in (dev, test)]
     plan = plan_of(PRESETS["smoke"])
     bob = train_bob(release, rows[0], labels[0], exclusive=False, plan=plan, seed=0, decode=key.decode)
     simple = best_simple_model(release, rows[0], labels[0], rows[1], decode=key.decode)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import torch
-from torch import Tensor
 
 from bench.conformance.cause import blaming
 from bench.conformance.fitted import Fits, method_of
@@ -84,7 +83,7 @@ def same_seed_same_bits(fits: Fits) -> None:
 
 def _are_tensors(state: object) -> bool:
     return isinstance(state, Mapping) and all(
-        isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in state.items()
+        isinstance(name, str) and isinstance(tensor, torch.Tensor) for name, tensor in state.items()
     )
 
 

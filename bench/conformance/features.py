@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import cast
 
 import torch
-from torch import Tensor
 
 from bench.conformance.outcome import PRESET, Skip, require, sample_data
 from bench.contract.extractor import Embedding, Extractor, batches
@@ -35,7 +34,7 @@ def _fit(spec: PluginSpec, public: Dataset) -> tuple[Extractor, Embedding]:
         raise Skip(str(error)) from error
 
 
-def _read(embedding: Embedding, samples: Tensor) -> Tensor:
+def _read(embedding: Embedding, samples: torch.Tensor) -> torch.Tensor:
     return torch.cat(list(batches(embedding, samples, who="it", device=samples.device)))
 
 

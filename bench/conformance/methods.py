@@ -9,7 +9,6 @@ from functools import partial
 from typing import cast
 
 import torch
-from torch import Tensor
 
 from bench.audit.noise import check_density, check_reuse, draw_noise
 from bench.conformance.bobs_strength import bobs_strength
@@ -85,7 +84,7 @@ def _noise_is_never_reused(fits: Fits) -> None:
     check_reuse(_noise(fits))
 
 
-def _noise(fits: Fits) -> Mapping[str, Tensor]:
+def _noise(fits: Fits) -> Mapping[str, torch.Tensor]:
     setting = fits()
     other = sample_data(setting.kind, seed=3).to(fits.device)
     try:
@@ -147,7 +146,7 @@ def _bob_keeps_up(fits: Fits) -> None:
 
 
 def _balanced(data: Dataset, number: int) -> Dataset:
-    labels = balance(cast(Tensor, data.labels).cpu(), number, exclusive=data.exclusive)
+    labels = balance(cast(torch.Tensor, data.labels).cpu(), number, exclusive=data.exclusive)
     return replace(data, labels=labels.to(data.samples.device))
 
 

@@ -7,7 +7,6 @@ from typing import cast
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bench.conformance.cause import blaming
 from bench.conformance.outcome import PRESET, Skip, require
@@ -37,8 +36,8 @@ def _metric_is_sound(spec: PluginSpec, device: torch.device) -> None:
 
 def _bits(held: object) -> Iterator[bytes]:
     """The numbers of every tensor and array in a piece of evidence, in the order in which it holds them."""
-    if isinstance(held, Tensor | np.ndarray):
-        yield np.asarray(held.detach().cpu() if isinstance(held, Tensor) else held).tobytes()
+    if isinstance(held, torch.Tensor | np.ndarray):
+        yield np.asarray(held.detach().cpu() if isinstance(held, torch.Tensor) else held).tobytes()
     elif isinstance(held, Mapping):
         for value in held.values():
             yield from _bits(value)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import cast
 
 import torch
-from torch import Tensor
 
 from bench.conformance.cause import blaming
 from bench.conformance.fitted import Fits, Setting
@@ -27,14 +26,14 @@ def links_follow_rows(fits: Fits) -> None:
         _links_hold(setting, release, release.links)
 
 
-def _links_hold(setting: Setting, release: Release, stated: Tensor) -> None:
+def _links_hold(setting: Setting, release: Release, stated: torch.Tensor) -> None:
     require(len(torch.unique(stated, dim=0)) == len(stated), "links repeat a pair")
     sealed = seal(release, Secret.of_seed(5))
-    links = cast(Tensor, sealed.links)
+    links = cast(torch.Tensor, sealed.links)
     raw = release.samples[stated[:, 1]]
     require(torch.equal(sealed.release.samples[links[:, 1]], raw), "links no longer fit after shuffling")
     _links_name_the_row_that_changed(setting)
-    if release.labels is not None and release.labels.shape == cast(Tensor, setting.private.labels).shape:
+    if release.labels is not None and release.labels.shape == cast(torch.Tensor, setting.private.labels).shape:
         require(bool(release.labels.isfinite().all()), "labels that were known became unknown")
 
 
@@ -44,7 +43,7 @@ def _links_name_the_row_that_changed(setting: Setting) -> None:
     samples = setting.private.samples.clone()
     samples[row] = 1 - samples[row]
     before, after = (key.release(data) for data in (setting.private, replace(setting.private, samples=samples)))
-    links = cast(Tensor, before.links)
+    links = cast(torch.Tensor, before.links)
     if after.samples.shape != before.samples.shape:
         return
     moved = (after.samples != before.samples).flatten(1).any(dim=1).nonzero().flatten()
@@ -60,7 +59,7 @@ def labels_stay_out_of_samples(fits: Fits) -> None:
     if setting.method.uses_labels or setting.method.needs_labels:
         raise Skip("it declares that samples depend on labels")
     key = setting.scheme.sample_key(Secret.of_seed(1))
-    flipped = replace(setting.private, labels=1 - cast(Tensor, setting.private.labels))
+    flipped = replace(setting.private, labels=1 - cast(torch.Tensor, setting.private.labels))
     with blaming(type(key).release):
         same = torch.equal(key.release(setting.private).samples, key.release(flipped).samples)
         said = "released samples change with the labels, but the method declares neither uses_labels nor needs_labels"

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.nn.functional import avg_pool2d
 
 from bench.bob.bob import Decode
 from bench.bob.mean_auc import judged_findings, mean_auc
@@ -43,7 +41,7 @@ class SimpleModel:
 
     name: str
     dev_auc: float
-    scores: Tensor
+    scores: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class Lead:
 
 
 def best_simple_model(
-    release: Release, dev: Tensor, dev_labels: Tensor, test: Tensor, *, decode: Decode
+    release: Release, dev: torch.Tensor, dev_labels: torch.Tensor, test: torch.Tensor, *, decode: Decode
 ) -> SimpleModel:
     """The simple model with the best mean AUC on dev rows.
 
@@ -93,7 +91,9 @@ def best_simple_model(
     return max(found, key=lambda model: model.dev_auc)
 
 
-def lead(better: Sequence[Tensor], scores: Sequence[Tensor], labels: Tensor, subjects: Tensor | None) -> Lead:
+def lead(
+    better: Sequence[torch.Tensor], scores: Sequence[torch.Tensor], labels: torch.Tensor, subjects: torch.Tensor | None
+) -> Lead:
     """By how much `better` exceeds `scores`, the mean over keys, with a paired bootstrap over test people.
 
     Args:
@@ -113,9 +113,9 @@ def lead(better: Sequence[Tensor], scores: Sequence[Tensor], labels: Tensor, sub
     return Lead(float(differences[0]), float(drawn[~drawn.isnan()].quantile(SURE)))
 
 
-def _pooled(samples: Tensor, side: int) -> np.ndarray:
+def _pooled(samples: torch.Tensor, side: int) -> np.ndarray:
     rows = samples.double().cpu()
-    return (avg_pool2d(rows, side) if side > 1 else rows).flatten(1).numpy()
+    return (torch.nn.functional.avg_pool2d(rows, side) if side > 1 else rows).flatten(1).numpy()
 
 
 def _predicted(rows: np.ndarray, labels: np.ndarray, others: list[np.ndarray], c: float) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from torch import Tensor
+import torch
 
 from bench.contract.dataset import Dataset
 from bench.contract.method import Scheme
@@ -41,10 +41,10 @@ class PairScores(ABC):
     shape: tuple[int, int]
 
     @abstractmethod
-    def block(self, rows: slice, cols: slice) -> Tensor:
+    def block(self, rows: slice, cols: slice) -> torch.Tensor:
         """Scores of a block, float32 or float64. The same pair gives the same bits whatever the block."""
 
-    def factors(self) -> tuple[Tensor, Tensor] | None:
+    def factors(self) -> tuple[torch.Tensor, torch.Tensor] | None:
         """Rows (n, d) and (m, d) whose inner products are the scores; None (the default) where there are none.
 
         Float64 multiples of 2^-26, no row longer than 1 + 2^-10, so that float64 products of them are exact in any
@@ -60,7 +60,7 @@ class Attacker(ABC):  # noqa: B024  (an attacker overrides whichever of the two 
         """Scores of all (candidate, released) pairs for a shuffled release without links."""
         raise NotApplicable(f"{type(self).__name__} does not score pairs")
 
-    def membership(self, sealed: Release) -> Tensor:
+    def membership(self, sealed: Release) -> torch.Tensor:
         """(n,) float32 or float64 on any device, higher means likelier that the candidate was in the private data."""
         raise NotApplicable(f"{type(self).__name__} does not score membership")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
 
 UNKNOWN_GROUP = -1
 
@@ -25,7 +24,7 @@ class Attributes:
 
     names: tuple[str, ...]
     groups: tuple[tuple[str, ...], ...]
-    codes: Tensor
+    codes: torch.Tensor
 
     def __post_init__(self) -> None:
         if len(self.groups) != len(self.names) or self.codes.shape[1:] != (len(self.names),):
@@ -45,14 +44,14 @@ class Attributes:
         """The names of each attribute's groups."""
         return {name: list(groups) for name, groups in zip(self.names, self.groups, strict=True)}
 
-    def members(self) -> dict[str, dict[str, Tensor]]:
+    def members(self) -> dict[str, dict[str, torch.Tensor]]:
         """By attribute and group, in their order: (n,) bool, who belongs to it."""
         return {
             name: {group: self.codes[:, column] == number for number, group in enumerate(self.groups[column])}
             for column, name in enumerate(self.names)
         }
 
-    def take(self, rows: Tensor) -> Attributes:
+    def take(self, rows: torch.Tensor) -> Attributes:
         """Those of the given rows (int64 indices)."""
         return replace(self, codes=self.codes[rows])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
 
 from bench.memory.rows import rows_at
 
@@ -26,9 +25,9 @@ class Dataset:
     """
 
     name: str
-    samples: Tensor
-    labels: Tensor | None
-    subjects: Tensor | None
+    samples: torch.Tensor
+    labels: torch.Tensor | None
+    subjects: torch.Tensor | None
     findings: tuple[str, ...]
     exclusive: bool
     shareable: bool
@@ -43,7 +42,7 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.samples)
 
-    def take(self, rows: Tensor) -> Dataset:
+    def take(self, rows: torch.Tensor) -> Dataset:
         """The given rows (int64 indices) as a new data set."""
         return replace(
             self,

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from bench.contract.dataset import Dataset
 from bench.contract.plugin import NotApplicable, Plugin, State
@@ -21,7 +20,7 @@ class Embedding(ABC):
     batch: int = 256
 
     @abstractmethod
-    def embed(self, samples: Tensor) -> Tensor:
+    def embed(self, samples: torch.Tensor) -> torch.Tensor:
         """Images (n, c, h, w) float32 in [0, 1] as vectors (n, d) float32, on the device of the images.
 
         A row's vector depends on that row alone. Released images may leave [0, 1].
@@ -76,7 +75,7 @@ class Extractor(Plugin):
         """The embedding that `Embedding.state` described, on the device of its tensors."""
 
 
-def batches(embedding: Embedding, samples: Tensor, *, who: str, device: torch.device) -> Iterator[Tensor]:
+def batches(embedding: Embedding, samples: torch.Tensor, *, who: str, device: torch.device) -> Iterator[torch.Tensor]:
     """The vectors of the rows (n, ...), a batch at a time on `device`, with progress.
 
     Every batch is filled up to one size, so that a row's bits do not depend on how many rows are read with it.
@@ -107,7 +106,7 @@ def check_images(public: Dataset, who: str) -> tuple[int, int, int]:
     return c, h, w
 
 
-def check_shape(samples: Tensor, shape: tuple[int, ...], who: str) -> None:
+def check_shape(samples: torch.Tensor, shape: tuple[int, ...], who: str) -> None:
     """Raise NotApplicable unless every row has that shape."""
     if tuple(samples.shape[1:]) != shape:
         raise NotApplicable(f"{who} reads rows of shape {shape}, and these have {tuple(samples.shape[1:])}")

@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
 from bench.contract.dataset import Dataset
 from bench.contract.release import Release
@@ -33,20 +32,20 @@ class Mechanism(ABC):
 
     @property
     @abstractmethod
-    def scale(self) -> Tensor:
+    def scale(self) -> torch.Tensor:
         """(d,) float64: the Laplace scale b of every element; 0 where an element never varies."""
 
     @property
-    def fence(self) -> tuple[Tensor, Tensor] | None:
+    def fence(self) -> tuple[torch.Tensor, torch.Tensor] | None:
         """(d,) float64 each: the bounds put on the noisy code, in its own units; None (the default) for none."""
         return None
 
     @abstractmethod
-    def locate(self, data: Dataset) -> Tensor:
+    def locate(self, data: Dataset) -> torch.Tensor:
         """(n, d) float64: the codes of raw rows as the noise finds them: bounded, inside the fence, without noise."""
 
     @abstractmethod
-    def observe(self, release: Release) -> Tensor:
+    def observe(self, release: Release) -> torch.Tensor:
         """(m, d) float64: the noisy codes that released rows show, in units of the code.
 
         Labels of the release, where there are any, have the public findings as columns, NaN where nothing is known:
@@ -60,7 +59,7 @@ class Mechanism(ABC):
         """
         return ()
 
-    def log_density(self, located: Tensor, observed: Tensor) -> Tensor:
+    def log_density(self, located: torch.Tensor, observed: torch.Tensor) -> torch.Tensor:
         """(n, m) float64: log density of each observed row (m, d) given each located one (n, d).
 
         Elements that the fence stopped contribute the mass of the tail beyond it; those of scale 0, nothing. A pair has
@@ -73,7 +72,7 @@ class Mechanism(ABC):
         visible = ~self.stopped(observed)[:, varies]
         return -(apart + math.log(2) * len(scale) + (visible * scale.log()).sum(dim=1))
 
-    def noise(self, located: Tensor, observed: Tensor) -> Tensor:
+    def noise(self, located: torch.Tensor, observed: torch.Tensor) -> torch.Tensor:
         """(p, d) float64: what was added, row by row, in units of the scale; NaN where it cannot be seen.
 
         Standard Laplace numbers if the mechanism is what it says, except that with a fence only those are seen that
@@ -82,7 +81,7 @@ class Mechanism(ABC):
         hidden = self.stopped(observed) | (self.scale == 0)
         return ((observed.double() - located.double()) / self.scale).masked_fill(hidden, math.nan)
 
-    def stopped(self, observed: Tensor) -> Tensor:
+    def stopped(self, observed: torch.Tensor) -> torch.Tensor:
         """(m, d) bool: where the fence stopped the noise.
 
         Observed codes are known up to rounding: nearer to the fence than a thousandth of the scale, or of the space

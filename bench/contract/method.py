@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Literal
 
-from torch import Tensor
+import torch
 
 from bench.contract.claim import PrivacyClaim
 from bench.contract.dataset import Dataset
@@ -15,7 +15,7 @@ from bench.contract.plugin import NotApplicable, Plugin, State
 from bench.contract.release import Generator, Release
 from bench.randomness import Secret
 
-Classifier = Callable[[Tensor], Tensor]  # raw rows (n, ...) to scores (n, k), higher is likelier
+Classifier = Callable[[torch.Tensor], torch.Tensor]  # raw rows (n, ...) to scores (n, k), higher is likelier
 Role = Literal["hides nothing", "keeps nothing", "keeps nothing, in secret", "remembers its rows", "forgets its rows"]
 CAVEAT = "caveat"  # the note that tables show beside the method's name: what a reader must not overlook
 
@@ -27,11 +27,11 @@ class Key(ABC):
     def release(self, private: Dataset) -> Release:
         """The released form of `private`; its tensors stay untouched, row order is kept (the harness shuffles)."""
 
-    def query(self, samples: Tensor) -> Tensor:
+    def query(self, samples: torch.Tensor) -> torch.Tensor:
         """How new images (n, c, h, w) reach Bob's model, who does not know their labels. Default: as they are."""
         return samples
 
-    def decode(self, scores: Tensor) -> Tensor:
+    def decode(self, scores: torch.Tensor) -> torch.Tensor:
         """Bob's predictions (n, k), higher is likelier, back to the real classes. Default: as they are."""
         return scores
 

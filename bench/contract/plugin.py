@@ -6,10 +6,10 @@ from abc import ABC
 from collections.abc import Mapping
 from typing import ClassVar
 
-from torch import Tensor
+import torch
 
 Parameter = int | float | str | bool | None
-State = Mapping[str, Tensor]
+State = Mapping[str, torch.Tensor]
 
 
 class NotApplicable(Exception):  # noqa: N818  (an outcome, not an error)

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from bench.contract.plugin import State
 
@@ -27,14 +26,14 @@ class Release:
             nothing is.
     """
 
-    samples: Tensor
-    labels: Tensor | None
-    links: Tensor | None
-    primary: Tensor | None = None
+    samples: torch.Tensor
+    labels: torch.Tensor | None
+    links: torch.Tensor | None
+    primary: torch.Tensor | None = None
     generator: Generator | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.labels, Tensor) and self.labels.ndim == 2 and self.labels.shape[1] == 0:
+        if isinstance(self.labels, torch.Tensor) and self.labels.ndim == 2 and self.labels.shape[1] == 0:
             object.__setattr__(self, "labels", None)
 
     def __len__(self) -> int:
@@ -56,7 +55,7 @@ class Generator(ABC):
         """All that is published, as tensors: `Scheme.load_generator(state)` gives an equal generator."""
 
 
-def paired(samples: Tensor, labels: Tensor | None) -> Release:
+def paired(samples: torch.Tensor, labels: torch.Tensor | None) -> Release:
     """A release in which raw row i became released row i."""
     rows = torch.arange(len(samples), device=samples.device)
     return Release(samples, labels, torch.stack((rows, rows), dim=1))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 from cryptography.hazmat.primitives.poly1305 import Poly1305
-from torch import Tensor
 
 from bench.contract.dataset import Dataset
 from bench.contract.release import Release
@@ -32,14 +31,14 @@ class Sealed:
     """
 
     release: Release
-    links: Tensor | None
-    primary: Tensor | None
+    links: torch.Tensor | None
+    primary: torch.Tensor | None
 
 
 def check(release: Release, private: Dataset) -> None:
     """Raise ContractError unless `release` is a well-formed release of `private`."""
     n, m = len(private), len(release)
-    if not isinstance(release.samples, Tensor) or release.samples.dtype != torch.float32:
+    if not isinstance(release.samples, torch.Tensor) or release.samples.dtype != torch.float32:
         raise ContractError(f"released samples must be a float32 tensor, got {_kind(release.samples)}")
     if m == 0 or release.samples.ndim not in (2, 4):
         raise ContractError(
@@ -80,9 +79,9 @@ def check(release: Release, private: Dataset) -> None:
         raise ContractError("primary must mark at least one link; use None where no row is primary")
 
 
-def check_labels(labels: Tensor) -> None:
+def check_labels(labels: torch.Tensor) -> None:
     """Raise ContractError unless released labels are float32 numbers (m, k), finite or NaN (not known)."""
-    if not isinstance(labels, Tensor) or labels.dtype != torch.float32 or labels.ndim != 2:
+    if not isinstance(labels, torch.Tensor) or labels.dtype != torch.float32 or labels.ndim != 2:
         raise ContractError(f"released labels must be a float32 tensor (m, k), got {_kind(labels)}")
     if bool(labels.isinf().any()):
         raise ContractError("released labels must be finite, or NaN where they are not known: some are infinite")
@@ -117,4 +116,4 @@ def seal(release: Release, secret: Secret) -> Sealed:
 
 
 def _kind(value: object) -> str:
-    return f"{value.dtype} {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+    return f"{value.dtype} {tuple(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__

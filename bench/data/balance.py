@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from bench.seeds import derive, generator
 
 
-def balance(labels: Tensor, seed: int, *, exclusive: bool) -> Tensor:
+def balance(labels: torch.Tensor, seed: int, *, exclusive: bool) -> torch.Tensor:
     """Labels (n, k) with as many positives as negatives in each column: a random surplus becomes NaN.
 
     The task filter of the Syfer paper (section 5) for training rows, which keeps one random negative per positive; here
@@ -32,7 +31,7 @@ FLOOR = 5
 """Rows that an exclusive class must have for the others to be cut down to its size."""
 
 
-def equal_classes(labels: Tensor, seed: int) -> Tensor:
+def equal_classes(labels: torch.Tensor, seed: int) -> torch.Tensor:
     """One-hot labels (n, k) of which as many of each class are left as the smallest has: a random surplus becomes NaN.
 
     The Syfer paper's footnote 2 (Alice "can down-sample her dataset to a class-balanced subset"). Classes of fewer than
@@ -53,7 +52,7 @@ def equal_classes(labels: Tensor, seed: int) -> Tensor:
     return left
 
 
-def balanced_rows(labels: Tensor, seed: int) -> Tensor:
+def balanced_rows(labels: torch.Tensor, seed: int) -> torch.Tensor:
     """Rows (int64, ascending) with known labels, drawn so that every class is equally frequent.
 
     Args:
@@ -72,5 +71,5 @@ def balanced_rows(labels: Tensor, seed: int) -> Tensor:
     size = min(len(part) for part in members)
     random = generator(seed)
     chosen = [part[torch.randperm(len(part), generator=random)[:size].to(part.device)] for part in members]
-    rows: Tensor = torch.cat(chosen).sort().values
+    rows: torch.Tensor = torch.cat(chosen).sort().values
     return rows

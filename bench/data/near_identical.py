@@ -8,8 +8,7 @@ noise and compression change so much, and another image of the same kind more. W
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 ALIKE = 4.0
 """Steps of 255 by which nearly identical images may differ, root mean square."""
@@ -30,8 +29,8 @@ def near_identical(images: np.ndarray) -> np.ndarray:
     thumbs = _thumbnails(images)
     pairs = [_alike(images, thumbs, part) for part in _parts(thumbs)]
     joined = np.concatenate(pairs) if pairs else np.empty((0, 2), dtype=np.int64)
-    graph = coo_array((np.ones(len(joined), dtype=np.int8), (joined[:, 0], joined[:, 1])), shape=(n, n))
-    groups = connected_components(graph, directed=False)[1].astype(np.int64)
+    graph = scipy.sparse.coo_array((np.ones(len(joined), dtype=np.int8), (joined[:, 0], joined[:, 1])), shape=(n, n))
+    groups = scipy.sparse.csgraph.connected_components(graph, directed=False)[1].astype(np.int64)
     return np.where(np.bincount(groups)[groups] > 1, groups, -1)
 
 

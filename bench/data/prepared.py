@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import scipy
 import torch
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from bench.contract.attributes import Attributes
 from bench.contract.source import PARTS, DataError
@@ -127,8 +126,10 @@ def connect(subjects: np.ndarray | None, digests: np.ndarray) -> np.ndarray:
         nodes.append(link + offset)
         offset += int(link.max(initial=-1)) + 1
     rows = np.tile(np.arange(n), len(links))
-    graph = coo_array((np.ones(len(rows), dtype=np.int8), (rows, np.concatenate(nodes))), shape=(offset, offset))
-    _, component = connected_components(graph, directed=False)
+    graph = scipy.sparse.coo_array(
+        (np.ones(len(rows), dtype=np.int8), (rows, np.concatenate(nodes))), shape=(offset, offset)
+    )
+    _, component = scipy.sparse.csgraph.connected_components(graph, directed=False)
     return codes(component[:n].tolist())
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bench.contract.source import PARTS, DataError
 from bench.data.prepared import Prepared
@@ -42,7 +41,7 @@ class Splits:
     test: Dataset
     rows: Mapping[str, np.ndarray]
     public_removed: int
-    natural: Tensor | None = None
+    natural: torch.Tensor | None = None
     attributes: Mapping[str, Attributes] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

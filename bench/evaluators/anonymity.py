@@ -20,7 +20,6 @@ from typing import ClassVar
 
 import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.contract.seal import check
 from bench.evidence import AnonymityEvidence
@@ -89,12 +88,12 @@ class Anonymity(Evaluator[Workbench]):
         yield AnonymityEvidence(sizes, sizes, None, 1)
 
 
-def _forms(samples: Tensor) -> Tensor:
+def _forms(samples: torch.Tensor) -> torch.Tensor:
     """(n,) int64 on the CPU: equal numbers for equal rows (n, ...)."""
     return distinct(samples.flatten(1))[1].cpu()
 
 
-def _later(bench: Workbench) -> tuple[Dataset, Tensor]:
+def _later(bench: Workbench) -> tuple[Dataset, torch.Tensor]:
     """The rows of the second release, and each one's number in the first, (n,) int64 on the CPU; -1 for newcomers."""
     stay, left = _by_people(bench.private, STAY, bench.secret("anonymity", "stay"))
     join = _by_people(bench.control, 1.0, bench.secret("anonymity", "join"))[0][: len(left)]
@@ -103,7 +102,7 @@ def _later(bench: Workbench) -> tuple[Dataset, Tensor]:
     return whole.take(order.to(bench.device)), torch.cat((stay, torch.full((len(join),), -1)))[order]
 
 
-def _by_people(data: Dataset, share: float, secret: Secret) -> tuple[Tensor, Tensor]:
+def _by_people(data: Dataset, share: float, secret: Secret) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows (int64, CPU) of a share of the people, person by person in random order; and those of the others."""
     n = len(data)
     codes = torch.arange(n) if data.subjects is None else torch.unique(data.subjects.cpu(), return_inverse=True)[1]

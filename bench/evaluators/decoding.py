@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import torch
-from torch import Tensor
 
 from bench.evaluators.predictions import queried
 from bench.evidence import DecodingEvidence
@@ -61,7 +60,7 @@ class Decoding(Evaluator[Workbench]):
             "Test images: raw, as the key encodes them, and as a decoder gives them back that somebody with the key "
             "has trained. Eve has no such pairs"
         )
-        return {"decoded": Picture(caption, draw(cast("list[Tensor]", found.shown)))}
+        return {"decoded": Picture(caption, draw(cast("list[torch.Tensor]", found.shown)))}
 
     @classmethod
     def samples(cls) -> Iterator[DecodingEvidence]:

@@ -20,7 +20,6 @@ from typing import ClassVar, cast
 
 import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.contract.seal import check
 from bench.data.scorable import MINIMUM_CASES
@@ -83,7 +82,7 @@ class Detection(Evaluator[Workbench]):
         yield DetectionEvidence(single, single)
 
 
-def abnormal(data: Dataset) -> Tensor:
+def abnormal(data: Dataset) -> torch.Tensor:
     """(n,) float32: 1 abnormal, 0 normal, NaN unknown.
 
     Raises:
@@ -132,7 +131,7 @@ def _ratio(bench: Workbench) -> tuple[LikelihoodRatio, dict[str, JsonValue]]:
     return load_ratio(made.tensors, public.samples, plan), {"densities": dict(made.notes)}
 
 
-def _own_release(bench: Workbench, scheme: Scheme) -> Tensor:
+def _own_release(bench: Workbench, scheme: Scheme) -> torch.Tensor:
     """The public rows as released under a key that is not the data owner's."""
     key = scheme.sample_key(Secret.of_seed(bench.seed("detection key")))
     release = bench.untouched(bench.method.name, lambda: key.release(bench.public))
@@ -140,7 +139,7 @@ def _own_release(bench: Workbench, scheme: Scheme) -> Tensor:
     return release.samples
 
 
-def _in_units(samples: Tensor, released: Tensor, raw: Tensor) -> Tensor:
+def _in_units(samples: torch.Tensor, released: torch.Tensor, raw: torch.Tensor) -> torch.Tensor:
     """Samples (n, c, h, w) by the line that takes the channels' mean and deviation in `released` to those in `raw`."""
     (own_std, own_mean), (std, mean) = (
         torch.std_mean(part.double(), dim=(0, 2, 3), correction=0, keepdim=True) for part in (released, raw)
@@ -149,7 +148,7 @@ def _in_units(samples: Tensor, released: Tensor, raw: Tensor) -> Tensor:
 
 
 def _evidence(
-    bench: Workbench, ratio: LikelihoodRatio, samples: Tensor, truth: Tensor, rows: Tensor
+    bench: Workbench, ratio: LikelihoodRatio, samples: torch.Tensor, truth: torch.Tensor, rows: torch.Tensor
 ) -> UtilityEvidence:
     """Scores of samples (m, c, h, w) that were made from the given private rows (m,)."""
     scores = ratio.abnormality(samples, bench.seed("dequantise"))[:, None].float().cpu()

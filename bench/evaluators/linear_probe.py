@@ -18,7 +18,6 @@ from typing import ClassVar, cast
 
 import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.bob.linear_layer import LinearProbe, Rows, train_probe
 from bench.contract.preset import Preset
@@ -58,7 +57,7 @@ class LinearProbes(Evaluator[Workbench]):
         if bench.private.samples.ndim == 4 and bench.cell.choice.scored_in is None:
             raise NotApplicable("linear probes read feature vectors: choose --features, or --scored-in for images")
         scheme = bench.scheme()
-        predictions: dict[float, list[Tensor]] = {sigma: [] for sigma in NOISE}
+        predictions: dict[float, list[torch.Tensor]] = {sigma: [] for sigma in NOISE}
         probes: list[JsonValue] = []
         start = time.perf_counter()
         for number in range(SEEDS):
@@ -97,7 +96,7 @@ def _train(bench: Workbench, release: Release, key: Key, seed: int) -> LinearPro
     source, stored = release.generator, rows(release)
     return train_probe(
         stored,
-        (bench.vectors(queried(bench, key, bench.control)), cast(Tensor, bench.control.labels)),
+        (bench.vectors(queried(bench, key, bench.control)), cast(torch.Tensor, bench.control.labels)),
         exclusive=bench.private.exclusive,
         seed=seed,
         fresh=None if source is None else lambda epoch: rows(source.sample(len(release), derive(seed, "epoch", epoch))),

@@ -17,7 +17,6 @@ from typing import ClassVar, Literal
 
 import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError
@@ -113,7 +112,7 @@ class Membership(Evaluator[Workbench]):
         yield MembershipEvidence([members.double()], [members], subjects, 1, 1)
 
 
-def drawn_members(bench: Workbench, candidates: Dataset, number: int) -> Tensor:
+def drawn_members(bench: Workbench, candidates: Dataset, number: int) -> torch.Tensor:
     """Candidates (int64, ascending, on the CPU) who are members under that key: as many people as are private."""
     person = persons_of(candidates)
     order = bench.secret("members", number).stream().permutation(int(person.max()) + 1)
@@ -134,17 +133,17 @@ def pooled(bench: Workbench) -> tuple[Dataset, Attributes | None]:
     return bench.as_owned(whole, "membership"), attributes
 
 
-def mixed(private: Dataset, others: Dataset, secret: Secret) -> tuple[Dataset, Tensor]:
+def mixed(private: Dataset, others: Dataset, secret: Secret) -> tuple[Dataset, torch.Tensor]:
     """Both as one data set in random order, and which row stands where: (n + t,) int64, the private ones first."""
     whole = joined(private, others)
     order = secret.stream("order").permutation(len(whole))
     return whole.take(order.to(whole.samples.device)), order
 
 
-def _checked(name: str, scores: object, n: int) -> Tensor:
+def _checked(name: str, scores: object, n: int) -> torch.Tensor:
     """The scores as (n,) float64 on the CPU."""
-    if not isinstance(scores, Tensor) or scores.shape != (n,) or not scores.is_floating_point():
-        kind = f"{scores.dtype} {tuple(scores.shape)}" if isinstance(scores, Tensor) else type(scores).__name__
+    if not isinstance(scores, torch.Tensor) or scores.shape != (n,) or not scores.is_floating_point():
+        kind = f"{scores.dtype} {tuple(scores.shape)}" if isinstance(scores, torch.Tensor) else type(scores).__name__
         raise ContractError(f"{name} must score {n} candidates, one float32 or float64 number each, got {kind}")
     bad = (~scores.isfinite()).nonzero()
     if len(bad):

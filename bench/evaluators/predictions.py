@@ -7,7 +7,6 @@ from typing import cast
 
 import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.bob.bob import Bob, train_bob
 from bench.bob.plan import BobPlan
@@ -23,7 +22,7 @@ TOLD = "test rows are released with their true labels: figures on such rows tell
 LABELLED = "released rows depend on their true labels, which new rows do not have: Bob is tested on raw rows"
 
 
-def published_predictions(bench: Workbench, key: Key) -> Tensor | None:
+def published_predictions(bench: Workbench, key: Key) -> torch.Tensor | None:
     """Predictions (n, k) for the test rows by the classifier that the key publishes; None where it publishes none."""
     stage("utility")
     classify = bench.untouched(bench.method.name, lambda: key.classifier(bench.private))
@@ -51,7 +50,7 @@ def told_note(bench: Workbench) -> dict[str, JsonValue]:
     return {"note": TOLD} if bench.method.uses_labels else {}
 
 
-def released_labels(bench: Workbench, release: Release) -> Tensor:
+def released_labels(bench: Workbench, release: Release) -> torch.Tensor:
     """The labels that come with a release. Raises NotApplicable where none do."""
     if release.labels is None:
         raise NotApplicable(f"{bench.method.name} releases no labels, so there is nothing to learn")
@@ -68,8 +67,8 @@ class Learned:
         bob: Himself.
     """
 
-    scores: Tensor
-    outsider: Tensor | None
+    scores: torch.Tensor
+    outsider: torch.Tensor | None
     bob: Bob
 
 
@@ -88,7 +87,7 @@ def learn(
     bob = train_bob(
         release,
         queried(bench, key, bench.control),
-        cast(Tensor, bench.control.labels),
+        cast(torch.Tensor, bench.control.labels),
         exclusive=bench.private.exclusive,
         plan=plan,
         seed=seed,
@@ -104,9 +103,9 @@ def learn(
     return Learned(scores, outsider, bob)
 
 
-def evidence_of(bench: Workbench, predictions: list[Tensor], test: Dataset) -> UtilityEvidence:
+def evidence_of(bench: Workbench, predictions: list[torch.Tensor], test: Dataset) -> UtilityEvidence:
     """Predictions, one (n, k) a key, beside the labels and people of the rows that they are of."""
-    labels = cast(Tensor, test.labels).cpu()
+    labels = cast(torch.Tensor, test.labels).cpu()
     subjects = None if test.subjects is None else test.subjects.cpu()
     return UtilityEvidence(predictions, labels, subjects, bench.private.findings, bench.seed("utility"))
 
@@ -137,7 +136,7 @@ def summary(bob: Bob) -> dict[str, JsonValue]:
     }
 
 
-def queried(bench: Workbench, key: Key, data: Dataset) -> Tensor:
+def queried(bench: Workbench, key: Key, data: Dataset) -> torch.Tensor:
     """New rows as Bob's model gets them: as the key queries them, which never sees their labels.
 
     Nor does their order tell: data sets list their rows by class, so the key gets them in a secret order. Where
@@ -150,7 +149,7 @@ def queried(bench: Workbench, key: Key, data: Dataset) -> Tensor:
     return found[order.argsort()]
 
 
-def mixed(bench: Workbench, data: Dataset) -> Tensor:
+def mixed(bench: Workbench, data: Dataset) -> torch.Tensor:
     """A secret order of rows (int64 indices), the same for the same number of rows."""
     order = bench.secret("order of rows", len(data)).stream().permutation(len(data))
     return order.to(data.samples.device)

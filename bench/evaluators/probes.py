@@ -22,7 +22,6 @@ from typing import ClassVar, cast
 
 import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.bob.bob import train_bob
 from bench.bob.plan import BobPlan
@@ -46,10 +45,10 @@ OWN_KEYS = 4  # that Eve trains on
 CHOOSING = 0.25  # share of the public rows that she chooses by
 BLOCK, CORNER = 8, 4  # as a part of the image's height and width: the block, and where it begins
 
-Mark = Callable[[Tensor, int], Tensor]
+Mark = Callable[[torch.Tensor, int], torch.Tensor]
 
 
-def paint_block(images: Tensor, seed: int) -> Tensor:
+def paint_block(images: torch.Tensor, seed: int) -> torch.Tensor:
     """Images (n, c, h, w) in [0, 1] with a white block each, at a place of its own in the upper left corner."""
     source = generator(seed)
     spans = []
@@ -61,7 +60,7 @@ def paint_block(images: Tensor, seed: int) -> Tensor:
     return images.masked_fill(block.to(images.device), 1.0)
 
 
-def flip(images: Tensor, seed: int) -> Tensor:
+def flip(images: torch.Tensor, seed: int) -> torch.Tensor:
     """Images (n, c, h, w) with left and right exchanged, whatever the seed."""
     return images.flip(-1)
 
@@ -80,8 +79,8 @@ class Marked:
     """
 
     rows: Dataset
-    carried: Tensor
-    origin: Tensor
+    carried: torch.Tensor
+    origin: torch.Tensor
 
 
 def deal(data: Dataset, mark: Mark, seed: int) -> Marked:
@@ -116,7 +115,7 @@ class Probes(Evaluator[Workbench]):
         released: dict[str, UtilityEvidence] = {}
         original: dict[str, UtilityEvidence] = {}
         details: dict[str, JsonValue] = {}
-        strips: list[Tensor] = []
+        strips: list[torch.Tensor] = []
         for name, mark in MARKS.items():
             stage(f"release {name}")
             seeds = [bench.seed("probe", name, number) for number in range(OWN_KEYS + 2)]
@@ -145,7 +144,7 @@ class Probes(Evaluator[Workbench]):
 
     def pictures(self, bench: Workbench, found: Measurement) -> Mapping[str, Picture]:
         """For each mark a strip of raw images, of marked ones, and of what is released of these."""
-        strips = cast("list[Tensor]", found.shown)
+        strips = cast("list[torch.Tensor]", found.shown)
         return {"marks": Picture("Raw images, the same with a mark, and what is released of those", draw(strips))}
 
     @classmethod
@@ -187,7 +186,7 @@ def _evidence(bench: Workbench, judged: Marked, found: Artefact, name: str) -> U
     )
 
 
-def _strips(raw: Dataset, dealt: Marked, sent: Marked) -> list[Tensor]:
+def _strips(raw: Dataset, dealt: Marked, sent: Marked) -> list[torch.Tensor]:
     """The first marked images as they were, marked, and released."""
     shown = sent.carried[:, 0].nonzero()[:SHOWN, 0]
     origin = sent.origin[shown]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import torch
-from torch import Tensor
 
 from bench.contract.seal import Sealed
 from bench.judge.label_traces import label_traces
@@ -53,13 +52,13 @@ class Questioned:
         seed: For what is drawn.
     """
 
-    released: Tensor
-    labels: Tensor | None
-    told: Tensor | None
-    pairs: Tensor
+    released: torch.Tensor
+    labels: torch.Tensor | None
+    told: torch.Tensor | None
+    pairs: torch.Tensor
     lineup: Lineup
     pool: Dataset
-    rows: Tensor
+    rows: torch.Tensor
     seed: int
 
     @classmethod
@@ -88,7 +87,7 @@ class Questioned:
             Lineup(pool.samples.cpu()[rows], group[rows], part[rows]), pool, rows, seed,
         )  # fmt: skip
 
-    def members(self) -> list[Tensor]:
+    def members(self) -> list[torch.Tensor]:
         """For each part that is released by itself as many rows (q,) int64 of the line-up, in random order.
 
         None is told from others by its size. Where links are declared the parts are those of the line-up; else there
@@ -146,8 +145,8 @@ class Questioned:
 
     def _released_again(self, made: list[Release]) -> Lineup:
         """Released rows by part; a row belongs to the group of the first raw row that it is declared to show."""
-        groups: list[Tensor] = []
-        parts: list[Tensor] = []
+        groups: list[torch.Tensor] = []
+        parts: list[torch.Tensor] = []
         for number, (rows, release) in enumerate(zip(self.members(), made, strict=True)):
             group = torch.arange(len(release)) + int(self.lineup.group.max()) + 1
             group += sum(len(other) for other in groups)
@@ -159,5 +158,5 @@ class Questioned:
         return Lineup(torch.cat([each.samples.cpu() for each in made]), torch.cat(groups), torch.cat(parts))
 
 
-def _some(rows: Tensor, seed: int) -> Tensor:
+def _some(rows: torch.Tensor, seed: int) -> torch.Tensor:
     return rows if len(rows) <= MOST else rows[torch.randperm(len(rows), generator=generator(seed))[:MOST]]

@@ -17,7 +17,6 @@ from typing import ClassVar, Literal
 
 import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed
@@ -143,7 +142,7 @@ def _attack_once(
     persons, told = persons_of(bench.private)[order], bench.attributes.get("private")
     counted: dict[str, list[list[PairCounts]]] = {}
     exchanged: dict[str, list[list[PairCounts]]] = {}
-    owners: dict[str, list[Tensor]] = {}
+    owners: dict[str, list[torch.Tensor]] = {}
     full: dict[str, list[PairCounts]] = {}
     named: list[Named] = []
     sets = min(max(FEWEST_SETS, math.ceil(ARRANGEMENTS ** (1 / bench.preset.keys))), MOST_SETS)
@@ -208,20 +207,20 @@ def _attack_once(
     return evidence, dict(attacker.notes()), seconds
 
 
-def _halves(bench: Workbench) -> list[Tensor]:
+def _halves(bench: Workbench) -> list[torch.Tensor]:
     """Rows of the private set, in its own order, of each data sample: the same for every method and attack."""
     subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
     return half_samples(subjects, len(bench.private), bench.preset.samples, seed=bench.seed("data samples"))
 
 
-def _owners(links: Tensor, persons: Tensor) -> Tensor:
+def _owners(links: torch.Tensor, persons: torch.Tensor) -> torch.Tensor:
     """(c,) int64: the person behind each released row with a link, the rows ascending; of several, of the first row."""
     first = torch.full((int(links[:, 1].max()) + 1,), len(persons))
     first = first.scatter_reduce(0, links[:, 1], links[:, 0], "amin")
     return persons[first[first < len(persons)]]
 
 
-def _renumbered(sealed: Sealed, order: Tensor) -> Sealed:
+def _renumbered(sealed: Sealed, order: torch.Tensor) -> Sealed:
     """The same with raw row order[i] as number i, on the CPU. Raises ContractError where there are no links."""
     if sealed.links is None:
         raise ContractError("a method must give links under every key or under none")
@@ -230,7 +229,7 @@ def _renumbered(sealed: Sealed, order: Tensor) -> Sealed:
     return Sealed(sealed.release, torch.stack((order.argsort()[links[:, 0]], links[:, 1]), dim=1), primary)
 
 
-def _links(sealed: Sealed, rows: Tensor, subjects: Tensor | None) -> dict[str, Tensor]:
+def _links(sealed: Sealed, rows: torch.Tensor, subjects: torch.Tensor | None) -> dict[str, torch.Tensor]:
     """The true pairs of a data sample's raw rows, by what counts as true: the image, the person, the primary image."""
     assert sealed.links is not None
     links = sealed.links
@@ -243,7 +242,9 @@ def _links(sealed: Sealed, rows: Tensor, subjects: Tensor | None) -> dict[str, T
     return found
 
 
-def _exchanged(sealed: Sealed, subjects: Tensor | None, n: int, *, sets: int, seed: int) -> dict[str, list[Tensor]]:
+def _exchanged(
+    sealed: Sealed, subjects: torch.Tensor | None, n: int, *, sets: int, seed: int
+) -> dict[str, list[torch.Tensor]]:
     """For each notion of a true pair: the pairs of people who can be exchanged, then `sets` times with them exchanged.
 
     Where nobody is known, rows are exchanged. Empty where nobody can be.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import torch
-from torch import Tensor
 
 from bench.contract.seal import Sealed
 from bench.evidence import SetEvidence
@@ -75,7 +74,7 @@ class Sets(Evaluator[Workbench]):
         yield SetEvidence(rows, torch.zeros(5, 8), None, None, 1, labels, labels[:5], both)
 
 
-def _people(sealed: Sealed, subjects: Tensor | None) -> Tensor | None:
+def _people(sealed: Sealed, subjects: torch.Tensor | None) -> torch.Tensor | None:
     """Who stands in each released row, where every row has exactly one raw row behind it."""
     if subjects is None or sealed.links is None:
         return None

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from bench.evidence import TableEvidence
 from bench.seeds import generator
@@ -50,7 +49,7 @@ class Tables(Evaluator[Workbench]):
         yield TableEvidence(rows, rows + 0.1, test, ("a", "b", "c"), 1)
 
 
-def check_columns(bench: Workbench, released: Tensor) -> None:
+def check_columns(bench: Workbench, released: torch.Tensor) -> None:
     """Raise NotApplicable unless the release has as many columns as the table."""
     if released.shape[1:] != bench.private.samples.shape[1:]:
         raise NotApplicable(

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.contract.preset import Preset
 from bench.contract.seal import check
@@ -118,5 +117,5 @@ def _running(ran: Ran, rate: float) -> dict[str, JsonValue]:
     }  # fmt: skip
 
 
-def _bind(secret: Secret, rows: Tensor) -> None:
+def _bind(secret: Secret, rows: torch.Tensor) -> None:
     secret.bound_to(rows)

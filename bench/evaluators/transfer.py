@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
+import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.bob.bob import train_bob
 from bench.bob.plan import BobPlan
@@ -145,7 +145,7 @@ def _learn(
     if isinstance(dev, str):  # Bob chooses on rows as they reach his model elsewhere
         dev = replace(bench.control, samples=queried(bench, key, bench.control))
     bob = train_bob(
-        rows, dev.samples, cast(Tensor, dev.labels), exclusive=bench.private.exclusive, plan=plan,
+        rows, dev.samples, cast(torch.Tensor, dev.labels), exclusive=bench.private.exclusive, plan=plan,
         seed=bench.seed("bob", 0), decode=key.decode if coded else None,
     )  # fmt: skip
     stage("predict")

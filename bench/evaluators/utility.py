@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
+import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.bob.course import AHEAD
 from bench.bob.recipe import Shortlist
@@ -59,7 +59,7 @@ class Utility(Evaluator[Workbench]):
         scheme = bench.scheme()
         start = time.perf_counter()
         plan = replace(plan_of(bench.preset), hold_out=HELD_OUT)
-        predictions, outsiders, bobs = list[Tensor](), list[Tensor](), list[dict[str, JsonValue]]()
+        predictions, outsiders, bobs = list[torch.Tensor](), list[torch.Tensor](), list[dict[str, JsonValue]]()
         shortlist: Shortlist | None = None
         for number in range(bench.preset.utility_keys):
             key = bench.key(scheme, number)

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 RIDGES = (1e-6, 1e-4, 1e-2, 1.0, 100.0)
 SHRINKAGES = (1e-4, 1e-2, 0.1, 0.5, 1.0)
@@ -29,8 +28,8 @@ FEWEST = 4
 class Simulated:
     """One release of Eve's own: descriptions (p, q) of raw rows and (p, r) of what became of them, row by row."""
 
-    raw: Tensor
-    released: Tensor
+    raw: torch.Tensor
+    released: torch.Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +43,8 @@ class Channel:
         ridge, shrinkage, factor: As chosen.
     """
 
-    a: Tensor
-    b: Tensor
+    a: torch.Tensor
+    b: torch.Tensor
     loss: float
     chance: float
     ridge: float
@@ -53,7 +52,7 @@ class Channel:
     factor: float
 
 
-def axes(rows: Tensor, most: int) -> Tensor:
+def axes(rows: torch.Tensor, most: int) -> torch.Tensor:
     """(d, q) float64: at most `most` principal axes of rows (s, d), those that are more than rounding."""
     centred = rows - rows.mean(dim=0)
     # Of few long rows the products of rows are the smaller matrix.
@@ -61,7 +60,7 @@ def axes(rows: Tensor, most: int) -> Tensor:
     values, found = torch.linalg.eigh(centred @ centred.T if wide else centred.T @ centred)
     lengths = values.clamp_min(0).sqrt()
     kept = (lengths > SMALLEST * lengths[-1]).nonzero()[-most:, 0]
-    directions: Tensor = centred.T @ found[:, kept] / lengths[kept] if wide else found[:, kept]
+    directions: torch.Tensor = centred.T @ found[:, kept] / lengths[kept] if wide else found[:, kept]
     return directions
 
 
@@ -101,9 +100,9 @@ def measure(simulated: Sequence[Simulated]) -> Channel:
 class _Regression:
     """Ridge regression for any ridge: eigenvalues (q,) and axes (q, q) of the raw rows, and the released along them."""
 
-    values: Tensor
-    basis: Tensor
-    along: Tensor
+    values: torch.Tensor
+    basis: torch.Tensor
+    along: torch.Tensor
 
     @classmethod
     def on(cls, parts: Sequence[Simulated]) -> _Regression:
@@ -111,13 +110,13 @@ class _Regression:
         values, basis = torch.linalg.eigh(u.T @ u)
         return cls(values.clamp_min(0), basis, basis.T @ (u.T @ o))
 
-    def weights(self, ridge: float) -> Tensor:
+    def weights(self, ridge: float) -> torch.Tensor:
         """(q, r) for a ridge in units of the mean eigenvalue."""
         size = float(self.values.sum()) / max(len(self.values), 1) + torch.finfo(torch.float64).tiny
         return self.basis @ (self.along / (self.values + ridge * size)[:, None])
 
 
-def _losses(a: Tensor, b: Tensor) -> Tensor:
+def _losses(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """(f,) mean of -log posterior of the true row, for each factor."""
     density = 2 * a @ b.T - a.square().sum(dim=1, keepdim=True)
     density = density - density.amax(dim=0)

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
 
 from bench.nets.classifier import Precision
 from bench.nets.replay import Replay, adam, set_rate
@@ -58,13 +57,13 @@ class Course:
 class Example:
     """A simulated release: raw (n, ...) and released (m, ...) rows, links (p, 2), and labels (n, k), (m, k) or None."""
 
-    raw: Tensor
-    released: Tensor
-    links: Tensor
-    raw_labels: Tensor | None = None
-    released_labels: Tensor | None = None
+    raw: torch.Tensor
+    released: torch.Tensor
+    links: torch.Tensor
+    raw_labels: torch.Tensor | None = None
+    released_labels: torch.Tensor | None = None
 
-    def tensors(self) -> Iterator[Tensor]:
+    def tensors(self) -> Iterator[torch.Tensor]:
         """All that there are, in their order, on the device of the rows."""
         for each in (self.raw, self.released, self.links, self.raw_labels, self.released_labels):
             if each is not None:
@@ -135,12 +134,12 @@ def train(towers: Towers, example: Callable[[int], Example], held_out: Sequence[
     device = held_out[0].raw.device
     optimiser, precision = adam(towers.parameters(), course.learning_rate, device), training_precision(device)
 
-    def learn(raw: Tensor, released: Tensor, links: Tensor, *labels: Tensor) -> Tensor:
+    def learn(raw: torch.Tensor, released: torch.Tensor, links: torch.Tensor, *labels: torch.Tensor) -> torch.Tensor:
         """One step: the loss before it."""
         optimiser.zero_grad(set_to_none=True)
         loss = _loss(towers, Example(raw, released, links, *labels), precision)
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(towers.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(towers.parameters(), 1.0)
         optimiser.step()
         return loss.detach()
 
@@ -175,7 +174,7 @@ def train(towers: Towers, example: Callable[[int], Example], held_out: Sequence[
     return Outcome(step, loss, chance, reason, course.patience, precision)
 
 
-def _loss(towers: Towers, one: Example, precision: Precision) -> Tensor:
+def _loss(towers: Towers, one: Example, precision: Precision) -> torch.Tensor:
     with torch.autocast(one.raw.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
         raw, released = towers(one.raw, one.released, raw_labels=one.raw_labels, released_labels=one.released_labels)
     return towers.match(raw.float(), released.float(), one.links)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
 from bench.eve.kernel_density import log_density
 from bench.memory.rows import Rows, in_blocks, rows_at
@@ -16,8 +15,8 @@ SIDE = 2048
 
 
 def density_in_parts(
-    rows: Tensor, own: Tensor, released: Tensor, theirs: Tensor, bandwidths: Sequence[float]
-) -> Tensor:
+    rows: torch.Tensor, own: torch.Tensor, released: torch.Tensor, theirs: torch.Tensor, bandwidths: Sequence[float]
+) -> torch.Tensor:
     """`bench.eve.kernel_density.log_density` of some released rows at some rows; of ordinary tensors, to its bits.
 
     Args:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import partial
 
 import torch
-from torch import Tensor
 
 from bench.memory.kept import by_blocks
 from bench.memory.rows import Rows, in_blocks, rows_at
@@ -19,10 +18,10 @@ from bench.rows.distinct import distinct
 BLOCK = 1024
 
 
-def forms_at(released: Tensor, place: Tensor) -> Tensor:
+def forms_at(released: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
     """Of released rows (m, d) those at `place` (n,), 0 where that is -1."""
 
-    def at(index: Tensor) -> Tensor:
+    def at(index: torch.Tensor) -> torch.Tensor:
         found = (released.read if isinstance(released, Rows) else released.__getitem__)(index.clamp_min(0))
         return found.masked_fill_((index < 0).to(found.device)[:, None], 0)
 
@@ -32,7 +31,7 @@ def forms_at(released: Tensor, place: Tensor) -> Tensor:
     return released.like(lambda index: at(place[index]), (len(place), released.shape[1]))
 
 
-def same_rows(a: Tensor, b: Tensor) -> bool:
+def same_rows(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether rows (n, k) are equal, with NaN as a value."""
     if a.shape != b.shape:
         return False
@@ -42,7 +41,7 @@ def same_rows(a: Tensor, b: Tensor) -> bool:
     )
 
 
-def nearest_row(forms: Tensor, released: Tensor) -> Tensor:
+def nearest_row(forms: torch.Tensor, released: torch.Tensor) -> torch.Tensor:
     """(n,) float64: squared distance of each form (n, d) to the nearest released row."""
     first, number = distinct(forms)
     others = rows_at(released, distinct(released)[0])
@@ -53,16 +52,16 @@ def nearest_row(forms: Tensor, released: Tensor) -> Tensor:
     return torch.cat(found)[number]
 
 
-def chosen_rows(which: Tensor, new: Tensor, old: Tensor) -> Tensor:
+def chosen_rows(which: torch.Tensor, new: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
     """Rows (n, d) of `new` where `which` (n,) bool, of `old` elsewhere."""
 
-    def make(rows: Tensor) -> Tensor:
+    def make(rows: torch.Tensor) -> torch.Tensor:
         return torch.where(which[rows][:, None], rows_at(new, rows)[:], rows_at(old, rows)[:])
 
     return by_blocks(torch.arange(len(which), device=which.device), make, BLOCK, like=new)
 
 
-def sharing(forms: Tensor, labels: Tensor | None) -> Tensor:
+def sharing(forms: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
     """(n,) how many candidates share the form, and the class of labels (n,) where there is one."""
     number = distinct(forms)[1]
     if labels is not None:
@@ -70,6 +69,6 @@ def sharing(forms: Tensor, labels: Tensor | None) -> Tensor:
     return torch.bincount(number)[number]
 
 
-def squared_distances(a: Tensor, b: Tensor, rows: slice, cols: slice) -> Tensor:
+def squared_distances(a: torch.Tensor, b: torch.Tensor, rows: slice, cols: slice) -> torch.Tensor:
     """(rows, cols) float64 of rows a (n, d) and b (m, d), each pair by itself."""
     return all_pairs(rows_at(a, rows), rows_at(b, cols), partial(pair_distances, power=2))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import reduce
 
 import torch
-from torch import Tensor
 
 from bench.memory.rows import in_blocks
 from bench.nets.ordered import ordered
@@ -22,7 +21,7 @@ BLOCK = 1024
 SMALLEST = 1e-12
 
 
-def gram(token: Tensor) -> Tensor:
+def gram(token: torch.Tensor) -> torch.Tensor:
     """Inner products (m, m) float32 of centred rows (m, q) without the diagonal, at mean square one off it.
 
     The diagonal is left out, and each row is centred over its other entries: a row's product with itself is large
@@ -36,7 +35,7 @@ def gram(token: Tensor) -> Tensor:
     return (products / size).float()
 
 
-def signature(token: Tensor, reference: Tensor) -> Tensor:
+def signature(token: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     """(m, f) float64: what can be said of each row without knowing any other row's name.
 
     The logarithm of its length; quantiles of its inner products with the reference rows, in units of their root mean
@@ -60,11 +59,11 @@ def signature(token: Tensor, reference: Tensor) -> Tensor:
     return torch.cat(columns, dim=1)
 
 
-def _quantiles(unit: Tensor, reference: Tensor) -> Tensor:
+def _quantiles(unit: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     places = torch.linspace(0, len(reference) - 1, QUANTILES, device=unit.device).round().long()
     others = unit[reference]
 
-    def read(part: Tensor) -> Tensor:
+    def read(part: torch.Tensor) -> torch.Tensor:
         # Sorting takes most of the time, and single precision half of that; the products are exact to double.
         return ordered(all_products(part, others).float())[:, places].double()
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import torch
-from torch import Tensor
 
 from bench.statistics.roc import auc
 
@@ -31,13 +30,13 @@ class InOut:
         auc: By which rows in and out are told apart in shadow releases, each judged by the others.
     """
 
-    middle: Tensor
-    gap: Tensor
-    variance: Tensor
+    middle: torch.Tensor
+    gap: torch.Tensor
+    variance: torch.Tensor
     auc: float
 
     @classmethod
-    def learn(cls, statistic: Tensor, inside: Tensor) -> Self:
+    def learn(cls, statistic: torch.Tensor, inside: torch.Tensor) -> Self:
         """From a statistic (s, n) float64 of n rows in s shadow releases, and whether the row was in each (s, n) bool.
 
         Every row must be in exactly half of the releases, at least two of them.
@@ -62,12 +61,12 @@ class InOut:
             found.append(0.5 if told is None else told)  # None: no candidate in it, or none left out
         return cls(*_centred(sums / half, common * 2 / half), variance, sum(found) / len(found))
 
-    def ratio(self, statistic: Tensor) -> Tensor:
+    def ratio(self, statistic: torch.Tensor) -> torch.Tensor:
         """(n,) float64: log of how much likelier the statistic (n,) is with the row in the release than without."""
         return (statistic - self.middle) * self.gap / self.variance
 
 
-def _centred(means: Tensor, error: float) -> tuple[Tensor, Tensor]:
+def _centred(means: torch.Tensor, error: float) -> tuple[torch.Tensor, torch.Tensor]:
     """Middle and shrunk gap of means in and out (2, n), the gap of each with a sampling variance of `error`."""
     gap = means[0] - means[1]
     spread = max(float(gap.var(correction=0)) - error, 0.0)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
 PAIRS = 2**22
 """Pairs of rows that are looked at together."""
 
 
-def log_density(rows: Tensor, released: Tensor, bandwidths: Sequence[float]) -> Tensor:
+def log_density(rows: torch.Tensor, released: torch.Tensor, bandwidths: Sequence[float]) -> torch.Tensor:
     """log of the mean over released rows y of exp(-|x - y|^2 / (2 h^2)): (n, p) float64, a row x and bandwidth h each.
 
     The log density but for a constant a bandwidth. Squared distances come from products in float64, which err by some

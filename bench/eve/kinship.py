@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from bench.eve.gram import gram, signature
 from bench.eve.outliers import tamed
@@ -41,13 +40,13 @@ class Look:
     most: int | None = None
     signed: int | None = None
 
-    def __call__(self, rows: Tensor) -> Seen:
+    def __call__(self, rows: torch.Tensor) -> Seen:
         """Signatures and Gram matrices of released rows (m, ...)."""
         rows, m = tamed(rows), len(rows)
         reference = torch.arange(m, device=rows.device)
         if m > REFERENCE_ROWS:
             reference = torch.randperm(m, generator=generator(self.seed))[:REFERENCE_ROWS].to(rows.device)
-        found: list[Tensor] = []
+        found: list[torch.Tensor] = []
         count = token_count(rows, self.reading, self.locations)
         signed = _even_part(count, self.signed)
         related = _even_part(count, self.most) if self.related else []
@@ -73,8 +72,8 @@ class Seen:
         of: How many tokens the signatures are of, and how many there are.
     """
 
-    signatures: Tensor
-    grams: Tensor | None
+    signatures: torch.Tensor
+    grams: torch.Tensor | None
     of: tuple[int, int]
 
 
@@ -94,14 +93,14 @@ class Kinship:
     """
 
     look: Look
-    signatures: Tensor
-    spread: Tensor
-    covariance: Tensor
-    grams: Tensor | None
-    weights: Tensor
+    signatures: torch.Tensor
+    spread: torch.Tensor
+    covariance: torch.Tensor
+    grams: torch.Tensor | None
+    weights: torch.Tensor
     of: tuple[int, int]
 
-    def factors(self, seen: Seen, own: float) -> tuple[Tensor, Tensor]:
+    def factors(self, seen: Seen, own: float) -> tuple[torch.Tensor, torch.Tensor]:
         """Signatures (n, f) of the candidates and (m, f) of a release, scaled and turned so that keys deviate alike.
 
         Args:
@@ -152,7 +151,7 @@ def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> 
     return Kinship(look, mean / spread, spread, covariance, grams, weights, of)
 
 
-def _averaged(look: Look, release: Release, n: int) -> tuple[Tensor, Tensor | None, tuple[int, int]]:
+def _averaged(look: Look, release: Release, n: int) -> tuple[torch.Tensor, torch.Tensor | None, tuple[int, int]]:
     """Signatures (n, f) and Gram matrices (p, n, n) of a simulated release, one row a raw row, and `Seen.of`."""
     seen, links = look(release.samples), true_links(release)
     signatures = _gather(seen.signatures, links, n)
@@ -164,7 +163,7 @@ def _averaged(look: Look, release: Release, n: int) -> tuple[Tensor, Tensor | No
     return signatures, grams, seen.of
 
 
-def _weights(grams: Tensor, others: Tensor) -> Tensor:
+def _weights(grams: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
     """(p,) r / (1 - r^2), r the correlation of two stacks (p, n, n) of Gram matrices; 1 each where none correlates."""
     sizes = torch.linalg.vector_norm(grams, dim=(1, 2)) * torch.linalg.vector_norm(others, dim=(1, 2))
     agreement = ((grams * others).sum(dim=(1, 2)) / sizes.clamp_min(TINY)).clamp(0, LARGEST_AGREEMENT)
@@ -172,14 +171,14 @@ def _weights(grams: Tensor, others: Tensor) -> Tensor:
     return torch.where(weights.sum() > 0, weights, torch.ones_like(weights))
 
 
-def true_links(release: Release) -> Tensor:
+def true_links(release: Release) -> torch.Tensor:
     """The links (p, 2) of a simulated release; where rows are mixed, those of the row that each was made for."""
     if release.links is None or not len(release.links):
         raise NotApplicable("relational matching pairs rows: no raw row stands in a row of this release")
     return release.links if release.primary is None else release.links[release.primary]
 
 
-def _gather(rows: Tensor, links: Tensor, n: int) -> Tensor:
+def _gather(rows: torch.Tensor, links: torch.Tensor, n: int) -> torch.Tensor:
     """(n, f): for each raw row the mean over the released rows (m, f) linked to it; zeros where there is none."""
     total = torch.zeros(n, rows.shape[1], dtype=rows.dtype, device=rows.device)
     total.index_add_(0, links[:, 0], rows[links[:, 1]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from torch import Tensor
+import torch
 
 from bench.nets.patches import cut, patch_sizes
 
@@ -29,7 +29,7 @@ class Layout:
     def __str__(self) -> str:
         return self.kind if self.kind == "channels" else f"{self.kind} of {self.size}"
 
-    def cut(self, rows: Tensor) -> Tensor:
+    def cut(self, rows: torch.Tensor) -> torch.Tensor:
         """Pieces (n, locations, numbers) of rows (n, c, h, w) or (n, d). Raises ValueError where they do not fit."""
         if self.kind == "chunks":
             numbers = rows[0].numel()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 
-def log_rank(grid: Tensor, links: Tensor) -> float:
+def log_rank(grid: torch.Tensor, links: torch.Tensor) -> float:
     """Mean binary logarithm of the rank of each link among the candidates outside its released row; 0: all first.
 
     Under noise next to no link ranks first, and how many do is chance: shares and reciprocal ranks rest on those few,

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import scipy
 import torch
-from scipy.optimize import linear_sum_assignment
-from torch import Tensor
 
 ROUNDS = 20
 SINKHORN_ROUNDS = 10
 
 
-def assign(scores: Tensor) -> tuple[Tensor, Tensor]:
+def assign(scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The one-to-one matching of the largest sum: rows and columns of scores (n, m), int64, min(n, m) of each."""
-    rows, cols = linear_sum_assignment(scores.double().cpu().numpy(), maximize=True)
+    rows, cols = scipy.optimize.linear_sum_assignment(scores.double().cpu().numpy(), maximize=True)
     return torch.from_numpy(rows).to(scores.device), torch.from_numpy(cols).to(scores.device)
 
 
-def standardise(scores: Tensor) -> Tensor:
+def standardise(scores: torch.Tensor) -> torch.Tensor:
     """Scores (n, m) with mean zero and deviation one in every column."""
     centred = scores - scores.mean(dim=0)
     return centred / centred.std(dim=0, correction=0).clamp_min(torch.finfo(scores.dtype).tiny)
 
 
-def refine(known: Tensor, seen: Tensor, weights: Tensor, start: Tensor, blend: float) -> Tensor:
+def refine(
+    known: torch.Tensor, seen: torch.Tensor, weights: torch.Tensor, start: torch.Tensor, blend: float
+) -> torch.Tensor:
     """Scores (n, m) float64 after matching and scoring in turn until the matching stays.
 
     A candidate's score for a released row is the inner product of their Gram rows, the columns being matched as they
@@ -36,7 +37,7 @@ def refine(known: Tensor, seen: Tensor, weights: Tensor, start: Tensor, blend: f
     """
     base = standardise(start)
     rows, cols = assign(base)
-    seen_before: list[tuple[Tensor, Tensor]] = []
+    seen_before: list[tuple[torch.Tensor, torch.Tensor]] = []
     for _ in range(ROUNDS):
         total = torch.zeros_like(start, dtype=torch.float32)
         for weight, ours, theirs in zip(weights.tolist(), known, seen, strict=True):
@@ -50,7 +51,7 @@ def refine(known: Tensor, seen: Tensor, weights: Tensor, start: Tensor, blend: f
     return scores
 
 
-def log_posterior(scores: Tensor, sharpness: float) -> Tensor:
+def log_posterior(scores: torch.Tensor, sharpness: float) -> torch.Tensor:
     """Logarithms (n, m) of match probabilities: softmax of `sharpness` times scores over the candidates of each column.
 
     Where n = m, every candidate stands in one released row too: rows and columns are normalised in turn (Sinkhorn),
@@ -62,7 +63,7 @@ def log_posterior(scores: Tensor, sharpness: float) -> Tensor:
     return logits.log_softmax(dim=0)
 
 
-def likelihood(scores: Tensor, links: Tensor, sharpness: float) -> float:
+def likelihood(scores: torch.Tensor, links: torch.Tensor, sharpness: float) -> float:
     """Mean logarithm of the probability of links (p, 2), by the softmax over each column, in nats."""
     logits = sharpness * scores
     return float((logits[links[:, 0], links[:, 1]] - logits.logsumexp(dim=0)[links[:, 1]]).mean())

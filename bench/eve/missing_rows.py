@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import scipy
 import torch
-from scipy.optimize import nnls
-from torch import Tensor
 
 from bench.memory.rows import in_blocks, rows_at
 from bench.seeds import generator
@@ -12,7 +11,7 @@ from bench.seeds import generator
 EQUATIONS = 512
 
 
-def summing_to(rows: Tensor, among: Tensor, total: Tensor, many: int) -> Tensor:
+def summing_to(rows: torch.Tensor, among: torch.Tensor, total: torch.Tensor, many: int) -> torch.Tensor:
     """The `many` rows that sum to `total` (d,), as far as non-negative weights tell: their numbers, ascending.
 
     Args:
@@ -28,13 +27,13 @@ def summing_to(rows: Tensor, among: Tensor, total: Tensor, many: int) -> Tensor:
         mixing = torch.randn(EQUATIONS, d, generator=generator(0), dtype=torch.float64).to(rows.device)
     goal = total - many * mean
 
-    def mixed(numbers: Tensor) -> Tensor:
+    def mixed(numbers: torch.Tensor) -> torch.Tensor:
         return numbers if mixing is None else mixing @ numbers
 
     equations, goal = torch.cat([mixed((part - mean).T) for _, part in in_blocks(rows)], dim=1), mixed(goal)
     size = equations.square().sum(dim=0).mean().sqrt()
     equations = torch.cat((equations, size.expand(1, len(rows))))  # as many as are missing
     goal = torch.cat((goal, (size * many)[None]))
-    weights, _ = nnls(equations.cpu().numpy(), goal.cpu().numpy())
+    weights, _ = scipy.optimize.nnls(equations.cpu().numpy(), goal.cpu().numpy())
     heaviest = torch.from_numpy(weights).argsort(descending=True, stable=True)[:many].sort().values
     return among[heaviest.to(among.device)]

@@ -11,7 +11,6 @@ distances among 64 digits left `nearest-neighbour` and `likelihood` a top-1 of .
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from bench.memory.kept import by_blocks
 from bench.memory.rows import Rows, in_blocks, rows_at
@@ -23,7 +22,7 @@ ROWS_AT_ONCE = 1024
 CACHED = 1 << 17  # numbers that are looked at together on the host, so that they stay in its cache
 
 
-def tamed(samples: Tensor) -> Tensor:
+def tamed(samples: torch.Tensor) -> torch.Tensor:
     """Rows (m, ...), those that lie beyond `FAR` median distances at the median distance, in their own direction.
 
     The middle is the median of `REFERENCE` rows, number by number, so that a few rows do not move it, whatever they
@@ -40,8 +39,8 @@ def tamed(samples: Tensor) -> Tensor:
     host = samples.device.type == "cpu"
     few = max(1, CACHED // max(1, len(middle))) if host else ROWS_AT_ONCE
 
-    def away(part: Tensor) -> Tensor:
-        found: Tensor = torch.linalg.vector_norm(part.flatten(1).double() - middle, dim=1)
+    def away(part: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = torch.linalg.vector_norm(part.flatten(1).double() - middle, dim=1)
         return found
 
     distances = torch.cat([away(part) for _, part in in_blocks(samples, few)])
@@ -51,7 +50,7 @@ def tamed(samples: Tensor) -> Tensor:
     if (host or isinstance(samples, Rows)) and not bool((distances > bar).any()):
         return samples
 
-    def bring(part: Tensor) -> Tensor:
+    def bring(part: torch.Tensor) -> torch.Tensor:
         far = away(part)
         nearer = middle + (part.flatten(1).double() - middle) * (usual / far.clamp_min(1e-300))[:, None]
         return torch.where((far > bar)[:, None], nearer.to(part.dtype), part.flatten(1)).reshape(part.shape)

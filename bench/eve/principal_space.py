@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from torch import Tensor
+import torch
 
 from bench.eve.channel import axes
 from bench.statistics.distances import standardise
@@ -21,11 +21,11 @@ class PrincipalSpace:
         directions: (d, q) float64: orthonormal columns; of unit deviation along each axis where whitened.
     """
 
-    known: Tensor
-    directions: Tensor
+    known: torch.Tensor
+    directions: torch.Tensor
 
     @classmethod
-    def of(cls, known: Tensor, components: int, *, whiten: bool) -> Self:
+    def of(cls, known: torch.Tensor, components: int, *, whiten: bool) -> Self:
         """At most `components` axes of rows `known` (s, ...), those that are more than rounding.
 
         Raises NotApplicable for rows that do not vary.
@@ -36,7 +36,7 @@ class PrincipalSpace:
             raise NotApplicable(f"the {len(known)} rows that Eve knows to be outside the release do not vary: no axes")
         return cls(known, directions / (rows @ directions).std(dim=0, correction=0) if whiten else directions)
 
-    def coordinates(self, samples: Tensor) -> Tensor:
+    def coordinates(self, samples: torch.Tensor) -> torch.Tensor:
         """Rows (n, ...) as (n, q) float64. Raises NotApplicable for rows of another shape than the known ones."""
-        rows: Tensor = standardise(self.known, samples)[1] @ self.directions
+        rows: torch.Tensor = standardise(self.known, samples)[1] @ self.directions
         return rows

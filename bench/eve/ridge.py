@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 Kernel = Literal["linear", "gauss"]
 RIDGES = (1e-3, 1e-1, 10.0)
@@ -18,12 +17,14 @@ TINY = 1e-30
 class Pairs:
     """Matched rows: `raw` and `released` (t,) int64; `fold` (n,) int64 puts every raw row into one of FOLDS parts."""
 
-    raw: Tensor
-    released: Tensor
-    fold: Tensor
+    raw: torch.Tensor
+    released: torch.Tensor
+    fold: torch.Tensor
 
 
-def predict(raw: list[Tensor], released: list[Tensor], pairs: Pairs, kernel: Kernel) -> tuple[Tensor, Tensor]:
+def predict(
+    raw: list[torch.Tensor], released: list[torch.Tensor], pairs: Pairs, kernel: Kernel
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Factors (n, d), (m, d) float64 whose cosine says how well a released row fits what is predicted for a raw row.
 
     Every raw row is predicted by regressions on the pairs of the other folds. A location's ridge is the one whose
@@ -49,7 +50,7 @@ def predict(raw: list[Tensor], released: list[Tensor], pairs: Pairs, kernel: Ker
     return torch.cat(a, dim=1), torch.cat(b, dim=1)
 
 
-def measured(inputs: Tensor, anchors: Tensor, kernel: Kernel) -> Tensor:
+def measured(inputs: torch.Tensor, anchors: torch.Tensor, kernel: Kernel) -> torch.Tensor:
     """(b, t) inner products of rows with anchors, or for "gauss" squared distances."""
     if kernel == "linear":
         return inputs @ anchors.T
@@ -57,18 +58,18 @@ def measured(inputs: Tensor, anchors: Tensor, kernel: Kernel) -> Tensor:
     return squares.clamp_min(0)
 
 
-def raised(measured: Tensor, unit: Tensor, kernel: Kernel) -> Tensor:
+def raised(measured: torch.Tensor, unit: torch.Tensor, kernel: Kernel) -> torch.Tensor:
     """The kernel, its mean diagonal at 1, where `unit` is the mean square of rows, or for "gauss" the median."""
     return measured / unit if kernel == "linear" else (-measured / unit).exp()
 
 
-def solve(products: Tensor, targets: Tensor, ridge: float) -> Tensor:
+def solve(products: torch.Tensor, targets: torch.Tensor, ridge: float) -> torch.Tensor:
     """Weights (t, r) of the anchors: `products` (t, t) of anchors, which are written to, and their targets (t, r)."""
     products.diagonal().add_(ridge)
     return torch.cholesky_solve(targets, torch.linalg.cholesky(products))
 
 
-def correlation(a: Tensor, b: Tensor) -> float:
+def correlation(a: torch.Tensor, b: torch.Tensor) -> float:
     """The cosine of two matrices, each as one vector."""
     sizes = torch.linalg.vector_norm(a) * torch.linalg.vector_norm(b)
     return float((a * b).sum() / sizes.clamp_min(TINY))
@@ -79,14 +80,14 @@ def weight_of(fit: float) -> float:
     return max(fit, 0.0) / (1 - min(fit, 0.99) ** 2)
 
 
-def _kernel(inputs: Tensor, chosen: Tensor, kernel: Kernel) -> Tensor:
+def _kernel(inputs: torch.Tensor, chosen: torch.Tensor, kernel: Kernel) -> torch.Tensor:
     """(n, t) kernel of all rows with the chosen rows."""
     found = measured(inputs, inputs[chosen], kernel)
     unit = inputs.square().sum(dim=1).mean() if kernel == "linear" else found.median()
     return raised(found, unit.clamp_min(TINY), kernel)
 
 
-def _out_of_fold(products: Tensor, targets: Tensor, pairs: Pairs, ridge: float) -> Tensor:
+def _out_of_fold(products: torch.Tensor, targets: torch.Tensor, pairs: Pairs, ridge: float) -> torch.Tensor:
     """(n, r) predictions of every raw row from the pairs whose raw row lies in another fold."""
     guess = torch.zeros(len(products), targets.shape[1], dtype=targets.dtype, device=targets.device)
     for fold in range(FOLDS):

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from bench.eve.ridge import FOLDS, RIDGES, TINY, Kernel, Pairs, correlation, measured, raised, solve, weight_of
 from bench.memory.budget import Budget
@@ -27,7 +26,9 @@ DIGITS = 3
 """Passes: sign, exponent and 36 bits of the fraction of a float64."""
 
 
-def predict_in_parts(raw: Tensor, released: Tensor, pairs: Pairs, kernel: Kernel) -> tuple[Tensor, Tensor]:
+def predict_in_parts(
+    raw: torch.Tensor, released: torch.Tensor, pairs: Pairs, kernel: Kernel
+) -> tuple[torch.Tensor, torch.Tensor]:
     """As `bench.eve.ridge.predict`, up to roundings, of rows of which one kind or both do not fit in memory.
 
     Args:
@@ -50,7 +51,7 @@ def predict_in_parts(raw: Tensor, released: Tensor, pairs: Pairs, kernel: Kernel
     weights = kept((part[None] for part in parts), len(settled) * FOLDS, budget)
     squares = torch.zeros_like(sizes)
 
-    def guesses() -> Iterator[Tensor]:
+    def guesses() -> Iterator[torch.Tensor]:
         for place, block in _blocks(raw, budget, released[0].numel()):
             found = lessons.predict(block, pairs.fold[place], weights)
             squares.add_(found.square().sum(dim=(0, 2)))
@@ -75,11 +76,11 @@ class _Lessons:
         kernel: As in `bench.eve.ridge`.
     """
 
-    anchors: Tensor
-    answers: Tensor
-    units: Tensor
-    sizes: Tensor
-    fold: Tensor
+    anchors: torch.Tensor
+    answers: torch.Tensor
+    units: torch.Tensor
+    sizes: torch.Tensor
+    fold: torch.Tensor
     kernel: Kernel
 
     def settle(self, location: int) -> tuple[float, float]:
@@ -95,11 +96,11 @@ class _Lessons:
         best = max(range(len(RIDGES)), key=fits.__getitem__)
         return RIDGES[best], fits[best]
 
-    def weights(self, location: int, ridge: float) -> Iterator[Tensor]:
+    def weights(self, location: int, ridge: float) -> Iterator[torch.Tensor]:
         """(t, r) for each fold, with zeros for the pairs of that fold."""
         return self._solved(self._products(self.anchors[location], location), self._targets(location), ridge)
 
-    def predict(self, rows: Tensor, fold: Tensor, weights: Tensor) -> Tensor:
+    def predict(self, rows: torch.Tensor, fold: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """(b, locations, r) for raw rows (b, locations, q) of folds (b,), with weights (locations * FOLDS, t, r)."""
         found = rows.new_zeros(len(rows), len(self.anchors), weights.shape[2])
         asked = [(fold == number).nonzero()[:, 0] for number in range(FOLDS)]
@@ -109,14 +110,14 @@ class _Lessons:
                 found[own, location] = products[own] @ weights[location * FOLDS + number]
         return found
 
-    def _products(self, rows: Tensor, location: int) -> Tensor:
+    def _products(self, rows: torch.Tensor, location: int) -> torch.Tensor:
         found = measured(rows, self.anchors[location], self.kernel)
         return raised(found, self.units[location], self.kernel)
 
-    def _targets(self, location: int) -> Tensor:
+    def _targets(self, location: int) -> torch.Tensor:
         return self.answers[location] / self.sizes[location]
 
-    def _solved(self, products: Tensor, targets: Tensor, ridge: float) -> Iterator[Tensor]:
+    def _solved(self, products: torch.Tensor, targets: torch.Tensor, ridge: float) -> Iterator[torch.Tensor]:
         for fold in range(FOLDS):
             found = torch.zeros_like(targets)
             known = (self.fold != fold).nonzero()[:, 0]
@@ -125,21 +126,21 @@ class _Lessons:
             yield found
 
 
-def _blocks(rows: Tensor, budget: Budget, more: int = 0) -> Iterator[tuple[slice, Tensor]]:
+def _blocks(rows: torch.Tensor, budget: Budget, more: int = 0) -> Iterator[tuple[slice, torch.Tensor]]:
     """Rows in order with their places, as many as fit with so many more numbers beside each."""
     wide = (rows[0].numel() + more) * rows.element_size()
     size = max(1, min(SIDE, budget.whole // 8 // max(wide, rows.wide if isinstance(rows, Rows) else 1)))
     return rows.blocks(size) if isinstance(rows, Rows) else in_blocks(rows, size)
 
 
-def _by_location(rows: Tensor, chosen: Tensor, budget: Budget) -> Tensor:
+def _by_location(rows: torch.Tensor, chosen: torch.Tensor, budget: Budget) -> torch.Tensor:
     """(locations, t, q) of some of the rows (n, locations, q). Raises TooLargeError where one location does not fit."""
     some, (locations, q) = rows_at(rows, chosen), rows.shape[1:]
     bytes_ = len(chosen) * q * rows.element_size()
     budget.check((len(chosen), q), bytes_)
     together = max(1, budget.whole // 8 // bytes_)
 
-    def parts() -> Iterator[Tensor]:
+    def parts() -> Iterator[torch.Tensor]:
         for first in range(0, locations, together):
             own = slice(first, min(first + together, locations))
             found = torch.empty(own.stop - first, len(chosen), q, dtype=rows.dtype, device=rows.device)
@@ -150,7 +151,7 @@ def _by_location(rows: Tensor, chosen: Tensor, budget: Budget) -> Tensor:
     return kept(parts(), locations, budget)
 
 
-def _medians(raw: Tensor, anchors: Tensor, budget: Budget) -> Tensor:
+def _medians(raw: torch.Tensor, anchors: torch.Tensor, budget: Budget) -> torch.Tensor:
     """(locations,) the median squared distance of all rows from the anchors, the lower of two in the middle."""
     locations, t = anchors.shape[:2]
     found, rank = [0] * locations, [(len(raw) * t - 1) // 2] * locations

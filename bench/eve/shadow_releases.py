@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from bench.randomness import Secret
 from bench.rows.label_classes import label_classes
@@ -14,7 +13,7 @@ from bench.seeds import derive, generator
 from bench.types import Dataset, NotApplicable, Release, Scheme
 
 
-def shadow_releases(scheme: Scheme, pool: Dataset, count: int, seed: int) -> Iterator[tuple[Tensor, Release]]:
+def shadow_releases(scheme: Scheme, pool: Dataset, count: int, seed: int) -> Iterator[tuple[torch.Tensor, Release]]:
     """`count` releases (even), each under a key of its own, and the rows (n,) bool of the pool that each is made of.
 
     Halves come in pairs that share no row, so that every row is in exactly half of the releases; classes (rows with the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from bench.randomness import Secret
 from bench.seeds import derive, generator
@@ -11,7 +10,7 @@ from bench.types import Dataset, NotApplicable, Release, Scheme
 
 
 def some_released(
-    scheme: Scheme, candidates: Dataset, chosen: Tensor, seed: int, *names: str | int
+    scheme: Scheme, candidates: Dataset, chosen: torch.Tensor, seed: int, *names: str | int
 ) -> tuple[Dataset, Release]:
     """The rows and their release; twice as many, and so on up to all, where the method does not release so few.
 

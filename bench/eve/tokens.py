@@ -12,7 +12,6 @@ from functools import partial, reduce
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from bench.eve.unshuffled import unshuffled
 from bench.memory.rows import Rows, in_blocks
@@ -24,7 +23,9 @@ MOST_LOCATIONS = 64
 MOST_AXES = 48
 
 
-def tokens(rows: Tensor, reading: Reading, locations: int, chosen: Sequence[int] | None = None) -> Iterator[Tensor]:
+def tokens(
+    rows: torch.Tensor, reading: Reading, locations: int, chosen: Sequence[int] | None = None
+) -> Iterator[torch.Tensor]:
     """One matrix (m, q) float64 a token, in turn; every matrix is centred over the rows.
 
     Args:
@@ -39,15 +40,17 @@ def tokens(rows: Tensor, reading: Reading, locations: int, chosen: Sequence[int]
     parts = rows.map(partial(located, locations=locations)) if isinstance(rows, Rows) else located(rows, locations)
     if reading == "bags":
         bag = _bag(parts.double())
-        found: Iterator[Tensor] = iter([bag[number] for number in chosen])
+        found: Iterator[torch.Tensor] = iter([bag[number] for number in chosen])
     else:
         parts = unshuffled(parts) if reading == "unshuffled" else parts
-        found = _each(parts, chosen, (lambda part: part.double().abs()) if reading == "sizes" else Tensor.double)
+        found = _each(parts, chosen, (lambda part: part.double().abs()) if reading == "sizes" else torch.Tensor.double)
     for token in found:
         yield token - token.mean(dim=0)
 
 
-def _each(parts: Tensor, chosen: Sequence[int], read: Callable[[Tensor], Tensor]) -> Iterator[Tensor]:
+def _each(
+    parts: torch.Tensor, chosen: Sequence[int], read: Callable[[torch.Tensor], torch.Tensor]
+) -> Iterator[torch.Tensor]:
     """Chosen locations of parts (m, locations, q) by themselves, then perhaps all of them, as `read` reads them.
 
     Of rows that are read where they are used, as many locations are read at a time as fit.
@@ -68,13 +71,13 @@ def _each(parts: Tensor, chosen: Sequence[int], read: Callable[[Tensor], Tensor]
         yield parts.map(lambda block: read(block.flatten(1))) if isinstance(parts, Rows) else read(parts.flatten(1))
 
 
-def token_count(rows: Tensor, reading: Reading, locations: int) -> int:
+def token_count(rows: torch.Tensor, reading: Reading, locations: int) -> int:
     """How many matrices `tokens` gives."""
     parts = located(rows[:1], locations).shape[1]
     return 2 if reading == "bags" else parts + 1 if parts > 1 else 1
 
 
-def located(rows: Tensor, locations: int) -> Tensor:
+def located(rows: torch.Tensor, locations: int) -> torch.Tensor:
     """(m, locations, q): patches of images, positions of small many-channel images, equal parts of vectors."""
     if rows.ndim != 4:
         rows = rows.flatten(1)
@@ -86,7 +89,7 @@ def located(rows: Tensor, locations: int) -> Tensor:
     return rows.flatten(1).unsqueeze(1) if patch_size is None else cut(rows, patch_size)
 
 
-def _bag(parts: Tensor) -> list[Tensor]:
+def _bag(parts: torch.Tensor) -> list[torch.Tensor]:
     """The mean token (m, q) and the second moments (m, r (r + 1) / 2) along the r largest axes of all tokens.
 
     Inner products of second moments do not depend on the axes' signs or order, so keys compare.

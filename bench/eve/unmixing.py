@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 RIDGE = 1e-3  # of the mean square of a centred candidate
 EXPLAINED = 1e-4  # of a row's length left over: what float32 leaves of an exact fit
@@ -45,10 +44,10 @@ class Dictionary:
         sizes: (n, d) float64, absolute values, centred by number over the rows, at length one.
     """
 
-    rows: Tensor
-    mean: Tensor
-    columns: Tensor
-    sizes: Tensor
+    rows: torch.Tensor
+    mean: torch.Tensor
+    columns: torch.Tensor
+    sizes: torch.Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +60,13 @@ class Explained:
         signed: (m, d) the released absolute values with the signs found.
     """
 
-    chosen: Tensor
-    weights: Tensor
-    left: Tensor
-    signed: Tensor
+    chosen: torch.Tensor
+    weights: torch.Tensor
+    left: torch.Tensor
+    signed: torch.Tensor
 
 
-def explain(dictionary: Dictionary, sizes: Tensor, effort: Effort) -> Explained:
+def explain(dictionary: Dictionary, sizes: torch.Tensor, effort: Effort) -> Explained:
     """The best explanation found for each of the absolute values (m, d) float64, over all first guesses."""
     length = torch.linalg.vector_norm(sizes, dim=1).clamp_min(1e-300)
     kept = min(KEPT, effort.shortlist, len(dictionary.rows))
@@ -103,8 +102,13 @@ def explain(dictionary: Dictionary, sizes: Tensor, effort: Effort) -> Explained:
 
 
 def _round(
-    dictionary: Dictionary, sizes: Tensor, signed: Tensor, held: Tensor | None, shortlist: int, kept: int
-) -> tuple[Tensor, Tensor, Tensor]:
+    dictionary: Dictionary,
+    sizes: torch.Tensor,
+    signed: torch.Tensor,
+    held: torch.Tensor | None,
+    shortlist: int,
+    kept: int,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """One regression and refit: candidates (m, kept), strongest first, their weights, and the sizes with new signs."""
     weights = above_mean(dictionary, signed) @ dictionary.columns.T
     if held is not None:
@@ -122,7 +126,7 @@ def _round(
     return chosen, start, signed
 
 
-def _non_negative(gram: Tensor, target: Tensor, start: Tensor, sweeps: int) -> Tensor:
+def _non_negative(gram: torch.Tensor, target: torch.Tensor, start: torch.Tensor, sweeps: int) -> torch.Tensor:
     """Non-negative least squares by coordinate descent: gram (m, a, a), target and start (m, a)."""
     weights = start.clone()
     scale = gram.diagonal(dim1=1, dim2=2).clamp_min(1e-300)
@@ -133,17 +137,17 @@ def _non_negative(gram: Tensor, target: Tensor, start: Tensor, sweeps: int) -> T
     return weights
 
 
-def above_mean(dictionary: Dictionary, signed: Tensor) -> Tensor:
+def above_mean(dictionary: Dictionary, signed: torch.Tensor) -> torch.Tensor:
     """What the rows (m, d) hold beyond their part of the mean candidate."""
     part = signed @ dictionary.mean / dictionary.mean.square().sum().clamp_min(1e-300)
     return signed - part[:, None] * dictionary.mean
 
 
-def _signs(numbers: Tensor) -> Tensor:
+def _signs(numbers: torch.Tensor) -> torch.Tensor:
     return torch.where(numbers < 0, -1.0, 1.0).to(numbers.dtype)
 
 
-def build(rows: Tensor) -> Dictionary:
+def build(rows: torch.Tensor) -> Dictionary:
     """The dictionary of the candidates (n, d) float64."""
     mean = rows.mean(dim=0)
     centred = rows - mean

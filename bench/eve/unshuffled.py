@@ -13,9 +13,8 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import scipy
 import torch
-from scipy.optimize import linear_sum_assignment
-from torch import Tensor
 
 from bench.memory.rows import Rows, in_blocks, rows_at
 
@@ -25,7 +24,7 @@ ROUNDS = 10
 ROWS = 128  # at a time: of 14 x 14 places a row has 38,416 products
 
 
-def unshuffled(parts: Tensor) -> Tensor:
+def unshuffled(parts: torch.Tensor) -> torch.Tensor:
     """The patches of each row by cluster, clusters that vary most first.
 
     Args:
@@ -43,7 +42,7 @@ def unshuffled(parts: Tensor) -> Tensor:
     return parts.map(put_back) if isinstance(parts, Rows) else put_back(parts)
 
 
-def _clustered(parts: Tensor, centres: Tensor) -> tuple[float, Tensor]:
+def _clustered(parts: torch.Tensor, centres: torch.Tensor) -> tuple[float, torch.Tensor]:
     """Squares within clusters that began at `centres` (t, q), summed, and their means, those that vary most first."""
     order = None
     for _ in range(ROUNDS):
@@ -57,11 +56,11 @@ def _clustered(parts: Tensor, centres: Tensor) -> tuple[float, Tensor]:
     return float(within.sum()), centres[within.argsort(descending=True)]
 
 
-def _by_centres(parts: Tensor, centres: Tensor) -> Tensor:
+def _by_centres(parts: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
     return parts.take_along_dim(_order(parts, centres)[:, :, None], dim=1)
 
 
-def _order(parts: Tensor, centres: Tensor) -> Tensor:
+def _order(parts: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
     """(m, t) int64: which patch of a row goes to which centre, by squared distance (Hungarian method).
 
     Each patch and each centre goes somewhere, so that their lengths change no choice: inner products decide.
@@ -69,5 +68,5 @@ def _order(parts: Tensor, centres: Tensor) -> Tensor:
     found: list[np.ndarray] = []
     for _, some in in_blocks(parts, ROWS):
         products = torch.einsum("tq,msq->mts", centres, some.double()).cpu().numpy()
-        found += [linear_sum_assignment(row, maximize=True)[1] for row in products]
+        found += [scipy.optimize.linear_sum_assignment(row, maximize=True)[1] for row in products]
     return torch.from_numpy(np.stack(found)).to(parts.device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +19,7 @@ class AnonymityEvidence:
         seed: For the bootstrap.
     """
 
-    single: Tensor
-    intersected: Tensor
-    subjects: Tensor | None
+    single: torch.Tensor
+    intersected: torch.Tensor
+    subjects: torch.Tensor | None
     seed: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,8 +19,8 @@ class DecodingEvidence:
         seed: For the bootstrap.
     """
 
-    raw: Tensor
-    decoded: Tensor
-    mean: Tensor
-    subjects: Tensor | None
+    raw: torch.Tensor
+    decoded: torch.Tensor
+    mean: torch.Tensor
+    subjects: torch.Tensor | None
     seed: int

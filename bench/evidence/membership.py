@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from torch import Tensor
+import torch
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,12 +22,12 @@ class MembershipEvidence:
         groups: By attribute and group, (people,) bool, people in the order of their numbers: who belongs to it.
     """
 
-    scores: Sequence[Tensor]
-    members: Sequence[Tensor]
-    subjects: Tensor | None
+    scores: Sequence[torch.Tensor]
+    members: Sequence[torch.Tensor]
+    subjects: torch.Tensor | None
     seed: int
     draws: int
-    groups: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
+    groups: Mapping[str, Mapping[str, torch.Tensor]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.members) != len(self.scores) or not self.scores:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from torch import Tensor
+import torch
 
 from bench.evidence.person_risk import PersonRisk
 from bench.pairs.sweep import PairCounts
@@ -30,11 +30,11 @@ class PairLevel:
     """
 
     counts: Sequence[Sequence[PairCounts]]
-    links: Tensor
+    links: torch.Tensor
     whole: Sequence[PairCounts] = ()
     permuted: Sequence[Sequence[PairCounts]] = ()
     full: Sequence[PairCounts] = ()
-    owners: Sequence[Tensor] = ()
+    owners: Sequence[torch.Tensor] = ()
 
     def __post_init__(self) -> None:
         if self.permuted and not len(self.whole) == len(self.permuted) == len(self.counts):
@@ -70,8 +70,8 @@ class PairEvidence:
     shape: tuple[int, int]
     images: PairLevel
     patients: PairLevel | None
-    samples: Sequence[Tensor]
-    persons: Tensor
+    samples: Sequence[torch.Tensor]
+    persons: torch.Tensor
     known: bool
     draws: int
     resamples: str

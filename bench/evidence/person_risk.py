@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,15 +24,15 @@ class PersonRisk:
             wrongly, and (P,) of how many times. None where it is known.
     """
 
-    found: Tensor
-    luck: Tensor
-    chance: Tensor
-    groups: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
-    asked: Tensor | None = None
-    wrong: tuple[Tensor, Tensor] | None = None
+    found: torch.Tensor
+    luck: torch.Tensor
+    chance: torch.Tensor
+    groups: Mapping[str, Mapping[str, torch.Tensor]] = field(default_factory=dict)
+    asked: torch.Tensor | None = None
+    wrong: tuple[torch.Tensor, torch.Tensor] | None = None
 
     @property
-    def trials(self) -> Tensor:
+    def trials(self) -> torch.Tensor:
         """(K, P) bool: under which keys each person could be found."""
         return torch.ones_like(self.found) if self.asked is None else self.asked
 

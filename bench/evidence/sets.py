@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,12 +22,12 @@ class SetEvidence:
         exclusive: Whether each row has exactly one of the k classes.
     """
 
-    original: Tensor
-    released: Tensor
-    subjects: Tensor | None
-    released_subjects: Tensor | None
+    original: torch.Tensor
+    released: torch.Tensor
+    subjects: torch.Tensor | None
+    released_subjects: torch.Tensor | None
     seed: int
-    labels: Tensor | None = None
-    released_labels: Tensor | None = None
+    labels: torch.Tensor | None = None
+    released_labels: torch.Tensor | None = None
     findings: tuple[str, ...] = ()
     exclusive: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,8 +19,8 @@ class TableEvidence:
         seed: For the bootstrap.
     """
 
-    original: Tensor
-    released: Tensor
-    test: Tensor
+    original: torch.Tensor
+    released: torch.Tensor
+    test: torch.Tensor
     columns: tuple[str, ...]
     seed: int

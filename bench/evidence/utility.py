@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
 
 from bench.types import Attributes
 
@@ -25,10 +25,10 @@ class UtilityEvidence:
         attributes: Groups that the rows belong to; None where nobody knows.
     """
 
-    scores: Sequence[Tensor]
-    labels: Tensor
-    subjects: Tensor | None
+    scores: Sequence[torch.Tensor]
+    labels: torch.Tensor
+    subjects: torch.Tensor | None
     findings: tuple[str, ...]
     seed: int
-    outsiders: Sequence[Tensor] = ()
+    outsiders: Sequence[torch.Tensor] = ()
     attributes: Attributes | None = None

@@ -17,12 +17,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from filelock import FileLock
-from torch import Tensor
 
 from bench.results.build_folder import tag_cache
 
 VECTORS = {"vectors.npy", "done.npy"}
-Read = Callable[[Tensor], Iterator[Tensor]]  # images (n, c, h, w) to their vectors (b, d), batch by batch in order
+Read = Callable[
+    [torch.Tensor], Iterator[torch.Tensor]
+]  # images (n, c, h, w) to their vectors (b, d), batch by batch in order
 
 
 class DamagedVectorsWarning(UserWarning):
@@ -36,7 +37,9 @@ class VectorCache:
     folder: Path
     n: int
 
-    def vectors(self, rows: np.ndarray, images: Callable[[np.ndarray], Tensor], read: Read, *, block: int) -> Tensor:
+    def vectors(
+        self, rows: np.ndarray, images: Callable[[np.ndarray], torch.Tensor], read: Read, *, block: int
+    ) -> torch.Tensor:
         """The vectors (m, d) float32 of some rows, on the CPU.
 
         Args:

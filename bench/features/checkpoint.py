@@ -18,7 +18,6 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import Tensor, nn
 
 from bench.contract.source import DataError
 from bench.data.impostor import impostor
@@ -33,7 +32,7 @@ _UNREAD = (
 )  # fmt: skip
 
 
-def read_checkpoint(path: Path) -> dict[str, Tensor]:
+def read_checkpoint(path: Path) -> dict[str, torch.Tensor]:
     """The tensors of a file by name, on the CPU: safetensors, or what torch.save wrote of tensors alone.
 
     A state dict may lie within one under `state_dict` or `model`, and its names may start with `module.`.
@@ -64,14 +63,14 @@ def read_checkpoint(path: Path) -> dict[str, Tensor]:
     return _tensors(found, what)
 
 
-def _tensors(found: object, what: str) -> dict[str, Tensor]:
+def _tensors(found: object, what: str) -> dict[str, torch.Tensor]:
     for outer in ("state_dict", "model"):
         if isinstance(found, Mapping) and isinstance(found.get(outer), Mapping):
             found = found[outer]
     if not isinstance(found, Mapping) or not found:
         raise DataError(f"{what}: expected tensors by name, found {type(found).__name__}. {REMEDY}")
     for name, value in found.items():
-        if not isinstance(value, Tensor):
+        if not isinstance(value, torch.Tensor):
             raise DataError(f"{what}: expected tensors by name, found {name!r} of {type(value).__name__}. {REMEDY}")
     tensors = {str(name).removeprefix("module."): value for name, value in found.items()}
     if len(tensors) < len(found):
@@ -82,7 +81,7 @@ def _tensors(found: object, what: str) -> dict[str, Tensor]:
     return tensors
 
 
-def _not_plain(tensor: Tensor) -> str:
+def _not_plain(tensor: torch.Tensor) -> str:
     """What a tensor is instead of numbers that lie in its file one by one; empty where it is that."""
     if tensor.layout != torch.strided or tensor.device.type != "cpu" or tensor.is_quantized:
         return f"{tensor.layout} on {tensor.device}"
@@ -115,7 +114,9 @@ class Loaded:
     zero: int
 
 
-def load_checked(network: nn.Module, tensors: Mapping[str, Tensor], *, heads: tuple[str, ...], what: str) -> Loaded:
+def load_checked(
+    network: torch.nn.Module, tensors: Mapping[str, torch.Tensor], *, heads: tuple[str, ...], what: str
+) -> Loaded:
     """Put the tensors into the network.
 
     Where they do not fit as they are, timm's own conversion for that kind of network is tried: it knows the names of
@@ -152,7 +153,7 @@ def load_checked(network: nn.Module, tensors: Mapping[str, Tensor], *, heads: tu
     return Loaded(converted, zero)
 
 
-def _check_numbers(fitting: Mapping[str, Tensor], own: Mapping[str, Tensor], what: str) -> int:
+def _check_numbers(fitting: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor], what: str) -> int:
     """How many matrices are zero; DataError for numbers that the network cannot hold, or that say nothing."""
     for name, tensor in fitting.items():
         wanted = own[name].dtype
@@ -170,7 +171,9 @@ def _check_numbers(fitting: Mapping[str, Tensor], own: Mapping[str, Tensor], wha
     return zero
 
 
-def _without(tensors: Mapping[str, Tensor], heads: tuple[str, ...], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _without(
+    tensors: Mapping[str, torch.Tensor], heads: tuple[str, ...], own: Mapping[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
     starts = tuple(f"{head}." for head in heads)
     return {
         name: tensor
@@ -179,8 +182,8 @@ def _without(tensors: Mapping[str, Tensor], heads: tuple[str, ...], own: Mapping
     }
 
 
-def _differences(found: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> list[str]:
-    def shape(tensors: Mapping[str, Tensor], name: str) -> str:
+def _differences(found: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor]) -> list[str]:
+    def shape(tensors: Mapping[str, torch.Tensor], name: str) -> str:
         return f"of shape {tuple(tensors[name].shape)}" if name in tensors else "nothing"
 
     names = [*own, *(name for name in found if name not in own)]

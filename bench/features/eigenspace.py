@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+import scipy
 import torch
-from scipy.linalg import eigh
-from torch import Tensor
 
 from bench.contract.extractor import Embedding, Extractor, check_images, check_shape
 from bench.types import Dataset, NotApplicable, Parameter, State
@@ -73,12 +72,12 @@ class Coefficients(Embedding):
         variances: (d + 1,) float64, of each component over the public images, then of all pixels together.
     """
 
-    images: Tensor
-    mean: Tensor
-    basis: Tensor
-    variances: Tensor
+    images: torch.Tensor
+    mean: torch.Tensor
+    basis: torch.Tensor
+    variances: torch.Tensor
 
-    def embed(self, samples: Tensor) -> Tensor:
+    def embed(self, samples: torch.Tensor) -> torch.Tensor:
         """(n, c, h, w) to (n, d); sums in float64, so that the batch does not show in the rounding."""
         check_shape(samples, tuple(self.images.tolist()), "eigenspace")
         return ((samples.flatten(1).double() - self.mean) @ self.basis.T).float()
@@ -92,7 +91,9 @@ class Coefficients(Embedding):
         return {"explained variance": float(self.variances[:-1].sum() / self.variances[-1])}
 
 
-def principal_components(rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def principal_components(
+    rows: torch.Tensor, count: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """The first `count` principal components of rows (n, p), fewer where the rows vary in fewer directions.
 
     From the eigenvectors of the smaller of the two Gram matrices, in float64. Each component points where its largest
@@ -114,7 +115,7 @@ def principal_components(rows: Tensor, count: int) -> tuple[Tensor, Tensor, Tens
         for block in torch.split(rows, BLOCK):
             centred = block.double() - mean
             gram += centred.T @ centred
-    values, vectors = eigh(gram.cpu().numpy(), subset_by_index=[max(0, len(gram) - count), len(gram) - 1])
+    values, vectors = scipy.linalg.eigh(gram.cpu().numpy(), subset_by_index=[max(0, len(gram) - count), len(gram) - 1])
     kept = (values > PRECISION * values[-1]) & (values > 0)
     squares, basis = (torch.from_numpy(part[..., kept][..., ::-1].copy()).to(rows.device) for part in (values, vectors))
     if p > n:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from bench.contract.extractor import Embedding, Extractor, check_images, check_shape
 from bench.types import Dataset, State
@@ -40,7 +39,7 @@ class FlatPixels(Embedding):
 
     shape: tuple[int, int, int]
 
-    def embed(self, samples: Tensor) -> Tensor:
+    def embed(self, samples: torch.Tensor) -> torch.Tensor:
         """(n, c, h, w) to (n, c h w)."""
         check_shape(samples, self.shape, "pixels")
         return samples.flatten(1)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
 
 from bench.contract.extractor import Embedding, Extractor, check_images, check_shape
 from bench.nets.classifier import Course, Standardise, fast_precision, train
@@ -68,7 +67,9 @@ class PublicCNN(Extractor):
                 "and absent in others: choose another --public, or eigenspace, pixels or timm:MODEL"
             )
         with seeded(derive(seed, "network"), public.samples.device):
-            network = nn.Sequential(Standardise(public.samples), resnet18(shape, labels.shape[1], width=self.width))
+            network = torch.nn.Sequential(
+                Standardise(public.samples), resnet18(shape, labels.shape[1], width=self.width)
+            )
             network.to(public.samples.device)
             precision = fast_precision(public.samples.device)
             course = Course(self.epochs, None, self.batch, self.learning_rate, self.weight_decay, precision)
@@ -86,7 +87,7 @@ class PublicCNN(Extractor):
         width = len(state["1.layer1.0.conv1.weight"])
         with seeded(0):
             stages = resnet18((c, h, w), 1, width=width, features=True)
-        network = nn.Sequential(Standardise(torch.zeros(1, c, h, w)), stages).to(state["0.mean"].device)
+        network = torch.nn.Sequential(Standardise(torch.zeros(1, c, h, w)), stages).to(state["0.mean"].device)
         network.load_state_dict(weights)
         return PooledStage(dict(state), network.eval().requires_grad_(False), (c, h, w))
 
@@ -102,13 +103,13 @@ class PooledStage(Embedding):
     """
 
     learned: State
-    network: nn.Module
+    network: torch.nn.Module
     shape: tuple[int, int, int]
 
-    def embed(self, samples: Tensor) -> Tensor:
+    def embed(self, samples: torch.Tensor) -> torch.Tensor:
         """(n, c, h, w) to (n, d), in float32 whatever it was trained in."""
         check_shape(samples, self.shape, "public-cnn")
-        vectors: Tensor = self.network(samples)
+        vectors: torch.Tensor = self.network(samples)
         return vectors
 
     def state(self) -> State:

@@ -14,7 +14,6 @@ from typing import cast
 import numpy as np
 import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.contract.extractor import Embedding, Extractor, batches
 from bench.contract.source import DataError
@@ -63,7 +62,7 @@ class Space:
         """The extractor laid out on the device, once: the weights of some take seconds to read and check."""
         return self.extractor.load({name: tensor.to(self.device) for name, tensor in self.state.items()})
 
-    def read(self, samples: Tensor) -> Iterator[Tensor]:
+    def read(self, samples: torch.Tensor) -> Iterator[torch.Tensor]:
         """Images (n, c, h, w), on any device, as vectors (b, d) float32, batch by batch.
 
         Raises:
@@ -72,7 +71,7 @@ class Space:
         """
         return batches(self.embedding, samples, who=self.shown, device=self.device)
 
-    def record(self, seen: list[Tensor] | None = None) -> FeatureRecord:
+    def record(self, seen: list[torch.Tensor] | None = None) -> FeatureRecord:
         """What a record says of it.
 
         `seen` are the vectors of all splits, which its fingerprint is taken over; None where images stay as they are:
@@ -175,11 +174,11 @@ def read_splits(
     return seen, record
 
 
-def _images(prepared: Prepared, rows: np.ndarray) -> Tensor:
+def _images(prepared: Prepared, rows: np.ndarray) -> torch.Tensor:
     return prepared.dataset(rows).samples
 
 
-def digest(tensors: list[Tensor]) -> str:
+def digest(tensors: list[torch.Tensor]) -> str:
     """64 hex digits over shapes, types and numbers."""
     seen = hashlib.sha256()
     for tensor in tensors:

@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import interpolate
 
 from bench.contract.extractor import Embedding, Extractor, check_images
 from bench.features.checkpoint import Loaded, load_checked, read_checkpoint
@@ -95,7 +93,7 @@ class Timm(Extractor):
         if self.size is not None and config is not None and config.fixed_input_size:
             fixed = {"img_size": self.size}
         with seeded(0):  # every number drawn here is replaced
-            network: nn.Module = timm.create_model(self.model, pretrained=False, num_classes=0, **fixed)
+            network: torch.nn.Module = timm.create_model(self.model, pretrained=False, num_classes=0, **fixed)
         data = resolve_model_data_config(network)  # type: ignore[no-untyped-call]
         path = weights_file(self.model, self.weights)
         heads = () if config is None else config.classifier or ()
@@ -135,16 +133,16 @@ class PretrainedFeatures(Embedding):
         batch: Images at a time.
     """
 
-    network: nn.Module
+    network: torch.nn.Module
     channels: int
     side: tuple[int, int]
     mode: str
-    mean: Tensor
-    std: Tensor
+    mean: torch.Tensor
+    std: torch.Tensor
     loaded: Loaded
     batch: int
 
-    def embed(self, samples: Tensor) -> Tensor:
+    def embed(self, samples: torch.Tensor) -> torch.Tensor:
         """Images (n, 1 or 3, h, w) of any side to (n, d)."""
         if samples.ndim != 4 or samples.shape[1] not in (1, self.channels):
             raise NotApplicable(
@@ -155,9 +153,11 @@ class PretrainedFeatures(Embedding):
         self.network.to(device)
         images = samples
         if tuple(images.shape[2:]) != self.side:
-            images = interpolate(images, size=self.side, mode=self.mode, antialias=True, align_corners=False)
+            images = torch.nn.functional.interpolate(
+                images, size=self.side, mode=self.mode, antialias=True, align_corners=False
+            )
         normal = (images.expand(-1, self.channels, -1, -1) - self.mean.to(device)) / self.std.to(device)
-        vectors: Tensor = self.network(normal)
+        vectors: torch.Tensor = self.network(normal)
         return vectors.flatten(1)
 
     def state(self) -> State:

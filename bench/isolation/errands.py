@@ -16,7 +16,7 @@ from contextlib import closing
 from random import SystemRandom
 from typing import cast
 
-from torch import Tensor
+import torch
 
 from bench.contract.seal import ContractError
 from bench.isolation.failures import UnlikeError
@@ -47,7 +47,7 @@ class Errands:
         self.refused = False
         """Whether the method has refused Eve anything since it last gave her a release."""
 
-    def generator(self, state: Mapping[str, Tensor]) -> Generator:
+    def generator(self, state: Mapping[str, torch.Tensor]) -> Generator:
         """A release's generator, by its state."""
         return self._scheme.load_generator(state)
 

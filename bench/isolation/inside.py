@@ -23,7 +23,6 @@ from typing import NoReturn, cast
 
 import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.arithmetic import exact
 from bench.checkpoint import kept_in
@@ -108,9 +107,9 @@ class Inside:
 
     def _packed(self, value: Value) -> JsonValue:
         """A value as JSON, its tensors in the file that goes with the question being answered."""
-        beside: dict[str, Tensor] = {}
+        beside: dict[str, torch.Tensor] = {}
 
-        def keep(part: Tensor) -> JsonValue:
+        def keep(part: torch.Tensor) -> JsonValue:
             name = f"t{len(beside)}"
             beside[name] = part
             return name
@@ -187,7 +186,7 @@ class Inside:
         value = unpack(part, self._find, lambda state: self._known.load_generator(state))
         return self._objects[value.number] if isinstance(value, Handle) else value
 
-    def _find(self, place: JsonValue) -> Tensor:
+    def _find(self, place: JsonValue) -> torch.Tensor:
         number, name = cast("list[JsonValue]", place)
         path = self._folder / "in" / f"{number}.safetensors"
         return read_tensor(path, str(name), self._budget).to(self._device)  # the file itself stays as it is

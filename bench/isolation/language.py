@@ -9,7 +9,6 @@ from typing import cast
 
 import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.contract.seal import ContractError, check_labels
 from bench.memory.rows import Rows
@@ -42,7 +41,7 @@ class Learned:
     """
 
     method: str | None
-    state: Mapping[str, Tensor]
+    state: Mapping[str, torch.Tensor]
 
 
 RECORDS: Mapping[str, type] = {"dataset": Dataset, "claim": PrivacyClaim}
@@ -54,7 +53,7 @@ CLAIM: Mapping[str, tuple[type, ...]] = {
 """What the fields of a claim may be."""
 
 
-def pack(value: Value, keep: Callable[[Tensor], JsonValue]) -> JsonValue:
+def pack(value: Value, keep: Callable[[torch.Tensor], JsonValue]) -> JsonValue:
     """A value as JSON. `keep` puts a tensor beside it and says where it lies.
 
     Raises:
@@ -67,7 +66,7 @@ def pack(value: Value, keep: Callable[[Tensor], JsonValue]) -> JsonValue:
         return number if math.isfinite(number) else {"$number": str(number)}
     if isinstance(value, Rows) and value.stored is not None:
         return {"$rows": [keep(value), value.stored.divisor, str(value.dtype).removeprefix("torch.")]}
-    if isinstance(value, Tensor):
+    if isinstance(value, torch.Tensor):
         return {"$tensor": keep(value)}
     if isinstance(value, Secret):
         return {"$secret": value.content.hex()}
@@ -93,7 +92,9 @@ def pack(value: Value, keep: Callable[[Tensor], JsonValue]) -> JsonValue:
 
 
 def unpack(
-    found: JsonValue, find: Callable[[JsonValue], Tensor], generator: Callable[[Mapping[str, Tensor]], Value]
+    found: JsonValue,
+    find: Callable[[JsonValue], torch.Tensor],
+    generator: Callable[[Mapping[str, torch.Tensor]], Value],
 ) -> Value:
     """The value that `pack` put into JSON.
 
@@ -140,7 +141,7 @@ def unpack(
         raise ContractError(f"a plug-in handed over what nobody can read ({type(error).__name__})") from error
 
 
-def _as_stored(found: Tensor, divisor: float | None, kind: str) -> Tensor:
+def _as_stored(found: torch.Tensor, divisor: float | None, kind: str) -> torch.Tensor:
     """Rows that were stored as something narrower, as what they are."""
     if divisor is not None and not (isinstance(divisor, float) and math.isfinite(divisor) and divisor > 0):
         raise ValueError("rows must be divided by a positive number")
@@ -151,16 +152,16 @@ def _as_stored(found: Tensor, divisor: float | None, kind: str) -> Tensor:
     return floats if divisor is None else floats / torch.full((), divisor, dtype=KINDS[kind], device=found.device)
 
 
-def tensors(value: Value) -> dict[str, Tensor]:
+def tensors(value: Value) -> dict[str, torch.Tensor]:
     """A mapping of tensors. Raises ContractError for anything else."""
-    if not isinstance(value, dict) or not all(isinstance(part, Tensor) for part in value.values()):
+    if not isinstance(value, dict) or not all(isinstance(part, torch.Tensor) for part in value.values()):
         raise ContractError("a state must be tensors by name")
     return value
 
 
-def tensor(value: Value, what: str) -> Tensor:
+def tensor(value: Value, what: str) -> torch.Tensor:
     """A tensor. Raises ContractError for anything else."""
-    if not isinstance(value, Tensor):
+    if not isinstance(value, torch.Tensor):
         raise ContractError(f"{what} must be a tensor, got {type(value).__name__}")
     return value
 
@@ -179,18 +180,18 @@ def notes(value: Value) -> dict[str, int | float | str]:
     return value
 
 
-def _release(values: dict[str, Value], generator: Callable[[Mapping[str, Tensor]], Value]) -> Release:
+def _release(values: dict[str, Value], generator: Callable[[Mapping[str, torch.Tensor]], Value]) -> Release:
     parts = {name: values[name] for name in ("samples", "labels", "links", "primary")}
     for name, part in parts.items():
-        if not isinstance(part, Tensor) and (part is not None or name == "samples"):
+        if not isinstance(part, torch.Tensor) and (part is not None or name == "samples"):
             raise ContractError(f"a release's {name} must be a tensor, got {type(part).__name__}")
-    parts["labels"] = _labels(cast("Tensor | None", parts["labels"]))
+    parts["labels"] = _labels(cast("torch.Tensor | None", parts["labels"]))
     state = values["generator"]
     made = None if state is None else generator(tensors(state))
     return Release(**parts, generator=made)  # type: ignore[arg-type]
 
 
-def _labels(found: Tensor | None) -> Tensor | None:
+def _labels(found: torch.Tensor | None) -> torch.Tensor | None:
     """Labels as they came, but for the 22 bits that a NaN may carry beside its meaning, "not known"."""
     if found is None:
         return None
@@ -201,7 +202,7 @@ def _labels(found: Tensor | None) -> Tensor | None:
 def _checked(sign: str, values: dict[str, Value]) -> dict[str, Value]:
     if sign == "$dataset":
         for name in ("samples", "labels", "subjects"):
-            if not isinstance(values[name], Tensor) and (values[name] is not None or name == "samples"):
+            if not isinstance(values[name], torch.Tensor) and (values[name] is not None or name == "samples"):
                 raise ContractError(f"a data set's {name} must be a tensor")
         return {**values, "findings": tuple(str(name) for name in cast("list[str]", values["findings"]))}
     for name, kinds in CLAIM.items():

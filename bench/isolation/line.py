@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from torch import Tensor
+import torch
 
 from bench.isolation.kept_training import KeptTraining
 from bench.isolation.language import Handle, Value
 from bench.types import Generator
 
-Generators = Callable[[Mapping[str, Tensor]], Generator]
+Generators = Callable[[Mapping[str, torch.Tensor]], Generator]
 """Makes a release's generator of its state."""
 
 
@@ -40,5 +40,5 @@ class Answering(Protocol):
     def forget(self, numbers: Sequence[int]) -> None:
         """Let objects go."""
 
-    def generator(self, state: Mapping[str, Tensor]) -> Generator:
+    def generator(self, state: Mapping[str, torch.Tensor]) -> Generator:
         """A release's generator, by its state."""

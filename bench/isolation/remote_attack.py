@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from torch import Tensor
+import torch
 
 from bench.contract.seal import ContractError
 from bench.isolation.errands import Errands
@@ -74,7 +74,7 @@ class RemoteAttacker(Attacker):
             raise ContractError("an attacker must give PairScores")
         return RemoteScores(self._room, found)
 
-    def membership(self, sealed: Release) -> Tensor:
+    def membership(self, sealed: Release) -> torch.Tensor:
         """As the attacker scores them."""
         return tensor(
             self._room.ask(self._handle, "membership", replace(sealed, links=None, primary=None)), "membership scores"
@@ -96,7 +96,7 @@ class RemoteScores(PairScores):
         self.shape = cast("tuple[int, int]", tuple(shape))
         self._factors = self._read_factors(room.ask(handle, "factors"))
 
-    def block(self, rows: slice, cols: slice) -> Tensor:
+    def block(self, rows: slice, cols: slice) -> torch.Tensor:
         """A block, as it came; of factors that came, their products, which are the same."""
         if self._factors is not None and isinstance(self._factors[0], Rows):
             a, b = self._factors
@@ -107,12 +107,12 @@ class RemoteScores(PairScores):
             raise ContractError(f"a block of scores must have shape {wanted}, got {tuple(found.shape)}")
         return found
 
-    def factors(self) -> tuple[Tensor, Tensor] | None:
+    def factors(self) -> tuple[torch.Tensor, torch.Tensor] | None:
         """As the scores say."""
         return self._factors
 
     @staticmethod
-    def _read_factors(found: Value) -> tuple[Tensor, Tensor] | None:
+    def _read_factors(found: Value) -> tuple[torch.Tensor, torch.Tensor] | None:
         if found is None:
             return None
         if not isinstance(found, Sequence) or len(found) != 2:

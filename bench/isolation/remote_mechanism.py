@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import cast
 
-from torch import Tensor
+import torch
 
 from bench.contract.seal import ContractError
 from bench.isolation.language import Value, tensor
@@ -21,12 +21,12 @@ class RemoteMechanism(Mechanism):
         self.exact, self.rowwise = bool(self._ask("exact")), bool(self._ask("rowwise"))
 
     @cached_property
-    def scale(self) -> Tensor:
+    def scale(self) -> torch.Tensor:
         """As the mechanism says."""
         return tensor(self._ask("scale"), "a scale")
 
     @cached_property
-    def fence(self) -> tuple[Tensor, Tensor] | None:
+    def fence(self) -> tuple[torch.Tensor, torch.Tensor] | None:
         """As the mechanism says."""
         found = self._ask("fence")
         if found is None:
@@ -34,11 +34,11 @@ class RemoteMechanism(Mechanism):
         low, high = (tensor(end, "an end of a fence") for end in cast("Sequence[Value]", found))
         return low, high
 
-    def locate(self, data: Dataset) -> Tensor:
+    def locate(self, data: Dataset) -> torch.Tensor:
         """As the mechanism says."""
         return tensor(self._ask("locate", data), "codes")
 
-    def observe(self, release: Release) -> Tensor:
+    def observe(self, release: Release) -> torch.Tensor:
         """As the mechanism says."""
         return tensor(self._ask("observe", release), "codes")
 
@@ -49,14 +49,14 @@ class RemoteMechanism(Mechanism):
             raise ContractError("witnesses must be pairs of data sets")
         return cast("Sequence[tuple[Dataset, Dataset]]", pairs)
 
-    def log_density(self, located: Tensor, observed: Tensor) -> Tensor:
+    def log_density(self, located: torch.Tensor, observed: torch.Tensor) -> torch.Tensor:
         """As the mechanism says."""
         return tensor(self._ask("log_density", located, observed), "log densities")
 
-    def noise(self, located: Tensor, observed: Tensor) -> Tensor:
+    def noise(self, located: torch.Tensor, observed: torch.Tensor) -> torch.Tensor:
         """As the mechanism says."""
         return tensor(self._ask("noise", located, observed), "noise")
 
-    def stopped(self, observed: Tensor) -> Tensor:
+    def stopped(self, observed: torch.Tensor) -> torch.Tensor:
         """As the mechanism says."""
         return tensor(self._ask("stopped", observed), "stopped numbers")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Literal, cast
 
-from torch import Tensor
+import torch
 
 from bench.checkpoint import kept_where
 from bench.contract.seal import ContractError
@@ -237,13 +237,13 @@ class RemoteKey(Key):
             raise ContractError(f"a key must release a Release, got {type(found).__name__}")
         return found
 
-    def query(self, samples: Tensor) -> Tensor:
+    def query(self, samples: torch.Tensor) -> torch.Tensor:
         """As the key encodes them; as they are where it says that it leaves them so."""
         if "query" not in self._own("query"):
             return samples
         return tensor(self.scheme.ask(self.handle("query"), "query", samples, part="query"), "a query")
 
-    def decode(self, scores: Tensor) -> Tensor:
+    def decode(self, scores: torch.Tensor) -> torch.Tensor:
         """As the key decodes them; as they are where it says that it leaves them so."""
         if "decode" not in self._own("decode"):
             return scores

@@ -17,7 +17,6 @@ from typing import NoReturn, cast
 
 import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.contract.seal import ContractError
 from bench.isolation.failures import RefusedError, UnlikeError, raise_told, told
@@ -187,9 +186,9 @@ class Room:
 
     def _packed(self, value: Value, name: str) -> tuple[JsonValue, Path]:
         """A value as JSON, and the file with its tensors, if it has any."""
-        beside: dict[str, Tensor] = {}
+        beside: dict[str, torch.Tensor] = {}
 
-        def keep(part: Tensor) -> JsonValue:
+        def keep(part: torch.Tensor) -> JsonValue:
             beside[f"t{len(beside)}"] = part
             return [name, f"t{len(beside) - 1}"]
 
@@ -209,15 +208,15 @@ class Room:
                     raise TensorsError(f"a plug-in may hand over {TENSOR_BYTES >> 30} GiB at once")
 
     def _understood(self, found: JsonValue, number: int, generator: Generators | None) -> Value:
-        tensors: dict[str, Tensor] = {}
+        tensors: dict[str, torch.Tensor] = {}
 
-        def find(place: JsonValue) -> Tensor:
+        def find(place: JsonValue) -> torch.Tensor:
             if not tensors:
                 path = self._folder / "out" / f"{number}.safetensors"
                 tensors.update(unpack_tensors(path, TENSOR_BYTES, self._budget))
             return tensors[cast(str, place)].to(self._device)
 
-        def made(state: Mapping[str, Tensor]) -> Value:
+        def made(state: Mapping[str, torch.Tensor]) -> Value:
             if generator is None:
                 raise ContractError("a generator came where none may be")
             return generator(state)

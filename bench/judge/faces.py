@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
-from torch.nn.functional import adaptive_avg_pool2d
 
 SIDE = 16
 LEAST = 4  # pixels of a window's side
@@ -18,7 +16,7 @@ CHANNELS = 4
 LEVELS = 33
 
 
-def faces(raw: Tensor, released: Tensor) -> Iterator[tuple[str, Tensor, Tensor]]:
+def faces(raw: torch.Tensor, released: torch.Tensor) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
     """Name, raw rows (n, q) and released rows (m, q), float32, for each place and plane.
 
     Args:
@@ -38,7 +36,7 @@ def faces(raw: Tensor, released: Tensor) -> Iterator[tuple[str, Tensor, Tensor]]
             yield f"channel {channel}", small, _pooled(released[:, channel : channel + 1], like=small)
 
 
-def planes(rows: Tensor) -> Iterator[tuple[str, Tensor]]:
+def planes(rows: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
     """The values, and what lies below the digits that people look at: low bits of bytes, fractions, mantissas."""
     yield "values", rows
     bytes_ = (rows * 255).round()
@@ -51,7 +49,7 @@ def planes(rows: Tensor) -> Iterator[tuple[str, Tensor]]:
     yield "last byte but one", ((mantissa >> 8) & 255).float()
 
 
-def _windows(raw: Tensor, rows: Tensor) -> Iterator[tuple[str, Tensor, Tensor]]:
+def _windows(raw: torch.Tensor, rows: torch.Tensor) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
     """The whole image, its corners and its middle, the channels' mean."""
     grey, shown = raw.mean(dim=1, keepdim=True), rows.mean(dim=1, keepdim=True)
     h, w = shown.shape[2:]
@@ -71,7 +69,7 @@ def _windows(raw: Tensor, rows: Tensor) -> Iterator[tuple[str, Tensor, Tensor]]:
         yield place, small, _pooled(window, like=small, of=grey)
 
 
-def _stretches(raw: Tensor, rows: Tensor) -> Iterator[tuple[str, Tensor, Tensor]]:
+def _stretches(raw: torch.Tensor, rows: torch.Tensor) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
     """The first and the last numbers of a row, as many as a raw row has."""
     d = raw.shape[1]
     if rows.shape[1] == d:
@@ -82,19 +80,23 @@ def _stretches(raw: Tensor, rows: Tensor) -> Iterator[tuple[str, Tensor, Tensor]
 
 
 def _pooled(
-    images: Tensor, most: tuple[int, int] = (SIDE, SIDE), *, like: Tensor | None = None, of: Tensor | None = None
-) -> Tensor:
+    images: torch.Tensor,
+    most: tuple[int, int] = (SIDE, SIDE),
+    *,
+    like: torch.Tensor | None = None,
+    of: torch.Tensor | None = None,
+) -> torch.Tensor:
     """Means (n, q) over a grid of at most SIDE x SIDE and `most`; `like` has its number of places already."""
     h, w = (images if of is None else of).shape[2:]
     if like is not None and of is None:
         side = round(like.shape[1] ** 0.5)
-        return adaptive_avg_pool2d(images, (side, like.shape[1] // side)).flatten(1)
+        return torch.nn.functional.adaptive_avg_pool2d(images, (side, like.shape[1] // side)).flatten(1)
     if of is not None:
         most = (images.shape[2], images.shape[3])
-    return adaptive_avg_pool2d(images, (min(h, SIDE, most[0]), min(w, SIDE, most[1]))).flatten(1)
+    return torch.nn.functional.adaptive_avg_pool2d(images, (min(h, SIDE, most[0]), min(w, SIDE, most[1]))).flatten(1)
 
 
-def _levels(rows: Tensor) -> Tensor:
+def _levels(rows: torch.Tensor) -> torch.Tensor:
     """Quantiles (n, LEVELS) of each row's numbers: they outlast any shuffling within a row."""
     flat = rows.flatten(1).sort(dim=1).values
     places = torch.linspace(0, flat.shape[1] - 1, LEVELS).round().long().to(flat.device)

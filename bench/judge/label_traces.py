@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from bench.seeds import generator
 
@@ -13,7 +12,7 @@ AT_ONCE = 500
 RIDGE = 0.1
 
 
-def label_traces(raw: Tensor, labels: Tensor, released: Tensor, seed: int) -> float:
+def label_traces(raw: torch.Tensor, labels: torch.Tensor, released: torch.Tensor, seed: int) -> float:
     """p under chance of what released labels tell of the raw rows, beyond the raw labels.
 
     A ridge regression from the digits of half of the released labels to the raw rows is tried on the other half; chance
@@ -53,14 +52,14 @@ def label_traces(raw: Tensor, labels: Tensor, released: Tensor, seed: int) -> fl
     return (1 + found) / (1 + DRAWS)
 
 
-def _digits(labels: Tensor) -> Tensor:
+def _digits(labels: torch.Tensor) -> torch.Tensor:
     """Values and bytes (p, 5 k) float32 of labels."""
     pattern = labels.contiguous().view(torch.int32)
     bytes_ = [((pattern >> shift) & 255).float() for shift in (0, 8, 16, 24)]
     return torch.cat([torch.nan_to_num(labels, nan=-1.0), *bytes_], dim=1)
 
 
-def _within(rows: Tensor, kind: Tensor) -> Tensor:
+def _within(rows: torch.Tensor, kind: torch.Tensor) -> torch.Tensor:
     """Rows less the mean of their kind."""
     many = int(kind.max()) + 1
     sums = torch.zeros(many, rows.shape[1]).index_add_(0, kind, rows)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
-from torch.nn.functional import normalize
 
 DIRECTIONS = 24
 RIDGE = 0.1
 
 
-def recovered(released: Tensor, raw: Tensor, pairs: Tensor, candidates: Tensor) -> Tensor:
+def recovered(released: torch.Tensor, raw: torch.Tensor, pairs: torch.Tensor, candidates: torch.Tensor) -> torch.Tensor:
     """Cosines (m, t) of what a ridge regression makes of each released row with the candidates.
 
     Args:
@@ -29,4 +27,7 @@ def recovered(released: Tensor, raw: Tensor, pairs: Tensor, candidates: Tensor) 
     inner.diagonal().add_(RIDGE * inner.diagonal().mean().clamp_min(1e-30))
     solved = torch.linalg.solve(inner, known @ directions)
     guess = rows @ (rows[pairs[:, 1]].T @ solved)
-    return normalize(guess, dim=1) @ normalize((candidates - middle) @ directions, dim=1).T
+    return (
+        torch.nn.functional.normalize(guess, dim=1)
+        @ torch.nn.functional.normalize((candidates - middle) @ directions, dim=1).T
+    )

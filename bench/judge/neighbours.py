@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from bench.seeds import generator
 
 DRAWS = 9999
 
 
-def mixing(a: Tensor, b: Tensor, seed: int) -> tuple[float, float, float]:
+def mixing(a: torch.Tensor, b: torch.Tensor, seed: int) -> tuple[float, float, float]:
     """Share of rows whose nearest row is of the other set; p of a share so high, and of one so low, under chance.
 
     Chance exchanges rows between the sets. Two draws from one distribution mix by chance; sets that hold the same rows
@@ -34,5 +33,5 @@ def mixing(a: Tensor, b: Tensor, seed: int) -> tuple[float, float, float]:
     return own / len(rows), (1 + high) / (1 + DRAWS), (1 + low) / (1 + DRAWS)
 
 
-def _crossing(first: Tensor, near: Tensor) -> Tensor:
+def _crossing(first: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
     return (first != first[near]).sum()

@@ -5,10 +5,8 @@ from __future__ import annotations
 from hashlib import blake2b
 
 import numpy as np
+import scipy
 import torch
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from torch import Tensor
 
 from bench.seeds import generator
 
@@ -18,7 +16,7 @@ judge's draws do not depend on a machine's memory."""
 ROWS, DIGEST = 256, 32
 
 
-def groups(samples: Tensor, subjects: Tensor | None) -> Tensor:
+def groups(samples: torch.Tensor, subjects: torch.Tensor | None) -> torch.Tensor:
     """(n,) int64 group numbers of rows (n, ...)."""
     n, same = len(samples), _equal(samples)
     if subjects is None:
@@ -26,10 +24,10 @@ def groups(samples: Tensor, subjects: Tensor | None) -> Tensor:
     _, person = np.unique(subjects.cpu().numpy(), return_inverse=True)
     shape = (n, n)
     links = sum(_chain(number, shape) for number in (same, person.reshape(-1)))
-    return torch.from_numpy(connected_components(links, directed=False)[1].astype(np.int64))
+    return torch.from_numpy(scipy.sparse.csgraph.connected_components(links, directed=False)[1].astype(np.int64))
 
 
-def _equal(samples: Tensor) -> np.ndarray:
+def _equal(samples: torch.Tensor) -> np.ndarray:
     """(n,) the same number for rows that are equal to the last bit; large rows are told apart by their digests."""
     if samples.numel() * samples.element_size() <= COMPARED:
         rows = samples.flatten(1).contiguous().cpu().numpy()
@@ -44,14 +42,14 @@ def _equal(samples: Tensor) -> np.ndarray:
     return np.unique(told, return_inverse=True)[1].reshape(-1)
 
 
-def _chain(number: np.ndarray, shape: tuple[int, int]) -> coo_array:
+def _chain(number: np.ndarray, shape: tuple[int, int]) -> scipy.sparse.coo_array:
     """Each row joined to the next one of its number."""
     order = np.argsort(number, kind="stable")
     joined = number[order[1:]] == number[order[:-1]]
-    return coo_array((np.ones(int(joined.sum())), (order[:-1][joined], order[1:][joined])), shape=shape)
+    return scipy.sparse.coo_array((np.ones(int(joined.sum())), (order[:-1][joined], order[1:][joined])), shape=shape)
 
 
-def deal(group: Tensor, parts: int, seed: int) -> Tensor:
+def deal(group: torch.Tensor, parts: int, seed: int) -> torch.Tensor:
     """(n,) int64: a part 0 .. parts - 1 for each row, whole groups at random, of about as many groups each."""
     number = torch.unique(group, return_inverse=True)[1]
     many = int(number.max()) + 1

@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import scipy
 import torch
-from scipy.stats import hypergeom
-from torch import Tensor
-from torch.nn.functional import normalize
 
 from bench.seeds import generator
 
@@ -37,9 +35,9 @@ class Candidates:
         inside: (t,) bool, the same for all rows of a group.
     """
 
-    columns: Tensor
-    group: Tensor
-    inside: Tensor
+    columns: torch.Tensor
+    group: torch.Tensor
+    inside: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Search:
         return max(0.0, (self.hits / self.claimed - self.base) / (1 - self.base)) if self.claimed else 0.0
 
 
-def search(name: str, table: Tensor, among: Candidates) -> Search | None:
+def search(name: str, table: torch.Tensor, among: Candidates) -> Search | None:
     """One search; None where there is nobody to ask or nobody to find.
 
     Args:
@@ -91,7 +89,7 @@ def search(name: str, table: Tensor, among: Candidates) -> Search | None:
     firsts = dict(zip(reversed(claimed), reversed(hit), strict=True))
     ranked = [firsts[group] for group in dict.fromkeys(claimed)]
     tries = sorted({max(min(FEWEST, len(ranked)), round(share * len(ranked))) for share in STRONGEST})
-    found = [(float(hypergeom.sf(sum(ranked[:k]) - 1, total, inside, k)), k) for k in tries]
+    found = [(float(scipy.stats.hypergeom.sf(sum(ranked[:k]) - 1, total, inside, k)), k) for k in tries]
     p, k = min(found)
     return Search(name, min(1.0, p * len(tries)), sum(ranked[:k]), k, inside / total)
 
@@ -105,12 +103,13 @@ def strongest(found: Sequence[Search]) -> Search | None:
     return Search(least.name, p, least.hits, least.claimed, least.base)
 
 
-def cosine(a: Tensor, b: Tensor) -> Tensor:
+def cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """(a, t) cosines of the rows that are asked (a, q) and of the candidates (t, q), each set standardised by itself.
 
     Nothing but these rows may enter: the mean of a whole release holds those whom the asked rows are not to show.
     """
     left, right = (
-        normalize((rows - rows.mean(dim=0)) / rows.std(dim=0, correction=0).clamp_min(TINY), dim=1) for rows in (a, b)
+        torch.nn.functional.normalize((rows - rows.mean(dim=0)) / rows.std(dim=0, correction=0).clamp_min(TINY), dim=1)
+        for rows in (a, b)
     )
     return left @ right.T

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
-from torch.nn.functional import normalize
 
 from bench.judge.search import EQUAL
 from bench.seeds import derive, generator
@@ -30,7 +28,9 @@ class Sharing:
     excess: float
 
 
-def sharing(released: Tensor, inside: Sequence[Tensor], outside: Sequence[Tensor], seed: int) -> Sharing:
+def sharing(
+    released: torch.Tensor, inside: Sequence[torch.Tensor], outside: Sequence[torch.Tensor], seed: int
+) -> Sharing:
     """The test, of released rows (m, ...) against the parts' released rows (q, ...)."""
     random = generator(derive(seed, "ties"))
     fewest = min(map(len, (*inside, *outside)))
@@ -38,7 +38,9 @@ def sharing(released: Tensor, inside: Sequence[Tensor], outside: Sequence[Tensor
                       for part in (*inside, *outside)])  # fmt: skip
     part = torch.arange(len(inside) + len(outside)).repeat_interleave(fewest)
     order = torch.randperm(len(rows), generator=random)
-    left, right = (normalize(each - each.mean(dim=0), dim=1) for each in (released.flatten(1), rows[order]))
+    left, right = (
+        torch.nn.functional.normalize(each - each.mean(dim=0), dim=1) for each in (released.flatten(1), rows[order])
+    )
     near = part[order][(left @ right.T).mul(EQUAL).round().argmax(dim=1)]
     counts = torch.bincount(near, minlength=len(inside) + len(outside)).double()
     own = float(counts[: len(inside)].sum())

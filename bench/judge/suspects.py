@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from bench.judge.faces import faces, planes
 from bench.judge.learned import recovered
@@ -33,9 +32,9 @@ class Lineup:
         part: (t,) int64: below FOLDS private, FOLDS and above never released.
     """
 
-    raw: Tensor
-    group: Tensor
-    part: Tensor
+    raw: torch.Tensor
+    group: torch.Tensor
+    part: torch.Tensor
 
     def fold(self, number: int) -> Candidates:
         """The people of a fold among those who were never released."""
@@ -48,7 +47,7 @@ class Lineup:
         return Candidates(torch.arange(len(self.part)), self.group, self.part < FOLDS)
 
 
-def in_raw_rows(released: Tensor, told: Tensor | None, lineup: Lineup) -> list[Search]:
+def in_raw_rows(released: torch.Tensor, told: torch.Tensor | None, lineup: Lineup) -> list[Search]:
     """Searches among the raw rows themselves, one a face and fold.
 
     Args:
@@ -66,7 +65,9 @@ def in_raw_rows(released: Tensor, told: Tensor | None, lineup: Lineup) -> list[S
     return [each for each in found if each is not None]
 
 
-def by_what_links_teach(released: Tensor, told: Tensor, pairs: Tensor, lineup: Lineup, half: Tensor) -> list[Search]:
+def by_what_links_teach(
+    released: torch.Tensor, told: torch.Tensor, pairs: torch.Tensor, lineup: Lineup, half: torch.Tensor
+) -> list[Search]:
     """Searches by a map that is learned from half of the declared links, among rows that it did not learn from.
 
     Args:
@@ -92,7 +93,7 @@ def by_what_links_teach(released: Tensor, told: Tensor, pairs: Tensor, lineup: L
     return [each for each in found if each is not None]
 
 
-def in_releases(released: Tensor, told: Tensor, again: Lineup) -> tuple[list[Search], float]:
+def in_releases(released: torch.Tensor, told: torch.Tensor, again: Lineup) -> tuple[list[Search], float]:
     """Searches among what the same key released of each part by itself, and p of these releases' differing as wholes.
 
     A release may differ as a whole from another (statistics of a batch): then the people in it are not exchangeable,
@@ -118,7 +119,9 @@ def in_releases(released: Tensor, told: Tensor, again: Lineup) -> tuple[list[Sea
     return [each for each in found if each is not None], 1.0 if whole is None else whole.p
 
 
-def _by_fold(name: str, released: Tensor, rows: Tensor, told: Tensor, lineup: Lineup) -> list[Search | None]:
+def _by_fold(
+    name: str, released: torch.Tensor, rows: torch.Tensor, told: torch.Tensor, lineup: Lineup
+) -> list[Search | None]:
     found: list[Search | None] = []
     for fold in range(FOLDS):
         among, asked = lineup.fold(fold), released[~told[:, fold]]
@@ -126,7 +129,7 @@ def _by_fold(name: str, released: Tensor, rows: Tensor, told: Tensor, lineup: Li
     return found
 
 
-def shown(links: Tensor, part: Tensor, released: Tensor) -> Tensor:
+def shown(links: torch.Tensor, part: torch.Tensor, released: torch.Tensor) -> torch.Tensor:
     """(m, FOLDS) bool: the folds whose people each released row is declared to show.
 
     Released rows (m, ...) that are equal to the last bit show whom any of them is declared to show: under k-Same every

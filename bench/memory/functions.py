@@ -8,7 +8,6 @@ from inspect import Signature, signature
 from typing import Any, cast
 
 import torch
-from torch import Tensor
 
 from bench.memory.lazy import Lazy, as_they_are
 from bench.memory.reductions import GATHERED, OWN, gather
@@ -88,42 +87,42 @@ def _signature(answers: Callable[..., Any]) -> Signature:
 def _row_by_row(func: Callable[..., Any], args: Sequence[Any], more: Mapping[str, Any]) -> Any:
     """Rows again, where every tensor among the arguments has a row for each, or one for all."""
     rows = next((each for each in args if isinstance(each, Lazy)), None)
-    tensors = [each for each in args if isinstance(each, Tensor)]
-    if rows is None or not len(rows) or any(isinstance(each, Tensor) for each in more.values()):
+    tensors = [each for each in args if isinstance(each, torch.Tensor)]
+    if rows is None or not len(rows) or any(isinstance(each, torch.Tensor) for each in more.values()):
         return NotImplemented
     n, most = len(rows), max(each.ndim for each in tensors)
-    own = [isinstance(each, Tensor) and each.ndim == most and len(each) == n for each in args]
+    own = [isinstance(each, torch.Tensor) and each.ndim == most and len(each) == n for each in args]
     for each, its_own in zip(args, own, strict=True):
         if isinstance(each, Lazy) and not its_own:
             return NotImplemented
-        if isinstance(each, Tensor) and not its_own and each.ndim == most and len(each) != 1:
+        if isinstance(each, torch.Tensor) and not its_own and each.ndim == most and len(each) != 1:
             return NotImplemented
     check = as_they_are(args)
 
-    def read(index: Tensor) -> Tensor:
+    def read(index: torch.Tensor) -> torch.Tensor:
         check()
         given = [
             each if not its_own else each.read(index) if isinstance(each, Lazy) else each[index.to(each.device)]
             for each, its_own in zip(args, own, strict=True)
         ]
-        return cast(Tensor, func(*given, **more))
+        return cast(torch.Tensor, func(*given, **more))
 
     probe: object = read(torch.zeros(1, dtype=torch.int64))
     if probe is NotImplemented:  # Python asks the other operand
         raise TypeError(f"{func.__name__} takes no {' and '.join(type(each).__name__ for each in args)}")
-    if not isinstance(probe, Tensor):
+    if not isinstance(probe, torch.Tensor):
         return NotImplemented
     return rows.like(read, (n, *probe.shape[1:]), probe.dtype, probe.device)
 
 
-def _joined(parts: Sequence[Tensor], dim: int = 0) -> Any:
+def _joined(parts: Sequence[torch.Tensor], dim: int = 0) -> Any:
     """Rows of several sets, one after another."""
     first = next(each for each in parts if isinstance(each, Lazy))
     if dim != 0 or any(each.dtype != first.dtype or each.shape[1:] != first.shape[1:] for each in parts):
         return NotImplemented
     ends, check = torch.tensor([len(each) for each in parts]).cumsum(0), as_they_are(parts)
 
-    def read(index: Tensor) -> Tensor:
+    def read(index: torch.Tensor) -> torch.Tensor:
         check()
         found = torch.empty((len(index), *first.shape[1:]), dtype=first.dtype, device=first.device)
         of = torch.searchsorted(ends, index, right=True)
@@ -137,7 +136,7 @@ def _joined(parts: Sequence[Tensor], dim: int = 0) -> Any:
     return first.like(read, (int(ends[-1]), *first.shape[1:]))
 
 
-def _equal(a: Tensor, b: Tensor) -> bool:
+def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     rows, other = (a, b) if isinstance(a, Lazy) else (cast(Lazy, b), a)
@@ -172,7 +171,7 @@ def _leads(rest: Sequence[Any]) -> bool:
     So does a tensor of two axes, in one case of many: all rows are read for it.
     """
     by = [at for at, each in enumerate(rest) if not (isinstance(each, int | slice) or each is None or each is Ellipsis)]
-    if any(isinstance(rest[at], Tensor) and rest[at].ndim == 2 for at in by):
+    if any(isinstance(rest[at], torch.Tensor) and rest[at].ndim == 2 for at in by):
         return True
     return len(by) > 1 and by[-1] - by[0] >= len(by)
 
@@ -183,8 +182,8 @@ def _split(rows: Lazy, split_size: int | Sequence[int], dim: int = 0) -> Any:
     return tuple(rows.at(part) for part in torch.arange(len(rows)).split(split_size))  # type: ignore[no-untyped-call]
 
 
-def _matmul(rows: Lazy, other: Tensor) -> Any:
-    if rows.ndim != 2 or not isinstance(other, Tensor) or isinstance(other, Lazy) or other.ndim != 2:
+def _matmul(rows: Lazy, other: torch.Tensor) -> Any:
+    if rows.ndim != 2 or not isinstance(other, torch.Tensor) or isinstance(other, Lazy) or other.ndim != 2:
         return NotImplemented
     return rows.times(other)
 
@@ -216,7 +215,7 @@ def _transpose(rows: Lazy, dim0: int, dim1: int) -> Any:
 def _to(rows: Lazy, *what: Any, **more: Any) -> Any:
     found = rows
     for each in (*what, *more.values()):
-        if isinstance(each, Tensor):
+        if isinstance(each, torch.Tensor):
             found = _to(found, each.dtype, each.device)
         elif isinstance(each, torch.dtype):
             found = found if each == found.dtype else found.map(lambda part, to=each: part.to(to))  # type: ignore[misc]

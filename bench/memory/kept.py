@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bench.memory.budget import Budget
 from bench.memory.rows import Rows
@@ -18,9 +17,13 @@ ROWS = 256
 
 
 def by_blocks(
-    samples: Tensor, make: Callable[[Tensor], Tensor], size: int | None = None, *, like: Tensor | None = None,
+    samples: torch.Tensor,
+    make: Callable[[torch.Tensor], torch.Tensor],
+    size: int | None = None,
+    *,
+    like: torch.Tensor | None = None,
     draws: bool = False,
-) -> Tensor:  # fmt: skip
+) -> torch.Tensor:
     """What `make` makes of rows (n, ...), each of its own row alone, asked for `size` rows at a time, in order.
 
     Args:
@@ -46,7 +49,9 @@ def by_blocks(
     )
 
 
-def _made(samples: Tensor, make: Callable[[Tensor], Tensor], size: int, *, halved: bool) -> Iterator[Tensor]:
+def _made(
+    samples: torch.Tensor, make: Callable[[torch.Tensor], torch.Tensor], size: int, *, halved: bool
+) -> Iterator[torch.Tensor]:
     """The blocks of `by_blocks`, where `halved` half as large wherever the device's memory does not suffice."""
     at = 0
     while at < len(samples) or not at:  # no rows are one block
@@ -60,7 +65,9 @@ def _made(samples: Tensor, make: Callable[[Tensor], Tensor], size: int, *, halve
         yield part
 
 
-def _if_it_fits(make: Callable[[Tensor], Tensor], samples: Tensor, place: slice, *, halved: bool) -> Tensor | None:
+def _if_it_fits(
+    make: Callable[[torch.Tensor], torch.Tensor], samples: torch.Tensor, place: slice, *, halved: bool
+) -> torch.Tensor | None:
     """What is made of some rows; None where the device's memory does not suffice, and fewer may do with less.
 
     That the rows are read here counts too: those on disk come to the device as they are read.
@@ -73,7 +80,7 @@ def _if_it_fits(make: Callable[[Tensor], Tensor], samples: Tensor, place: slice,
         return None
 
 
-def by_even_blocks(samples: Tensor, make: Callable[[Tensor], Tensor], count: int) -> Tensor:
+def by_even_blocks(samples: torch.Tensor, make: Callable[[torch.Tensor], torch.Tensor], count: int) -> torch.Tensor:
     """The same in `count` blocks that differ in size by a row at most, the larger first."""
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}")
@@ -83,7 +90,7 @@ def by_even_blocks(samples: Tensor, make: Callable[[Tensor], Tensor], count: int
     return kept(parts, len(samples), samples.budget if isinstance(samples, Rows) else None)
 
 
-def kept(parts: Iterator[Tensor], length: int, budget: Budget | None) -> Tensor:
+def kept(parts: Iterator[torch.Tensor], length: int, budget: Budget | None) -> torch.Tensor:
     """The parts of `length` rows in one.
 
     Args:
@@ -109,20 +116,20 @@ def kept(parts: Iterator[Tensor], length: int, budget: Budget | None) -> Tensor:
     return keeper.rows(shape, first.device)
 
 
-def _chained(first: Tensor, rest: Iterator[Tensor]) -> Iterator[Tensor]:
+def _chained(first: torch.Tensor, rest: Iterator[torch.Tensor]) -> Iterator[torch.Tensor]:
     yield first
     del first
     yield from rest
 
 
 class _Memory:
-    def __init__(self, shape: tuple[int, ...], like: Tensor) -> None:
+    def __init__(self, shape: tuple[int, ...], like: torch.Tensor) -> None:
         self._found = torch.empty(shape, dtype=like.dtype, device=like.device)
 
-    def take(self, part: Tensor, at: int) -> None:
+    def take(self, part: torch.Tensor, at: int) -> None:
         self._found[at : at + len(part)] = part
 
-    def rows(self, shape: tuple[int, ...], device: torch.device) -> Tensor:
+    def rows(self, shape: tuple[int, ...], device: torch.device) -> torch.Tensor:
         return self._found
 
 
@@ -131,10 +138,10 @@ class _File:
         self._kind, self._stored, self._budget = kind, _stored_as(kind), budget
         self._file = tempfile.TemporaryFile(dir=budget.made_folder())  # noqa: SIM115 (closed by `rows`)
 
-    def take(self, part: Tensor, at: int) -> None:
+    def take(self, part: torch.Tensor, at: int) -> None:
         self._file.write(part.detach().cpu().to(self._stored).contiguous().numpy().data)
 
-    def rows(self, shape: tuple[int, ...], device: torch.device) -> Tensor:
+    def rows(self, shape: tuple[int, ...], device: torch.device) -> torch.Tensor:
         with self._file:  # the mapping outlives it
             self._file.flush()
             numbers = np.memmap(

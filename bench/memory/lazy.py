@@ -8,14 +8,13 @@ from typing import Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bench.memory.budget import Budget
 from bench.memory.stored import Stored
 
 CACHED = 4 << 20
 """Bytes of rows that are computed at a time."""
-Read = Callable[[Tensor], Tensor]
+Read = Callable[[torch.Tensor], torch.Tensor]
 """Indices (k,) int64 on the CPU to rows (k, ...)."""
 
 
@@ -24,7 +23,7 @@ def as_they_are(given: Iterable[object]) -> Callable[[], None]:
     held = [
         (each, each._version)
         for each in given
-        if isinstance(each, Tensor) and not isinstance(each, Lazy) and not each.is_inference()
+        if isinstance(each, torch.Tensor) and not isinstance(each, Lazy) and not each.is_inference()
     ]
 
     def check() -> None:
@@ -36,7 +35,7 @@ def as_they_are(given: Iterable[object]) -> Callable[[], None]:
     return check
 
 
-class Lazy(Tensor):
+class Lazy(torch.Tensor):
     """Rows (n, ...), and what is done with them; `bench.memory.rows.Rows` is a tensor beside that."""
 
     read: Read
@@ -60,20 +59,20 @@ class Lazy(Tensor):
             wide: Bytes of the widest row that is computed on the way to one of these.
             few: Whether a few rows at a time are read at no loss: not where they are products of matrices.
         """
-        made: Self = Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=dtype, device=device)
+        made: Self = torch.Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=dtype, device=device)
         made.read, made.budget, made.stored, made.few = read, budget, stored, few
         made.wide = max(wide, made.bytes_of(1))
         return made
 
     @classmethod
     def of(
-        cls, array: np.ndarray | Tensor, budget: Budget, *, divisor: float | None = None,
-        dtype: torch.dtype = torch.float32, device: torch.device | None = None, index: Tensor | None = None,
+        cls, array: np.ndarray | torch.Tensor, budget: Budget, *, divisor: float | None = None,
+        dtype: torch.dtype = torch.float32, device: torch.device | None = None, index: torch.Tensor | None = None,
     ) -> Self:  # fmt: skip
         """Rows of `dtype` on `device` that are stored in `array`, memory-mapped, say."""
         stored, place = Stored(array, index, divisor), device or torch.device("cpu")
 
-        def read(index: Tensor) -> Tensor:
+        def read(index: torch.Tensor) -> torch.Tensor:
             found = stored.raw(index).to(place).to(dtype)
             if stored.divisor is None:
                 return found
@@ -83,7 +82,7 @@ class Lazy(Tensor):
         length = len(array) if index is None else len(index)
         return cls(read, (length, *array.shape[1:]), dtype=dtype, device=place, budget=budget, stored=stored)
 
-    def at(self, index: Tensor) -> Self:
+    def at(self, index: torch.Tensor) -> Self:
         """Some of the rows (int64 indices, or bool, one for each row), read when they are used."""
         index = index.detach().cpu()
         mask = index.dtype in (torch.bool, torch.uint8)
@@ -102,19 +101,19 @@ class Lazy(Tensor):
                            index=self.stored.at(places).index)  # fmt: skip
         return self.like(lambda index: self.read(places[index]), (len(places), *self.shape[1:]))
 
-    def whole(self) -> Tensor:
+    def whole(self) -> torch.Tensor:
         """All rows as an ordinary tensor. Raises TooLargeError where that does not fit the budget."""
         self.budget.check(tuple(self.shape), self.bytes_of(len(self)))
         return self._gathered()
 
-    def blocks(self, size: int | None = None) -> Iterator[tuple[slice, Tensor]]:
+    def blocks(self, size: int | None = None) -> Iterator[tuple[slice, torch.Tensor]]:
         """All rows in order, `size` at a time (None: as the budget allows), each block with its place."""
         size = size or max(1, self.budget.block // max(1, self.wide))
         for start in range(0, len(self), size):
             part = slice(start, min(start + size, len(self)))
             yield part, self.brought(torch.arange(part.start, part.stop))
 
-    def brought(self, index: Tensor) -> Tensor:
+    def brought(self, index: torch.Tensor) -> torch.Tensor:
         """Rows by number (k,) int64 on the CPU, as `read` gives them.
 
         A few at a time, so that what is computed on the way stays in the processor's cache: that takes a third of the
@@ -128,16 +127,16 @@ class Lazy(Tensor):
             found[start : start + size] = self.read(index[start : start + size])
         return found
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+    def map(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Self:
         """What `change` makes of the rows, each of its own row alone, computed when it is read."""
         probe = change(self.read(torch.arange(min(1, len(self)))))
         return self.like(lambda index: change(self.read(index)), (len(self), *probe.shape[1:]), probe.dtype)
 
-    def times(self, matrix: Tensor) -> Self:
+    def times(self, matrix: torch.Tensor) -> Self:
         """The products of the rows (n, d) with a matrix (d, q), computed when they are read, as many at a time."""
         shape, check = (len(self), matrix.shape[1]), as_they_are((matrix,))
 
-        def read(index: Tensor) -> Tensor:
+        def read(index: torch.Tensor) -> torch.Tensor:
             check()
             return self.brought(index) @ matrix
 
@@ -169,12 +168,12 @@ class Lazy(Tensor):
         """What so many of the rows take as an ordinary tensor."""
         return rows * math.prod(self.shape[1:]) * self.dtype.itemsize
 
-    def some(self, index: Tensor) -> Tensor:
+    def some(self, index: torch.Tensor) -> torch.Tensor:
         """Some of the rows (as `at`), as an ordinary tensor where that fits the budget."""
         found = self.at(index)
         return found if found.bytes_of(len(found)) > self.budget.whole else found._gathered()
 
-    def _gathered(self) -> Tensor:
+    def _gathered(self) -> torch.Tensor:
         found = torch.empty(tuple(self.shape), dtype=self.dtype, device=self.device)
         for part, rows in self.blocks():  # what is computed on the way is of a block
             found[part] = rows

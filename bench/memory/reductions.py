@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 if TYPE_CHECKING:
     from bench.memory.lazy import Lazy
@@ -17,7 +16,7 @@ OWN = frozenset({"linalg_vector_norm", "logsumexp"})
 """What is only of a row by itself."""
 _TORCHS = {"axis": "dim", "keepdims": "keepdim"}
 """Torch's own words for NumPy's, which its functions take too."""
-_EXTREMES: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
+_EXTREMES: Mapping[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "amin": torch.minimum, "min": torch.minimum, "amax": torch.maximum, "max": torch.maximum,
     "any": torch.logical_or, "all": torch.logical_and,
 }  # fmt: skip
@@ -30,9 +29,9 @@ def gather(func: Callable[..., Any], rows: Lazy, args: Sequence[Any], more: Mapp
     """
     name, told = func.__name__, {_TORCHS.get(key, key): value for key, value in more.items()}
     first = "ord" if name == "linalg_vector_norm" else "dim"
-    if args and not (first in told or isinstance(args[0], bool | Tensor)):
+    if args and not (first in told or isinstance(args[0], bool | torch.Tensor)):
         told[first], args = args[0], args[1:]
-    if args or any(isinstance(each, Tensor) for each in told.values()) or not len(rows):
+    if args or any(isinstance(each, torch.Tensor) for each in told.values()) or not len(rows):
         return NotImplemented
     if name in ("any", "all") and told.get("dim") == []:  # along no axis, where it is along all to the others
         return NotImplemented
@@ -59,7 +58,7 @@ def gather(func: Callable[..., Any], rows: Lazy, args: Sequence[Any], more: Mapp
             return NotImplemented
         found = _moments(name, rows, places, int(1 if correction is None else correction), kind)
 
-    def shaped(part: Tensor) -> Tensor:
+    def shaped(part: torch.Tensor) -> torch.Tensor:
         return part if keep else part.reshape([side for axis, side in enumerate(part.shape) if axis not in places])
 
     return tuple(map(shaped, found)) if isinstance(found, tuple) else shaped(found)
@@ -72,10 +71,10 @@ def _along_rows(func: Callable[..., Any], rows: Lazy, more: Mapping[str, Any], n
     return torch.cat([func(part, **more) for _, part in rows.blocks()])
 
 
-def _extreme(name: str, rows: Lazy, places: tuple[int, ...]) -> Tensor:
+def _extreme(name: str, rows: Lazy, places: tuple[int, ...]) -> torch.Tensor:
     kind = torch.uint8 if rows.dtype == torch.uint8 else torch.bool  # as torch has it
 
-    def of(part: Tensor) -> Tensor:
+    def of(part: torch.Tensor) -> torch.Tensor:
         if name in ("any", "all"):
             flat = part.bool()
             for axis in places:
@@ -98,7 +97,7 @@ def _moments(name: str, rows: Lazy, places: tuple[int, ...], correction: int, ki
         count *= rows.shape[axis]
     wide = torch.float64 if kind.is_floating_point else torch.int64
 
-    def total(parts: Iterator[Tensor]) -> Tensor:
+    def total(parts: Iterator[torch.Tensor]) -> torch.Tensor:
         found = next(parts)
         for part in parts:
             found = found + part

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
 
 from bench.memory.functions import ABOUT, answer, plain, refuse_writing
 from bench.memory.lazy import Lazy
@@ -49,14 +48,20 @@ class Rows(Lazy):
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **more)
         found = answer(func, name, args, more)
-        return func(*tree_map(plain, tuple(args)), **tree_map(plain, more)) if found is NotImplemented else found
+        return (
+            func(*torch.utils._pytree.tree_map(plain, tuple(args)), **torch.utils._pytree.tree_map(plain, more))
+            if found is NotImplemented
+            else found
+        )
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Callable[..., Any], types: object, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """The same for what calls torch from below Python."""
-        return func(*tree_map(plain, tuple(args)), **tree_map(plain, dict(kwargs or {})))
+        return func(
+            *torch.utils._pytree.tree_map(plain, tuple(args)), **torch.utils._pytree.tree_map(plain, dict(kwargs or {}))
+        )
 
     def __iter__(self) -> Iterator[torch.Tensor]:
         for _, rows in self.blocks():

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,18 +18,18 @@ class Stored:
         divisor: What a number is divided by once it is float: 255 for bytes; None leaves numbers as they are.
     """
 
-    array: np.ndarray | Tensor
-    index: Tensor | None
+    array: np.ndarray | torch.Tensor
+    index: torch.Tensor | None
     divisor: float | None
 
-    def at(self, index: Tensor) -> Stored:
+    def at(self, index: torch.Tensor) -> Stored:
         """Some of them."""
         return Stored(self.array, index if self.index is None else self.index[index], self.divisor)
 
-    def raw(self, index: Tensor) -> Tensor:
+    def raw(self, index: torch.Tensor) -> torch.Tensor:
         """Rows as they lie there."""
         places = index if self.index is None else self.index[index]
-        if isinstance(self.array, Tensor):
+        if isinstance(self.array, torch.Tensor):
             return self.array[places.to(self.array.device)]
         order = places.argsort()  # a disk is read in its own order
         found = np.empty((len(places), *self.array.shape[1:]), dtype=self.array.dtype)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
-from torch import Tensor
+import torch
 
 from bench.randomness import Grid, Stream
 from bench.types import by_blocks
@@ -38,7 +38,7 @@ class GridNoise:
         return cls(Grid.for_noise(scale, reach), scale)
 
     @classmethod
-    def keeping(cls, epsilon: float, low: Tensor, high: Tensor) -> Self:
+    def keeping(cls, epsilon: float, low: torch.Tensor, high: torch.Tensor) -> Self:
         """The noise that hides any change within `low`..`high` (float64, of a row's shape) by `epsilon`.
 
         Its scale is that of the ranges' sum over epsilon, but for what rounding to the grid adds to the ranges.
@@ -49,7 +49,7 @@ class GridNoise:
         # Where the grid is so coarse that both ends of every range are one point, any scale will do.
         return cls(found.grid, above(steps * Fraction(found.grid.step) / Fraction(epsilon)) if steps else scale)
 
-    def span(self, low: Tensor, high: Tensor) -> int:
+    def span(self, low: torch.Tensor, high: torch.Tensor) -> int:
         """How many steps rows within `low`..`high` can differ by in L1. Rounding keeps order, so that ends are ends."""
         return int((self.grid.places(high) - self.grid.places(low)).sum())
 
@@ -57,11 +57,13 @@ class GridNoise:
         """The bound for rows that differ by so many steps, rounded up."""
         return max(above(steps / self.grid.steps(self.scale)), sys.float_info.min)
 
-    def on_grid(self, values: Tensor) -> Tensor:
+    def on_grid(self, values: torch.Tensor) -> torch.Tensor:
         """float64: values on the grid."""
         return self.grid.values(self.grid.places(values)).double()
 
-    def add(self, samples: Tensor, stream: Stream, values: Callable[[Tensor], Tensor] = lambda rows: rows) -> Tensor:
+    def add(
+        self, samples: torch.Tensor, stream: Stream, values: Callable[[torch.Tensor], torch.Tensor] = lambda rows: rows
+    ) -> torch.Tensor:
         """Rows (n, ...), float32 or as the grid needs: on the grid, with noise.
 
         Args:
@@ -70,7 +72,7 @@ class GridNoise:
             values: What is to be hidden of rows, each of its own row alone and of its shape. Default: the rows.
         """
 
-        def noisy(rows: Tensor) -> Tensor:
+        def noisy(rows: torch.Tensor) -> torch.Tensor:
             places = self.grid.places(values(rows))
             noise = self.grid.laplace(stream, self.scale, tuple(places.shape))
             return self.grid.values(places + noise.to(places.device))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
@@ -33,7 +32,7 @@ class LabelCode:
     exclusive: bool
     unbalanced: Unbalanced
 
-    def encode(self, data: Dataset) -> Tensor | None:
+    def encode(self, data: Dataset) -> torch.Tensor | None:
         """The labels of `data` (n, k) in code: 0, 1 or NaN as before; None for None.
 
         Raises:
@@ -59,21 +58,21 @@ class LabelCode:
             return labels[:, self._places(labels.shape[1]).to(labels.device)]
         return torch.where(self._flips(labels.shape[1]).to(labels.device), 1 - labels, labels)
 
-    def decode(self, scores: Tensor) -> Tensor:
+    def decode(self, scores: torch.Tensor) -> torch.Tensor:
         """Predictions (n, k) of coded labels, in [0, 1], as predictions of the real labels."""
         if self.exclusive:
             return scores[:, self._places(scores.shape[1]).argsort().to(scores.device)]
         return torch.where(self._flips(scores.shape[1]).to(scores.device), 1 - scores, scores)
 
-    def _places(self, classes: int) -> Tensor:
+    def _places(self, classes: int) -> torch.Tensor:
         """(k,) int64: the class that stands in each column of the coded labels."""
         return self.secret.stream("classes", classes).permutation(classes)
 
-    def _flips(self, findings: int) -> Tensor:
+    def _flips(self, findings: int) -> torch.Tensor:
         """(k,) bool: the findings whose yes and no are swapped."""
         return self.secret.stream("flips").integers(2, findings) == 1
 
-    def _balanced(self, labels: Tensor, findings: tuple[str, ...]) -> Tensor:
+    def _balanced(self, labels: torch.Tensor, findings: tuple[str, ...]) -> torch.Tensor:
         """Labels (n, k) whose classes are equally frequent, as far as they occur at all; the surplus is NaN."""
         if self.exclusive:
             classes = {name: labels[:, k] == 1 for k, name in enumerate(findings)}
@@ -84,7 +83,7 @@ class LabelCode:
             labels = labels.index_put((surplus.nonzero()[:, 0], torch.tensor(k)), labels.new_tensor(torch.nan))
         return labels
 
-    def _surplus(self, what: str, classes: dict[str, Tensor]) -> Tensor:
+    def _surplus(self, what: str, classes: dict[str, torch.Tensor]) -> torch.Tensor:
         """(n,) bool: the rows to leave out so that the classes, (n,) bool each, become equally frequent."""
         rows = {name: member.nonzero()[:, 0] for name, member in classes.items()}
         counts = {name: len(found) for name, found in rows.items() if len(found)}

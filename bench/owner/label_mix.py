@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import torch
-from torch import Tensor
 
 from bench.owner.published import check_tensors
 from bench.randomness import Stream
@@ -27,8 +26,8 @@ class LabelMix:
         ValueError: Proportions that are none, or classes with a label that is neither NaN nor in [0, 1].
     """
 
-    classes: Tensor
-    proportions: Tensor
+    classes: torch.Tensor
+    proportions: torch.Tensor
 
     def __post_init__(self) -> None:
         if not (bool((self.proportions >= 0).all()) and abs(float(self.proportions.sum()) - 1) < 1e-6):
@@ -37,7 +36,7 @@ class LabelMix:
             raise ValueError(f"labels of classes must be NaN or in [0, 1], got {self.classes.tolist()}")
 
     @classmethod
-    def of(cls, labels: Tensor | None, samples: Tensor) -> tuple[Self, Tensor]:
+    def of(cls, labels: torch.Tensor | None, samples: torch.Tensor) -> tuple[Self, torch.Tensor]:
         """The mix of the labels (n, k) of samples (n, ...), on their device, and the class (n,) int64 of each row."""
         number, classes = (part.to(samples.device) for part in label_classes(labels, len(samples)))
         counts = torch.bincount(number, minlength=len(classes))
@@ -51,14 +50,14 @@ class LabelMix:
         check_tensors(state, {"proportions": (c,)}, dtype=torch.float64)
         return cls(state["classes"], state["proportions"])
 
-    def draw(self, count: int, stream: Stream) -> Tensor:
+    def draw(self, count: int, stream: Stream) -> torch.Tensor:
         """The classes (count,) int64 of fresh rows. Raises ValueError for a count below 1."""
         at_least(1, count=count)
         steps = self.proportions.cpu().cumsum(dim=0)
         drawn = torch.searchsorted(steps, stream.uniform(count) * steps[-1], right=True)
         return drawn.to(self.classes.device)
 
-    def labels(self, number: Tensor) -> Tensor | None:
+    def labels(self, number: torch.Tensor) -> torch.Tensor | None:
         """Labels (m, k) of rows of classes (m,); None where there are none."""
         return self.classes[number] if self.classes.shape[1] else None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
 
 from bench.randomness import Secret, Stream
 from bench.types import Dataset, Key, Release, State, paired
@@ -27,14 +27,14 @@ class NoiseKey(Key):
         secret: Of this key alone.
     """
 
-    blur: Callable[[Tensor, Stream], Tensor]
+    blur: Callable[[torch.Tensor, Stream], torch.Tensor]
     secret: Secret
 
     def release(self, private: Dataset) -> Release:
         """Rows with fresh noise each. The same rows get the same noise again, any others new noise."""
         return paired(self._call(private.samples, "release"), private.labels)
 
-    def query(self, samples: Tensor) -> Tensor:
+    def query(self, samples: torch.Tensor) -> torch.Tensor:
         """Rows with fresh noise, never that of the release. Raises ValueError for rows of another shape."""
         return self._call(samples, "query")
 
@@ -42,5 +42,5 @@ class NoiseKey(Key):
         """The secret, uint8 (32,)."""
         return {"secret": self.secret.tensor()}
 
-    def _call(self, samples: Tensor, call: str) -> Tensor:
+    def _call(self, samples: torch.Tensor, call: str) -> torch.Tensor:
         return self.blur(samples, self.secret.derive(call).bound_to(samples).stream())

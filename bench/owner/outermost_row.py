@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from functools import reduce
 
 import torch
-from torch import Tensor
 
 from bench.memory.rows import Rows
 from bench.pairs.blocks import split_evenly
@@ -50,7 +49,7 @@ class OutermostRow:
         left: How many are left.
     """
 
-    def __init__(self, rows: Tensor, which: Tensor) -> None:
+    def __init__(self, rows: torch.Tensor, which: torch.Tensor) -> None:
         n, device = len(which), rows.device
         self.rows = torch.arange(n, device=device)
         self._grid, self._squares = _on_grid(rows, which)
@@ -67,7 +66,7 @@ class OutermostRow:
         self._group()
         self._bounds = self._bound(self._products(self._moments))
 
-    def find(self) -> Tensor:
+    def find(self) -> torch.Tensor:
         """Distances (s,) of the outermost row that is left: -1 to itself, infinite to rows that are gone."""
         if not self._everyone and float(self._sums.amax()) <= self._limit:
             self._refresh()
@@ -82,7 +81,7 @@ class OutermostRow:
         away[row] = -1
         return away
 
-    def remove(self, taken: Tensor) -> None:
+    def remove(self, taken: torch.Tensor) -> None:
         """Take away rows by their places among `rows`."""
         self.alive[taken] = False
         self.left -= len(taken)
@@ -94,17 +93,17 @@ class OutermostRow:
         measured = (self._sums >= 0) & self.alive[self._front]
         self._sums = torch.where(measured, self._sums - self._away[taken].sum(dim=0), -1.0)
 
-    def _distances(self, which: Tensor) -> Tensor:
+    def _distances(self, which: torch.Tensor) -> torch.Tensor:
         """Distances (s, len(which)) of all stored rows, alive or not, to `which`."""
         return self._rounded_roots(self._products(self._wide(which)))
 
-    def _wide(self, which: Tensor) -> Tensor:
+    def _wide(self, which: torch.Tensor) -> torch.Tensor:
         """Rows (len(which), d + 2) float64: a row, 1, its square."""
         wide = self._squares.new_ones(len(which), self._grid.shape[1] + 2)
         wide[:, :-2], wide[:, -1] = self._grid[which], self._squares[which]
         return wide
 
-    def _products(self, wide: Tensor) -> Tensor:
+    def _products(self, wide: torch.Tensor) -> torch.Tensor:
         """Products (s, w) of all stored rows with wide rows or sums of those: their squared distances, added up."""
         turned, out = -2 * wide[:, :-2].T, self._squares.new_empty(len(self._grid), len(wide))
         for part in self._parts():
@@ -117,7 +116,7 @@ class OutermostRow:
         n, d = self._grid.shape
         return split_evenly(n, n if self._grid.dtype == torch.float64 else max(1, CACHED // (8 * d)))
 
-    def _rounded_roots(self, squares: Tensor) -> Tensor:
+    def _rounded_roots(self, squares: torch.Tensor) -> torch.Tensor:
         return squares.sqrt_().mul_(self._fine).round_()
 
     def _group(self) -> None:
@@ -139,7 +138,7 @@ class OutermostRow:
         self._moments.index_add_(0, self._of[gone], self._wide(gone), alpha=-1)
         self._counted[gone] = False
 
-    def _bound(self, squares: Tensor) -> Tensor:
+    def _bound(self, squares: torch.Tensor) -> torch.Tensor:
         """(s,) sums of distances are at most this, by products (s, GROUPS) with the moments."""
         members = self._moments[:, -2]
         roots = squares.clamp(min=0).add_(self._margin).mul_(members * self._fine**2).sqrt_().sum(dim=1)
@@ -160,7 +159,7 @@ class OutermostRow:
         self._squares, self.rows, self._bounds = self._squares[kept], self.rows[kept], self._bounds[kept]
         self.alive = self.alive[kept]
 
-    def _hopes(self) -> Tensor:
+    def _hopes(self) -> torch.Tensor:
         """(s,) bounds of the rows that are not measured, else -1."""
         measured = self._sums >= 0
         self._bounds[self._front[measured]] = self._sums[measured]
@@ -202,10 +201,10 @@ class OutermostRow:
         self._away = self._away[:, :0]
 
 
-def _on_grid(rows: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
+def _on_grid(rows: torch.Tensor, which: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The rows `which` as whole numbers (s, d) about their middle, float64 or int32, and their squares (s,) float64."""
 
-    def read() -> Iterator[tuple[slice, Tensor]]:
+    def read() -> Iterator[tuple[slice, torch.Tensor]]:
         for part in split_evenly(len(which), ROWS):
             yield part, rows[which[part]].flatten(1).double()
 
@@ -222,7 +221,7 @@ def _on_grid(rows: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
     return grid, squares
 
 
-def _moved_forward(stored: Tensor, kept: Tensor) -> Tensor:
+def _moved_forward(stored: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
     """The rows `kept` (ascending) of those stored, in the same memory, a few at a time."""
     for part in split_evenly(len(kept), ROWS):
         stored[part] = stored[kept[part]]  # nothing is written over that is still to be read

@@ -14,13 +14,12 @@ whatever is computed in which blocks, and but for ties whatever the order of row
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from bench.memory.rows import Rows
 from bench.owner.outermost_row import ROWS, OutermostRow
 
 
-def same_size_clusters(rows: Tensor, k: int, which: Tensor | None = None) -> Tensor:
+def same_size_clusters(rows: torch.Tensor, k: int, which: torch.Tensor | None = None) -> torch.Tensor:
     """The cluster of every row; each has k rows, but for the last, which has the n % k that are left over as well.
 
     Of equal distances or sums the row with the lower number comes first.

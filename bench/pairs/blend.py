@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from bench.types import PairScores
 
@@ -23,7 +22,7 @@ class BlendedScores(PairScores):
         self.shape = (first.shape[0], first.shape[1])
         self._parts = ((first, 1 / _deviation(first)), (second, weight / _deviation(second)))
 
-    def block(self, rows: slice, cols: slice) -> Tensor:
+    def block(self, rows: slice, cols: slice) -> torch.Tensor:
         """Sums (rows, cols), float64."""
         (first, one), (second, two) = self._parts
         return first.block(rows, cols).double() * one + second.block(rows, cols).double() * two

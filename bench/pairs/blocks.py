@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
-from torch import Tensor
 
 from bench.memory.rows import Rows, in_blocks
 
@@ -21,17 +20,17 @@ class Block:
 
     rows: slice
     cols: slice
-    values: Tensor
-    factors: tuple[Tensor, Tensor] | None
+    values: torch.Tensor
+    factors: tuple[torch.Tensor, torch.Tensor] | None
 
-    def exact(self, rows: Tensor, cols: Tensor) -> Tensor:
+    def exact(self, rows: torch.Tensor, cols: torch.Tensor) -> torch.Tensor:
         """Exact scores (float64) of pairs numbered within the block."""
         if self.factors is None:
             return self.values[rows, cols].to(torch.float64)
         return products(*self.factors, rows + self.rows.start, cols + self.cols.start)
 
 
-def products(a: Tensor, b: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
+def products(a: torch.Tensor, b: torch.Tensor, rows: torch.Tensor, cols: torch.Tensor) -> torch.Tensor:
     """Inner products (p,) of float64 rows of a and b given by number, a slice of the pairs at a time; no gradient."""
     step = max(GATHERED // a.shape[1], 1)
     if isinstance(a, Rows):  # each reading of rows takes its time, however few they are
@@ -43,12 +42,14 @@ def products(a: Tensor, b: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
     return found
 
 
-def all_products(a: Tensor, b: Tensor) -> Tensor:
+def all_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Inner products (n, m) of rows (n, d) and (m, d), as `all_pairs` reads them."""
     return all_pairs(a, b, lambda part, other: part @ other.T)
 
 
-def all_pairs(a: Tensor, b: Tensor, compare: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+def all_pairs(
+    a: torch.Tensor, b: torch.Tensor, compare: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
     """What `compare` (ordinary rows and others to (rows, others)) gives for all pairs of rows (n, d) and (m, d).
 
     No more than a block of each is read at a time; where all of `b` fit as an ordinary tensor, they are read once and

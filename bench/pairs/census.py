@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from torch import Tensor
 
 from bench.pairs.blocks import Block
 from bench.pairs.places import Places, build_places, exact_places
@@ -33,10 +32,10 @@ class Part:
         scores: For each notion (p,) float64, their exact scores.
     """
 
-    rows: Tensor
-    cols: Tensor
-    cells: Sequence[Tensor]
-    scores: Sequence[Tensor]
+    rows: torch.Tensor
+    cols: torch.Tensor
+    cells: Sequence[torch.Tensor]
+    scores: Sequence[torch.Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +51,9 @@ class Census:
     """
 
     places: Places
-    rows: Tensor
-    cols: Tensor
-    best: Tensor
+    rows: torch.Tensor
+    cols: torch.Tensor
+    best: torch.Tensor
     part_of: tuple[int, ...]
 
     @cached_property
@@ -69,9 +68,9 @@ class Tally:
     (v, m), how many scores of a column are above and equal to its best linked score.
     """
 
-    totals: Tensor
-    above: Tensor
-    tied: Tensor
+    totals: torch.Tensor
+    above: torch.Tensor
+    tied: torch.Tensor
 
     def add(self, other: Tally) -> None:
         """Add another tally of the same census."""
@@ -149,7 +148,7 @@ class TorchCounter(Counter):
                 ties = (doubtful == best[notion][cols]) & some[rows]
                 tied[notion] += torch.bincount(cols[ties], minlength=len(others))
 
-    def _see_few(self, block: Block, rows: Tensor, cols: Tensor) -> None:
+    def _see_few(self, block: Block, rows: torch.Tensor, cols: torch.Tensor) -> None:
         """Count a block of the whole grid in which all scores but those at `rows` and `cols` are below all levels."""
         places, _ = self.census.places.place(block.values[rows, cols], lambda some: block.exact(rows[some], cols[some]))
         self.sum.totals[0] += torch.bincount(places, minlength=len(self.census.places))

@@ -11,7 +11,6 @@ from __future__ import annotations
 from functools import partial
 
 import torch
-from torch import Tensor
 
 from bench.memory.rows import Rows, rows_at
 from bench.pairs.blocks import all_products
@@ -32,7 +31,7 @@ class CosineScores(PairScores):
         ValueError: Shapes that do not match; a row that is not finite or has no length, named by its number.
     """
 
-    def __init__(self, a: Tensor, b: Tensor) -> None:
+    def __init__(self, a: torch.Tensor, b: torch.Tensor) -> None:
         if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
             raise ValueError(
                 f"factors must be (n, d) and (m, d) with one d, got shapes {tuple(a.shape)} and {tuple(b.shape)}"
@@ -40,17 +39,17 @@ class CosineScores(PairScores):
         self.a, self.b = unit_rows(a, "raw"), unit_rows(b, "released")
         self.shape = (len(a), len(b))
 
-    def block(self, rows: slice, cols: slice) -> Tensor:
+    def block(self, rows: slice, cols: slice) -> torch.Tensor:
         """Cosines (rows, cols), float64."""
         return all_products(rows_at(self.a, rows), rows_at(self.b, cols))
 
-    def factors(self) -> tuple[Tensor, Tensor] | None:
+    def factors(self) -> tuple[torch.Tensor, torch.Tensor] | None:
         """The unit rows on the grid; None where they are too large to be handed over."""
         bytes_ = sum(side.numel() * side.element_size() for side in (self.a, self.b))
         return (self.a, self.b) if bytes_ <= HANDED_BYTES else None
 
 
-def unit_rows(rows: Tensor, what: str) -> Tensor:
+def unit_rows(rows: torch.Tensor, what: str) -> torch.Tensor:
     """Rows (n, d) at length one on the grid of 2^-26, float64. `what` names the matrix in errors.
 
     Raises ValueError for a row that is not finite or has no length.
@@ -67,13 +66,13 @@ def unit_rows(rows: Tensor, what: str) -> Tensor:
     return rows.map(_on_grid) if isinstance(rows, Rows) else _on_grid(rows)
 
 
-def _on_grid(rows: Tensor) -> Tensor:
+def _on_grid(rows: torch.Tensor) -> torch.Tensor:
     scaled = rows / rows.abs().amax(dim=1, keepdim=True)
-    unit: Tensor = scaled.div_(torch.linalg.vector_norm(scaled, dim=1, keepdim=True))
+    unit: torch.Tensor = scaled.div_(torch.linalg.vector_norm(scaled, dim=1, keepdim=True))
     return unit.mul_(GRID).round_().div_(GRID)
 
 
-def apart(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+def apart(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Factors (n, d + 2) and (m, d + 2) in which a row without length scores 0 with every row of the other matrix.
 
     For attacks that can say nothing about such a row: its pairs tie, as they should, instead of being an error.
@@ -85,7 +84,7 @@ def apart(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return wide_a, wide_b
 
 
-def _widened(rows: Tensor, place: int) -> Tensor:
+def _widened(rows: torch.Tensor, place: int) -> torch.Tensor:
     wide = torch.nn.functional.pad(rows, (0, 2))
     wide[:, place] = (rows == 0).all(dim=1).to(rows.dtype)
     return wide

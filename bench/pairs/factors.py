@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from bench.memory.rows import Rows, in_blocks
 from bench.pairs.blocks import Block, products, split_evenly
@@ -28,11 +27,11 @@ LONGEST = 1 + 2.0**-10
 class Factors:
     """Rows (n, d) and (m, d), float64 on the grid; `error` bounds float32 products of them."""
 
-    a: Tensor
-    b: Tensor
+    a: torch.Tensor
+    b: torch.Tensor
     error: float
 
-    def linked(self, rows: Tensor, cols: Tensor) -> Tensor:
+    def linked(self, rows: torch.Tensor, cols: torch.Tensor) -> torch.Tensor:
         """Exact scores of single pairs, float64 on the CPU."""
         return products(self.a, self.b, rows.to(self.a.device), cols.to(self.a.device)).cpu()
 
@@ -81,7 +80,7 @@ def read_factors(scores: PairScores) -> Factors | None:
     return Factors(a.contiguous(), b.contiguous(), math.expm1(additions * math.log1p(2.0**-24)) * LONGEST**2)
 
 
-def _check(factor: Tensor, what: str) -> None:
+def _check(factor: torch.Tensor, what: str) -> None:
     if factor.dtype != torch.float64:
         raise ValueError(f"{what} factors must be float64, got {factor.dtype}")
     for part, rows in in_blocks(factor, 256):

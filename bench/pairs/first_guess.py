@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from bench.pairs.blocks import blocks
 from bench.types import PairScores
@@ -11,7 +10,7 @@ from bench.types import PairScores
 BLOCK = 1024
 
 
-def first_guesses(scores: PairScores, *, block: int = BLOCK) -> Tensor:
+def first_guesses(scores: PairScores, *, block: int = BLOCK) -> torch.Tensor:
     """(m,) int64 on the CPU: the best-scored raw row of each released row; of equal ones the first.
 
     Candidates stand in a secret random order, so that the first of equal ones is any of them.

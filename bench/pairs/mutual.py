@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from bench.types import PairScores
 
@@ -19,17 +18,17 @@ class Best:
     `mutual` (m,) bool: of that raw row, this released row is the best too. The first of several equal rows counts.
     """
 
-    raw: Tensor
-    lead: Tensor
-    mutual: Tensor
+    raw: torch.Tensor
+    lead: torch.Tensor
+    mutual: torch.Tensor
 
 
 def best(scores: PairScores) -> Best:
     """Best raw rows of all released rows; no more than a block of scores is held at a time."""
     n, m = scores.shape
     raw, lead = [], []
-    row_top: list[Tensor] = []
-    row_at: list[Tensor] = []
+    row_top: list[torch.Tensor] = []
+    row_at: list[torch.Tensor] = []
     for left in range(0, m, BLOCK):
         cols = slice(left, min(left + BLOCK, m))
         tops, ats = [], []

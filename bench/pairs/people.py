@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from bench.seeds import generator
 
@@ -13,7 +12,7 @@ FEWEST = 10
 """People with the same number of images who are exchanged; fewer have too few arrangements to tell much."""
 
 
-def patient_links(links: Tensor, subjects: Tensor) -> Tensor:
+def patient_links(links: torch.Tensor, subjects: torch.Tensor) -> torch.Tensor:
     """All (raw row, released row) pairs that show the same person, (p', 2) int64.
 
     Args:
@@ -31,11 +30,13 @@ def patient_links(links: Tensor, subjects: Tensor) -> Tensor:
     first = torch.repeat_interleave(start - size.cumsum(0) + size, size)
     rows = order[first + torch.arange(int(size.sum()))]
     cols = torch.repeat_interleave(owners[:, 1], size)
-    pairs: Tensor = torch.unique(torch.stack((rows, cols), dim=1), dim=0)
+    pairs: torch.Tensor = torch.unique(torch.stack((rows, cols), dim=1), dim=0)
     return pairs
 
 
-def exchanged_links(links: Tensor, subjects: Tensor | None, n: int, *, sets: int = SETS, seed: int) -> list[Tensor]:
+def exchanged_links(
+    links: torch.Tensor, subjects: torch.Tensor | None, n: int, *, sets: int = SETS, seed: int
+) -> list[torch.Tensor]:
     """Links (p', 2) int64 of people who can be exchanged: the true links, then `sets` times with people exchanged.
 
     If scores know nothing of who is who, the true links are one more draw of the same kind: ranking their figure among
@@ -93,7 +94,7 @@ def exchanged_links(links: Tensor, subjects: Tensor | None, n: int, *, sets: int
     return found
 
 
-def _circle(people: Tensor, random: torch.Generator) -> tuple[Tensor, Tensor]:
+def _circle(people: torch.Tensor, random: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
     """People in random order, and by how many places they may move on, all numbers but 0, in random order."""
     order, moves = (torch.randperm(many, generator=random) for many in (len(people), len(people) - 1))
     return people[order], 1 + moves

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 MOST_BUCKETS = 2**21
 
@@ -29,21 +28,23 @@ class Places:
         floor: A score below it has place 0.
     """
 
-    levels: Tensor
+    levels: torch.Tensor
     dtype: torch.dtype
     low: float
     scale: float
-    codes: Tensor
+    codes: torch.Tensor
     floor: float
 
     def __len__(self) -> int:
         return 2 * len(self.levels) + 1
 
-    def doubtful(self, scores: Tensor) -> Tensor:
+    def doubtful(self, scores: torch.Tensor) -> torch.Tensor:
         """Which scores (of `dtype`) the table cannot place, bool."""
         return self._codes(scores) < 0
 
-    def place(self, scores: Tensor, exact: Callable[..., Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def place(
+        self, scores: torch.Tensor, exact: Callable[..., torch.Tensor]
+    ) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
         """Places (int32) of scores of any shape, and where in it the doubtful scores are; all ties are among those.
 
         `exact` gives the exact scores (float64) there.
@@ -59,18 +60,18 @@ class Places:
         places[doubtful] = 2 * below + (ends[below] == truth)
         return places, doubtful
 
-    def _codes(self, scores: Tensor) -> Tensor:
+    def _codes(self, scores: torch.Tensor) -> torch.Tensor:
         buckets = _bucket(scores, self.low, self.scale, len(self.codes))
         return self.codes.index_select(0, buckets.flatten()).view(scores.shape)
 
 
-def exact_places(levels: Tensor, scores: Tensor) -> Tensor:
+def exact_places(levels: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
     """Places (int32) of exact scores by binary search."""
     below = torch.searchsorted(levels, scores.to(levels.dtype))
     return (2 * below + (levels[below.clamp(max=len(levels) - 1)] == scores)).to(torch.int32)
 
 
-def build_places(levels: Tensor, *, dtype: torch.dtype, error: float = 0.0) -> Places:
+def build_places(levels: torch.Tensor, *, dtype: torch.dtype, error: float = 0.0) -> Places:
     """The table for scores of `dtype` that lie within `error` of the exact scores.
 
     Args:
@@ -100,5 +101,5 @@ def _range(lowest: float, highest: float, buckets: int, dtype: torch.dtype) -> t
     return (low, scale) if usable else (0.0, 0.0)
 
 
-def _bucket(scores: Tensor, low: float, scale: float, buckets: int) -> Tensor:
+def _bucket(scores: torch.Tensor, low: float, scale: float, buckets: int) -> torch.Tensor:
     return scores.sub(low).mul_(scale).clamp_(0, buckets - 1).to(torch.int32)

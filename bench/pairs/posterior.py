@@ -17,7 +17,6 @@ from collections.abc import Callable
 from functools import reduce
 
 import torch
-from torch import Tensor
 
 from bench.types import PairScores
 
@@ -25,8 +24,8 @@ KEPT = 2**30
 """Bytes of log densities that are kept; larger grids are computed again whenever a block is read."""
 BLOCK = 1024
 
-Density = Callable[[slice, slice], Tensor]
-_Summary = tuple[Tensor, Tensor, Tensor]
+Density = Callable[[slice, slice], torch.Tensor]
+_Summary = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 """Of each column, or a part of it: the largest log density, how often it occurs, and the log of the others' sum."""
 
 
@@ -55,7 +54,7 @@ class PosteriorScores(PairScores):
         columns = [self._column(cols) for cols in _slices(m)]
         self._top, self._times, self._rest = (torch.cat(parts) for parts in zip(*columns, strict=True))
 
-    def block(self, rows: slice, cols: slice) -> Tensor:
+    def block(self, rows: slice, cols: slice) -> torch.Tensor:
         """Log odds (rows, cols)."""
         top, times, rest = self._top[cols], self._times[cols], self._rest[cols]
         below = self._density(rows, cols) - top

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from functools import partial
 
 import torch
-from torch import Tensor
 
 from bench.memory.rows import Rows
 from bench.pairs.blocks import Block, blocks, split_evenly
@@ -45,7 +44,7 @@ class Reading:
             rows = self.factors.a
             self.side = max(1, min(block or SIDES * self.side, rows.budget.whole // SIDES // rows.bytes_of(1)))
 
-    def linked(self, cells: Tensor) -> Tensor:
+    def linked(self, cells: torch.Tensor) -> torch.Tensor:
         """Exact scores (float64, CPU) of the pairs numbered row * m + column, ascending: products, or out of blocks."""
         n, m = self.scores.shape
         read = self.factors is not None and isinstance(self.factors.a, Rows)

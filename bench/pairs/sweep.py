@@ -17,7 +17,6 @@ from importlib.metadata import version
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from bench.pairs.blocks import blocks, split_evenly
 from bench.pairs.census import NO_LINK, Counter, Part, TorchCounter
@@ -48,10 +47,10 @@ class PairCounts:
     """
 
     shape: tuple[int, int]
-    linked: Tensor
-    others: Tensor
-    top_1: Tensor
-    ranks: Tensor
+    linked: torch.Tensor
+    others: torch.Tensor
+    top_1: torch.Tensor
+    ranks: torch.Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +63,9 @@ class Grid:
         links: For each notion (p, 2) int64, the true pairs, numbered in the whole grid; repeats count once.
     """
 
-    rows: Tensor
-    cols: Tensor
-    links: Sequence[Tensor]
+    rows: torch.Tensor
+    cols: torch.Tensor
+    links: Sequence[torch.Tensor]
 
 
 def engine() -> str:
@@ -74,7 +73,9 @@ def engine() -> str:
     return "torch" if _kernel() is None else f"numba {version('numba')}"
 
 
-def count(scores: PairScores, links: Tensor, *, block: int | None = None, engine: Engine | None = None) -> PairCounts:
+def count(
+    scores: PairScores, links: torch.Tensor, *, block: int | None = None, engine: Engine | None = None
+) -> PairCounts:
     """Counts on the whole grid; see `count_grids`."""
     whole = Grid(torch.arange(scores.shape[0]), torch.arange(scores.shape[1]), [links])
     return count_grids(scores, [whole], block=block, engine=engine)[0][0]
@@ -123,9 +124,15 @@ def count_grids(
 
 
 def _counts(
-    shape: tuple[int, int], pairs: tuple[Tensor, Tensor], levels: Tensor, total: Tensor, up_to: Tensor,
-    best: Tensor, above: Tensor, level: Tensor,
-) -> PairCounts:  # fmt: skip
+    shape: tuple[int, int],
+    pairs: tuple[torch.Tensor, torch.Tensor],
+    levels: torch.Tensor,
+    total: torch.Tensor,
+    up_to: torch.Tensor,
+    best: torch.Tensor,
+    above: torch.Tensor,
+    level: torch.Tensor,
+) -> PairCounts:
     """Counts of one notion of a part.
 
     Args:
@@ -155,7 +162,7 @@ def _shape(part: Part) -> tuple[int, int]:
     return int(part.rows.sum()), int(part.cols.sum())
 
 
-def _members(numbers: Tensor, length: int) -> Tensor:
+def _members(numbers: torch.Tensor, length: int) -> torch.Tensor:
     members = torch.zeros(length, dtype=torch.bool)
     members[numbers] = True
     return members
@@ -186,7 +193,7 @@ def _kernel() -> type[Counter] | None:
     return KernelCounter
 
 
-def _cells(links: Tensor, grid: Grid, shape: tuple[int, int]) -> Tensor:
+def _cells(links: torch.Tensor, grid: Grid, shape: tuple[int, int]) -> torch.Tensor:
     """Numbers (row * m + column) of the linked pairs, ascending and distinct."""
     if links.ndim != 2 or links.shape[1] != 2 or len(links) == 0:
         raise ValueError(f"links must have shape (p, 2) with p at least 1, got {tuple(links.shape)}")
@@ -198,5 +205,5 @@ def _cells(links: Tensor, grid: Grid, shape: tuple[int, int]) -> Tensor:
         )
     if not (_members(grid.rows, shape[0])[links[:, 0]].all() and _members(grid.cols, shape[1])[links[:, 1]].all()):
         raise ValueError("links must lie in the rows and columns of their part of the grid")
-    cells: Tensor = torch.unique(links[:, 0] * shape[1] + links[:, 1])
+    cells: torch.Tensor = torch.unique(links[:, 0] * shape[1] + links[:, 1])
     return cells

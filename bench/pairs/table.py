@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from bench.types import PairScores
 
@@ -15,7 +14,7 @@ class TableScores(PairScores):
         ValueError: A table that is not a matrix, or an entry that is not finite.
     """
 
-    def __init__(self, table: Tensor) -> None:
+    def __init__(self, table: torch.Tensor) -> None:
         if table.ndim != 2:
             raise ValueError(f"a table of scores must have shape (n, m), got {tuple(table.shape)}")
         if not bool(table.isfinite().all()):
@@ -26,6 +25,6 @@ class TableScores(PairScores):
         self.table = table.detach().to(torch.float64)
         self.shape = (table.shape[0], table.shape[1])
 
-    def block(self, rows: slice, cols: slice) -> Tensor:
+    def block(self, rows: slice, cols: slice) -> torch.Tensor:
         """Entries (rows, cols)."""
         return self.table[rows, cols]

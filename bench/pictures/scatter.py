@@ -22,7 +22,6 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from threadpoolctl import threadpool_limits
-from torch import Tensor
 
 from bench.pictures.sheets import ABREAST, DOTS, GREY, findings_of, png
 from bench.seeds import derive, generator
@@ -43,8 +42,8 @@ class Cloud:
     """Vectors (n, d) with labels (n, k), or None, under a title."""
 
     title: str
-    vectors: Tensor
-    labels: Tensor | None
+    vectors: torch.Tensor
+    labels: torch.Tensor | None
 
 
 def scatter_sheet(
@@ -91,7 +90,7 @@ def scatter_sheet(
         return png(figure)
 
 
-def embed(sets: Sequence[Tensor], seed: int) -> list[np.ndarray]:
+def embed(sets: Sequence[torch.Tensor], seed: int) -> list[np.ndarray]:
     """Places (n, 2) of the rows of each set (n, d) in a joint t-SNE; the first set gives the scale of the columns."""
     from sklearn.manifold import TSNE  # takes seconds to import: only where vectors are drawn
 

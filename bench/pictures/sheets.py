@@ -11,9 +11,9 @@ from typing import Any
 import matplotlib
 import numpy as np
 import seaborn
+import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from bench.pictures.strips import visible
 from bench.statistics.correlations import correlations
@@ -35,8 +35,8 @@ class Strip:
     """
 
     title: str
-    images: Tensor
-    present: Tensor
+    images: torch.Tensor
+    present: torch.Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Rows:
     """A table (m, d) under a title."""
 
     title: str
-    samples: Tensor
+    samples: torch.Tensor
 
 
 def image_sheet(strips: Sequence[Strip], names: Sequence[str], heading: str) -> bytes:

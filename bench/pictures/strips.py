@@ -6,8 +6,6 @@ import io
 
 import torch
 from PIL import Image
-from torch import Tensor
-from torch.nn.functional import interpolate, pad
 
 from bench.contract.seal import Sealed
 
@@ -15,14 +13,16 @@ SHOWN = 8
 MARGIN = 0.25
 
 
-def draw(strips: list[Tensor]) -> bytes:
+def draw(strips: list[torch.Tensor]) -> bytes:
     """A PNG with one strip of images below the other, as large as the first strip's; each made visible on its own.
 
     Args:
         strips: (b, c, h, w) each, b the same in all; of three channels or more the first three are shown.
     """
-    sized = [interpolate(visible(strip), size=strips[0].shape[2:], mode="nearest") for strip in strips]
-    framed = [pad(strip, (1, 1, 1, 1), value=1.0) for strip in sized]
+    sized = [
+        torch.nn.functional.interpolate(visible(strip), size=strips[0].shape[2:], mode="nearest") for strip in strips
+    ]
+    framed = [torch.nn.functional.pad(strip, (1, 1, 1, 1), value=1.0) for strip in sized]
     rows = [torch.cat(list(strip if strip.shape[1] == 3 else strip.expand(-1, 3, -1, -1)), dim=2) for strip in framed]
     sheet = torch.cat(rows, dim=1)
     stream = io.BytesIO()
@@ -30,7 +30,7 @@ def draw(strips: list[Tensor]) -> bytes:
     return stream.getvalue()
 
 
-def visible(strip: Tensor) -> Tensor:
+def visible(strip: torch.Tensor) -> torch.Tensor:
     """Images (b, c, h, w) as (b, 1 or 3, h, w) in [0, 1].
 
     A strip whose 1-99 % range leaves [0, 1] by more than `MARGIN` is in other units: that range is stretched over
@@ -45,13 +45,13 @@ def visible(strip: Tensor) -> Tensor:
     return strip.clamp(0, 1)
 
 
-def _range(strip: Tensor) -> tuple[float, float]:
+def _range(strip: torch.Tensor) -> tuple[float, float]:
     ordered = strip.flatten().sort().values  # torch.quantile takes 16 million numbers at most
     last = len(ordered) - 1
     return float(ordered[round(0.01 * last)]), float(ordered[round(0.99 * last)])
 
 
-def before_and_after(raw: Tensor, sealed: Sealed) -> bytes | None:
+def before_and_after(raw: torch.Tensor, sealed: Sealed) -> bytes | None:
     """The first raw images (n, c, h, w) that stand in the release, above it; None where there is nothing to draw."""
     released = sealed.release.samples
     if sealed.links is None or raw.ndim != 4 or released.ndim != 4:
@@ -61,7 +61,7 @@ def before_and_after(raw: Tensor, sealed: Sealed) -> bytes | None:
     return draw([raw[rows], released[found[rows]]])
 
 
-def stands(links: Tensor, primary: Tensor | None, *, n: int, m: int) -> Tensor:
+def stands(links: torch.Tensor, primary: torch.Tensor | None, *, n: int, m: int) -> torch.Tensor:
     """(n,) int64: the released row in which each raw row stands, m where it stands in none.
 
     Of several it is the first, among those that were made for it where rows are mixed.

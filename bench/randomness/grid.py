@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Self
 
-from torch import Tensor
+import torch
 
 from bench.randomness.stream import Stream
 
@@ -54,9 +54,9 @@ class Grid:
         return 1 << self.bits
 
     def places(
-        self, values: Tensor, *, rounding: Literal["nearest", "to zero"] = "nearest",
+        self, values: torch.Tensor, *, rounding: Literal["nearest", "to zero"] = "nearest",
         nan: Literal["refused", "undefined"] = "refused",
-    ) -> Tensor:  # fmt: skip
+    ) -> torch.Tensor:  # fmt: skip
         """int64: the multiple of the step at each number; "to zero" never makes a vector longer.
 
         Raises ValueError where one is NaN, for which no bound would hold. "undefined" does not look, for which the host
@@ -67,16 +67,16 @@ class Grid:
         rounded = exact.round() if rounding == "nearest" else exact.trunc()
         return rounded.clamp(-self.most, self.most).long()
 
-    def values(self, places: Tensor) -> Tensor:
+    def values(self, places: torch.Tensor) -> torch.Tensor:
         """float32, beyond 24 bits float64: numbers at multiples of the step, exactly; the last for any beyond it."""
         exact = places.clamp(-self.most, self.most).double() * self.step
         return exact.float() if self.bits <= HELD else exact
 
-    def laplace(self, stream: Stream, scale: float, shape: tuple[int, ...]) -> Tensor:
+    def laplace(self, stream: Stream, scale: float, shape: tuple[int, ...]) -> torch.Tensor:
         """int64 of that shape: discrete Laplace noise of that scale (in units of the values), in steps."""
         return stream.laplace_integers(self.steps(scale), *shape)
 
-    def gaussian(self, stream: Stream, sigma: float, shape: tuple[int, ...]) -> Tensor:
+    def gaussian(self, stream: Stream, sigma: float, shape: tuple[int, ...]) -> torch.Tensor:
         """int64 of that shape: discrete Gaussian noise of that standard deviation, in steps."""
         return stream.gaussian_integers(self.steps(sigma), *shape)
 
@@ -85,7 +85,7 @@ class Grid:
         return Fraction(length) / Fraction(self.step)
 
 
-def no_nan(values: Tensor) -> Tensor:
+def no_nan(values: torch.Tensor) -> torch.Tensor:
     """The values, of which every one has a place on a grid: infinite ones have the last.
 
     Raises:

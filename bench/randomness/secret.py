@@ -12,7 +12,6 @@ import torch
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 from cryptography.hazmat.primitives.poly1305 import Poly1305
-from torch import Tensor
 
 from bench.randomness.stream import Stream
 
@@ -49,7 +48,7 @@ class Secret:
         return cls(hashlib.sha256(b"simulated" + _text((seed, *names))).digest())
 
     @classmethod
-    def load(cls, state: Tensor) -> Self:
+    def load(cls, state: torch.Tensor) -> Self:
         """The secret that `tensor` gave. Raises ValueError for anything but uint8 (32,)."""
         if state.dtype != torch.uint8 or tuple(state.shape) != (SECRET_BYTES,):
             raise ValueError(
@@ -57,7 +56,7 @@ class Secret:
             )
         return cls(bytes(state.tolist()))
 
-    def tensor(self) -> Tensor:
+    def tensor(self) -> torch.Tensor:
         """uint8 (32,), for `Key.state`."""
         return torch.tensor(list(self.content), dtype=torch.uint8)
 
@@ -69,7 +68,7 @@ class Secret:
         """The stream of that name, from its beginning."""
         return Stream(self.derive("stream", *names).content)
 
-    def bound_to(self, samples: Tensor) -> Secret:
+    def bound_to(self, samples: torch.Tensor) -> Secret:
         """Another secret for every content and shape of `samples`, float32 or any other kind.
 
         Two releases of one owner must never share their noise: their difference would be free of it. Rows are hashed by

@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CTR
 from numpy.typing import NDArray
-from torch import Tensor
 
 from bench.randomness import portable
 from bench.randomness.discrete import discrete_gaussian, discrete_laplace
@@ -42,7 +41,7 @@ class Stream:
         """(count,) uint64."""
         return self.bytes(8 * count).view("<u8")
 
-    def integers(self, below: int, *shape: int) -> Tensor:
+    def integers(self, below: int, *shape: int) -> torch.Tensor:
         """int64 of that shape, uniform in 0 .. below - 1 (Lemire 2019, with rejection: no value is likelier).
 
         Raises ValueError unless `below` is from 1 to 2^32.
@@ -56,31 +55,31 @@ class Stream:
             words[again] = self.bytes(4 * len(again)).view("<u4").astype(np.uint64) * np.uint64(below)
         return torch.from_numpy((words >> np.uint64(32)).astype(np.int64)).view(shape)
 
-    def permutation(self, n: int) -> Tensor:
+    def permutation(self, n: int) -> torch.Tensor:
         """(n,) int64: 0 .. n - 1 in random order."""
         keys = self.words(n)
         while len(np.unique(keys)) < n:  # equal keys would leave their rows in order
             keys = self.words(n)
         return torch.from_numpy(np.argsort(keys, kind="stable"))
 
-    def signs(self, *shape: int) -> Tensor:
+    def signs(self, *shape: int) -> torch.Tensor:
         """int8 of that shape: -1 or 1, a bit each."""
         count = math.prod(shape)
         bits = np.unpackbits(self.bytes(-(-count // 8)), count=count).view(np.int8)
         return torch.from_numpy(bits * np.int8(2) - np.int8(1)).view(shape)
 
-    def uniform(self, *shape: int) -> Tensor:
+    def uniform(self, *shape: int) -> torch.Tensor:
         """float64 of that shape, odd multiples of 2^-53 in (0, 1): never 0, never 1, symmetric about 1/2."""
         return self._made(portable.uniform, shape)
 
-    def normal(self, *shape: int) -> Tensor:
+    def normal(self, *shape: int) -> torch.Tensor:
         """float64 of that shape: Gaussian numbers of mean 0 and variance 1, cut at 8.2 (inverse of the distribution).
 
         Not for noise that a privacy claim rests on: see `bench.randomness.grid`.
         """
         return self._made(portable.normal, shape)
 
-    def exponential(self, *shape: int) -> Tensor:
+    def exponential(self, *shape: int) -> torch.Tensor:
         """float64 of that shape: exponential numbers of mean 1, at most 37. Not for noise that a claim rests on."""
         return self._made(portable.exponential, shape)
 
@@ -89,15 +88,15 @@ class Stream:
         """Rows of so many Laplace numbers each that can be drawn at a time, and are those that one call would draw."""
         return CHUNK // math.gcd(CHUNK, numbers)
 
-    def laplace_integers(self, scale: Fraction, *shape: int) -> Tensor:
+    def laplace_integers(self, scale: Fraction, *shape: int) -> torch.Tensor:
         """int64 of that shape: k with probability proportional to exp(-|k| / scale), exactly (see `discrete`)."""
         return torch.from_numpy(discrete_laplace(self.bytes, self.words, scale, math.prod(shape))).view(shape)
 
-    def gaussian_integers(self, sigma: Fraction, *shape: int) -> Tensor:
+    def gaussian_integers(self, sigma: Fraction, *shape: int) -> torch.Tensor:
         """int64 of that shape: k with probability proportional to exp(-k^2 / 2 sigma^2), exactly (see `discrete`)."""
         return torch.from_numpy(discrete_gaussian(self.bytes, self.words, sigma, math.prod(shape))).view(shape)
 
-    def _made(self, make: portable.Maker, shape: tuple[int, ...]) -> Tensor:
+    def _made(self, make: portable.Maker, shape: tuple[int, ...]) -> torch.Tensor:
         found = np.empty(math.prod(shape))
         for start in range(0, len(found), CHUNK):
             part = found[start : start + CHUNK]

@@ -18,7 +18,6 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
-from torch import Tensor
 
 NARROWER = (torch.bool, torch.uint8, torch.int16, torch.float16, torch.int32, torch.float32)
 KINDS = {str(kind).removeprefix("torch."): kind for kind in (*NARROWER, torch.int8, torch.int64, torch.float64)}
@@ -54,13 +53,13 @@ class _Heap:
     """Tensors end to end, by the kind that they are kept in."""
 
     def __init__(self) -> None:
-        self.parts: dict[str, list[Tensor]] = {}
+        self.parts: dict[str, list[torch.Tensor]] = {}
         self.lengths: dict[str, int] = {}
 
     def put(self, value: object, depth: int) -> Any:
         if depth > MOST_DEEP:
             raise EvidenceError(f"evidence must be at most {MOST_DEEP} levels deep")
-        if isinstance(value, Tensor):
+        if isinstance(value, torch.Tensor):
             return self._tensor(value)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return {field.name: self.put(getattr(value, field.name), depth + 1) for field in dataclasses.fields(value)}
@@ -74,7 +73,7 @@ class _Heap:
             return [self.put(each, depth + 1) for each in value]
         raise EvidenceError(f"evidence must be dataclasses, tensors and plain values, got {type(value).__name__}")
 
-    def _tensor(self, tensor: Tensor) -> list[Any]:
+    def _tensor(self, tensor: torch.Tensor) -> list[Any]:
         """What it was (kind, shape), and where it lies (kind, first number)."""
         own = tensor.detach().cpu().contiguous()
         kept = _narrowed(own)
@@ -87,7 +86,7 @@ class _Heap:
         return [was, list(own.shape), name, start]
 
 
-def _narrowed(tensor: Tensor) -> Tensor:
+def _narrowed(tensor: torch.Tensor) -> torch.Tensor:
     """The same numbers in the narrowest kind that gives them back bit for bit."""
     if tensor.dtype == torch.bool:
         return tensor
@@ -100,7 +99,7 @@ def _narrowed(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _bits(tensor: Tensor) -> Tensor:
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(-1).view(torch.uint8)
 
 
@@ -139,7 +138,7 @@ def _header(content: bytes) -> str:
 
 
 class _Reader:
-    def __init__(self, heap: Mapping[str, Tensor]) -> None:
+    def __init__(self, heap: Mapping[str, torch.Tensor]) -> None:
         self.heap = heap
         self.left = MOST_TIMES * sum(map(len, heap.values()))  # numbers that may still be read
 
@@ -154,7 +153,7 @@ class _Reader:
             if node not in inner:
                 raise EvidenceError(f"expected one of {inner}, got {node!r:.40}")
             return node
-        if hint is Tensor:
+        if hint is torch.Tensor:
             return self._tensor(node)
         if dataclasses.is_dataclass(hint) and isinstance(hint, type):
             return self._dataclass(hint, node, depth)
@@ -184,7 +183,7 @@ class _Reader:
             raise EvidenceError(f"{hint.__name__} must have the fields {', '.join(sorted(names))}")
         return hint(**{name: self.get(hints[name], part, depth + 1) for name, part in node.items()})
 
-    def _tensor(self, node: Any) -> Tensor:
+    def _tensor(self, node: Any) -> torch.Tensor:
         was, shape, name, start = node
         length = math.prod(shape)
         if min([start, *shape], default=0) < 0 or start + length > len(self.heap[name]):

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.contract.seal import ContractError
 from bench.memory.budget import Budget
@@ -89,7 +89,7 @@ _TRIES = 3
 class Artefact:
     """Tensors by name, with JSON notes about how they came about (seconds, precision, ...)."""
 
-    tensors: Mapping[str, Tensor]
+    tensors: Mapping[str, torch.Tensor]
     notes: Mapping[str, JsonValue]
 
 

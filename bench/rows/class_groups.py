@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
 
 from bench.rows.label_classes import label_classes
 
 
-def class_groups(labels: Tensor | None, released: Tensor | None, n: int, m: int) -> Iterator[tuple[Tensor, Tensor]]:
+def class_groups(
+    labels: torch.Tensor | None, released: torch.Tensor | None, n: int, m: int
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Which of n rows are compared with which of m: int64 indices of both, every one of the n in one group.
 
     Rows are of one class that have the same labels (withheld labels included). A row whose class is not released is

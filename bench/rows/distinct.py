@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 
 import torch
-from torch import Tensor
 
 from bench.memory.rows import Rows, in_blocks
 
 
-def distinct(rows: Tensor) -> tuple[Tensor, Tensor]:
+def distinct(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Numbers of rows (u,) int64 of which no two are equal, and of each row (n, d) which of those it equals, (n,).
 
     In no order that says anything. A row with NaN equals no other, -0 equals 0. Rows that are read where they are used

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from bench.randomness import Stream
 from bench.seeds import generator
 from bench.types import Dataset, NotApplicable
 
 
-def hold_out(data: Dataset, share: float, chosen: int | Stream) -> tuple[Tensor, Tensor]:
+def hold_out(data: Dataset, share: float, chosen: int | Stream) -> tuple[torch.Tensor, torch.Tensor]:
     """Training rows and held-out rows (int64 indices, ascending): about `share` of them, no person on both sides.
 
     Somebody stands on either side: where the first person drawn has more rows than the share, more are held out.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 
-def label_classes(labels: Tensor | None, n: int) -> tuple[Tensor, Tensor]:
+def label_classes(labels: torch.Tensor | None, n: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The class of each row, and what the classes are.
 
     Args:
@@ -27,6 +26,6 @@ def label_classes(labels: Tensor | None, n: int) -> tuple[Tensor, Tensor]:
     return number, torch.where(classes == unknown, torch.nan, classes)
 
 
-def labelled(labels: Tensor) -> Tensor:
+def labelled(labels: torch.Tensor) -> torch.Tensor:
     """The rows (int64 indices) of labels (n, k) with at least one known label."""
     return (~labels.isnan()).any(dim=1).nonzero()[:, 0]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from bench.types import Dataset, NotApplicable, Release
 
 
-def originals(links: Tensor | None, m: int, method: str) -> Tensor:
+def originals(links: torch.Tensor | None, m: int, method: str) -> torch.Tensor:
     """The raw row (m,) int64 that each of m released rows was made from.
 
     Args:
@@ -26,7 +25,7 @@ def originals(links: Tensor | None, m: int, method: str) -> Tensor:
     return links[torch.argsort(links[:, 1]), 0]
 
 
-def in_order(release: Release, links: Tensor | None, data: Dataset, method: str) -> tuple[Dataset, Tensor]:
+def in_order(release: Release, links: torch.Tensor | None, data: Dataset, method: str) -> tuple[Dataset, torch.Tensor]:
     """Released rows in the order of their raw rows, with the labels and people of these; and which raw rows they are.
 
     Args:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor
 
 from bench.rows.persons import persons_of
 from bench.types import Attributes, Dataset
@@ -16,7 +15,7 @@ FEWEST = 10
 """People whom a group must have to be named in a record, and to have a figure of its own."""
 
 
-def person_groups(data: Dataset, attributes: Attributes | None) -> Mapping[str, Mapping[str, Tensor]]:
+def person_groups(data: Dataset, attributes: Attributes | None) -> Mapping[str, Mapping[str, torch.Tensor]]:
     """By attribute and group, (P,) bool on the CPU: the people with a row in it, in the order of `persons_of`.
 
     Findings and numbers of images stand beside the attributes of its rows, where these have any.
@@ -24,7 +23,7 @@ def person_groups(data: Dataset, attributes: Attributes | None) -> Mapping[str, 
     person = persons_of(data)
     rows = torch.bincount(person)
 
-    def having(members: Tensor) -> Tensor:
+    def having(members: torch.Tensor) -> torch.Tensor:
         return torch.bincount(person[members.cpu()], minlength=len(rows)) > 0
 
     found = {

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
 CLOSE = 1e-4  # of a number, or of the usual size: what sums in another order may change
 USUAL = 0.9
@@ -14,7 +13,7 @@ ROWS = 256  # compared at a time
 LEAST, SIZES = -1074, 2099  # exponents of float64
 
 
-def same_but_rounding(a: Tensor | None, b: Tensor | None) -> bool:
+def same_but_rounding(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     """Whether tensors agree in shape, dtype and NaN, and in numbers but for rounding; integers exactly.
 
     None agrees with None alone.
@@ -33,7 +32,7 @@ def same_but_rounding(a: Tensor | None, b: Tensor | None) -> bool:
     return all(torch.allclose(ours, theirs, rtol=CLOSE, atol=off, equal_nan=True) for ours, theirs in pairs)
 
 
-def _usual(parts: Sequence[Tensor]) -> float:
+def _usual(parts: Sequence[torch.Tensor]) -> float:
     """The power of two that `USUAL` of the finite numbers but zeros do not exceed; 0 where there are none."""
     counts = torch.zeros(SIZES, dtype=torch.int64)
     for part in parts:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from statistics import fmean
 
 import torch
-from torch import Tensor
 
 from bench.evidence import UtilityEvidence
 from bench.seeds import derive
@@ -66,7 +65,7 @@ def mean_score(scores: Sequence[Score], note: str) -> Score:
     return with_interval(made, mean, over="test people")
 
 
-def _under(evidence: UtilityEvidence, k: int, weights: Tensor) -> Tensor:
+def _under(evidence: UtilityEvidence, k: int, weights: torch.Tensor) -> torch.Tensor:
     """(keys, draws) AUCs of a finding."""
     return torch.stack([aucs(scores[:, k], evidence.labels[:, k], weights) for scores in evidence.scores])
 
@@ -78,7 +77,7 @@ def judged(evidence: UtilityEvidence) -> list[int]:
     ]
 
 
-def fewer_people(labels: Tensor, subjects: Tensor | None) -> int:
+def fewer_people(labels: torch.Tensor, subjects: torch.Tensor | None) -> int:
     """People with a row of the rarer class: they decide how sure an AUC is."""
     people = torch.arange(len(labels)) if subjects is None else subjects
     return min(len(torch.unique(people[labels == value])) for value in (0, 1))
@@ -90,7 +89,12 @@ def degrees_of(fewer: int) -> float:
 
 
 def _score(
-    evidence: UtilityEvidence, columns: list[int], by_key: Tensor, drawn: Tensor, fewer: Sequence[int], name: str
+    evidence: UtilityEvidence,
+    columns: list[int],
+    by_key: torch.Tensor,
+    drawn: torch.Tensor,
+    fewer: Sequence[int],
+    name: str,
 ) -> Score:
     """The mean over some findings, with what chance gives.
 
@@ -107,7 +111,7 @@ def _score(
     return over_test_people(score, by_key, drawn, fewer, name)
 
 
-def over_test_people(score: Score, by_key: Tensor, drawn: Tensor, fewer: Sequence[int], name: str) -> Score:
+def over_test_people(score: Score, by_key: torch.Tensor, drawn: torch.Tensor, fewer: Sequence[int], name: str) -> Score:
     """The score of a share with its interval over test people and keys.
 
     Args:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
+import scipy
 
 from bench.contract.replicates import Scale
 from bench.statistics.proportion import clopper_pearson
@@ -85,7 +85,7 @@ class Components:
 
 def _student(level: float, degrees: float) -> float:
     """Student's quantile: what `scipy.stats.t.ppf` gives, without the fifty times longer way to it."""
-    return float(stdtrit(degrees, level))
+    return float(scipy.special.stdtrit(degrees, level))
 
 
 def components(found: Replicates) -> Components:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from bench.statistics.two_samples import standard
 
@@ -11,7 +10,7 @@ CONSTANT = 1e-12
 """Of a column's variance: what resampling leaves below it is rounding."""
 
 
-def correlations(rows: Tensor, times: Tensor | None = None) -> Tensor:
+def correlations(rows: torch.Tensor, times: torch.Tensor | None = None) -> torch.Tensor:
     """Pearson correlations (d, d) float64 of the columns of (n, d); a constant column has 0 with all, even itself.
 
     Args:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
 from bench.memory.rows import Rows
 from bench.pairs.factors import float32_is_float32
@@ -25,7 +24,9 @@ deviation, any noise in them is huge (on synthetic chest images, Laplace noise o
 into 1 % of the columns, at the border). Figures without them stand beside the ones that the paper defines."""
 
 
-def standardise(original: Tensor, released: Tensor, *, floor: float = 0.0) -> tuple[Tensor, Tensor]:
+def standardise(
+    original: torch.Tensor, released: torch.Tensor, *, floor: float = 0.0
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Both sets (rows flattened, float64) on the original set's scale: its mean taken off, its deviation divided out.
 
     Columns that are constant in the original carry no scale and are only centred.
@@ -61,17 +62,17 @@ def standardise(original: Tensor, released: Tensor, *, floor: float = 0.0) -> tu
     return original[:, kept], released[:, kept]
 
 
-def hardly_varying(original: Tensor) -> bool:
+def hardly_varying(original: torch.Tensor) -> bool:
     """Whether the original (n, ...) has columns that vary less than `VARYING` of the most varying column."""
     return not bool(_varies(original.flatten(1).to(torch.float64).std(dim=0, correction=0), VARYING).all())
 
 
-def _varies(deviation: Tensor, floor: float) -> Tensor:
-    kept: Tensor = deviation >= floor * deviation.amax()
+def _varies(deviation: torch.Tensor, floor: float) -> torch.Tensor:
+    kept: torch.Tensor = deviation >= floor * deviation.amax()
     return kept
 
 
-def centred(sets: Sequence[Tensor], centre: Tensor) -> tuple[list[Tensor], float]:
+def centred(sets: Sequence[torch.Tensor], centre: torch.Tensor) -> tuple[list[torch.Tensor], float]:
     """The sets about a centre (d,), divided by a power of two so that no row is longer than 1; and that number.
 
     It is 0 where all rows lie at the centre.
@@ -84,14 +85,14 @@ def centred(sets: Sequence[Tensor], centre: Tensor) -> tuple[list[Tensor], float
     return [rows / unit if isinstance(rows, Rows) else rows.div_(unit) for rows in moved], unit
 
 
-def widened(rows: Tensor, more: Tensor, dtype: torch.dtype, *, times: float = 1) -> Tensor:
+def widened(rows: torch.Tensor, more: torch.Tensor, dtype: torch.dtype, *, times: float = 1) -> torch.Tensor:
     """Rows (n, d), `times` so much, and further columns (n, c) side by side, rounded to `dtype`.
 
     Of rows that are read where they are used, such rows. `times` is 1, or a power of two with any sign.
     """
     if isinstance(rows, Rows):
 
-        def read(index: Tensor) -> Tensor:
+        def read(index: torch.Tensor) -> torch.Tensor:
             return torch.cat((rows.read(index).to(dtype).mul_(times), more[index].to(dtype)), dim=1)
 
         return rows.like(read, (len(rows), rows.shape[1] + more.shape[1]), dtype)
@@ -121,7 +122,9 @@ def product_error(d: int, dtype: torch.dtype, *, chunk: int) -> float:
     return terms * unit / (1 - terms * unit)
 
 
-def products(a: Tensor, b: Tensor, buffers: tuple[Tensor, Tensor], *, chunk: int) -> Tensor:
+def products(
+    a: torch.Tensor, b: torch.Tensor, buffers: tuple[torch.Tensor, torch.Tensor], *, chunk: int
+) -> torch.Tensor:
     """a b^T (rows, cols), `chunk` columns at a time, in the first buffer; the second is scratch."""
     total, part = (buffer[: len(a) * len(b)].view(len(a), len(b)) for buffer in buffers)
     for start in range(0, a.shape[1], chunk):
@@ -132,7 +135,7 @@ def products(a: Tensor, b: Tensor, buffers: tuple[Tensor, Tensor], *, chunk: int
     return total
 
 
-def buffers_for(block: int, like: Tensor) -> tuple[Tensor, Tensor]:
+def buffers_for(block: int, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Buffers for blocks of at most `block` rows and columns."""
     first, second = (torch.empty(block * block, dtype=like.dtype, device=like.device) for _ in range(2))
     return first, second

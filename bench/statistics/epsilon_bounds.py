@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, ndtr, ndtri
-from scipy.stats import binom
 
 from bench.statistics.proportion import lower_proportion, upper_proportion
 
@@ -44,7 +43,7 @@ def lower_bound(
     level = 1 - confidence
     given_away = 0
     if delta > 0:
-        given_away = int(binom.isf(SPARED * level, trials, min(delta, 1.0)))
+        given_away = int(scipy.stats.binom.isf(SPARED * level, trials, min(delta, 1.0)))
         level *= 1 - SPARED
     right, made = (np.maximum(np.asarray(count, dtype=np.float64) - given_away, 0) for count in (correct, guesses))
     return _log_odds(lower_proportion(right, made, level))
@@ -82,10 +81,10 @@ def one_run_bound(correct: int, guesses: int, coins: int, *, delta: float, confi
 
 def _one_run_p(correct: int, guesses: int, coins: int, epsilon: float, delta: float) -> float:
     """The probability bound of theorem 5.2."""
-    chance = float(expit(epsilon))
-    p = float(binom.sf(correct - 1, guesses, chance))
+    chance = float(scipy.special.expit(epsilon))
+    p = float(scipy.stats.binom.sf(correct - 1, guesses, chance))
     if delta > 0 and correct > 0:
-        below = np.cumsum(binom.pmf(np.arange(correct - 1, -1, -1), guesses, chance))
+        below = np.cumsum(scipy.stats.binom.pmf(np.arange(correct - 1, -1, -1), guesses, chance))
         p += 2 * coins * delta * float((below / np.arange(1, correct + 1)).max())
     return min(p, 1.0)
 
@@ -109,10 +108,12 @@ def gaussian_bound(
     alarm = float(upper_proportion(false_alarms, seconds, level))
     if not 0 < alarm < found < 1:
         return -math.inf
-    mu = float(ndtri(found) - ndtri(alarm))
+    mu = float(scipy.special.ndtri(found) - scipy.special.ndtri(alarm))
 
     def spent(epsilon: float) -> float:
-        return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu))
+        return float(
+            scipy.special.ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * scipy.special.ndtr(-mu / 2 - epsilon / mu)
+        )
 
     if spent(0.0) <= delta:
         return -math.inf

@@ -7,7 +7,6 @@ from dataclasses import replace
 from statistics import fmean
 
 import torch
-from torch import Tensor
 
 from bench.evidence import UtilityEvidence
 from bench.seeds import derive
@@ -15,7 +14,7 @@ from bench.statistics.auc_score import DRAWS, fewer_people, judged, over_test_pe
 from bench.statistics.resampling import ONE_EACH, draw_weights, name_of
 from bench.types import NotApplicable, Score
 
-Figure = Callable[[Tensor, Tensor, Tensor], Tensor]
+Figure = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """Of scores (n,) float64, labels (n,) that are 1 or 0, and weights (b, n) int64: (b,) float64, NaN where undefined."""
 
 
@@ -51,7 +50,7 @@ def finding_figure(
     return replace(_scored(mean, fewer, null, len(evidence.labels), name, said), parts=parts)
 
 
-def ranked(scores: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+def ranked(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """How many positive and negative rows score at least as high as each distinct score, from the highest down.
 
     Args:
@@ -75,13 +74,13 @@ def require_probabilities(evidence: UtilityEvidence) -> None:
         raise NotApplicable("predictions are scores, no probabilities: the published classifier gives others")
 
 
-def _under(evidence: UtilityEvidence, figure: Figure, k: int, weights: Tensor) -> Tensor:
+def _under(evidence: UtilityEvidence, figure: Figure, k: int, weights: torch.Tensor) -> torch.Tensor:
     known = ~evidence.labels[:, k].isnan()
     labels, times = evidence.labels[known, k], weights[:, known]
     return torch.stack([figure(scores[known, k].double(), labels, times) for scores in evidence.scores])
 
 
-def _scored(found: Tensor, fewer: Sequence[int], null: float | None, rows: int, name: str, note: str) -> Score:
+def _scored(found: torch.Tensor, fewer: Sequence[int], null: float | None, rows: int, name: str, note: str) -> Score:
     """A score of (keys, 1 + draws) figures, the first of all people."""
     score = Score(float(found[:, 0].mean()), None, None, rows, null=null, note=note)
     return over_test_people(score, found[:, 0], found[:, 1:], fewer, name)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from bench.evidence import PersonRisk
 from bench.rows.person_groups import person_groups
@@ -23,8 +22,8 @@ class Named:
         links: (p, 2) int64 of the image level: raw row, released row.
     """
 
-    guesses: Tensor
-    links: Tensor
+    guesses: torch.Tensor
+    links: torch.Tensor
 
 
 def found_people(named: Sequence[Named], raw: Dataset, attributes: Attributes | None = None) -> PersonRisk:
@@ -63,14 +62,14 @@ def found_people(named: Sequence[Named], raw: Dataset, attributes: Attributes | 
     return PersonRisk(torch.stack(found)[:, ever], torch.stack(luck)[:, ever], usual, groups, trials[:, ever])
 
 
-def met(own: Tensor, named: Tensor, m: int) -> Tensor:
+def met(own: torch.Tensor, named: torch.Tensor, m: int) -> torch.Tensor:
     """(P,) float64: the chance that `named` of m rows, taken at random, hold at least one of `own` of them.
 
     >>> [round(chance, 6) for chance in met(torch.tensor([1, 2, 1]), torch.tensor([1, 1, 4]), 4).tolist()]
     [0.25, 0.5, 1.0]
     """
 
-    def ways(count: Tensor, chosen: Tensor) -> Tensor:
+    def ways(count: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
         return torch.lgamma(count + 1) - torch.lgamma(chosen + 1) - torch.lgamma(count - chosen + 1)
 
     rest, named = m - own.double(), named.double()

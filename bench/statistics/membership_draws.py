@@ -8,7 +8,6 @@ from typing import Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bench.evidence import MembershipEvidence
 from bench.seeds import derive, generator
@@ -29,24 +28,24 @@ class Ranking:
         first, last: (n,) int64, by row: how many rows score higher, and how many at least as high.
     """
 
-    order: Tensor
-    first: Tensor
-    last: Tensor
+    order: torch.Tensor
+    first: torch.Tensor
+    last: torch.Tensor
 
     @classmethod
-    def of(cls, scores: Tensor) -> Self:
+    def of(cls, scores: torch.Tensor) -> Self:
         """The ranking of scores (n,)."""
         order = torch.argsort(scores, descending=True, stable=True)
         falling = -scores[order]
         first, last = (torch.searchsorted(falling, -scores, right=right) for right in (False, True))
         return cls(order, first, last)
 
-    def sums(self, weights: Tensor) -> Tensor:
+    def sums(self, weights: torch.Tensor) -> torch.Tensor:
         """(b, n + 1): what the first 0, 1, ..., n rows of the order weigh together, for weights (b, n)."""
         return torch.nn.functional.pad(weights.index_select(1, self.order).cumsum(dim=1), (1, 0))
 
 
-Figure = Callable[[Ranking, Tensor, Tensor], Tensor]
+Figure = Callable[[Ranking, torch.Tensor, torch.Tensor], torch.Tensor]
 """From a key's ranking, and how often each row counts as a member and as none, (b, n) int64 both: (b,) float64."""
 
 
@@ -59,10 +58,10 @@ class People:
         members: (keys, people) bool.
     """
 
-    codes: Tensor
-    members: Tensor
+    codes: torch.Tensor
+    members: torch.Tensor
 
-    def exchanged(self, key: int, draws: int, seed: int) -> Iterator[Tensor]:
+    def exchanged(self, key: int, draws: int, seed: int) -> Iterator[torch.Tensor]:
         """Random choices of as many people as are members under a key, in batches (b, members) int64."""
         people, chosen = self.members.shape[1], int(self.members[key].sum())
         random = generator(derive(seed, key))
@@ -70,7 +69,7 @@ class People:
             places = torch.rand(size, people, generator=random, dtype=torch.float64)
             yield torch.from_numpy(np.argpartition(places.numpy(), chosen - 1, axis=1)[:, :chosen])
 
-    def rows(self, chosen: Tensor) -> Tensor:
+    def rows(self, chosen: torch.Tensor) -> torch.Tensor:
         """(b, n) int64: 1 where a row belongs to one of the people in (b, members)."""
         mask = torch.zeros(len(chosen), self.members.shape[1], dtype=torch.int64).scatter_(1, chosen, 1)
         return mask.index_select(1, self.codes)

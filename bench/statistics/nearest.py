@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from bench.memory.rows import Rows, rows_at
 from bench.pairs.sweep import split_evenly
@@ -28,7 +27,7 @@ FEW = 16
 PAIRS = 4096
 
 
-def nearest(a: Tensor, b: Tensor, *, block: int = BLOCK) -> Tensor:
+def nearest(a: torch.Tensor, b: torch.Tensor, *, block: int = BLOCK) -> torch.Tensor:
     """Distance of each row of a (n, d) to the nearest row of b (m, d), (n,) float64, exact as differences in float64.
 
     Products in float32 only sift: with E the proven bound of their error, the nearest row is among those within 2 E of
@@ -53,7 +52,9 @@ def nearest(a: Tensor, b: Tensor, *, block: int = BLOCK) -> Tensor:
     return found.cpu()
 
 
-def _candidates(a: Tensor, b: Tensor, dtype: torch.dtype, block: int) -> tuple[Tensor, Tensor, Tensor]:
+def _candidates(
+    a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype, block: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Row and column numbers of pairs that may be nearest, and whether a row of a has too many of them (then none).
 
     Rows of b are compared by |b|^2 - 2 a b, from which nothing but a row's own |a|^2 is missing. One sweep gives the
@@ -89,7 +90,7 @@ def _candidates(a: Tensor, b: Tensor, dtype: torch.dtype, block: int) -> tuple[T
     return row[kept], col[kept], crowded
 
 
-def _measure(a: Tensor, b: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
+def _measure(a: torch.Tensor, b: torch.Tensor, rows: torch.Tensor, cols: torch.Tensor) -> torch.Tensor:
     """Distances of the pairs from their differences, a few at a time."""
     result = a.new_empty(len(rows))
     many = max(1, min(PAIRS, a.budget.block // a.wide)) if isinstance(a, Rows) else PAIRS

@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from bench.evidence import PairEvidence
 from bench.seeds import generator
@@ -61,7 +60,7 @@ class Layout:
     cols: Bools
 
     @classmethod
-    def of(cls, evidence: PairEvidence, links: Tensor) -> Layout:
+    def of(cls, evidence: PairEvidence, links: torch.Tensor) -> Layout:
         """The layout of one notion of a correct pair; released rows belong to samples by the links between images."""
         images = evidence.images.links.numpy()
         rows = np.zeros((len(evidence.samples), evidence.shape[0]), dtype=np.bool_)
@@ -115,7 +114,7 @@ def first_hit_within(guesses: int, pairs: int, links: int) -> float:
     return -math.expm1(lost)
 
 
-def simulate_guesswork(layout: Layout, *, seed: int, draws: int) -> Tensor:
+def simulate_guesswork(layout: Layout, *, seed: int, draws: int) -> torch.Tensor:
     """Draws of mean guesswork over the data samples for one key under random distinct scores, by exact sampling.
 
     Only what matters is drawn: the links' scores, how many unlinked pairs stand above the lowest first hit of any
@@ -178,7 +177,7 @@ def _bits(members: Bools) -> Integers:
     return bits
 
 
-def chance_of_mean(draws: Tensor, *, keys: int, mean: float, seed: int) -> Chance:
+def chance_of_mean(draws: torch.Tensor, *, keys: int, mean: float, seed: int) -> Chance:
     """What chance gives for a mean over `keys` independent keys, from draws (r,) of one key's figure."""
     if keys == 1:
         means = draws
@@ -189,7 +188,7 @@ def chance_of_mean(draws: Tensor, *, keys: int, mean: float, seed: int) -> Chanc
     return Chance(mean, low, high)
 
 
-def two_sided(draws: Tensor, value: float) -> float:
+def two_sided(draws: torch.Tensor, value: float) -> float:
     """Twice the share of draws (with the value as one of them) that are no nearer than `value` on its side, at most 1.
 
     >>> two_sided(torch.arange(99.0), -5.0)
@@ -220,7 +219,7 @@ def permutation_p(own: Sequence[float], permuted: Sequence[Sequence[float]], *, 
     return min(p, 2 * min(_least_bound(table), _least_bound(-table))) if p <= 2 / (1 + MEANS) else p
 
 
-def _least_bound(table: Tensor) -> float:
+def _least_bound(table: torch.Tensor) -> float:
     """A bound on the chance that one figure of each row, drawn at random, sum to at most what the first figures do.
 
     Chernoff's: for any t >= 0, the product over the rows of the mean of exp(-t (figure - first)). The least of some t.

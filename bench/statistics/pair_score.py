@@ -13,7 +13,6 @@ from collections.abc import Callable
 from statistics import fmean
 
 import torch
-from torch import Tensor
 
 from bench.contract.replicates import Scale
 from bench.evidence import PairEvidence, PairLevel
@@ -25,7 +24,7 @@ from bench.types import Replicates, Score
 
 DRAWS = 200
 Figure = Callable[[PairCounts], float]
-OverRows = Callable[[Tensor, Tensor], Tensor]
+OverRows = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """From what released rows gave (c,), and how often each counts (draws, c) int64: the figure of each draw (draws,)."""
 
 
@@ -37,7 +36,7 @@ def from_halves(evidence: PairEvidence, level: PairLevel, figure: Figure, scale:
 
 
 def from_people(
-    evidence: PairEvidence, level: PairLevel, rows: Callable[[PairCounts], Tensor], over: OverRows, scale: Scale
+    evidence: PairEvidence, level: PairLevel, rows: Callable[[PairCounts], torch.Tensor], over: OverRows, scale: Scale
 ) -> Replicates:
     """Replicates by people drawn with replacement.
 
@@ -88,12 +87,12 @@ def pair_score(
     return with_interval(score, found, over="people")
 
 
-def weighted_mean(given: Tensor, times: Tensor) -> Tensor:
+def weighted_mean(given: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
     """The mean over rows (c,), each counted as often as it was drawn (draws, c)."""
     return times.double() @ given / times.sum(dim=1)
 
 
-def weighted_median(given: Tensor, times: Tensor) -> Tensor:
+def weighted_median(given: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
     """The median over rows (c,), each counted as often as it was drawn (draws, c): the mean of the middle two."""
     order = torch.argsort(given)
     up_to = times[:, order].cumsum(dim=1)

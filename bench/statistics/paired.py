@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scipy.optimize import brentq
+import scipy
 
 from bench.contract.replicates import Scale
 from bench.statistics.chance import UNLIKELY
@@ -76,7 +76,7 @@ def _p(made: Components, distance: float, width: Callable[[float], float]) -> fl
         return 2 - 2 * MOST
     if width(LEAST) > distance:
         return 1.0
-    return float(2 - 2 * brentq(lambda level: width(level) - distance, LEAST, MOST, xtol=1e-13))
+    return float(2 - 2 * scipy.optimize.brentq(lambda level: width(level) - distance, LEAST, MOST, xtol=1e-13))
 
 
 def holm(found: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:

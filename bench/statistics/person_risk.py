@@ -14,9 +14,8 @@ from statistics import fmean
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 import torch
-from scipy.stats import binom
-from torch import Tensor
 
 from bench.evidence import PersonRisk
 from bench.rows.person_groups import FEWEST
@@ -118,7 +117,7 @@ def _beyond(risk: PersonRisk, hits: Floats, trials: Floats, luck: Floats) -> Bou
     return Bounds(own.low - others.high, own.high - others.low)
 
 
-def mean_rate(risk: PersonRisk, members: Tensor, weights: Tensor) -> Score:
+def mean_rate(risk: PersonRisk, members: torch.Tensor, weights: torch.Tensor) -> Score:
     """The mean rate over some people (P,) bool, over people and keys; its part "worst" is the largest one of them.
 
     Args:
@@ -155,14 +154,17 @@ def _null(risk: PersonRisk, *, seed: int) -> Floats:
     """Draws of the worst person's rate beyond luck when scores are random."""
     trials, chance = risk.trials.sum(dim=0).numpy(), risk.chance.numpy()
     random, size = np.random.default_rng(seed), (DRAWS, len(chance))
-    hits, luck = torch.from_numpy(binom.rvs(trials, chance, size=size, random_state=random)).double(), risk.chance
+    hits, luck = (
+        torch.from_numpy(scipy.stats.binom.rvs(trials, chance, size=size, random_state=random)).double(),
+        risk.chance,
+    )
     if risk.wrong is not None:
-        others = binom.rvs(risk.wrong[1].numpy(), chance, size=size, random_state=random)
+        others = scipy.stats.binom.rvs(risk.wrong[1].numpy(), chance, size=size, random_state=random)
         luck = counted_luck(torch.from_numpy(others).double(), risk.wrong[1], risk.chance)
     found: Floats = (hits / torch.from_numpy(trials) - luck).amax(dim=1).clamp(min=0).numpy()
     return found
 
 
-def counted_luck(wrong: Tensor, of: Tensor, chance: Tensor) -> Tensor:
+def counted_luck(wrong: torch.Tensor, of: torch.Tensor, chance: torch.Tensor) -> torch.Tensor:
     """How often the same is said of people wrongly, from counts, with one time more in which it is so by chance."""
     return (wrong + chance) / (of + 1)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv
 
 Rates = NDArray[np.float64]
 
@@ -24,13 +24,13 @@ def clopper_pearson(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[R
 def lower_proportion(hits: ArrayLike, trials: ArrayLike, level: float) -> Rates:
     """The lower bound of `clopper_pearson` alone, for half the time."""
     k, n = _counts(hits, trials)
-    return np.where(k == 0, 0.0, betaincinv(np.where(k == 0, 1.0, k), n - k + 1, level))
+    return np.where(k == 0, 0.0, scipy.special.betaincinv(np.where(k == 0, 1.0, k), n - k + 1, level))
 
 
 def upper_proportion(hits: ArrayLike, trials: ArrayLike, level: float) -> Rates:
     """The upper bound of `clopper_pearson` alone, for half the time."""
     k, n = _counts(hits, trials)
-    return np.where(k == n, 1.0, betaincinv(k + 1, np.where(k == n, 1.0, n - k), 1 - level))
+    return np.where(k == n, 1.0, scipy.special.betaincinv(k + 1, np.where(k == n, 1.0, n - k), 1 - level))
 
 
 def _counts(hits: ArrayLike, trials: ArrayLike) -> tuple[Rates, Rates]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 
+import scipy
 import torch
-from scipy.special import stdtrit
-from torch import Tensor
 
 from bench.seeds import generator
 
@@ -18,7 +17,7 @@ ONE_EACH = "people are not known: assumes one image a person"
 ONE_PERSON = "no interval: all rows are of one person"
 
 
-def draw_weights(subjects: Tensor | None, n: int, draws: int, *, seed: int) -> Tensor:
+def draw_weights(subjects: torch.Tensor | None, n: int, draws: int, *, seed: int) -> torch.Tensor:
     """How often each of n rows occurs when people are drawn with replacement, (draws, n) int64.
 
     Without subjects every row is a person of its own.
@@ -30,7 +29,7 @@ def draw_weights(subjects: Tensor | None, n: int, draws: int, *, seed: int) -> T
     return times[:, codes]
 
 
-def bootstrap_sums(values: Tensor, subjects: Tensor | None, draws: int, *, seed: int) -> Tensor:
+def bootstrap_sums(values: torch.Tensor, subjects: torch.Tensor | None, draws: int, *, seed: int) -> torch.Tensor:
     """Sums of rows (n, c) over people drawn with replacement, (draws, c) float64: `draw_weights` @ values.
 
     Without subjects every row is a person of its own. It takes memory for one draw of the people, not for all.
@@ -46,7 +45,7 @@ def bootstrap_sums(values: Tensor, subjects: Tensor | None, draws: int, *, seed:
 
 
 def bounds(
-    value: float, drawn: Tensor, units: int, *, least: float = -math.inf, most: float = math.inf
+    value: float, drawn: torch.Tensor, units: int, *, least: float = -math.inf, most: float = math.inf
 ) -> tuple[float, float] | tuple[None, None]:
     """A 95 % interval from the figure on resamples (draws,), NaN where undefined; none where one unit was resampled.
 
@@ -67,18 +66,18 @@ def bounds(
     """
     if units < 2:
         return None, None
-    wider = float(stdtrit(units - 1, 0.975)) / 1.959964 * math.sqrt(units / (units - 1))
+    wider = float(scipy.special.stdtrit(units - 1, 0.975)) / 1.959964 * math.sqrt(units / (units - 1))
     low, high = torch.nanquantile(drawn.to(torch.float64), LEVELS).tolist()
     ends = value - wider * (value - low), value + wider * (high - value)
     return max(least, min(value, ends[0])), min(most, max(value, ends[1]))
 
 
-def units_of(subjects: Tensor | None, n: int) -> int:
+def units_of(subjects: torch.Tensor | None, n: int) -> int:
     """How many people n rows show; without subjects every row is a person of its own."""
     return n if subjects is None else len(torch.unique(subjects))
 
 
-def half_samples(subjects: Tensor | None, n: int, samples: int, *, seed: int) -> list[Tensor]:
+def half_samples(subjects: torch.Tensor | None, n: int, samples: int, *, seed: int) -> list[torch.Tensor]:
     """Raw rows (int64, ascending) of `samples` random halves of the people."""
     codes = torch.arange(n) if subjects is None else torch.unique(subjects, return_inverse=True)[1]
     people = int(codes.max()) + 1
@@ -87,7 +86,7 @@ def half_samples(subjects: Tensor | None, n: int, samples: int, *, seed: int) ->
     return [torch.isin(codes, part).nonzero().flatten() for part in chosen]
 
 
-def name_of(resamples: Tensor) -> str:
+def name_of(resamples: torch.Tensor) -> str:
     """A name for resamples (b, n) that others of the same rows share and no other resamples: 16 hex digits."""
     content = resamples.to(torch.int64).contiguous().numpy().tobytes()
     return hashlib.sha256(repr(tuple(resamples.shape)).encode() + content).hexdigest()[:16]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
 
 NUMBERS = 2_000_000  # of a block of weights: 16 MB
 
 
-def auc(scores: Tensor, labels: Tensor, weights: Tensor | None = None) -> float | None:
+def auc(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None = None) -> float | None:
     """Area under the ROC curve of one finding, unknown labels (NaN) left out; None where only one class is left.
 
     `weights` (n,) int64 says how often each row counts; None stands for once. Raises ValueError as `aucs`.
@@ -20,7 +19,7 @@ def auc(scores: Tensor, labels: Tensor, weights: Tensor | None = None) -> float 
     return None if math.isnan(value) else value
 
 
-def aucs(scores: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+def aucs(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """The same under each of several sets of weights (b, n) int64, (b,) float64; NaN where only one class is left.
 
     Counted in integers (Mann and Whitney 1947): every positive row wins over the negative rows below it and half wins

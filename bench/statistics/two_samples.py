@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from bench.seeds import derive, generator
 from bench.statistics.resampling import LEVELS
@@ -28,9 +27,9 @@ class Comparison:
         n: Rows of the first.
     """
 
-    values: Tensor
-    drawn: Tensor
-    null: Tensor
+    values: torch.Tensor
+    drawn: torch.Tensor
+    null: torch.Tensor
     n: int
 
     def score(self) -> Score:
@@ -55,7 +54,7 @@ class Comparison:
         return Comparison(self.values[k : k + 1], self.drawn[:, k : k + 1], self.null[:, k : k + 1], self.n)
 
 
-def compare(figure: Callable[[Tensor, Tensor], Tensor], *, n: int, m: int, seed: int) -> Comparison:
+def compare(figure: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], *, n: int, m: int, seed: int) -> Comparison:
     """The distances of two samples of n and m rows, of samples drawn from them, and after exchanges between them.
 
     Args:
@@ -77,14 +76,14 @@ def compare(figure: Callable[[Tensor, Tensor], Tensor], *, n: int, m: int, seed:
     return Comparison(figure(ours, 1 - ours), torch.stack(drawn), torch.stack(null), n)
 
 
-def standard(rows: Tensor) -> Tensor:
+def standard(rows: torch.Tensor) -> torch.Tensor:
     """Rows (n, d) minus their mean over their deviation, by column, float64; a constant column becomes 0."""
     std, mean = torch.std_mean(rows.to(torch.float64), dim=0, correction=0)
     varies = (rows != rows[:1]).any(dim=0)
     return torch.where(varies, (rows - mean) / std.where(varies, std.new_ones(())), 0.0)
 
 
-def matched(released: Tensor, original: Tensor) -> Tensor:
+def matched(released: torch.Tensor, original: torch.Tensor) -> torch.Tensor:
     """Released columns shifted and scaled to the original's mean and deviation, float64; a constant one to the mean."""
     std, mean = torch.std_mean(original.to(torch.float64), dim=0, correction=0)
     return standard(released) * std + mean

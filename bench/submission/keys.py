@@ -10,7 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from bench.evidence import MembershipEvidence, PairEvidence
 from bench.plugins.chosen import choose
@@ -66,7 +65,7 @@ def _pairs_follow(bench: Workbench, evidence: PairEvidence) -> bool | None:
     return all(_sealed_so(bench, evidence, order, number) for number in range(len(evidence.images.owners)))
 
 
-def _sealed_so(bench: Workbench, evidence: PairEvidence, order: Tensor, number: int) -> bool:
+def _sealed_so(bench: Workbench, evidence: PairEvidence, order: torch.Tensor, number: int) -> bool:
     """Whether released rows under that key stand where its seal puts them, each by the person whose row it is."""
     sealed = bench.secret("seal", number).stream("order").permutation(len(order))
     rows = order.argsort()[sealed]  # the candidate behind each sealed row
@@ -77,7 +76,7 @@ def _sealed_so(bench: Workbench, evidence: PairEvidence, order: Tensor, number: 
     return torch.equal(evidence.persons[rows], evidence.images.owners[number])
 
 
-def _one_to_one(links: Tensor, n: int) -> bool:
+def _one_to_one(links: torch.Tensor, n: int) -> bool:
     every = torch.arange(n)
     return len(links) == n and all(torch.equal(links[:, side].sort().values, every) for side in (0, 1))
 

@@ -11,7 +11,6 @@ from typing import Protocol
 
 import torch
 from safetensors import safe_open
-from torch import Tensor
 
 from bench.memory.budget import Budget
 from bench.memory.rows import Rows
@@ -35,7 +34,7 @@ class Written(Protocol):
         """Take some more."""
 
 
-def write_tensors(file: Written, tensors: Mapping[str, Tensor]) -> None:
+def write_tensors(file: Written, tensors: Mapping[str, torch.Tensor]) -> None:
     """Write tensors, of which `Rows` are read block by block, as they are stored.
 
     Raises:
@@ -59,7 +58,7 @@ def write_tensors(file: Written, tensors: Mapping[str, Tensor]) -> None:
             file.write(part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
 
 
-def checksum_of(tensors: Mapping[str, Tensor]) -> str:
+def checksum_of(tensors: Mapping[str, torch.Tensor]) -> str:
     """The SHA-256 of the file that `write_tensors` would write."""
     hashed = _Hashed()
     write_tensors(hashed, tensors)
@@ -78,14 +77,14 @@ class _Hashed:
         return len(content)
 
 
-def stored_as(tensor: Tensor) -> tuple[torch.dtype, tuple[int, ...]]:
+def stored_as(tensor: torch.Tensor) -> tuple[torch.dtype, tuple[int, ...]]:
     """In what kind of number a tensor is written, and in which shape."""
     if isinstance(tensor, Rows) and tensor.stored is not None:
         return tensor.stored.raw(torch.arange(min(1, len(tensor)))).dtype, tuple(tensor.shape)
     return tensor.dtype, tuple(tensor.shape)
 
 
-def read_tensors(path: Path, budget: Budget | None) -> dict[str, Tensor]:
+def read_tensors(path: Path, budget: Budget | None) -> dict[str, torch.Tensor]:
     """The tensors of a file that stays as it is: with memory of their own, or as `Rows` over it where they are large.
 
     Args:
@@ -96,20 +95,20 @@ def read_tensors(path: Path, budget: Budget | None) -> dict[str, Tensor]:
         return {name: _held(file.get_tensor(name), budget) for name in file.keys()}  # noqa: SIM118
 
 
-def read_tensor(path: Path, name: str, budget: Budget | None) -> Tensor:
+def read_tensor(path: Path, name: str, budget: Budget | None) -> torch.Tensor:
     """One of them."""
     with safe_open(str(path), framework="pt") as file:
         return _held(file.get_tensor(name), budget)
 
 
-def _held(tensor: Tensor, budget: Budget | None) -> Tensor:
+def _held(tensor: torch.Tensor, budget: Budget | None) -> torch.Tensor:
     small = budget is None or tensor.numel() * max(tensor.itemsize, FLOAT_BYTES) <= budget.plain
     if budget is None or small or tensor.ndim < 2 or tensor.dtype not in HELD:
         return tensor.clone()
     return Rows.of(tensor, budget, dtype=tensor.dtype)
 
 
-def _blocks(tensor: Tensor) -> Iterator[Tensor]:
+def _blocks(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
     if not isinstance(tensor, Rows):
         yield tensor
         return

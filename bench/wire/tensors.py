@@ -14,7 +14,6 @@ from typing import IO
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
-from torch import Tensor
 
 from bench.memory.budget import Budget
 from bench.wire.tensor_file import read_tensors, write_tensors
@@ -34,7 +33,7 @@ class TensorsError(Exception):
     """A file, or a mapping, does not hold the tensors that may cross between processes."""
 
 
-def pack_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+def pack_tensors(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
     """Write a new file, for its owner's eyes alone.
 
     The folder, and those above it, must be ones in which the other process cannot put a link; the file itself may
@@ -53,7 +52,7 @@ def pack_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
         write_tensors(file, tensors)
 
 
-def unpack_tensors(path: Path, cap_bytes: int, budget: Budget | None = None) -> dict[str, Tensor]:
+def unpack_tensors(path: Path, cap_bytes: int, budget: Budget | None = None) -> dict[str, torch.Tensor]:
     """The tensors of a file, on the CPU, with memory or a file of their own: the file may change afterwards.
 
     Args:
@@ -89,7 +88,7 @@ def unpack_tensors(path: Path, cap_bytes: int, budget: Budget | None = None) -> 
         return _read(read)
 
 
-def _read(read: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
+def _read(read: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
     try:
         tensors = read()
     except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError, RecursionError):
@@ -98,7 +97,7 @@ def _read(read: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
     return tensors
 
 
-def _read_copy(file: IO[bytes], length: int, budget: Budget) -> dict[str, Tensor]:
+def _read_copy(file: IO[bytes], length: int, budget: Budget) -> dict[str, torch.Tensor]:
     """The tensors of so many bytes, from a copy that nobody else can write."""
     with tempfile.NamedTemporaryFile(dir=budget.made_folder()) as own:
         left = length
@@ -109,7 +108,7 @@ def _read_copy(file: IO[bytes], length: int, budget: Budget) -> dict[str, Tensor
         return read_tensors(Path(own.name), budget)
 
 
-def _check(tensors: Mapping[str, Tensor]) -> None:
+def _check(tensors: Mapping[str, torch.Tensor]) -> None:
     if len(tensors) > MOST_TENSORS:
         raise TensorsError(f"at most {MOST_TENSORS} tensors may be handed over at once, got {len(tensors)}")
     for name, tensor in tensors.items():

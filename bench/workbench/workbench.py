@@ -10,7 +10,6 @@ from typing import Self, TypeVar, cast
 
 import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.arithmetic import exact
 from bench.checkpoint import kept_in, spent
@@ -82,7 +81,7 @@ class Workbench:
     run_secret: Secret
     finding: str | None = None
     space: Space | None = None
-    natural: Tensor | None = None
+    natural: torch.Tensor | None = None
     attributes: Mapping[str, Attributes] = field(default_factory=dict)
     withheld: str = ""
 
@@ -262,7 +261,7 @@ class Workbench:
         labels = balance(data.labels.cpu(), self.seed("as owned", *names), exclusive=data.exclusive)
         return replace(data, labels=labels.to(data.labels.device))
 
-    def vectors(self, samples: Tensor) -> Tensor:
+    def vectors(self, samples: torch.Tensor) -> torch.Tensor:
         """Rows (n, ...) as vectors (n, d) float32, for evaluators that work on those.
 
         Images are read by the extractor of `Choice.scored_in`; without one, they are flattened.

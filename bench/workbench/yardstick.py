@@ -5,7 +5,6 @@ from __future__ import annotations
 from statistics import median
 
 import torch
-from torch import Tensor
 
 from bench.memory.rows import rows_at
 from bench.nets.resnet import resnet18
@@ -16,7 +15,7 @@ LEAST_SIDE = 32
 REPEATS = 3
 
 
-def resnet18_rate(rows: Tensor, device: torch.device) -> float | None:
+def resnet18_rate(rows: torch.Tensor, device: torch.device) -> float | None:
     """Images a second of a ResNet-18 in float32, channels last, all rows in one batch.
 
     Args:

@@ -32,10 +32,10 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
+import torch
 from pydantic import JsonValue
 from rich.console import Console
 from rich.progress import Progress
-from torch import Tensor
 
 from bench.cli.failure import heard, why
 from bench.cli.options import place, run_spec
@@ -239,7 +239,7 @@ def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) ->
         print("No key file: this method has no secret")
 
 
-def _labels(private: Dataset, natural: Tensor | None) -> list[str]:
+def _labels(private: Dataset, natural: torch.Tensor | None) -> list[str]:
     """Each finding, with how many rows say yes and no, and how many labels were withheld; of classes the rows."""
     if private.labels is None:
         return [*private.findings]

@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from bench.cli.failure import heard, why
 from bench.cli.options import place, run_spec
@@ -152,13 +151,13 @@ def _scatter(shown: list[tuple[str, Workbench, Sealed]], heading: str) -> bytes:
     return scatter_sheet(original, releases, bench.private.findings, heading, seed=bench.seed("scatter"))
 
 
-def _labels(bench: Workbench, sealed: Sealed) -> Tensor | None:
+def _labels(bench: Workbench, sealed: Sealed) -> torch.Tensor | None:
     """Released labels in the real classes."""
     labels = sealed.release.labels
     return None if labels is None else bench.key(bench.scheme(), 0).decode(labels)
 
 
-def spread(data: Dataset, count: int | None) -> Tensor:
+def spread(data: Dataset, count: int | None) -> torch.Tensor:
     """Rows (int64) spread over the findings, and over rows with none of them, in that order; the first ones of each.
 
     Args:
