@@ -52,7 +52,7 @@ class Unstored:
     sha256: str
     size: int
 
-    def check(self, tensors: Mapping[str, Tensor]) -> None:
+    def check(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """Say that they were made again. Raises ContractError where they came out as others."""
         report(AGAIN, 1, 1)
         if (came := checksum_of(tensors)) != self.sha256:
@@ -71,7 +71,7 @@ def has_room(folder: Path, size: int, copies: int | None) -> bool:
     return copies is None or copies * size <= shutil.disk_usage(folder).free // 2
 
 
-def size_of(tensors: Mapping[str, Tensor]) -> int:
+def size_of(tensors: Mapping[str, torch.Tensor]) -> int:
     """The bytes of tensors as they are stored."""
     return sum(kind.itemsize * math.prod(shape) for kind, shape in map(stored_as, tensors.values()))
 
