@@ -25,7 +25,7 @@ from bench.conformance.released_rows import (
 )
 from bench.conformance.secrecy import check_secrets
 from bench.contract.seal import seal
-from bench.data.balance import balance
+from bench.data.scorable import balance
 from bench.evaluators.honesty import held
 from bench.evaluators.questioned import People, Questioned
 from bench.evidence import PROMISES

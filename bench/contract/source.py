@@ -55,7 +55,7 @@ class Scan:
     Args:
         labels: (n, k) float32: 1 yes, 0 no, NaN unknown.
         subjects: n person identifiers as the data set writes them ("" where unknown), or None where it has none;
-            `bench.data.people` says which are one. They stay on this machine.
+            `bench.data.subjects` says which are one. They stay on this machine.
         findings: The k label names.
         exclusive: True when each row has exactly one of the k classes.
         paths: n image files to decode, or None when `samples` is given.
@@ -71,7 +71,7 @@ class Scan:
         origin: The collection the images come from, where the parameters decide; "": the source's origin.
         shareable: Whether pixels may leave this machine, where the parameters decide; None: as the source says.
         attributes: By attribute (`sex`, `age`, `view`, `site`, ...), n words as the data set writes them ("" where
-            unknown); `bench.data.groups` makes groups of them.
+            unknown); `bench.data.attribute_groups` makes groups of them.
         parts: The official part of each row, one of `PARTS`, or "" where it is in none; None where there are none.
         official: What is known of the set as published; where it differs, a note says so.
     """

@@ -22,7 +22,7 @@ from PIL import Image, ImageFile, UnidentifiedImageError
 from bench.contract.source import DataError
 from bench.data.dicom import is_dicom, read_dicom
 from bench.data.grey_depth import RefusedError, eight_bits, how_stored
-from bench.data.impostor import impostor
+from bench.data.image_files import impostor
 
 PIXELS = 100_000_000  # most pixels of one file unless said otherwise: ten times a large radiograph
 _MODES = {1: "L", 3: "RGB"}

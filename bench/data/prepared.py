@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,39 @@ import torch
 
 from bench.contract.attributes import Attributes
 from bench.contract.source import PARTS, DataError
-from bench.data.decode import DIGEST_BYTES, digest
-from bench.data.file_states import STATES
-from bench.data.people import codes
+from bench.data.sample_array import DIGEST_BYTES, digest
+from bench.data.subjects import codes
 from bench.memory.budget import Budget
 from bench.memory.rows import Rows
 from bench.types import Dataset
+
+STATES = "files"
+"""The name of the array in the folder of a prepared data set."""
+
+
+def states(paths: Sequence[Path | str]) -> np.ndarray:
+    """(n, 2) int64: bytes of each file and the time of its last change of any kind in nanoseconds; 0 for none."""
+    found = np.zeros((len(paths), 2), dtype=np.int64)
+    for row, path in enumerate(paths):
+        try:
+            status = os.stat(path)  # noqa: PTH116
+        except OSError:  # missing, or a link to nowhere or in circles
+            continue
+        found[row] = status.st_size, status.st_ctime_ns
+    return found
+
+
+def save_states(folder: Path, paths: Sequence[Path]) -> None:
+    """Keep how the files are now, all of a scan in its order, in the folder of a prepared data set."""
+    np.save(folder / f"{STATES}.npy", states(paths))
+
+
+def changed(folder: Path, paths: Sequence[Path]) -> int:
+    """How many of the files have changed since `save_states`, or are more or fewer than then."""
+    before, now = np.load(folder / f"{STATES}.npy"), states(paths)
+    both = min(len(before), len(now))
+    return int((now[:both] != before[:both]).any(axis=1).sum()) + abs(len(now) - len(before))
+
 
 SCHEMA = 5
 FLOAT_BYTES = 4
@@ -54,7 +82,7 @@ class Prepared:
         skipped: How many corrupt images were left out on request.
         version, notes, origin: As in `bench.contract.source.Scan`.
         folder: Where it lies; for messages on this machine, never for a record.
-        marks: As in `bench.data.people.People`; None where the data set knows no people. No part of the fingerprint.
+        marks: As in `bench.data.subjects.People`; None where the data set knows no people. No part of the fingerprint.
     """
 
     name: str

@@ -133,3 +133,18 @@ def _configured(config: Path) -> list[str]:
     if not isinstance(named, list) or not all(isinstance(part, str) for part in named):
         raise DataError(f"{config}: {DATA_ROOTS} must be a list of folders, got {content!r}")
     return named
+
+
+STAY = (
+    "The data stay on your machine; this program never downloads them and puts nothing else in their place (for a run "
+    "without access: --dataset synth-mimic)."
+)
+
+
+def physionet(title: str, address: str) -> str:
+    """What to do for a data set that PhysioNet gives to credentialed users."""
+    return (
+        f"{title} needs credentialed access: register at https://physionet.org, complete the CITI course 'Data or "
+        f"Specimens Only Research', sign the data use agreement at {address}, then fetch it there with your own "
+        f"account. {STAY}"
+    )

@@ -52,7 +52,7 @@ class Sets(Evaluator[Workbench]):
             png = before_and_after(raw, sealed)
             caption = "Private images above the released rows in which they stand, under the first key"
             return {} if png is None else {"release": Picture(caption, png)}
-        from bench.pictures.scatter import Cloud, scatter_sheet  # only here: what draws it takes seconds to import
+        from bench.pictures.sheets import Cloud, scatter_sheet  # only here: what draws it takes seconds to import
 
         original = Cloud("original", evidence.original, evidence.labels)
         shown = Cloud("released", evidence.released, evidence.released_labels)

@@ -23,8 +23,7 @@ from typing import Any, ClassVar
 import torch
 
 from bench.contract.extractor import Embedding, Extractor, check_images
-from bench.features.checkpoint import Loaded, load_checked, read_checkpoint
-from bench.features.hub import weights_file
+from bench.features.weights import Loaded, load_checked, read_checkpoint, weights_file
 from bench.nets.seeded import seeded
 from bench.types import Dataset, NotApplicable, State
 from bench.validation import at_least

@@ -24,9 +24,9 @@ from typing import NoReturn, cast
 import torch
 from pydantic import JsonValue
 
-from bench.arithmetic import exact
 from bench.checkpoint import kept_in
 from bench.contract.seal import ContractError, check
+from bench.determinism import exact, register
 from bench.isolation.errands import KnownMethod, Relay
 from bench.isolation.failures import raise_told, told
 from bench.isolation.language import MESSAGE_BYTES, Handle, Learned, Value, pack, unpack
@@ -37,7 +37,6 @@ from bench.plugins.chosen import choose, to_fit
 from bench.plugins.groups import Group
 from bench.plugins.trespass import vetted
 from bench.progress import LOGGER, Forwarder
-from bench.repeatable import register
 from bench.types import (
     Attack,
     Attacker,

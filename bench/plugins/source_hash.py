@@ -35,7 +35,7 @@ SILENT = (
     # How things travel to processes of their own and back: they arrive bit by bit as they left.
     "bench.isolation", "bench.sandbox", "bench.shadowing", "bench.wire",
     # How rows are prepared and read: their fingerprints are in every key.
-    "bench.data.prepare", "bench.data.prepared", "bench.features.space",
+    "bench.data.prepare", "bench.data.prepared", "bench.features.feature_space",
 )  # fmt: skip
 
 

@@ -15,9 +15,9 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from bench.arithmetic import exact
 from bench.contract.evaluator import check_measurement, check_pictures
 from bench.contract.seal import ContractError
+from bench.determinism import exact
 from bench.isolation import RemoteAttack, tenant
 from bench.plugins import registry
 from bench.progress import AGAIN, SMALLER, stage, told

@@ -38,7 +38,7 @@ def work(job: Job, answers: Connection, printer: Connection, nexts: Connection, 
     """
     import torch
 
-    from bench.repeatable import register
+    from bench.determinism import register
 
     die_with_parent()
     for stream in (sys.stdout, sys.stderr):

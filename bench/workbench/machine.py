@@ -14,9 +14,8 @@ import psutil
 import torch
 from pydantic import JsonValue
 
-from bench.arithmetic import exact
+from bench.determinism import exact, register
 from bench.plugins.spec import UsageError
-from bench.repeatable import register
 from bench.workbench.card import settings
 from bench.workbench.cores import cores
 

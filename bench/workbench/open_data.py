@@ -13,7 +13,7 @@ from bench.contract.source import DataError, Source
 from bench.data.prepare import Prepared, prepare
 from bench.data.scorable import scorable
 from bench.data.splits import Splits, split
-from bench.features.space import Space, digest, open_space, read_splits
+from bench.features.feature_space import Space, digest, open_space, read_splits
 from bench.plugins.spec import parameters
 from bench.progress import report, stage
 from bench.results.records import DatasetRecord

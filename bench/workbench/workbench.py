@@ -11,13 +11,12 @@ from typing import Self, TypeVar, cast
 import torch
 from pydantic import JsonValue
 
-from bench.arithmetic import exact
 from bench.checkpoint import kept_in, spent
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
-from bench.data.balance import balance, balanced_rows
-from bench.data.scorable import of_equal_classes
-from bench.features.space import Space
+from bench.data.scorable import balance, balanced_rows, of_equal_classes
+from bench.determinism import exact
+from bench.features.feature_space import Space
 from bench.isolation import RemoteMethod, RemoteScheme, tenant
 from bench.plugins.chosen import to_fit
 from bench.plugins.outside import StandIn

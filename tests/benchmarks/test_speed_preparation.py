@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from bench.data.decode import decode_into
 from bench.data.picture import Reading
+from bench.data.sample_array import decode_into
 
 SIDE = 224
 FILES = [(256, "jpg", 200), (512, "jpg", 100), (2048, "jpg", 8), (1024, "png", 16)]

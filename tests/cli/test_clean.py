@@ -9,7 +9,7 @@ import torch
 from filelock import FileLock
 
 from bench.cli import main
-from bench.features.cache import VectorCache
+from bench.features.feature_space import VectorCache
 from bench.results.build_folder import tag_cache
 from bench.results.content_key import content_key
 from bench.results.results import Results

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bench.contract.source import DataError
-from bench.data.array_file import read_array
+from bench.data.array_files import read_array
 
 
 def stored(header: str, content: bytes = b"") -> io.BytesIO:

@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from bench.contract.source import DataError
-from bench.data.decode import Failure, decode_into, digest, follow_parent, resize
-from bench.data.impostor import impostor
+from bench.data.image_files import impostor
 from bench.data.picture import Reading, decode
+from bench.data.sample_array import Failure, decode_into, digest, follow_parent, resize
 
 
 def noise(*shape: int, seed: int = 0) -> np.ndarray:

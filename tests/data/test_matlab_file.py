@@ -9,8 +9,8 @@ import pytest
 from made.official_trees import noise
 from scipy.io import savemat
 
-from bench.data import matlab_file
-from bench.data.matlab_file import read_matlab
+from bench.data import array_files
+from bench.data.array_files import read_matlab
 
 NUMBERS = noise(1, 16, 6)
 
@@ -37,12 +37,12 @@ def test_a_file_that_ends_its_reader_is_an_error(path: Path) -> None:
 
 
 def test_no_more_is_read_than_the_limit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matlab_file, "MOST_BYTES", 100)
+    monkeypatch.setattr(array_files, "MOST_BYTES", 100)
     with pytest.raises(ValueError, match="at most 100 bytes, found"):
         read_matlab(path, "faces")
 
 
 def test_a_file_that_is_never_read_to_its_end_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matlab_file, "_SECONDS", 0.0)
+    monkeypatch.setattr(array_files, "_SECONDS", 0.0)
     with pytest.raises(ValueError, match="did not end in"):
         read_matlab(path, "faces")

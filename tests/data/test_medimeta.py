@@ -9,7 +9,7 @@ import yaml
 from PIL import Image
 
 from bench.contract.source import DataError
-from bench.data.csv_table import read_table
+from bench.data.csv_tables import read_table
 from bench.data.prepare import prepare, verify
 from bench.data.sets.medimeta import MedIMeta
 

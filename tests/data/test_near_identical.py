@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.data import near_identical as module
-from bench.data.near_identical import ALIKE, near_identical
+from bench.data import verification as module
+from bench.data.verification import ALIKE, near_identical
 
 
 def images(n: int, shape: tuple[int, int, int] = (1, 28, 28)) -> np.ndarray:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bench.contract.source import DataError
-from bench.data.people import people, person
+from bench.data.subjects import people, person
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bench.contract.source import DataError
-from bench.data.balance import FLOOR, balance, balanced_rows, equal_classes
 from bench.data.prepared import Prepared, connect, digest_rows, part_codes
+from bench.data.scorable import FLOOR, balance, balanced_rows, equal_classes
 from bench.data.splits import SHARES, Splits, cut, draw, split
 
 

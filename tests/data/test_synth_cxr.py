@@ -10,11 +10,9 @@ import pytest
 from bench.contract.preset import PRESETS
 from bench.data.sets.synth_cxr import CLINIC, WARD, SynthCXR, SynthMIMIC, SynthNIH
 from bench.data.splits import SHARES
-from bench.data.synthetic.anatomy import Person, draw_person
-from bench.data.synthetic.phantom import attenuation, draw
-from bench.data.synthetic.plane import place
-from bench.data.synthetic.study import FINDINGS, Study, count_studies, draw_study
-from bench.data.synthetic.thorax import chest
+from bench.data.synthetic.anatomy import FINDINGS, Person, Study, count_studies, draw_person, draw_study
+from bench.data.synthetic.attenuation import chest, place
+from bench.data.synthetic.film import attenuation, draw
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from bench.contract.source import DataError
-from bench.data.csv_table import read_table
+from bench.data.csv_tables import read_table
 
 
 def write(tmp_path: Path, text: str, name: str = "t.csv") -> Path:

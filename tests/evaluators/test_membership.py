@@ -16,7 +16,7 @@ from attacks.dcr import DCR
 from attacks.nearest_neighbour import NearestNeighbour
 from bench.contract.preset import PRESETS
 from bench.contract.seal import ContractError
-from bench.data.balance import balance
+from bench.data.scorable import balance
 from bench.evaluators.membership import Membership
 from bench.evidence import MembershipEvidence
 from bench.randomness import Secret

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from bench.contract.extractor import Embedding, batches
 from bench.contract.source import DataError
-from bench.features.cache import DamagedVectorsWarning, VectorCache
 from bench.features.eigenspace import Eigenspace
+from bench.features.feature_space import DamagedVectorsWarning, VectorCache
 from bench.features.pixels import Pixels
 
 ROWS = np.array([8, 1, 5, 3])

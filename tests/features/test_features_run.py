@@ -124,7 +124,7 @@ def test_another_version_of_the_package_that_reads_makes_vectors_again(tmp_path:
     features = f"{MODEL}[size=32,weights={made_weights(tmp_path)}]"
     opened(tmp_path, features=features)
     monkeypatch.setattr(
-        "bench.features.space.version", lambda package: "another" if package == "timm" else version(package)
+        "bench.features.feature_space.version", lambda package: "another" if package == "timm" else version(package)
     )
     opened(tmp_path, features=features)
     assert len(list((tmp_path / "cache/features/vectors").glob("timm-*/vectors.npy"))) == 2

@@ -26,10 +26,10 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from bench.determinism import FORMS
 from bench.memory.functions import ABOUT
 from bench.memory.rows import Rows
 from bench.nets import replay
-from bench.repeatable import FORMS
 
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
 ROOT = Path(__file__).parents[2]

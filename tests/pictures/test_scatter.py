@@ -9,8 +9,8 @@ import torch
 from PIL import Image
 
 from bench.cli import main
-from bench.pictures import scatter
-from bench.pictures.scatter import MOST, OTHERS, Cloud, embed, scatter_sheet
+from bench.pictures import sheets
+from bench.pictures.sheets import MOST, OTHERS, Cloud, embed, scatter_sheet
 from bench.types import NotApplicable
 
 
@@ -60,10 +60,10 @@ def test_the_sheet_has_a_panel_a_set_and_the_same_bytes_each_time() -> None:
 
 def test_rows_are_named_by_what_is_known_of_them_and_large_sets_are_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    monkeypatch.setattr(scatter, "embed", lambda sets, seed: [seen.append(len(s)) or s[:, :2].numpy() for s in sets])
+    monkeypatch.setattr(sheets, "embed", lambda sets, seed: [seen.append(len(s)) or s[:, :2].numpy() for s in sets])
     labels = torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [0.0, torch.nan]])
     cloud = Cloud("many", vectors(4, 1).repeat(200, 1), labels.repeat(200, 1))
-    assert scatter._kinds(cloud, ("a", "b"))[:4] == ["a", "a + b", "no finding", OTHERS]
+    assert sheets._kinds(cloud, ("a", "b"))[:4] == ["a", "a + b", "no finding", OTHERS]
     assert scatter_sheet(cloud, [Cloud("few", vectors(9, 1), None)], ("a", "b"), "", seed=0)
     assert seen == [MOST, 9]
 

@@ -17,7 +17,7 @@ from rich.filesize import decimal
 
 from bench.cli.options import place
 from bench.data.prepared import FILES
-from bench.features.cache import VECTORS
+from bench.features.feature_space import VECTORS
 from bench.plugins.spec import UsageError
 from bench.results.build_folder import is_cache
 from bench.results.regenerable import Regenerable, of_store, only

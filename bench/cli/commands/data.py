@@ -17,10 +17,9 @@ from bench.cli.about import summary
 from bench.cli.options import check_side, place
 from bench.cli.terminal import to_stdout
 from bench.contract.source import DataError, Source
-from bench.data.groups import read_groups
-from bench.data.people import people
-from bench.data.prepare import Prepared, prepare, verify
-from bench.data.scan_check import check_scan
+from bench.data.attribute_groups import read_groups
+from bench.data.prepare import Prepared, check_scan, prepare, verify
+from bench.data.subjects import people
 from bench.data.verification import check_current, checks
 from bench.plugins import registry
 from bench.plugins.spec import parameters, parse

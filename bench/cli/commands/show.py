@@ -19,8 +19,7 @@ from bench.cli.failure import heard, why
 from bench.cli.options import place, run_spec
 from bench.contract.seal import Sealed
 from bench.evaluators.tables import check_columns, column_names
-from bench.pictures.scatter import Cloud, scatter_sheet
-from bench.pictures.sheets import Rows, Strip, findings_of, image_sheet, table_sheet
+from bench.pictures.sheets import Cloud, Rows, Strip, findings_of, image_sheet, scatter_sheet, table_sheet
 from bench.pictures.strips import stands
 from bench.plugins.spec import PluginSpec, UsageError, parse
 from bench.progress import told

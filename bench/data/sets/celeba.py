@@ -15,10 +15,9 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
-from bench.data.present import of_row, present
+from bench.data.csv_tables import lines, tasks_of
+from bench.data.image_files import of_row, present
 from bench.data.roots import locate, stamp_files, stamp_images
-from bench.data.tasks import tasks_of
-from bench.data.text_list import lines
 
 _IMAGES = "img_align_celeba"
 _IDENTITIES, _ATTRIBUTES, _PARTITION = "identity_CelebA.txt", "list_attr_celeba.txt", "list_eval_partition.txt"

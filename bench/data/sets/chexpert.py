@@ -18,12 +18,9 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.access import STAY
-from bench.data.csv_table import read_table
-from bench.data.marks import read_marks
-from bench.data.present import attributes_of, of_row, present
-from bench.data.roots import locate, stamp_files, stamp_images
-from bench.data.tasks import VIEWS, tasks_of
+from bench.data.csv_tables import VIEWS, read_marks, read_table, tasks_of
+from bench.data.image_files import attributes_of, of_row, present
+from bench.data.roots import STAY, locate, stamp_files, stamp_images
 from bench.validation import one_of
 
 _TABLES = {"train.csv": "train", "valid.csv": "val", "test.csv": "test"}

@@ -18,11 +18,9 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.array_file import read_array
-from bench.data.impostor import impostor
-from bench.data.matlab_file import read_matlab
+from bench.data.array_files import read_array, read_matlab
+from bench.data.image_files import impostor, walk
 from bench.data.roots import locate, stamp_files, stamp_images
-from bench.data.tree import walk
 
 _FOLDERS = ("lfw_funneled", "lfw-deepfunneled", "lfw")
 _MAT, _NPY = "olivettifaces.mat", "olivetti_faces.npy"

@@ -14,25 +14,87 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 
 from bench.contract.source import DataError, Scan, Source
-from bench.data.csv_table import read_table
-from bench.data.groups import unreadable
-from bench.data.image_file import ENDINGS, absent, is_image
-from bench.data.label_columns import findings_of, one_hot
-from bench.data.own_table import table_of, unread_tables
-from bench.data.people import UNKNOWN
+from bench.data.attribute_groups import unreadable
+from bench.data.csv_tables import MARKS, read_table
+from bench.data.image_files import ENDINGS, Tree, absent, is_image, walk
 from bench.data.picture import coloured
 from bench.data.roots import stamp_files, stamp_folder
-from bench.data.tree import Tree, walk
+from bench.data.subjects import NOTHING, UNKNOWN, person, spelling
 from bench.validation import within
+
+_TABLES = frozenset({".csv", ".tsv", ".xls", ".xlsx", ".ods"})
+
+
+def unread_tables(files: Iterable[Path]) -> int:
+    """How many tables lie beside class folders; DataError where one is meant to list the images, by its name."""
+    found = [path for path in files if not _TABLES.isdisjoint(map(str.lower, path.suffixes))]
+    meant = sum(path.name.lower().partition(".")[0].strip() == "labels" for path in found)
+    if meant:
+        raise DataError(
+            f"folder: expected class sub-folders, or a table called labels.csv, found {meant} files called labels with "
+            f"other capitals or another ending: save it as labels.csv, or take it away to read the class sub-folders"
+        )
+    return len(found)
+
+
+def table_of(place: Path) -> Path | None:
+    """The table that lists the images of a place, or that the place is; None for class folders."""
+    if place.is_file():
+        return place
+    table = place / "labels.csv"
+    return table if table.exists() or table.is_symlink() else None
+
+
+_LETTER = r"[^\W\d_]"
+
+
+def findings_of(rows: pd.DataFrame, findings: Sequence[str]) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
+    """The labels, and lines with something else than 1, 0, blank or -1."""
+    bad: list[tuple[int, str]] = []
+    for column in findings:
+        odd = rows.index[~rows[column].str.strip().isin(list(MARKS))]
+        wrong = [f"{column} is something else than 1, 0, blank or -1"] * len(odd)
+        cells = rows[column][odd]
+        if cells.str.strip().str.casefold().isin(NOTHING).any():
+            wrong[0] += ": leave cells blank where nothing is known, for NA might be a class"
+        elif len(odd) and cells.str.contains(_LETTER).all():  # a column of words, no damaged finding
+            wrong[0] += f": call it class where it names classes, or attribute:{column} where it names groups"
+        bad += zip(map(int, odd), wrong, strict=True)
+    return rows[list(findings)].apply(lambda column: column.str.strip().map(MARKS)), bad
+
+
+def one_hot(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
+    """A column of 1 and 0 a class, and lines without one; spellings that differ in form alone are one class."""
+    said = {cell: _class(cell) for cell in rows["class"].unique()}
+    first = {word: cell for cell, word in reversed(said.items()) if word is not None}
+    numbers = {word: number for number, word in enumerate(sorted(first, key=lambda word: spelling(first[word])))}
+    found = rows["class"].map({cell: -1 if word is None else numbers[word] for cell, word in said.items()})
+    marks = {" ".join(first[word].split()): (found == number).astype(float) for word, number in numbers.items()}
+    return pd.DataFrame(marks, index=rows.index), [
+        (int(line), "class is blank or a word for nothing, such as none or unknown: name the class")
+        for line in rows.index[found < 0]
+    ]
+
+
+def _class(cell: str) -> str | tuple[str, str, int] | None:
+    """What all spellings of a class share, None for no class: by the rule for people, but 1.1 and 1.10 are two.
+
+    >>> _class("1") == _class("01") == _class("1.0") != _class("1.1") != _class("1.10")
+    True
+    """
+    found = person(cell)
+    return spelling(cell) if isinstance(found, tuple) and found[-1] < 0 else found
+
 
 _PERSON = re.compile(r"(patient|person|subject)s?[ _.-]*(id|ids|number|no)?", re.IGNORECASE)
 _PEOPLE = re.compile(r"(patient|person|subject|pat|case)s?[ _.-]*(id|no)?[ _.-]*[0-9]+", re.IGNORECASE)

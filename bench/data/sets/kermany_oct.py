@@ -16,8 +16,8 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import Official, Scan, Source
-from bench.data.class_folders import ClassFolders
 from bench.data.roots import locate
+from bench.data.sets.kermany import ClassFolders
 
 _CLASSES = {
     "CNV": "choroidal neovascularisation",

@@ -22,13 +22,11 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import PARTS, DataError, Scan, Source
-from bench.data.array_file import read_array
-from bench.data.csv_table import read_table
-from bench.data.hdf5_images import Stored, hdf5_images
-from bench.data.impostor import impostor
-from bench.data.people import UNKNOWN
+from bench.data.array_files import Stored, hdf5_images, read_array
+from bench.data.csv_tables import lines, read_table
+from bench.data.image_files import impostor
 from bench.data.roots import locate, stamp_files, stamp_images
-from bench.data.text_list import lines
+from bench.data.subjects import UNKNOWN
 from bench.data.yaml_text import read_yaml
 
 _TASKS = {"skinl_derm": "Diagnosis grouped", "organs_axial": "organ label"}  # those of the CVAE paper

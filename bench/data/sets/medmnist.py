@@ -5,7 +5,7 @@ The three official parts are joined. Labels: a two-class set has one finding, it
 
 The files name no patients. A list beside the .npz file, `FLAG.subjects.txt` (`FLAG_64.subjects.txt` beside
 `FLAG_64.npz`), may: a line for each image, in the order train, val, test. Without it, nearly identical images
-(`bench.data.near_identical`) count as one person's, and every other image as a person of its own.
+(`bench.data.verification`) count as one person's, and every other image as a person of its own.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
-from bench.data.array_file import read_array
-from bench.data.impostor import impostor
-from bench.data.near_identical import near_identical
+from bench.data.array_files import read_array
+from bench.data.csv_tables import lines
+from bench.data.image_files import impostor
 from bench.data.roots import locate, stamp_files
-from bench.data.text_list import lines
+from bench.data.verification import near_identical
 
 _SIZES = (28, 64, 128, 224)
 _ORIGINS = {

@@ -17,11 +17,8 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.access import physionet
-from bench.data.csv_table import read_table
-from bench.data.marks import read_marks
-from bench.data.roots import locate, stamp_files, stamp_images
-from bench.data.tasks import VIEWS, tasks_of
+from bench.data.csv_tables import VIEWS, read_marks, read_table, tasks_of
+from bench.data.roots import locate, physionet, stamp_files, stamp_images
 from bench.validation import one_of
 
 _VERSIONS = ("2.1.0", "2.0.0")

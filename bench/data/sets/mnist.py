@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.impostor import impostor
+from bench.data.image_files import impostor
 from bench.data.roots import locate, stamp_files
 
 _PARTS = (("train", 60_000), ("t10k", 10_000))

@@ -16,10 +16,9 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.csv_table import read_table
-from bench.data.people import person
+from bench.data.csv_tables import lines, read_table
 from bench.data.roots import locate, stamp_files, stamp_images
-from bench.data.text_list import lines
+from bench.data.subjects import person
 
 FINDINGS = (
     "Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia",

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.csv_table import read_table
+from bench.data.csv_tables import read_table
 from bench.data.roots import locate, stamp_files, stamp_images
 
 _TABLE = "OCTDL_labels.csv"

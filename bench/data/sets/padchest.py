@@ -4,7 +4,7 @@ and the images, in the numbered folders of the archives (`ImageDir`) or all in o
 The files are grey values of up to 16 bits in PNG. How many bits count is `BitsStored_DICOM` of the table; files whose
 values need more are refused, and `padchest[bits=16]` says that the whole container counts. Images that the table calls
 MONOCHROME1 are taken as they are stored, and counted. Reports were labelled exhaustively: a finding is 1 where `Labels`
-has it or a kind of it (`bench.data.padchest_labels`), else 0; but unknown where the report is labelled `unchanged`, for
+has it or a kind of it (`bench.data.sets.padchest`), else 0; but unknown where the report is labelled `unchanged`, for
 it compares with an earlier image and need not repeat what that showed. Rows labelled `exclude` or not at all are left
 out. The data are under a use agreement: messages name lines and counts.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -22,13 +22,89 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.access import STAY
-from bench.data.csv_table import read_table
-from bench.data.padchest_labels import kinds
-from bench.data.present import attributes_of, of_row, present
-from bench.data.roots import locate, stamp_files, stamp_images
-from bench.data.tasks import tasks_of
+from bench.data.csv_tables import read_table, tasks_of
+from bench.data.image_files import attributes_of, of_row, present
+from bench.data.roots import STAY, locate, stamp_files, stamp_images
 from bench.validation import one_of, within
+
+_BELOW: Mapping[str, tuple[str, ...]] = {
+    "calcified densities": (
+        "calcified granuloma", "calcified adenopathy", "calcified pleural thickening", "calcified pleural plaques",
+        "heart valve calcified", "calcified fibroadenoma",
+    ),
+    "calcified adenopathy": ("calcified mediastinal adenopathy",),
+    "granuloma": ("calcified granuloma",),
+    "adenopathy": ("calcified adenopathy",),
+    "nodule": ("multiple nodules",),
+    "pseudonodule": ("nipple shadow", "end on vessel"),
+    "pneumothorax": ("hydropneumothorax",),
+    "infiltrates": ("interstitial pattern", "alveolar pattern"),
+    "interstitial pattern": (
+        "ground glass pattern", "reticular interstitial pattern", "reticulonodular interstitial pattern",
+        "miliary opacities",
+    ),
+    "alveolar pattern": ("consolidation", "air bronchogram"),
+    "consolidation": ("air bronchogram",),
+    "atelectasis": (
+        "total atelectasis", "lobar atelectasis", "segmental atelectasis", "laminar atelectasis", "round atelectasis",
+        "atelectasis basal",
+    ),
+    "fissure thickening": ("minor fissure thickening", "major fissure thickening", "loculated fissural effusion"),
+    "pleural thickening": ("apical pleural thickening", "calcified pleural thickening"),
+    "pleural plaques": ("calcified pleural plaques",),
+    "pleural effusion": (
+        "loculated pleural effusion", "loculated fissural effusion", "hydropneumothorax", "empyema", "hemothorax",
+    ),
+    "vascular redistribution": ("central vascular redistribution",),
+    "hilar enlargement": ("adenopathy", "vascular hilar enlargement"),
+    "vascular hilar enlargement": ("pulmonary artery enlargement",),
+    "aortic elongation": (
+        "descendent aortic elongation", "ascendent aortic elongation", "aortic button enlargement",
+        "supra aortic elongation",
+    ),
+    "mediastinal enlargement": (
+        "superior mediastinal enlargement", "descendent aortic elongation", "ascendent aortic elongation",
+        "aortic aneurysm", "mediastinal mass", "hiatal hernia",
+    ),
+    "superior mediastinal enlargement": ("goiter", "supra aortic elongation"),
+    "mass": ("mediastinal mass", "breast mass", "pleural mass", "pulmonary mass", "soft tissue mass"),
+    "thoracic cage deformation": ("scoliosis", "kyphosis", "pectum excavatum", "pectum carinatum", "cervical rib"),
+    "vertebral degenerative changes": ("vertebral compression",),
+    "vertebral compression": ("vertebral anterior compression",),
+    "sclerotic bone lesion": ("blastic bone lesion",),
+    "fracture": ("clavicle fracture", "humeral fracture", "vertebral fracture", "rib fracture"),
+    "rib fracture": ("callus rib fracture",),
+    "catheter": ("central venous catheter",),
+    "central venous catheter": (
+        "central venous catheter via subclavian vein", "central venous catheter via jugular vein",
+        "reservoir central venous catheter", "central venous catheter via umbilical vein",
+    ),
+    "electrical device": ("dual chamber device", "single chamber device", "pacemaker", "dai"),
+    "artificial heart valve": ("artificial mitral heart valve", "artificial aortic heart valve"),
+    "surgery": (
+        "metal", "bone cement", "prosthesis", "surgery breast", "surgery neck", "surgery lung", "surgery heart",
+        "surgery humeral",
+    ),
+    "metal": ("osteosynthesis material", "sternotomy", "suture material"),
+    "prosthesis": ("humeral prosthesis", "mammary prosthesis", "endoprosthesis"),
+    "endoprosthesis": ("aortic endoprosthesis",),
+    "surgery breast": ("mastectomy",),
+    "pneumonia": ("atypical pneumonia",),
+    "tuberculosis": ("tuberculosis sequelae",),
+    "pulmonary fibrosis": ("post radiotherapy changes", "asbestosis signs"),
+    "pulmonary hypertension": ("pulmonary artery hypertension", "pulmonary venous hypertension"),
+}  # fmt: skip
+
+
+def kinds(label: str) -> frozenset[str]:
+    """The label itself and all that are kinds of it, in small letters.
+
+    >>> sorted(kinds("alveolar pattern"))
+    ['air bronchogram', 'alveolar pattern', 'consolidation']
+    """
+    word = label.lower()
+    return frozenset({word}).union(*map(kinds, _BELOW.get(word, ())))
+
 
 _TABLES = tuple(f"PADCHEST_chest_x_ray_images_labels_160K_01.02.19.csv{end}" for end in ("", ".gz"))
 _COLUMNS = ("ImageID", "ImageDir", "PatientID", "Projection", "BitsStored_DICOM", "Labels")

@@ -18,11 +18,10 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.csv_table import read_table
-from bench.data.impostor import impostor
-from bench.data.people import UNKNOWN
-from bench.data.present import of_row, present
+from bench.data.csv_tables import read_table
+from bench.data.image_files import impostor, of_row, present
 from bench.data.roots import locate, stamp_files, stamp_images
+from bench.data.subjects import UNKNOWN
 from bench.validation import one_of
 
 _BOXES, _CLASSES = "stage_2_train_labels.csv", "stage_2_detailed_class_info.csv"

@@ -14,10 +14,10 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.impostor import impostor
+from bench.data.csv_tables import lines
+from bench.data.image_files import impostor
 from bench.data.roots import locate, stamp_files
 from bench.data.sets.torchvision_sets import NOTE, fetch
-from bench.data.text_list import lines
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import Scan, Source
-from bench.data.synthetic.anatomy import Hospital, draw_person
-from bench.data.synthetic.phantom import draw
-from bench.data.synthetic.study import FINDINGS, count_studies, draw_study
+from bench.data.synthetic.anatomy import FINDINGS, Hospital, count_studies, draw_person, draw_study
+from bench.data.synthetic.film import draw
 from bench.progress import report
 from bench.validation import at_least
 
@@ -70,7 +69,7 @@ class Phantom(Source):
     seed: int = 0
 
     hospital: ClassVar[Hospital]
-    source: ClassVar[str] = "Veil Bench, bench/data/synthetic/phantom.py"
+    source: ClassVar[str] = "Veil Bench, bench/data/synthetic/film.py"
     shareable: ClassVar[bool] = True
     licence: ClassVar[str] = "generated, public domain (CC0)"
     obtain: ClassVar[str] = "drawn on the spot; nothing to obtain"

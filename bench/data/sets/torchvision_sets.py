@@ -16,9 +16,9 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
+from bench.data.csv_tables import lines
+from bench.data.image_files import walk
 from bench.data.roots import locate, stamp_files, stamp_images
-from bench.data.text_list import lines
-from bench.data.tree import walk
 
 NOTE = "photographers are unknown"
 

@@ -16,13 +16,10 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.access import physionet
-from bench.data.csv_table import read_table
-from bench.data.marks import read_marks
-from bench.data.people import UNKNOWN
-from bench.data.present import of_row, present
-from bench.data.roots import locate, stamp_files, stamp_images
-from bench.data.tasks import tasks_of
+from bench.data.csv_tables import read_marks, read_table, tasks_of
+from bench.data.image_files import of_row, present
+from bench.data.roots import locate, physionet, stamp_files, stamp_images
+from bench.data.subjects import UNKNOWN
 
 _TABLES = {"train": "annotations/image_labels_train.csv", "test": "annotations/image_labels_test.csv"}
 _READERS = 3  # of a training image

@@ -1,6 +1,6 @@
 """Repeatable forms of operations that torch refuses on CUDA where the same work must give the same bits.
 
-`bench.arithmetic.exact` has torch compute repeatably, and an operation without a repeatable kernel is an error from
+`bench.determinism.exact` has torch compute repeatably, and an operation without a repeatable kernel is an error from
 then on. For medians and other order statistics along an axis, which plug-ins take without a thought of that, a stable
 sort gives the same values, in every process that computes for a plug-in.
 
@@ -10,9 +10,29 @@ does.
 
 from __future__ import annotations
 
+import os
 from functools import cache
 
 import torch
+
+
+def exact(device: torch.device | str) -> torch.device:
+    """The device, after this process was told to compute on it repeatably; called before the first work on it.
+
+    A CPU does so by itself. On CUDA convolutions round to TensorFloat-32 and the fastest kernels add in whatever order
+    they come, so that two fits with one seed differ and rows change with their neighbours in a batch: both are turned
+    off for the whole process, and an operation that has no repeatable form is an error of torch that names it
+    (`bench.determinism` has some that torch lacks). Networks that may train in bfloat16 ask for that themselves
+    (`bench.nets.classifier.fast_precision`).
+    """
+    device = torch.device(device)
+    if device.type == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
+        torch.use_deterministic_algorithms(True)
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_tf32 = False
+    return device
+
 
 Chosen = tuple[torch.Tensor, torch.Tensor]
 

@@ -1,4 +1,4 @@
-"""CSV tables as text, with the line of every row, so that messages can name it."""
+"""CSV tables and text lists of data sets: cells, labels, chosen columns, and line numbers for messages."""
 
 from __future__ import annotations
 
@@ -6,14 +6,65 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError
-from bench.data.impostor import impostor
-from bench.data.spelling import spelling
+from bench.data.image_files import impostor
+from bench.data.subjects import spelling
+
+MARKS = {"1.0": 1.0, "1": 1.0, "0.0": 0.0, "0": 0.0, "-1.0": np.nan, "-1": np.nan, "": np.nan}
+
+
+def read_marks(path: Path, cells: pd.Series[str]) -> pd.Series[float]:
+    """The labels of one column: 1, 0, NaN for uncertain and for blank.
+
+    Raises:
+        DataError: A cell that is none of these; the text names its line, and does not repeat it.
+    """
+    odd = cells.index[~cells.isin(list(MARKS))]
+    if len(odd):
+        raise DataError(
+            f"{path.name}: line {odd[0]}, column {cells.name}: expected 1.0, 0.0, -1.0 or blank, found something else "
+            f"({len(odd)} such cells). Mend or fetch the table again"
+        )
+    return cells.map(MARKS).astype(float)
+
+
+VIEWS: Mapping[str, tuple[str, ...]] = {"frontal": ("AP", "PA"), "AP": ("AP",), "PA": ("PA",)}
+"""The frontal views by the word that chooses them."""
+
+
+def tasks_of(text: str, noun: str = "findings") -> tuple[str, ...]:
+    """The columns that a text names.
+
+    >>> tasks_of("Edema+Pleural Effusion")
+    ('Edema', 'Pleural Effusion')
+
+    Raises:
+        ValueError: It names none, or one twice; the message calls them by `noun`.
+    """
+    found = tuple(text.split("+"))
+    if not text or len(set(found)) != len(found):
+        raise ValueError(f"tasks must be different {noun} joined by '+', got {text!r}")
+    return found
+
+
+def lines(path: Path, obtain: str) -> list[str]:
+    """The lines of a list that are not blank; DataError where there is no such list, with `obtain`."""
+    if not path.exists():
+        raise DataError(f"expected {path}, found none. {obtain}")
+    wrong = impostor(path)
+    if wrong:
+        raise DataError(f"{path}: expected a list, found {wrong}. {obtain}")
+    try:
+        return [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: expected a list, found bytes that are no text ({error}). {obtain}") from error
+
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 

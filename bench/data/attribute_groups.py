@@ -15,8 +15,7 @@ import torch
 
 from bench.contract.attributes import Attributes
 from bench.contract.source import DataError
-from bench.data.people import person
-from bench.data.spelling import NOTHING, spelling
+from bench.data.subjects import NOTHING, person, spelling
 
 MOST_GROUPS = 32
 AGES = (18, 40, 60, 80)

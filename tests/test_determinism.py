@@ -4,7 +4,7 @@ import pytest
 import torch
 from made.simulated_cuda import SimulatedCuda
 
-from bench import repeatable
+from bench import determinism
 
 SHAPES = [(), (1,), (7,), (8,), (3, 5), (4, 6, 2), (2, 1, 9)]
 
@@ -25,12 +25,12 @@ def test_values_are_those_of_torch_and_stand_where_it_says(shape, keepdim, kind)
         for dim in range(-max(1, len(shape)), max(1, len(shape))):
             length = rows.shape[dim] if shape else 1
             pairs = [
-                (repeatable.median(rows, dim, keepdim), torch.median(rows, dim, keepdim)),
-                *((repeatable.kthvalue(rows, k, dim, keepdim), torch.kthvalue(rows, k, dim, keepdim))
+                (determinism.median(rows, dim, keepdim), torch.median(rows, dim, keepdim)),
+                *((determinism.kthvalue(rows, k, dim, keepdim), torch.kthvalue(rows, k, dim, keepdim))
                   for k in range(1, length + 1)),
             ]  # fmt: skip
             if rows.is_floating_point():
-                pairs.append((repeatable.nanmedian(rows, dim, keepdim), torch.nanmedian(rows, dim, keepdim)))
+                pairs.append((determinism.nanmedian(rows, dim, keepdim), torch.nanmedian(rows, dim, keepdim)))
             for (values, places), (expected, _) in pairs:
                 assert values.dtype == expected.dtype
                 torch.testing.assert_close(values, expected, rtol=0, atol=0, equal_nan=True)
@@ -42,11 +42,11 @@ def test_values_are_those_of_torch_and_stand_where_it_says(shape, keepdim, kind)
 
 def test_a_number_that_is_not_there_is_an_error():
     with pytest.raises(IndexError, match="from 1 to 3, got 4"):
-        repeatable.kthvalue(torch.arange(3.0), 4)
+        determinism.kthvalue(torch.arange(3.0), 4)
 
 
 def test_a_device_computes_medians_along_an_axis_and_their_gradients():
-    repeatable.register()
+    determinism.register()
     with SimulatedCuda():
         rows = torch.arange(12.0, device="cuda").reshape(3, 4).requires_grad_()
         rows.median(dim=0).values.sum().backward()
@@ -55,6 +55,6 @@ def test_a_device_computes_medians_along_an_axis_and_their_gradients():
 
 
 def test_every_form_is_torchs_own_operation_on_a_device():
-    repeatable.register()
-    for name in repeatable.FORMS:
+    determinism.register()
+    for name in determinism.FORMS:
         assert torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "CUDA")

@@ -1,0 +1,149 @@
+"""Arrays in NumPy, MATLAB and HDF5 files from outside, read without unpickling.
+
+NumPy: shapes are checked against the bytes that are there. MATLAB (.mat, level 4 or 5): SciPy reads in a process of its
+own, because a few wrong bytes end its reader and the process with it. HDF5: images are read and resized block by block.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tokenize import TokenError
+from typing import IO
+
+import numpy as np
+import psutil
+
+from bench.contract.source import DataError
+from bench.data.image_files import impostor
+from bench.data.picture import enlarged
+from bench.data.sample_array import resize
+
+
+def read_array(file: IO[bytes], size: int) -> np.ndarray:
+    """The array in an .npy file, or in such a member of an .npz.
+
+    Args:
+        file: At its start.
+        size: How many bytes it holds.
+
+    Raises:
+        DataError: It holds Python objects, more than this machine's memory, or less than it declares.
+        OSError, ValueError, EOFError: It is cut short or no such file; so says what reads it.
+    """
+    version = np.lib.format.read_magic(file)
+    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    try:
+        shape, _, dtype = header(file)
+    except (SyntaxError, TokenError, RecursionError, MemoryError) as error:  # NumPy lets them through
+        raise ValueError("a header that is no header") from error
+    if dtype.hasobject:
+        raise DataError("Python objects, which could run code and are not loaded")
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size - file.tell():
+        raise DataError(f"an array declared as {dtype} of shape {shape} in {size} bytes, which do not hold it")
+    memory = psutil.virtual_memory().total
+    if size > memory:
+        raise DataError(f"an array of {size} bytes, more than the {memory} of this machine's memory")
+    file.seek(0)
+    return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+
+
+MOST_BYTES = 1 << 28
+"""Of a file, and of the array."""
+_SECONDS = 300
+_READ = """
+import io, resource, sys
+import numpy
+from scipy.io import loadmat
+path, name, most = sys.argv[1], sys.argv[2], int(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_AS, (16 * most,) * 2)
+found = loadmat(path, variable_names=[name]).get(name)
+if not isinstance(found, numpy.ndarray) or found.dtype.kind not in "iuf" or found.nbytes > most:
+    sys.exit(f"no array of numbers called {name!r} of at most {most} bytes")
+whole = io.BytesIO()
+numpy.save(whole, found, allow_pickle=False)
+sys.stdout.buffer.write(whole.getvalue())
+"""
+
+
+def read_matlab(path: Path, name: str) -> np.ndarray:
+    """The array of numbers of that name.
+
+    Raises:
+        ValueError: It is no such file, is damaged or too large, or holds no such array; the text says which.
+        OSError: It cannot be read.
+    """
+    size = path.stat().st_size
+    if size > MOST_BYTES:
+        raise ValueError(f"expected a MATLAB file of at most {MOST_BYTES} bytes, found {size}")
+    command = [sys.executable, "-I", "-c", _READ, str(path.absolute()), name, str(MOST_BYTES)]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS)
+    except subprocess.TimeoutExpired as error:
+        raise ValueError(f"its reader did not end in {_SECONDS} seconds") from error
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or [f"its reader ended with {done.returncode}"]
+        raise ValueError(said[-1])
+    return read_array(io.BytesIO(done.stdout), len(done.stdout))
+
+
+_BLOCK = 128
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """Images of a file.
+
+    Args:
+        images: (n, channels, size, size) uint8.
+        notes: What was done to them that a reader of figures should know.
+    """
+
+    images: np.ndarray
+    notes: tuple[str, ...]
+
+
+def hdf5_images(path: Path, *, n: int, channels: int, size: int | None) -> Stored:
+    """The array `images` of a file.
+
+    Args:
+        path: The file; it holds (n, h, w) or (n, h, w, 3) uint8.
+        n: How many images there must be.
+        channels: 1 or 3: grey images become three equal channels; colours become grey as Pillow makes them.
+        size: Side in pixels; None leaves images as they are.
+
+    Raises:
+        DataError: The file is something else, damaged, or holds another number of images; the text does not name it.
+    """
+    import h5py  # only where there is such a file
+
+    try:
+        if wrong := impostor(path):
+            raise DataError(f"expected an HDF5 file, found {wrong}")
+        with h5py.File(path, "r") as file:
+            stored = file.get("images")
+            if not isinstance(stored, h5py.Dataset) or stored.dtype != np.uint8 or stored.shape[:1] != (n,):
+                found = "no array" if stored is None else f"{getattr(stored, 'dtype', 'a group')} of {stored.shape}"
+                raise DataError(f"expected uint8 images of {n} rows under the name images, found {found}")
+            if stored.ndim not in (3, 4) or (stored.ndim == 4 and stored.shape[3] not in (1, 3)):
+                raise DataError(f"expected images of 1 or 3 channels, last, found the shape {stored.shape}")
+            notes = () if size is None else enlarged(stored.shape[1:3], size)
+            blocks = [_block(stored[first : first + _BLOCK], channels, size) for first in range(0, n, _BLOCK)]
+    except (OSError, RuntimeError, AttributeError) as error:
+        raise DataError(f"truncated or not an HDF5 file ({error!s:.120})") from error
+    return Stored(np.concatenate(blocks), tuple(f"{n} of {n} images: {note}" for note in notes))
+
+
+def _block(rows: np.ndarray, channels: int, size: int | None) -> np.ndarray:
+    """Rows (b, h, w[, c]) as (b, channels, size, size)."""
+    images = rows[..., None] if rows.ndim == 3 else rows
+    if images.shape[3] == 3 and channels == 1:
+        weighed = images.astype(np.uint32) @ np.array([19595, 38470, 7471], dtype=np.uint32)  # Pillow's "L"
+        images = ((weighed + 32768) >> 16).astype(np.uint8)[..., None]
+    images = images.transpose(0, 3, 1, 2).repeat(channels if images.shape[3] < channels else 1, axis=1)
+    return images if size is None else np.stack([resize(image, size) for image in images])

@@ -1,0 +1,221 @@
+"""Image files on disk: folders walked, images recognised, listed files found.
+
+Links are followed, wherever they lead, and counted. A link that leads nowhere, to itself, or back to a folder that it
+was reached through, is an error.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bench.contract.source import DataError
+from bench.data.dicom import is_dicom
+from bench.data.subjects import spelling
+
+
+def impostor(path: Path) -> str | None:
+    """What a file is instead of data ("an HTML page, ..."), judged by its kind and first bytes; None if it may be data.
+
+    Nothing but a file, or a link to a file, is opened: reading a pipe would wait for ever.
+
+    Raises:
+        OSError: There is nothing there, or it may not be read.
+    """
+    kind = path.stat().st_mode
+    if stat.S_ISDIR(kind):
+        return "a folder"
+    if not stat.S_ISREG(kind):
+        return "a pipe, socket or device"
+    with path.open("rb") as file:
+        head = file.read(512)
+    if not head:
+        return "an empty file"
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if start.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml")) or b"<html" in start:
+        return "an HTML page, the trace of a failed download or a login page"
+    if start.startswith(b"version https://git-lfs"):
+        return "a Git LFS pointer, not the file itself (run `git lfs pull`)"
+    return None
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What lies below a folder, links followed; names that start with a dot, and what is below them, left out.
+
+    Args:
+        folders: The folder itself and all below, in order.
+        files: Files, in order.
+    """
+
+    folders: tuple[Path, ...]
+    files: tuple[Path, ...]
+
+
+def walk(top: Path) -> Tree:
+    """The tree below `top`.
+
+    Raises:
+        DataError: A link leads nowhere or in circles, a folder cannot be read, or something is neither file nor folder;
+            the text counts them and names none.
+    """
+    folders: list[Path] = []
+    files: list[Path] = []
+    wrong: list[Path] = []
+    waiting = [(top, frozenset[tuple[int, int]]())]
+    while waiting:
+        folder, above = waiting.pop()
+        try:
+            found = folder.stat()
+            here = (found.st_dev, found.st_ino)
+            if here in above:
+                raise OSError("a link back to a folder above it")
+            names = sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208
+        except OSError:
+            wrong.append(folder)
+            continue
+        folders.append(folder)
+        for path in (folder / name for name in names):
+            if path.is_dir():
+                waiting.append((path, above | {here}))
+            else:
+                (files if path.is_file() else wrong).append(path)
+    if wrong:
+        raise DataError(
+            f"{len(wrong)} names in the folder are links that lead nowhere or in circles, folders that cannot be read, "
+            f"or pipes and the like. `find -L FOLDER -type l` lists such links; remove or mend them."
+        )
+    return Tree(tuple(sorted(folders)), tuple(sorted(files)))
+
+
+def links_note(paths: Sequence[Path], folder: Path | None) -> Iterator[str]:
+    """A note where files are reached through links, with how many of them lie outside `folder` (None: nobody asks)."""
+    homes: dict[Path, str] = {}
+    top = None if folder is None else os.path.join(os.path.realpath(folder), "")  # noqa: PTH118
+    linked = outside = 0
+    for path in paths:
+        home = homes.get(path.parent)
+        if home is None:
+            home = homes[path.parent] = os.path.realpath(path.parent)
+        plain = os.path.join(home, path.name)  # noqa: PTH118
+        real = os.path.realpath(path) if path.is_symlink() else plain
+        linked += real != os.path.abspath(path)  # noqa: PTH100
+        outside += top is not None and not real.startswith(top)
+    if linked or outside:
+        yield f"{linked} of {len(paths)} images are reached through links, and {outside} lie outside the set's folder"
+
+
+ENDINGS = (
+    ".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".tif", ".tiff", ".webp", ".gif", ".pgm", ".ppm", ".pnm", ".jp2",
+    ".j2k", ".dcm", ".dicom",
+)  # fmt: skip
+_DIRECTORY = "dicomdir"  # DICOM's list of the files beside it
+
+
+def is_image(path: Path) -> bool:
+    """Whether a file is called an image or says that it is one of DICOM.
+
+    One that cannot be opened counts as one, so that decoding refuses it and nothing is passed over unseen.
+    """
+    if path.suffix.lower() in ENDINGS:
+        return True
+    try:
+        return path.name.lower() != _DIRECTORY and is_dicom(path)
+    except OSError:
+        return True
+
+
+def absent(top: Path, listed: Iterable[str]) -> list[str]:
+    """Why none of the `listed` files, relative to `top`, is there: what to say of each.
+
+    Where another spelling of the name is there, that is said, but no name, since those may be confidential.
+    """
+    try:
+        there = {_form(str(path.relative_to(top))) for path in walk(top).files}
+    except DataError:
+        there = set()
+    return [_absent(name, there) for name in listed]
+
+
+def _absent(name: str, there: set[str]) -> str:
+    if not name.strip():
+        return "path is blank, expected the name of an image"
+    if "\\" in name:
+        return "the image was not found: write / between folders, not \\"
+    if _form(name) not in there:
+        return "the image was not found"
+    return "the image was not found, but one whose name differs in capitals, blanks or how accents are coded"
+
+
+def _form(name: str) -> str:
+    """What spellings of a name have in common; the name itself where it is no text."""
+    try:
+        return spelling(name.replace("\\", "/"))
+    except DataError:
+        return name
+
+
+@dataclass(frozen=True, eq=False)
+class Present:
+    """Rows whose image is here.
+
+    Args:
+        rows: (n,) bool over the listed rows.
+        paths: Files of those that are here.
+        notes: How many are not; empty where all are.
+    """
+
+    rows: np.ndarray
+    paths: list[Path]
+    notes: tuple[str, ...]
+
+
+def present(paths: Sequence[Path], *, name: str, where: str, obtain: str) -> Present:
+    """The listed files that are here, by the listings of their folders; all those of a folder that may not be read.
+
+    Args:
+        paths: As listed, one a row.
+        name: The data set, for the message.
+        where: Where images are expected, for the message.
+        obtain: Where to get them.
+
+    Raises:
+        DataError: None of them is.
+    """
+    known = dict(_listings({path.parent for path in paths}))
+    listings = (known[path.parent] for path in paths)
+    rows = np.array([names is None or path.name in names for path, names in zip(paths, listings, strict=True)], bool)
+    if not rows.any():
+        raise DataError(f"{name}: none of the {len(paths)} listed images was found at {where}. {obtain}")
+    gone = int((~rows).sum())
+    return Present(
+        rows,
+        [path for path, here in zip(paths, rows, strict=True) if here],
+        (f"{gone} of {len(paths)} listed images are not on this machine",) if gone else (),
+    )
+
+
+def _listings(folders: set[Path]) -> Iterator[tuple[Path, frozenset[str] | None]]:
+    """Each folder with the names in it; None where they may not be read, for decoding then says so of each file."""
+    for folder in folders:
+        try:
+            yield folder, frozenset(os.listdir(folder))  # noqa: PTH208
+        except PermissionError:
+            yield folder, None
+        except OSError:
+            yield folder, frozenset()
+
+
+def of_row(words: Sequence[str], rows: np.ndarray) -> list[str]:
+    """The words of the rows that are here."""
+    return [word for word, here in zip(words, rows, strict=True) if here]
+
+
+def attributes_of(told: Mapping[str, Sequence[str]], rows: np.ndarray) -> dict[str, list[str]]:
+    """The attributes of the rows that are here."""
+    return {name: of_row(words, rows) for name, words in told.items()}
