@@ -43,7 +43,7 @@ import torch
 
 from bench.eve.log_rank import log_rank
 from bench.eve.unmixing import Dictionary, Effort, Explained, above_mean, build, explain
-from bench.pairs.cosine import CosineScores, apart
+from bench.pairs.score_matrices import CosineScores, apart
 from bench.randomness import Secret
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, NotApplicable, PairScores, Parameter, Release, Rows, View, by_blocks

@@ -5,9 +5,9 @@ the released rows, cosine similarity, softmax over a batch; every step a fresh k
 and scored under keys never seen.
 
 Differences from the paper:
-- The towers and their loss: see `bench.nets.towers`. By default they are told the relations of a row (sorted inner
-  products with the other rows of its set), which the paper's attacker would have to find in attention; relations=false
-  is the paper's attacker.
+- The towers and their loss: see `bench.nets.contrastive_towers`. By default they are told the relations of a row
+  (sorted inner products with the other rows of its set), which the paper's attacker would have to find in attention;
+  relations=false is the paper's attacker.
 - When scoring, a set is the whole release, and not a batch of 128; above `SET_ROWS` rows, random parts of equal size.
 - Training ends when the loss on held-out keys is near zero or at a plateau: see `bench.eve.contrast`.
 - Labels are not used (`contrastive-labels` does). The loss is not divided by the number of keys: a step has a single
@@ -26,9 +26,9 @@ import torch
 from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.outliers import tamed
 from bench.eve.some_released import some_released
-from bench.nets.seeded import seeded
-from bench.nets.towers import Encoder, Tower, Towers
-from bench.pairs.cosine import CosineScores
+from bench.nets.contrastive_towers import Encoder, Tower, Towers
+from bench.nets.initialisation import seeded
+from bench.pairs.score_matrices import CosineScores
 from bench.seeds import derive, drawn, generator
 from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View, rows_at
 from bench.validation import at_least, one_of, positive
@@ -52,7 +52,7 @@ class Contrastive(Attack):
         depth: Of the instance SAU or ViT.
         learning_rate: Of Adam, after a warm-up, falling to zero along a cosine.
         enough: Training ends when the mean loss on held-out keys is below this.
-        relations: Tell the towers how each row stands to the others of its set: see `bench.nets.relations`.
+        relations: Tell the towers how each row stands to the others of its set: see `bench.nets.contrastive_towers`.
         patience: Steps without a better loss on held-out keys after which training ends, at once where the loss never
             left chance, else with the rest of the learning rate's fall.
     """

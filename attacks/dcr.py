@@ -10,8 +10,9 @@ Differences:
   k-Same, which clusters in those units: AUC .59-.67 in place of .61-.72 (k = 5; pneumonia X-rays in an eigenspace and
   digits, three seeds each). Columns in different units want it all the same.
 - `labels` looks only at released rows of the candidate's own class: .65-.72 in place of .61-.67 on the X-rays above.
-  Rows with the same labels are of one class, a withheld label being a value like any other (`bench.rows.class_groups`).
-  Those of a class that was not released are compared with all rows; so is everybody where either side has no labels.
+  Rows with the same labels are of one class, a withheld label being a value like any other
+  (`bench.rows.label_classes`). Those of a class that was not released are compared with all rows; so is everybody where
+  either side has no labels.
 - Where a generator is published, many more rows are drawn from it than were released, and the nearest of all counts.
 
 Limits: a release in other units than the raw rows (1 - x, 1000 x + 5000, permuted columns) blinds it although nothing
@@ -28,10 +29,9 @@ from typing import ClassVar, Literal
 
 import torch
 
-from bench.rows.class_groups import class_groups
-from bench.rows.drawn import drawn
-from bench.statistics.distances import standardise
-from bench.statistics.nearest import nearest
+from bench.rows.label_classes import class_groups
+from bench.rows.row_sets import drawn
+from bench.statistics.nearest_rows import nearest, standardise
 from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View
 from bench.validation import at_least
 

@@ -31,10 +31,9 @@ import torch
 from bench.eve.own_rows import own_rows
 from bench.progress import report
 from bench.randomness import Secret
-from bench.rows.drawn import drawn
+from bench.rows.row_sets import drawn
 from bench.seeds import derive
-from bench.statistics.distances import standardise
-from bench.statistics.nearest import nearest
+from bench.statistics.nearest_rows import nearest, standardise
 from bench.types import Attack, Attacker, Dataset, Parameter, Release, View
 from bench.validation import at_least
 

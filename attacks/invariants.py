@@ -11,7 +11,7 @@ The statistics of a row, float64: mean, the root of the 1st, 2nd and 4th absolut
 quantiles, roughness of images, logarithm and square of those that have a size, and the root mean squares of its
 patches, sorted (whichever way a key shuffles patches, they stay). Eve, the attacker, releases candidates under keys of
 her own, predicts a released row's statistics from the raw row's, and takes the covariance of the errors from further
-keys. A candidate's score is the log odds of its posterior (`bench.pairs.posterior`).
+keys. A candidate's score is the log odds of its posterior (`bench.pairs.score_matrices`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import torch
 from bench.eve.own_release import own_release
 from bench.nets.patches import cut, fitting_patch
 from bench.pair_distances import pair_distances
-from bench.pairs.posterior import PosteriorScores
+from bench.pairs.score_matrices import PosteriorScores
 from bench.seeds import derive
 from bench.types import Attack, Attacker, Parameter, Release, View
 from bench.validation import at_least

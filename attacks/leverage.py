@@ -33,7 +33,7 @@ from bench.eve.layouts import Layout, layouts
 from bench.eve.log_rank import log_rank
 from bench.eve.outliers import tamed
 from bench.eve.some_released import some_released
-from bench.pairs.cosine import CosineScores, apart
+from bench.pairs.score_matrices import CosineScores, apart
 from bench.progress import report
 from bench.randomness import Secret
 from bench.seeds import derive, generator

@@ -3,7 +3,7 @@
 Source: the Bayes-optimal attack on a mechanism whose noise is public (Eve, the attacker, reads it from the scheme); for
 Laplace noise the log density is -sum |z~ - z| / b, for elements that stop at a bound the mass of the tail beyond it.
 Every candidate is as likely as any other beforehand. The score is the log odds of the posterior, normalised over the
-candidates for each released row (`bench.pairs.posterior`): raw densities rank rows well within a column, and badly
+candidates for each released row (`bench.pairs.score_matrices`): raw densities rank rows well within a column, and badly
 across columns.
 
 Where the noisy code cannot be read off the release (`Mechanism.exact` is False), or the scheme adds no noise that it
@@ -33,7 +33,7 @@ from bench.eve.channel import FEWEST, Channel, Simulated, axes, measure
 from bench.eve.outliers import tamed
 from bench.eve.own_release import own_release
 from bench.pair_distances import pair_distances
-from bench.pairs.posterior import PosteriorScores
+from bench.pairs.score_matrices import PosteriorScores
 from bench.seeds import derive
 from bench.types import Attack, Attacker, Dataset, Mechanism, Parameter, Release, View
 from bench.validation import at_least

@@ -37,11 +37,10 @@ from bench.eve.in_out import InOut
 from bench.eve.own_rows import own_rows
 from bench.eve.shadow_releases import shadow_releases
 from bench.progress import report
-from bench.rows.class_groups import class_groups
-from bench.rows.drawn import drawn
-from bench.rows.joined import joined
+from bench.rows.label_classes import class_groups
+from bench.rows.row_sets import drawn, joined
 from bench.seeds import derive
-from bench.statistics.distances import standardise
+from bench.statistics.nearest_rows import standardise
 from bench.types import Attack, Attacker, Dataset, Parameter, Release, View
 from bench.validation import at_least
 

@@ -29,10 +29,10 @@ from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.layouts import Layout, layouts
 from bench.eve.outliers import tamed
 from bench.eve.some_released import some_released
+from bench.nets.contrastive_towers import Towers
+from bench.nets.initialisation import seeded
 from bench.nets.patches import fitting_patch
-from bench.nets.seeded import seeded
-from bench.nets.towers import Towers
-from bench.pairs.cosine import CosineScores, apart
+from bench.pairs.score_matrices import CosineScores, apart
 from bench.seeds import derive, drawn, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Rows, Scheme, View, by_blocks
 from bench.validation import at_least, positive

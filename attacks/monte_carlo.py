@@ -32,8 +32,8 @@ import torch
 from bench.eve.own_rows import own_rows
 from bench.eve.principal_space import PrincipalSpace
 from bench.pair_distances import pair_distances
-from bench.rows.drawn import drawn
-from bench.statistics.nearest import nearest
+from bench.rows.row_sets import drawn
+from bench.statistics.nearest_rows import nearest
 from bench.types import Attack, Attacker, Parameter, Release, View
 from bench.validation import at_least
 

@@ -25,9 +25,9 @@ import torch
 
 from bench.eve.outliers import tamed
 from bench.nets.classifier import Course, Standardise, fast_precision, outputs, train
-from bench.nets.resnet import LEAST_WIDTH, resnet18
-from bench.nets.seeded import seeded
-from bench.pairs.cosine import CosineScores, apart
+from bench.nets.convolutional_networks import LEAST_WIDTH, resnet18
+from bench.nets.initialisation import seeded
+from bench.pairs.score_matrices import CosineScores, apart
 from bench.seeds import derive
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View, by_blocks, rows_at
 from bench.validation import at_least, one_of

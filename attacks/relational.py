@@ -42,8 +42,7 @@ from bench.eve.matching import likelihood, log_posterior, refine, standardise
 from bench.eve.some_released import some_released
 from bench.eve.tokens import READINGS
 from bench.nets.patches import fitting_patch
-from bench.pairs.cosine import CosineScores, apart
-from bench.pairs.table import TableScores
+from bench.pairs.score_matrices import CosineScores, TableScores, apart
 from bench.progress import report
 from bench.randomness import Secret
 from bench.seeds import derive, drawn, generator

@@ -31,9 +31,8 @@ from bench.eve.ridge import FOLDS, Kernel, Pairs, predict
 from bench.eve.ridge_in_parts import predict_in_parts
 from bench.eve.tokens import located
 from bench.nets.patches import cut, fitting_patch
-from bench.pairs.blend import BlendedScores
-from bench.pairs.cosine import CosineScores, apart
-from bench.pairs.mutual import best
+from bench.pairs.score_blocks import best
+from bench.pairs.score_matrices import BlendedScores, CosineScores, apart
 from bench.progress import report
 from bench.randomness import Secret
 from bench.seeds import derive, generator

@@ -17,8 +17,7 @@ from bench.contract.plugin import NotApplicable, Parameter, Plugin, State
 from bench.contract.release import Generator, Release, paired
 from bench.contract.replicates import Replicates
 from bench.contract.source import DataError, Scan, Source
-from bench.memory.kept import by_blocks, by_even_blocks
-from bench.memory.rows import Rows, rows_at
+from bench.memory.rows import Rows, by_blocks, by_even_blocks, rows_at
 
 __all__ = [
     "CAVEAT",

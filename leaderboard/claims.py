@@ -10,7 +10,7 @@ from typing import Literal, cast
 from bench.evidence import AuditEvidence, Calls, Noise
 from bench.plugins.chosen import choose
 from bench.results.records import ClaimRecord, Record, ScoreRecord, score_record
-from bench.statistics.chance import RARE
+from bench.statistics.confidence_intervals import RARE
 from bench.types import PrivacyClaim
 from leaderboard.entries import number
 

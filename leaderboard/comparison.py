@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from bench.results.records import Record
-from bench.statistics.paired import Paired, holm, one_of_many, paired, rank_intervals
+from bench.statistics.confidence_intervals import Paired, holm, one_of_many, paired, rank_intervals
 from bench.types import Replicates
 from bench.workbench.choice import same_rows
 from leaderboard.board import Row
@@ -46,7 +46,7 @@ class Ranked:
         ranks: From which to which rank each may have; all hold at once.
         pairs: The probability of each pair being equal, corrected for how many pairs there are.
         sizes: By how much each pair differs, a - b or of guesses a / b, with the 95 % interval of that pair alone: as
-            `bench.statistics.paired.paired` has it.
+            `bench.statistics.confidence_intervals.paired` has it.
         ratio: Whether they differ by a ratio.
         left_out: Rows that cannot be compared with the rest, and why.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bench.results.records import Record, ScoreRecord
-from bench.statistics.chance import RARE
+from bench.statistics.confidence_intervals import RARE
 from bench.types import Role
 from bench.workbench.choice import same_rows
 from leaderboard.entries import beats_chance, number, of_tries

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bench.results.records import Record, ScoreRecord, Status
-from bench.statistics.chance import RARE, UNLIKELY
+from bench.statistics.confidence_intervals import RARE, UNLIKELY
 from leaderboard.columns import Column
 
 EntryStatus = Literal["ok", "not-applicable", "failed", "timed-out", "not-run"]

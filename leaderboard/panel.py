@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from bench.evaluators.membership import Membership
 from bench.evaluators.reidentification import Reidentification
 from bench.results.records import Record
-from bench.statistics.components import LEVEL
+from bench.statistics.confidence_intervals import LEVEL
 from leaderboard.controls import Control, control, figure_text
 from leaderboard.entries import number, short
 from leaderboard.harm import TELLING, breaks, dents, strength, tells

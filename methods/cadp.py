@@ -18,7 +18,7 @@ Differences from the paper:
   batch=442 and learning_rate=1e-4 (the code's notebook: flat_width=128 and steps=5000).
 - Rows that share a norm in the official code are a batch of its loader, which leaves the last rows out where they fill
   none; here those are a smaller batch.
-- The rate rises over the first steps, and gradients are clipped (see `bench.nets.flow_training`).
+- The rate rises over the first steps, and gradients are clipped (see `bench.nets.normalising_flow`).
 - Normed latents are rounded to a grid of a 2^30th of the noise's scale, towards zero, and the noise is the
   discrete Laplace distribution on it, so that the bound holds for the bits that the flow decodes.
 - The code down-samples by IRevNet in all configurations, as the preset `paper` does; elsewhere it is Haar's wavelet.
@@ -45,11 +45,11 @@ from typing import ClassVar, get_args
 import torch
 
 from bench.nets.cinn import CINN, CINNSizes, Coupling, Downsampling
-from bench.nets.flow_training import FlowCourse, train_flow
-from bench.nets.seeded import seeded
+from bench.nets.initialisation import seeded
+from bench.nets.normalising_flow import FlowCourse, train_flow
 from bench.owner.grid_noise import GridNoise
 from bench.randomness import Grid
-from bench.rows.hold_out import hold_out
+from bench.rows.person_groups import hold_out
 from bench.seeds import derive, generator
 from bench.types import Dataset, Method, Parameter, State
 from bench.validation import at_least, one_of, positive_and_finite

@@ -28,7 +28,7 @@ from typing import Literal
 import torch
 
 from bench.nets.cinn import CINN
-from bench.nets.flow import decoded, encoded, rows_at_once
+from bench.nets.normalising_flow import decoded, encoded, rows_at_once
 from bench.owner.grid_noise import GridNoise
 from bench.randomness import Stream
 from bench.types import Dataset, Mechanism, NotApplicable, PrivacyClaim, Release

@@ -2,7 +2,7 @@
 
 Source: Di Salvo et al., Privacy-preserving datasets by capturing feature distributions with conditional VAEs (2024),
 and the authors' code. The network and its two formulas are in `bench.nets.cvae`, its training in
-`bench.nets.cvae_training`, what is published in `methods.cvae_decoder`. Vectors only: images come to it through
+`bench.nets.cvae`, what is published in `methods.cvae_decoder`. Vectors only: images come to it through
 `--features`. Nothing is learned from public rows. A released row has no raw row behind it, so that there are no links.
 
 Differences from the paper:
@@ -44,12 +44,11 @@ from typing import ClassVar, Literal
 
 import torch
 
-from bench.nets.cvae import ConditionalVAE, Formula
-from bench.nets.cvae_training import CVAECourse, train_cvae
-from bench.nets.start import start
+from bench.nets.cvae import ConditionalVAE, CVAECourse, Formula, train_cvae
+from bench.nets.initialisation import start
 from bench.owner.label_mix import LabelMix
 from bench.randomness import Secret
-from bench.rows.hold_out import hold_out
+from bench.rows.person_groups import hold_out
 from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Role, Scheme, State
 from bench.validation import at_least, between, one_of
 from methods.cvae_decoder import Decoder
@@ -69,7 +68,7 @@ class CVAE(Method):
         latent, hidden: Numbers of a latent, and width of the hidden layers.
         beta: Weight of the divergence beside the squared error. None takes .1 of a latent number's share of the
             columns' variance within classes, which has to be above 0; under `official-code` .1.
-        epochs, batch, learning_rate, patience: As in `bench.nets.cvae_training.CVAECourse`.
+        epochs, batch, learning_rate, patience: As in `bench.nets.cvae.CVAECourse`.
         held_out: Share of the private rows, whole people, by which training is stopped, above 0 and below 1; they count
             as rows that the release was made of. Nobody is held out where `patience` is None.
     """

@@ -26,7 +26,7 @@ Differences from the paper:
 - Released numbers are not clamped to [0, 1] or rounded to 8 bits. It would be post-processing and cost the claim
   nothing, but Eve, the attacker, could no longer read the noisy latent off exactly: figures would then praise the
   clamp.
-- The network is smaller except in the preset `paper`; `bench.nets.flow_training` names how training differs (Adam, a
+- The network is smaller except in the preset `paper`; `bench.nets.normalising_flow` names how training differs (Adam, a
   cosine, clipped gradients). A tenth of the public people is held out to judge it; ranges are those of the others.
 """
 
@@ -40,13 +40,12 @@ from typing import ClassVar, Literal, get_args
 import torch
 
 from bench.nets.classifier import fast_precision
-from bench.nets.flow import decoded, encoded, rows_at_once
-from bench.nets.flow_training import FlowCourse, train_flow
 from bench.nets.glow import Glow, most_levels, usual_levels
-from bench.nets.seeded import seeded
+from bench.nets.initialisation import seeded
+from bench.nets.normalising_flow import FlowCourse, decoded, encoded, rows_at_once, train_flow
 from bench.owner.noise_stream import NoiseKey
 from bench.randomness import Secret, Stream
-from bench.rows.hold_out import hold_out
+from bench.rows.person_groups import hold_out
 from bench.seeds import derive
 from bench.types import Dataset, Mechanism, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State, by_blocks
 from bench.validation import at_least, one_of, positive_and_finite

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from bench.nets.flow import decoded, encoded
 from bench.nets.glow import Glow
+from bench.nets.normalising_flow import decoded, encoded
 from bench.owner.grid_noise import above
 from bench.randomness import Grid, Stream, no_nan
 from bench.seeds import generator

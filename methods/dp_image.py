@@ -27,11 +27,11 @@ import torch
 
 from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, decoded, encoded, train_autoencoder, unexplained
 from bench.nets.classifier import fast_precision
-from bench.nets.seeded import seeded
+from bench.nets.initialisation import seeded
 from bench.owner.grid_noise import NOTHING_LEFT, GridNoise
 from bench.owner.noise_stream import NoiseKey
 from bench.randomness import Secret, Stream
-from bench.rows.hold_out import hold_out
+from bench.rows.person_groups import hold_out
 from bench.seeds import derive
 from bench.types import CAVEAT, Dataset, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
 from bench.validation import at_least, positive_and_finite

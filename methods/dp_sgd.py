@@ -6,7 +6,7 @@ et al. 2021) for the rows at hand. The baseline of the CADP paper (Tölle et al.
 
 Differences:
 - Abadi et al. train two layers on 60 principal components found privately; the CADP paper its own convolutional
-  classifier. Here it is by default the network of `bench.nets.private_cnn`; of a table, a linear model.
+  classifier. Here it is by default the network of `bench.nets.convolutional_networks`; of a table, a linear model.
 - The CADP paper's baseline is `network=strided,optimiser=adam,clip_norm=10`, with `batch=512,epochs=40` for MNIST and,
   at 128 pixels, `batch=64,epochs=80` for OCT and `batch=64,epochs=200` for chest X-rays (the epochs are the code's; the
   paper has none): its own classifier, with the code's norm over all channels for batch norm, under Adam at 5e-4. Its
@@ -36,12 +36,10 @@ from typing import ClassVar, Literal, get_args
 import torch
 
 from bench.nets.classifier import Course, outputs, train
-from bench.nets.private_cnn import private_cnn
+from bench.nets.convolutional_networks import private_cnn, strided_cnn
+from bench.nets.initialisation import seeded, start
 from bench.nets.private_training import MOST_DELTA, Optimiser, PrivateCourse, accounts, train_privately
 from bench.nets.scattering import SMALLEST, scattered
-from bench.nets.seeded import seeded
-from bench.nets.start import start
-from bench.nets.strided_cnn import strided_cnn
 from bench.randomness import Secret
 from bench.rows.label_classes import labelled
 from bench.seeds import derive

@@ -1,6 +1,6 @@
 """Random layers: a secret random network of a few layers for each patch of the image, nothing learned.
 
-Source: the random layers of Syfer (Yala et al. 2022, section 5; see `bench.nets.random_layers`) without its trained
+Source: the random layers of Syfer (Yala et al. 2022, section 5; see `bench.nets.obfuscator`) without its trained
 obfuscators: a rung of the ladder on which attacks show their reach. The kernel of a wide random network is nearly the
 same whatever its weights, so the Gram matrices of a release by random layers are known in advance and it can be broken.
 
@@ -16,8 +16,8 @@ from typing import ClassVar
 
 import torch
 
+from bench.nets.obfuscator import draw_layers, random_layers
 from bench.nets.patches import cut, fold, patch_grid, patch_sizes
-from bench.nets.random_layers import draw_layers, random_layers
 from bench.randomness import Secret
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, by_blocks, paired
 from bench.validation import at_least

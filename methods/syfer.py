@@ -22,10 +22,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
+from bench.nets.initialisation import seeded
 from bench.nets.obfuscator import Obfuscator, check_sizes, even_square
 from bench.nets.obfuscator_training import Opponents, train_obfuscator
 from bench.nets.patches import patch_sizes
-from bench.nets.seeded import seeded
 from bench.owner.label_code import Unbalanced
 from bench.seeds import derive
 from bench.types import Dataset, Method, NotApplicable, Parameter, State

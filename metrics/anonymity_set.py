@@ -9,7 +9,7 @@ import torch
 
 from bench.evidence import AnonymityEvidence
 from bench.seeds import derive
-from bench.statistics.resampling import ONE_PERSON, bootstrap_sums, bounds, units_of
+from bench.statistics.bootstrap import ONE_PERSON, bootstrap_sums, bounds, units_of
 from bench.types import Column, Metric, Score
 
 DRAWS = 1000

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import torch
 
 from bench.evidence import UtilityEvidence
-from bench.statistics.finding_figures import finding_figure, ranked
+from bench.statistics.classification_scores import finding_figure, ranked
 from bench.types import Column, Metric, Score
 
 

@@ -14,7 +14,7 @@ import torch
 from bench.evidence import SetEvidence
 from bench.rows.label_classes import label_classes, labelled
 from bench.seeds import derive, generator
-from bench.statistics.resampling import LEVELS
+from bench.statistics.bootstrap import LEVELS
 from bench.types import Column, Metric, NotApplicable, Score
 
 DRAWS = 999

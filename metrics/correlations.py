@@ -9,8 +9,7 @@ import torch
 
 from bench.evidence import TableEvidence
 from bench.seeds import derive
-from bench.statistics.correlations import correlations
-from bench.statistics.two_samples import compare, standard
+from bench.statistics.table_comparison import compare, correlations, standard
 from bench.types import Column, Metric, NotApplicable, Score
 
 

@@ -9,7 +9,7 @@ import torch
 
 from bench.evidence import DecodingEvidence
 from bench.seeds import derive
-from bench.statistics.resampling import ONE_PERSON, bootstrap_sums, bounds, units_of
+from bench.statistics.bootstrap import ONE_PERSON, bootstrap_sums, bounds, units_of
 from bench.types import Column, Metric, NotApplicable, Score
 
 DRAWS = 1000

@@ -12,7 +12,8 @@ import torch
 from bench.evidence import SetEvidence
 from bench.pairs.sweep import split_evenly
 from bench.seeds import derive
-from bench.statistics.distances import (
+from bench.statistics.bootstrap import ONE_PERSON, bootstrap_sums, bounds, units_of
+from bench.statistics.nearest_rows import (
     BLOCK,
     FLOOR,
     VARYING,
@@ -25,7 +26,6 @@ from bench.statistics.distances import (
     standardise,
     widened,
 )
-from bench.statistics.resampling import ONE_PERSON, bootstrap_sums, bounds, units_of
 from bench.types import Column, Metric, Score
 
 DRAWS = 1000

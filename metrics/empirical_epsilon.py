@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from bench.evidence import AuditEvidence
+from bench.statistics.confidence_intervals import upper_proportion
 from bench.statistics.epsilon_bounds import gaussian_bound, lower_bound, one_run_bound
-from bench.statistics.proportion import upper_proportion
 from bench.types import Column, Metric, Score
 
 MOST = 60.0  # an exponent that is still finite

@@ -13,10 +13,9 @@ import scipy
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
-from bench.statistics.components import LEVEL
-from bench.statistics.null import DRAWS, Layout, chance_of_mean, simulate_guesswork
-from bench.statistics.pair_score import from_halves, pair_score
-from bench.statistics.primary import with_primary
+from bench.statistics.confidence_intervals import LEVEL
+from bench.statistics.null_distribution import DRAWS, Layout, chance_of_mean, simulate_guesswork
+from bench.statistics.pair_score import from_halves, pair_score, with_primary
 from bench.types import Column, Metric, Score
 
 HALVES, FIRST = "half samples", "first guess"

@@ -9,8 +9,7 @@ import torch
 
 from bench.evidence import MembershipEvidence, PersonRisk
 from bench.seeds import derive
-from bench.statistics.membership_draws import people_of
-from bench.statistics.person_risk import counted_luck, risk_score
+from bench.statistics.identification_risk import counted_luck, people_of, risk_score
 from bench.types import Column, Metric, Score
 
 ONE_IN = 100

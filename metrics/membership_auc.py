@@ -12,10 +12,10 @@ import torch
 
 from bench.evidence import MembershipEvidence
 from bench.seeds import derive
-from bench.statistics.components import never_certain, with_interval
-from bench.statistics.membership_draws import People, Ranking, people_of, replicates, unknown
-from bench.statistics.null import MEANS, two_sided
-from bench.statistics.resampling import LEVELS
+from bench.statistics.bootstrap import LEVELS
+from bench.statistics.confidence_intervals import never_certain, with_interval
+from bench.statistics.identification_risk import People, Ranking, people_of, replicates, unknown
+from bench.statistics.null_distribution import MEANS, two_sided
 from bench.types import Column, Metric, Score
 
 MORE = 99_999

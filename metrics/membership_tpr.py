@@ -14,10 +14,10 @@ import torch
 
 from bench.evidence import MembershipEvidence
 from bench.seeds import derive
-from bench.statistics.components import at_least_binomial, with_interval
-from bench.statistics.membership_draws import People, Ranking, people_of, replicates, unknown
-from bench.statistics.null import MEANS, two_sided
-from bench.statistics.resampling import LEVELS
+from bench.statistics.bootstrap import LEVELS
+from bench.statistics.confidence_intervals import at_least_binomial, with_interval
+from bench.statistics.identification_risk import People, Ranking, people_of, replicates, unknown
+from bench.statistics.null_distribution import MEANS, two_sided
 from bench.types import Column, Metric, Score
 
 RATES = {"1 %": 100, "0.1 %": 1000}

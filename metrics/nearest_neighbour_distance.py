@@ -9,13 +9,13 @@ import torch
 
 from bench.evidence import SetEvidence
 from bench.seeds import derive
-from bench.statistics.distances import (
+from bench.statistics.bootstrap import ONE_PERSON, bootstrap_sums, bounds, units_of
+from bench.statistics.nearest_rows import (
     VARYING,
     hardly_varying,
+    nearest,
     standardise,
 )
-from bench.statistics.nearest import nearest
-from bench.statistics.resampling import ONE_PERSON, bootstrap_sums, bounds, units_of
 from bench.types import Column, Metric, Score
 
 DRAWS = 1000

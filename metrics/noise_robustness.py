@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from bench.evidence import LinearProbeEvidence
-from bench.statistics.auc_score import auc_score, mean_score
+from bench.statistics.classification_scores import auc_score, mean_score
 from bench.types import Column, Metric, Score
 
 

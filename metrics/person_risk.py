@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from bench.evidence import PairEvidence
 from bench.seeds import derive
-from bench.statistics.person_risk import luckiest, risk_score
+from bench.statistics.identification_risk import luckiest, risk_score
 from bench.types import Column, Metric, NotApplicable, Score
 
 

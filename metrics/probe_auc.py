@@ -11,9 +11,9 @@ import torch
 
 from bench.evidence import ProbeEvidence, UtilityEvidence
 from bench.seeds import derive, generator
-from bench.statistics.auc_score import auc_score
-from bench.statistics.null import two_sided
-from bench.statistics.resampling import LEVELS
+from bench.statistics.bootstrap import LEVELS
+from bench.statistics.classification_scores import auc_score
+from bench.statistics.null_distribution import two_sided
 from bench.types import Column, Metric, Score
 
 DRAWS = 4999  # so that p may fall below one in a thousand

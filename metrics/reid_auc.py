@@ -12,10 +12,9 @@ import numpy as np
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
-from bench.statistics.components import never_certain
-from bench.statistics.null import Chance, Layout
-from bench.statistics.pair_score import from_halves, pair_score
-from bench.statistics.primary import with_primary
+from bench.statistics.confidence_intervals import never_certain
+from bench.statistics.null_distribution import Chance, Layout
+from bench.statistics.pair_score import from_halves, pair_score, with_primary
 from bench.types import Column, Metric, NotApplicable, Score
 
 

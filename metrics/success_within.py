@@ -12,10 +12,9 @@ import torch
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive, generator
-from bench.statistics.components import at_least_binomial
-from bench.statistics.null import DRAWS, chance_of_mean, first_hit_within
-from bench.statistics.pair_score import from_halves, pair_score
-from bench.statistics.primary import with_primary
+from bench.statistics.confidence_intervals import at_least_binomial
+from bench.statistics.null_distribution import DRAWS, chance_of_mean, first_hit_within
+from bench.statistics.pair_score import from_halves, pair_score, with_primary
 from bench.types import Column, Metric, Score
 
 GUESSES = (1, 10, 100)
@@ -52,7 +51,7 @@ class SuccessWithin(Metric[PairEvidence]):
         """Mean over keys on the whole release: with distinct scores the share of keys that are hit.
 
         The interval is no narrower than that of as many independent tries as there are keys (Clopper and Pearson).
-        Chance: negative hypergeometric (`bench.statistics.null.first_hit_within`). p: people exchanged.
+        Chance: negative hypergeometric (`bench.statistics.null_distribution.first_hit_within`). p: people exchanged.
         """
         return with_primary(evidence, partial(_score, evidence))
 

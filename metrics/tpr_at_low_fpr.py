@@ -13,11 +13,9 @@ import torch
 
 from bench.evidence import PairEvidence, PairLevel
 from bench.seeds import derive
-from bench.statistics.components import at_least_binomial
-from bench.statistics.null import DRAWS, Layout, chance_of_mean
-from bench.statistics.pair_rates import tpr_at
-from bench.statistics.pair_score import from_halves, pair_score
-from bench.statistics.primary import with_primary
+from bench.statistics.confidence_intervals import at_least_binomial
+from bench.statistics.null_distribution import DRAWS, Layout, chance_of_mean
+from bench.statistics.pair_score import from_halves, pair_score, tpr_at, with_primary
 from bench.types import Column, Metric, NotApplicable, Score
 
 RATE = 1000

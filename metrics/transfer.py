@@ -10,9 +10,9 @@ import torch
 
 from bench.evidence import CADPClassifierEvidence, TransferEvidence, UtilityEvidence
 from bench.seeds import derive
-from bench.statistics.auc_score import auc_score
-from bench.statistics.components import never_certain, with_interval
-from bench.statistics.resampling import ONE_EACH, draw_weights, name_of
+from bench.statistics.bootstrap import ONE_EACH, draw_weights, name_of
+from bench.statistics.classification_scores import auc_score
+from bench.statistics.confidence_intervals import never_certain, with_interval
 from bench.types import Column, Metric, NotApplicable, Replicates, Score
 
 DRAWS = 200

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import torch
 
 from bench.evidence import UtilityEvidence
-from bench.statistics.auc_score import auc_score
+from bench.statistics.classification_scores import auc_score
 from bench.types import Column, Metric, NotApplicable, Score
 
 FEWEST = 10

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from bench import checkpoint
 from bench.checkpoint import CheckpointWarning, kept_in, steps
 from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, train_autoencoder
-from bench.nets.flow_training import FlowCourse, train_flow
 from bench.nets.glow import Glow
+from bench.nets.initialisation import seeded
+from bench.nets.normalising_flow import FlowCourse, train_flow
 from bench.nets.obfuscator import Obfuscator
 from bench.nets.obfuscator_training import Opponents, train_obfuscator
-from bench.nets.seeded import seeded
 from bench.progress import told
 
 STEPS = 12

@@ -30,12 +30,12 @@ RULES = {rule["id"]: rule for rule in OPTIONS["contracts_options"]}
 BREAKS = [
     ("floors", [("bench.seeds", "bench.types")]),
     ("floors", [("bench.contract.method", "bench.types")]),
-    ("floors", [("bench.pairs.sweep", "bench.evidence.pairs")]),
-    ("floors", [("bench.nets.vit", "bench.owner.label_code")]),  # one floor
-    ("floors", [("bench.bob.bob", "bench.eve.gram")]),
+    ("floors", [("bench.pairs.sweep", "bench.evidence.attack_evidence")]),
+    ("floors", [("bench.nets.transformers", "bench.owner.label_code")]),  # one floor
+    ("floors", [("bench.bob.model_selection", "bench.eve.gram")]),
     ("floors", [("bench.workbench.cell", "bench.runs.plan")]),
     ("floors", [("bench.runs.plan", "bench.cli.options")]),
-    ("no-plugin", [("bench.nets.vit", "methods.noise")]),
+    ("no-plugin", [("bench.nets.transformers", "methods.noise")]),
     ("no-plugin", [("bench.cli.options", "metrics.top_1")]),
     ("no-plugin", [("bench.runs.run", "leaderboard.board")]),
     ("roofs", [("leaderboard.board", "metrics.top_1")]),
@@ -46,13 +46,13 @@ BREAKS = [
     ("doors-of-metrics", [("metrics.top_1", "bench.workbench.cell")]),
     ("doors-of-leaderboard", [("leaderboard.board", "bench.runs.plan")]),
     ("doors-of-evaluators", [("bench.evaluators.throughput", "bench.plugins.registry")]),
-    ("evaluators", [("bench.evaluators.utility", "bench.evaluators.transfer")]),
+    ("evaluators", [("bench.evaluators.utility", "bench.evaluators.transfer_learning")]),
     ("doors-of-datasets", [("bench.data.sets.folder", "bench.plugins.registry")]),
     ("doors-of-features", [("bench.features.pixels", "bench.plugins.registry")]),
     ("variants", [("methods.noise", "methods.blur")]),
     ("variants", [("metrics.top_1", "metrics.reid_auc")]),
     ("circles", [("bench.pairs.one", "bench.pairs.two"), ("bench.pairs.two", "bench.pairs.one")]),
-    ("heavy", [("bench.nets.vit", "opacus")]),
+    ("heavy", [("bench.nets.transformers", "opacus")]),
     ("heavy", [("methods.noise", "matplotlib")]),
 ]
 
@@ -100,7 +100,7 @@ def test_no_module_imports_itself_by_way_of_others(graph: grimp.ImportGraph) -> 
 
     order(graph)
     circle = deepcopy(graph)
-    circle.add_import(importer="bench.evidence.pairs", imported="bench.evidence")
+    circle.add_import(importer="bench.evidence.attack_evidence", imported="bench.evidence")
     with pytest.raises(CycleError):
         order(circle)
 

@@ -16,7 +16,7 @@ from bench.evidence import MembershipEvidence
 from bench.plugins import registry
 from bench.plugins.spec import PluginSpec
 from bench.randomness import Secret
-from bench.statistics.chance import RARE
+from bench.statistics.confidence_intervals import RARE
 from bench.types import Attack, Attacker, Dataset, Key, Metric, PairScores, Release, Scheme, View, paired
 
 

@@ -7,8 +7,7 @@ from typing import Literal, cast
 
 import torch
 
-from bench.bob.bob import train_bob
-from bench.bob.mean_auc import mean_auc
+from bench.bob.model_selection import mean_auc, train_bob
 from bench.conformance import outcome
 from bench.conformance.outcome import Skip
 from bench.conformance.simple_models import Lead, best_simple_model, lead

@@ -10,7 +10,7 @@ from typing import cast
 
 import torch
 
-from bench.audit.noise import check_density, check_reuse, draw_noise
+from bench.audit.noise_checks import check_density, check_reuse, draw_noise
 from bench.conformance.bobs_strength import bobs_strength
 from bench.conformance.cause import blaming
 from bench.conformance.core import CORE, same
@@ -26,8 +26,7 @@ from bench.conformance.released_rows import (
 from bench.conformance.secrecy import check_secrets
 from bench.contract.seal import seal
 from bench.data.scorable import balance
-from bench.evaluators.honesty import held
-from bench.evaluators.questioned import People, Questioned
+from bench.evaluators.honesty import People, Questioned, held
 from bench.evidence import PROMISES
 from bench.plugins.chosen import to_fit
 from bench.plugins.spec import PluginSpec

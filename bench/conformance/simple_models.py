@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from bench.bob.bob import Decode
-from bench.bob.mean_auc import judged_findings, mean_auc
-from bench.statistics.resampling import draw_weights
-from bench.statistics.roc import aucs
+from bench.bob.model_selection import Decode, judged_findings, mean_auc
+from bench.statistics.bootstrap import draw_weights
+from bench.statistics.classification_scores import aucs
 from bench.types import NotApplicable, Release
 
 SIDES = (1, 2, 4, 8)

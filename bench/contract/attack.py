@@ -48,7 +48,7 @@ class PairScores(ABC):
         """Rows (n, d) and (m, d) whose inner products are the scores; None (the default) where there are none.
 
         Float64 multiples of 2^-26, no row longer than 1 + 2^-10, so that float64 products of them are exact in any
-        order. They spare the judge half of the reading; `bench.pairs.cosine.CosineScores` has them.
+        order. They spare the judge half of the reading; `bench.pairs.score_matrices.CosineScores` has them.
         """
         return None
 

@@ -18,7 +18,7 @@ from bench.contract.attributes import Attributes
 from bench.contract.source import PARTS, DataError
 from bench.data.sample_array import DIGEST_BYTES, digest
 from bench.data.subjects import codes
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
 from bench.types import Dataset
 

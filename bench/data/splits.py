@@ -10,7 +10,7 @@ import torch
 
 from bench.contract.source import PARTS, DataError
 from bench.data.prepared import Prepared
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.seeds import derive, generator
 from bench.types import Attributes, Dataset
 from bench.validation import at_least

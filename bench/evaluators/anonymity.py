@@ -25,9 +25,7 @@ from bench.contract.seal import check
 from bench.evidence import AnonymityEvidence
 from bench.progress import stage
 from bench.randomness import Secret
-from bench.rows.distinct import distinct
-from bench.rows.joined import joined
-from bench.rows.originals import in_order
+from bench.rows.row_sets import distinct, in_order, joined
 from bench.types import Dataset, Evaluator, Measurement, NotApplicable
 from bench.workbench.workbench import Workbench
 

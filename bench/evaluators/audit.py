@@ -1,4 +1,4 @@
-"""The audit evaluator: a distinguishing game against a method's differential-privacy claim (see `bench.audit.game`)."""
+"""The audit evaluator: distinguishing games against a differential-privacy claim (see `bench.audit`)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import ClassVar
 import torch
 from pydantic import JsonValue
 
-from bench.audit.game import CONFIDENCE, Played, audit
-from bench.audit.noise import check_density, check_reuse, draw_noise
+from bench.audit.distinguishing_game import CONFIDENCE, Played, audit
+from bench.audit.noise_checks import check_density, check_reuse, draw_noise
 from bench.contract.seal import ContractError
 from bench.evidence import AuditEvidence, Calls, Noise
 from bench.types import Dataset, Evaluator, Measurement, NotApplicable, PrivacyClaim, Scheme

@@ -18,7 +18,7 @@ from bench.evidence import DecodingEvidence
 from bench.nets.decoder import train_decoder
 from bench.pictures.strips import SHOWN, draw
 from bench.progress import stage
-from bench.rows.originals import originals
+from bench.rows.row_sets import originals
 from bench.seeds import generator
 from bench.types import Evaluator, Measurement, NotApplicable, Picture
 from bench.workbench.workbench import Workbench

@@ -23,9 +23,8 @@ from bench.contract.seal import ContractError
 from bench.evidence import MembershipEvidence
 from bench.progress import report, stage
 from bench.randomness import Secret
-from bench.rows.joined import joined
-from bench.rows.person_groups import person_groups
-from bench.rows.persons import persons_of
+from bench.rows.person_groups import person_groups, persons_of
+from bench.rows.row_sets import joined
 from bench.seeds import generator
 from bench.types import Attack, Attributes, Dataset, Evaluator, Measurement, Release, Role, View
 from bench.workbench.workbench import Workbench

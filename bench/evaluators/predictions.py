@@ -8,9 +8,8 @@ from typing import cast
 import torch
 from pydantic import JsonValue
 
-from bench.bob.bob import Bob, train_bob
-from bench.bob.plan import BobPlan
-from bench.bob.recipe import Shortlist
+from bench.bob.model_selection import Bob, train_bob
+from bench.bob.recipes import BobPlan, Shortlist
 from bench.contract.preset import Preset
 from bench.evidence import UtilityEvidence
 from bench.progress import stage

@@ -23,8 +23,8 @@ from typing import ClassVar, cast
 import torch
 from pydantic import JsonValue
 
-from bench.bob.bob import train_bob
-from bench.bob.plan import BobPlan
+from bench.bob.model_selection import train_bob
+from bench.bob.recipes import BobPlan
 from bench.contract.seal import check
 from bench.evaluators.predictions import sample_predictions, summary
 from bench.evidence import ProbeEvidence, UtilityEvidence
@@ -33,10 +33,10 @@ from bench.plugins.source_hash import modules_hash
 from bench.progress import stage
 from bench.randomness import Secret
 from bench.results.store import Artefact
-from bench.rows.hold_out import hold_out
-from bench.rows.originals import in_order
+from bench.rows.person_groups import hold_out
+from bench.rows.row_sets import in_order
 from bench.seeds import derive, generator
-from bench.statistics.resampling import half_samples
+from bench.statistics.bootstrap import half_samples
 from bench.types import Dataset, Evaluator, Key, Measurement, NotApplicable, Picture, Release
 from bench.workbench.detectors import detector
 from bench.workbench.workbench import Workbench

@@ -21,14 +21,14 @@ from pydantic import JsonValue
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed
 from bench.evidence import PairEvidence, PairLevel, PersonRisk
-from bench.pairs.first_guess import first_guesses
-from bench.pairs.people import exchanged_links, patient_links
+from bench.pairs.person_links import exchanged_links, patient_links
+from bench.pairs.score_blocks import first_guesses
 from bench.pairs.sweep import Grid, PairCounts, count_grids, engine
 from bench.progress import report, stage
-from bench.rows.persons import persons_of
+from bench.rows.person_groups import persons_of
 from bench.seeds import generator
-from bench.statistics.found_people import Named, found_people
-from bench.statistics.resampling import half_samples, name_of
+from bench.statistics.bootstrap import half_samples, name_of
+from bench.statistics.identification_risk import Named, found_people
 from bench.types import Attack, Evaluator, Measurement, NotApplicable, Role, Scheme, View
 from bench.workbench.workbench import Workbench
 

@@ -1,7 +1,23 @@
-"""The utility evaluator: Bob, who trains on the release under each key, predicts test rows."""
+"""The utility evaluator: Bob, who trains on the release under each key, predicts test rows.
+
+The learning-curve evaluator: Bob trains on parts of the release.
+
+Source: Syfer, appendix G.
+
+The linear-probe evaluator: one layer on released vectors predicts test rows, clean and under Gaussian noise.
+
+Source: CVAE paper, sections 4.2 and 4.3 (table 1): three seeds, validation and test rows not anonymised, noise of
+standard deviation 1, 2 and 3 on standardised test vectors.
+
+Differences: Bob standardises by the released rows, as he holds no others, but noise is in standard deviations of the
+original private rows as they reach his model (`Key.query`; k-Same and CVAE leave rows as they are), by dimension: the
+same noise for every method. In the authors' code it is in deviations of each method's own released rows, which spares
+the methods whose releases are narrow. Dimensions in which no original row differs get none.
+"""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,8 +26,9 @@ from typing import ClassVar, cast
 import torch
 from pydantic import JsonValue
 
-from bench.bob.course import AHEAD
-from bench.bob.recipe import Shortlist
+from bench.bob.linear_models import LinearProbe, Rows, train_probe
+from bench.bob.recipe_training import AHEAD
+from bench.bob.recipes import BobPlan, Shortlist
 from bench.contract.preset import Preset
 from bench.evaluators.predictions import (
     check_labels,
@@ -20,11 +37,16 @@ from bench.evaluators.predictions import (
     learn,
     plan_of,
     published_predictions,
+    queried,
+    released_labels,
     sample_predictions,
     summary,
 )
-from bench.evidence import UtilityEvidence
-from bench.types import Evaluator, Measurement
+from bench.evidence import LearningEvidence, LinearProbeEvidence, UtilityEvidence
+from bench.progress import stage
+from bench.rows.label_classes import labelled
+from bench.seeds import derive, generator
+from bench.types import Evaluator, Key, Measurement, NotApplicable, Release
 from bench.workbench.workbench import Workbench
 
 HELD_OUT = 0.2
@@ -88,3 +110,122 @@ class Utility(Evaluator[Workbench]):
         """Random predictions under two keys, and under one of people whom nobody knows."""
         made = sample_predictions()
         yield from (made.many, made.one)
+
+
+@dataclass(frozen=True)
+class LearningCurve(Evaluator[Workbench]):
+    """What a model finds in new images after training on parts of the release."""
+
+    name: ClassVar[str] = "learning-curve"
+    source: ClassVar[str] = "Syfer, appendix G"
+    evidence: ClassVar[type] = LearningEvidence
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """Bob trains on random parts of the release under the first key, with as many gradient steps as on all."""
+        check_labels(bench)
+        scheme = bench.scheme()
+        start = time.perf_counter()
+        release, key = bench.sealed(scheme, 0).release, bench.key(scheme, 0)
+        labels = released_labels(bench, release)
+        curve, bobs = {}, []
+        for fraction in bench.preset.fractions:
+            rows = slice(0, max(1, round(fraction * len(release))))  # sealed rows are in random order
+            known = len(labelled(labels[rows]))
+            if known < 2:
+                raise NotApplicable(
+                    f"{fraction:.4g} of the release has {known} rows with a label, too few to learn from"
+                )
+            plan = _longer(plan_of(bench.preset), whole=len(labelled(labels)), part=known)
+            part = Release(release.samples[rows], labels[rows], None)
+            learned = learn(bench, part, key, plan, bench.seed("bob", 0))
+            curve[fraction] = evidence_of(bench, [learned.scores], bench.test)
+            bobs.append({"fraction": fraction, **summary(learned.bob)})
+        seconds = {"utility": time.perf_counter() - start}
+        return Measurement(
+            {"": LearningEvidence(curve)}, {"bob": cast(JsonValue, bobs), **label_note(bench)}, seconds, {}
+        )
+
+    @classmethod
+    def samples(cls) -> Iterator[LearningEvidence]:
+        """Random predictions after two parts."""
+        one = sample_predictions().one
+        yield LearningEvidence({0.25: one, 0.5: one})
+
+
+def _longer(plan: BobPlan, *, whole: int, part: int) -> BobPlan:
+    """The plan for `part` rows with as many gradient steps as it takes on `whole` rows: more epochs of fewer batches.
+
+    >>> _longer(BobPlan(epochs=10, batch=64), whole=1500, part=190).epochs
+    115
+    """
+    batches = [max(1, rows // plan.batch) for rows in (whole, part)]
+    return replace(plan, epochs=math.ceil(plan.epochs * batches[0] / batches[1]))
+
+
+SEEDS = 3  # linear probes of a release, each under a key of its own
+NOISE = (0.0, 1.0, 2.0, 3.0)
+
+
+@dataclass(frozen=True)
+class LinearProbes(Evaluator[Workbench]):
+    """What one linear layer learns from released vectors, on clean test rows and on noisy ones."""
+
+    name: ClassVar[str] = "linear-probe"
+    source: ClassVar[str] = "Di Salvo et al. 2024 (CVAE paper), sections 4.2 and 4.3"
+    evidence: ClassVar[type] = LinearProbeEvidence
+
+    def keys(self, preset: Preset) -> int:
+        """As many as the preset says."""
+        return SEEDS
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """Train a probe on the release under each key, on fresh draws where it holds a generator, and predict."""
+        check_labels(bench)
+        if bench.private.samples.ndim == 4 and bench.cell.choice.scored_in is None:
+            raise NotApplicable("linear probes read feature vectors: choose --features, or --scored-in for images")
+        scheme = bench.scheme()
+        predictions: dict[float, list[torch.Tensor]] = {sigma: [] for sigma in NOISE}
+        probes: list[JsonValue] = []
+        start = time.perf_counter()
+        for number in range(SEEDS):
+            key, release = bench.key(scheme, number), bench.sealed(scheme, number).release
+            stage("linear probe")
+            probe = _train(bench, release, key, bench.seed("linear-probe", number))
+            original, clean = (bench.vectors(queried(bench, key, part)) for part in (bench.private, bench.test))
+            random = generator(bench.seed("linear-probe noise", number))
+            noise = torch.randn(clean.shape, generator=random).to(clean) * original.std(dim=0, correction=0)
+            for sigma in NOISE:
+                predictions[sigma].append(key.decode(probe.predict(clean + sigma * noise)).float().cpu())
+            probes.append({"epochs": probe.epochs, "best epoch": probe.best, "validation loss": probe.loss})
+        by_noise = {sigma: evidence_of(bench, found, bench.test) for sigma, found in predictions.items()}
+        details: dict[str, JsonValue] = {
+            "probes": probes,
+            "trained on": "the released rows"
+            if release.generator is None
+            else "fresh draws from the published generator",
+            **label_note(bench),
+        }
+        seconds = {"linear probe": time.perf_counter() - start}
+        return Measurement({"": LinearProbeEvidence(by_noise)}, details, seconds, {})
+
+    @classmethod
+    def samples(cls) -> Iterator[LinearProbeEvidence]:
+        """Random predictions, clean and noisy."""
+        made = sample_predictions()
+        yield LinearProbeEvidence({0.0: made.many, 1.0: made.many})
+        yield LinearProbeEvidence({0.0: made.one, 2.0: made.one})
+
+
+def _train(bench: Workbench, release: Release, key: Key, seed: int) -> LinearProbe:
+    def rows(drawn: Release) -> Rows:
+        return bench.vectors(drawn.samples), released_labels(bench, drawn)
+
+    source, stored = release.generator, rows(release)
+    return train_probe(
+        stored,
+        (bench.vectors(queried(bench, key, bench.control)), cast(torch.Tensor, bench.control.labels)),
+        exclusive=bench.private.exclusive,
+        seed=seed,
+        fresh=None if source is None else lambda epoch: rows(source.sample(len(release), derive(seed, "epoch", epoch))),
+        decode=key.decode,
+    )

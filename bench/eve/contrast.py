@@ -24,8 +24,8 @@ from typing import Literal
 import torch
 
 from bench.nets.classifier import Precision
-from bench.nets.replay import Replay, adam, set_rate
-from bench.nets.towers import Towers, matching_loss
+from bench.nets.contrastive_towers import Towers, matching_loss
+from bench.nets.cuda_graphs import Replay, adam, set_rate
 from bench.progress import report
 
 Reason = Literal["solved", "chance", "plateau", "last step"]

@@ -9,11 +9,10 @@ from functools import partial
 
 import torch
 
-from bench.memory.kept import by_blocks
-from bench.memory.rows import Rows, in_blocks, rows_at
+from bench.memory.rows import Rows, by_blocks, in_blocks, rows_at
 from bench.pair_distances import pair_distances
-from bench.pairs.blocks import all_pairs
-from bench.rows.distinct import distinct
+from bench.pairs.score_blocks import all_pairs
+from bench.rows.row_sets import distinct
 
 BLOCK = 1024
 

@@ -11,8 +11,8 @@ from functools import reduce
 import torch
 
 from bench.memory.rows import in_blocks
-from bench.nets.ordered import ordered
-from bench.pairs.blocks import all_products
+from bench.nets.contrastive_towers import ordered
+from bench.pairs.score_blocks import all_products
 
 QUANTILES = 17
 RIDGES = tuple(10.0**power for power in range(-6, 2))

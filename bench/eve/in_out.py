@@ -7,7 +7,7 @@ from typing import Self
 
 import torch
 
-from bench.statistics.roc import auc
+from bench.statistics.classification_scores import auc
 
 PRIOR = 8
 """Shadow releases that the variance over all rows counts for beside a row's own."""

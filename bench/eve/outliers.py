@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import torch
 
-from bench.memory.kept import by_blocks
-from bench.memory.rows import Rows, in_blocks, rows_at
+from bench.memory.rows import Rows, by_blocks, in_blocks, rows_at
 
 FAR = 30.0
 """Times the median distance from the middle: skewed images (log-normal weights of six waves) reach 18."""

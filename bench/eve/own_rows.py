@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bench.rows.joined import joined
+from bench.rows.row_sets import joined
 from bench.types import Dataset, View
 
 

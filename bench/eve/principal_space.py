@@ -8,7 +8,7 @@ from typing import Self
 import torch
 
 from bench.eve.channel import axes
-from bench.statistics.distances import standardise
+from bench.statistics.nearest_rows import standardise
 from bench.types import NotApplicable
 
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import torch
 
 from bench.eve.ridge import FOLDS, RIDGES, TINY, Kernel, Pairs, correlation, measured, raised, solve, weight_of
-from bench.memory.budget import Budget
-from bench.memory.kept import kept
-from bench.memory.rows import Rows, in_blocks, rows_at
+from bench.memory.memory_budget import Budget
+from bench.memory.rows import Rows, in_blocks, kept, rows_at
 
 SIDE = 2048
 """Rows at a time."""

@@ -1,7 +1,8 @@
 """Public CNN: what a small network that was trained on public labels makes of an image.
 
 Source: this project's own stand-in for a foundation model where no weights can be had: the ResNet-18 of
-`bench.nets.resnet` (He et al. 2016), trained on the public set's findings alone; the vectors are its pooled last stage.
+`bench.nets.convolutional_networks` (He et al. 2016), trained on the public set's findings alone; the vectors are its
+pooled last stage.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import torch
 
 from bench.contract.extractor import Embedding, Extractor, check_images, check_shape
 from bench.nets.classifier import Course, Standardise, fast_precision, train
-from bench.nets.resnet import LEAST_WIDTH, resnet18
-from bench.nets.seeded import seeded
+from bench.nets.convolutional_networks import LEAST_WIDTH, resnet18
+from bench.nets.initialisation import seeded
 from bench.progress import report
 from bench.rows.label_classes import labelled
 from bench.seeds import derive

@@ -24,7 +24,7 @@ from bench.isolation.language import Handle, Value
 from bench.isolation.line import Generators, Line
 from bench.isolation.remote_method import MadeBy, Part, RemoteKey, RemoteMethod, RemoteScheme
 from bench.randomness import Secret
-from bench.rows.rounding import same_but_rounding
+from bench.rows.row_sets import same_but_rounding
 from bench.types import Dataset, Generator, NotApplicable, Release, State
 
 

@@ -32,7 +32,7 @@ from bench.isolation.failures import raise_told, told
 from bench.isolation.language import MESSAGE_BYTES, Handle, Learned, Value, pack, unpack
 from bench.isolation.line import Generators
 from bench.isolation.remote_method import RemoteScheme
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.plugins.chosen import choose, to_fit
 from bench.plugins.groups import Group
 from bench.plugins.trespass import vetted

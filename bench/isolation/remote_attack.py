@@ -15,7 +15,7 @@ from bench.isolation.remote_method import RemoteScheme
 from bench.isolation.room import Room
 from bench.isolation.tenant import Tenant
 from bench.memory.rows import Rows, rows_at
-from bench.pairs.blocks import all_products
+from bench.pairs.score_blocks import all_products
 from bench.types import Attack, Attacker, PairScores, Release, View
 
 SAID = ("name", "source", "requires", "presets", "scores", "knowledge", "uses_labels")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.plugins.chosen import Chosen
 from bench.plugins.groups import Group
 from bench.plugins.outside import files_of, is_outside

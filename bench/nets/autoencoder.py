@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from bench.checkpoint import steps
-from bench.memory.kept import by_blocks
+from bench.memory.rows import by_blocks
 from bench.nets.classifier import Precision
-from bench.nets.replay import Replay, adam, set_rate
+from bench.nets.cuda_graphs import Replay, adam, set_rate
 from bench.progress import report
 from bench.seeds import derive, drawn, generator
 from bench.validation import at_least, positive

@@ -24,7 +24,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from bench.nets.flow import Flow
+from bench.nets.normalising_flow import Flow
 from bench.types import NotApplicable
 
 Coupling = Literal["gin", "glow"]

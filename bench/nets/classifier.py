@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
 
-from bench.nets.replay import Replay, adamw, set_rate
+from bench.nets.cuda_graphs import Replay, adamw, set_rate
 from bench.rows.label_classes import labelled
 from bench.seeds import drawn, generator
 

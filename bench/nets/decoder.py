@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from bench.nets.classifier import Standardise
+from bench.nets.cuda_graphs import Replay, adam, set_rate
+from bench.nets.initialisation import seeded
 from bench.nets.patches import cut, fitting_patch, fold, patch_grid
-from bench.nets.replay import Replay, adam, set_rate
-from bench.nets.sau import SAU
-from bench.nets.seeded import seeded
+from bench.nets.transformers import SAU
 from bench.progress import report
 from bench.seeds import derive, drawn, generator
 from bench.validation import at_least

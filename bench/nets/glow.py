@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, logsigmoid, pixel_shuffle, pixel_unshuffle, relu
 
 from bench.nets.classifier import Precision
-from bench.nets.flow import Flow
+from bench.nets.normalising_flow import Flow
 from bench.validation import at_least
 
 SMALLEST_SIDE = 4

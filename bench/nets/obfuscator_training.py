@@ -6,8 +6,8 @@ lambda_reid L_reid; odd steps change the attacker, which minimises L_reid, and t
 
 Differences from the paper:
 - L_rec is in units of the public images' variance about their mean image: 1 is what the mean image reaches.
-- L_reid is that of `bench.nets.towers`: a learned scale, and softmax over raw and over encoded rows.
-- With `relations` the attacker is told how each row stands to the others of its set (`bench.nets.relations`).
+- L_reid is that of `bench.nets.contrastive_towers`: a learned scale, and softmax over raw and over encoded rows.
+- With `relations` the attacker is told how each row stands to the others of its set (`bench.nets.contrastive_towers`).
 - With `lambda_match` the obfuscator also minimises what relational matching lives on (`agreement`).
 - The learning rate rises over the first steps and falls along a cosine to a twentieth; gradients are clipped to
   length one.
@@ -25,13 +25,12 @@ from torch import Tensor, nn
 
 from bench.checkpoint import steps
 from bench.nets.classifier import Precision
+from bench.nets.contrastive_towers import Tower, Towers
+from bench.nets.cuda_graphs import Replay, adam, set_rate
 from bench.nets.decoder import Decoder
-from bench.nets.obfuscator import Obfuscator
+from bench.nets.initialisation import seeded
+from bench.nets.obfuscator import Draw, Obfuscator
 from bench.nets.patches import cut
-from bench.nets.random_layers import Draw
-from bench.nets.replay import Replay, adam, set_rate
-from bench.nets.seeded import seeded
-from bench.nets.towers import Tower, Towers
 from bench.progress import report
 from bench.seeds import derive, drawn, generator
 

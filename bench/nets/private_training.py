@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
 
-from bench.nets.replay import set_rate
+from bench.nets.cuda_graphs import set_rate
 from bench.progress import report
 from bench.randomness import Secret
 from bench.validation import at_least, between, one_of, positive_and_finite, within

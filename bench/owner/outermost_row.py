@@ -19,7 +19,7 @@ from functools import reduce
 import torch
 
 from bench.memory.rows import Rows
-from bench.pairs.blocks import split_evenly
+from bench.pairs.score_blocks import split_evenly
 
 STORED = 512
 """Measured rows whose distances are kept."""

@@ -1,11 +1,11 @@
 """One streaming sweep over all n x m pair scores, giving the integer counts that the pair metrics are made of.
 
-The grid never exists: blocks are read, counted and dropped (`bench.pairs.reader`). First all linked scores are read,
-exactly; they make a table in which every score finds its place among them (`bench.pairs.places`). Then the scores go by
-once and are counted by place, for every part of the grid at once (`bench.pairs.census`; `bench.pairs.kernel` where
-numba is installed). Where the scores are products of known factors, blocks may be float32 products: what their proven
-error leaves open is compared exactly, so that the counts are those of exact scores to the last tie. Counts are 64-bit;
-division happens once, in the metric.
+The grid never exists: blocks are read, counted and dropped (`bench.pairs.score_reader`). First all linked scores are
+read, exactly; they make a table in which every score finds its place among them (`bench.pairs.score_histogram`). Then
+the scores go by once and are counted by place, for every part of the grid at once (`bench.pairs.score_histogram`;
+`bench.pairs.numba_counter` where numba is installed). Where the scores are products of known factors, blocks may be
+float32 products: what their proven error leaves open is compared exactly, so that the counts are those of exact scores
+to the last tie. Counts are 64-bit; division happens once, in the metric.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Literal
 
 import torch
 
-from bench.pairs.blocks import blocks, split_evenly
-from bench.pairs.census import NO_LINK, Counter, Part, TorchCounter
-from bench.pairs.reader import Reading
+from bench.pairs.score_blocks import blocks, split_evenly
+from bench.pairs.score_histogram import NO_LINK, Counter, Part, TorchCounter
+from bench.pairs.score_reader import Reading
 from bench.types import PairScores
 
 __all__ = ["Grid", "PairCounts", "blocks", "count", "count_grids", "engine", "split_evenly"]
@@ -187,7 +187,7 @@ def _counter(engine: Engine | None, device: torch.device) -> type[Counter]:
 def _kernel() -> type[Counter] | None:
     """The compiled counter; None where numba is missing."""
     try:
-        from bench.pairs.kernel import KernelCounter
+        from bench.pairs.numba_counter import KernelCounter
     except ImportError:
         return None
     return KernelCounter

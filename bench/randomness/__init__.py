@@ -4,8 +4,7 @@ What is trained on public data keeps plain seeds (`bench.seeds`). Everything tha
 mixtures, the order of released rows) comes from here.
 """
 
-from bench.randomness.grid import Grid, no_nan
-from bench.randomness.secret import SECRET_BYTES, Secret
-from bench.randomness.stream import Stream
+from bench.randomness.noise_grid import Grid, no_nan
+from bench.randomness.secret_streams import SECRET_BYTES, Secret, Stream
 
 __all__ = ["SECRET_BYTES", "Grid", "Secret", "Stream", "no_nan"]

@@ -27,7 +27,7 @@ import torch
 from pydantic import JsonValue
 
 from bench.contract.seal import ContractError
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
 from bench.progress import AGAIN, report
 from bench.results import signed_json

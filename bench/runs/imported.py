@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench.nets import resnet
+from bench.nets import convolutional_networks
 from bench.plugins import registry
 from bench.plugins.source_hash import behind
 from bench.results.results import Results
@@ -29,4 +29,5 @@ def imported(planned: Mapping[Cell, Sequence[Planned]], results: Results) -> lis
 
 
 def _trains(evaluator: str) -> bool:
-    return Path(resnet.__file__) in behind(Path(inspect.getfile(registry.load("evaluators", evaluator))))
+    source = Path(inspect.getfile(registry.load("evaluators", evaluator)))
+    return Path(convolutional_networks.__file__) in behind(source)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bench.contract.sound_score import sound
-from bench.statistics.chance import RARE
+from bench.statistics.confidence_intervals import RARE
 from bench.types import Metric, Score
 
 

@@ -19,8 +19,7 @@ from multiprocessing.forkserver import ensure_running
 import psutil
 from pydantic import TypeAdapter, ValidationError
 
-from bench.memory.budget import GIB
-from bench.memory.processes import at_most, memory
+from bench.memory.memory_budget import GIB, at_most, memory
 from bench.results.reason import ABSENT, Code, phase_of, status_of, withheld
 from bench.runs.answers import Answer, Progress, allowed
 from bench.runs.backend import Job, Outcome

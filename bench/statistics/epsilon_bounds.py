@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from bench.statistics.proportion import lower_proportion, upper_proportion
+from bench.statistics.confidence_intervals import lower_proportion, upper_proportion
 
 Rates = NDArray[np.float64]
 SPARED = 0.1

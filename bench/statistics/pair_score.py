@@ -5,11 +5,16 @@ figure on halves of the people, drawn without replacement, varies about the whol
 people (`from_halves`). Where it is taken over released rows, each looked for among all raw rows (top-1, ranks), people
 are drawn with replacement, and each brings what its released rows gave (`from_people`): half of the rows would be
 another game.
+
+Rates of an attack on pairs at a threshold, from integer counts.
+
+A figure for mixed releases by both notions: any constituent of a released row, and the one that weighs most.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from statistics import fmean
 
 import torch
@@ -17,9 +22,9 @@ import torch
 from bench.contract.replicates import Scale
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
-from bench.statistics.components import with_interval
-from bench.statistics.null import Chance, permutation_p
-from bench.statistics.resampling import ONE_EACH, draw_weights
+from bench.statistics.bootstrap import ONE_EACH, draw_weights
+from bench.statistics.confidence_intervals import with_interval
+from bench.statistics.null_distribution import Chance, permutation_p
 from bench.types import Replicates, Score
 
 DRAWS = 200
@@ -100,3 +105,31 @@ def weighted_median(given: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
     middle = torch.cat(((total + 1) // 2, total // 2 + 1), dim=1)
     places = torch.searchsorted(up_to, middle).clamp(max=len(given) - 1)
     return torch.where(total[:, 0] > 0, given[order][places].mean(dim=1), torch.nan)
+
+
+def tpr_at(counts: PairCounts, one_in: int) -> float:
+    """Share of the linked pairs found when one unlinked pair in `one_in` may be taken for linked.
+
+    The height of the ROC curve at 1 / one_in, from integer counts. Where the allowance ends among pairs of one score,
+    the curve runs straight between the corners, as it does for the area: the linked ones count in proportion.
+    """
+    above = int(counts.others.sum()) - counts.others.cumsum(0)[1::2]
+    tied, allowed = counts.others[1::2], int(counts.others.sum())
+    # Everything times one_in, so that the allowance is an integer too.
+    left = allowed - one_in * above
+    whole = left >= one_in * tied
+    found = float(counts.linked[whole].sum())
+    part = ~whole & (left > 0)
+    found += float(((counts.linked * left)[part].to(torch.float64) / (one_in * tied[part])).sum())
+    return found / int(counts.linked.sum())
+
+
+PART = "primary constituent"
+
+
+def with_primary(evidence: PairEvidence, score_at: Callable[[PairLevel], Score]) -> Score:
+    """The score between images; where rows are mixed, the primary constituent alone as correct is a part of it."""
+    score = score_at(evidence.images)
+    if evidence.primary is None:
+        return score
+    return replace(score, parts={**score.parts, PART: score_at(evidence.primary)})

@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 from safetensors import safe_open
 
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
 
 NAMES: Mapping[torch.dtype, str] = {

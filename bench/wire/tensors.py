@@ -15,7 +15,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
 
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.wire.tensor_file import read_tensors, write_tensors
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")

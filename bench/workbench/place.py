@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.results.results import Results
 
 

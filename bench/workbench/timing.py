@@ -15,7 +15,7 @@ import torch
 
 from bench.isolation import RemoteKey
 from bench.isolation.language import Handle
-from bench.memory.processes import at_most
+from bench.memory.memory_budget import at_most
 from bench.types import Dataset, Key, Release
 
 

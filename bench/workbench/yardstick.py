@@ -7,7 +7,7 @@ from statistics import median
 import torch
 
 from bench.memory.rows import rows_at
-from bench.nets.resnet import resnet18
+from bench.nets.convolutional_networks import resnet18
 from bench.workbench.timing import repeat
 
 ROWS = {"cpu": 16, "cuda": 2048}  # where the rate is near its highest; 64 on a CPU take four times as long

@@ -13,10 +13,9 @@ from bench.contract.mechanism import Mechanism
 from bench.contract.seal import seal
 from bench.eve.channel import Simulated, axes, measure
 from bench.pair_distances import pair_distances
-from bench.pairs import posterior
-from bench.pairs.posterior import PosteriorScores
+from bench.pairs import score_matrices as posterior
+from bench.pairs.score_matrices import PosteriorScores, TableScores
 from bench.pairs.sweep import count
-from bench.pairs.table import TableScores
 from bench.randomness import Secret
 from bench.seeds import generator
 from bench.types import Dataset, Key, NotApplicable, Release, Scheme, View, paired

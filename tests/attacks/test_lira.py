@@ -5,7 +5,7 @@ from made.membership_games import Anew, Copies, Forgets, Narrow, found, game, ma
 
 from attacks.lira import LiRA
 from bench.randomness import Secret
-from bench.statistics.roc import auc
+from bench.statistics.classification_scores import auc
 from bench.types import NotApplicable, Release
 
 

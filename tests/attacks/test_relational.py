@@ -14,8 +14,7 @@ from bench.eve.matching import assign, log_posterior, refine
 from bench.eve.tokens import READINGS, tokens
 from bench.eve.unshuffled import unshuffled
 from bench.nets.patches import cut
-from bench.pairs.cosine import CosineScores
-from bench.pairs.table import TableScores
+from bench.pairs.score_matrices import CosineScores, TableScores
 from bench.seeds import derive, generator
 from bench.types import Key, NotApplicable, Release, Scheme, View, paired
 from methods.dauntless import Dauntless

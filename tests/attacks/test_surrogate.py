@@ -11,10 +11,8 @@ from attacks.relational import Relational
 from attacks.surrogate import Surrogate
 from bench.eve.ridge import Pairs, predict
 from bench.nets.patches import cut
-from bench.pairs.blend import BlendedScores
-from bench.pairs.cosine import CosineScores
-from bench.pairs.mutual import best
-from bench.pairs.table import TableScores
+from bench.pairs.score_blocks import best
+from bench.pairs.score_matrices import BlendedScores, CosineScores, TableScores
 from bench.randomness import Secret
 from bench.seeds import generator
 from bench.types import Attack, Attacker, Release, View

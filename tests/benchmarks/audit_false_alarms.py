@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from made.leaky_mechanisms import Leaky, Mistake, Unit
 
-from bench.audit.game import CONFIDENCE, audit
+from bench.audit.distinguishing_game import CONFIDENCE, audit
 from bench.conformance.outcome import sample_data
 from bench.evidence import AuditEvidence
 from bench.plugins.registry import build

@@ -20,7 +20,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from bench.bob.mean_auc import mean_auc
+from bench.bob.model_selection import mean_auc
 from bench.conformance.simple_models import best_simple_model, lead
 from bench.evaluators.predictions import check_labels, learn, plan_of, queried
 from bench.evaluators.utility import HELD_OUT

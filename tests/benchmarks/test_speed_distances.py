@@ -23,7 +23,7 @@ from scipy.spatial.distance import pdist
 from sklearn.neighbors import NearestNeighbors
 
 from bench.pairs.sweep import blocks
-from bench.statistics.nearest import nearest
+from bench.statistics.nearest_rows import nearest
 from metrics.dispersion import distance_sums
 
 D = 768

@@ -24,7 +24,7 @@ from made.peak_memory import measure_peak
 from pytest_benchmark.fixture import BenchmarkFixture
 from sklearn.metrics import roc_auc_score
 
-from bench.pairs.cosine import CosineScores
+from bench.pairs.score_matrices import CosineScores
 from bench.pairs.sweep import Engine, Grid, blocks, count, count_grids
 
 D = 256

@@ -15,8 +15,8 @@ import torch
 from opacus.optimizers import DPOptimizer
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from bench.nets.convolutional_networks import strided_cnn
 from bench.nets.private_optimiser import PrivateOptimiser
-from bench.nets.strided_cnn import strided_cnn
 from bench.randomness import Secret
 
 ROWS = 128

@@ -3,9 +3,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bench.bob.bob import train_bob
-from bench.bob.mean_auc import mean_auc
-from bench.bob.plan import BobPlan
+from bench.bob.model_selection import mean_auc, train_bob
+from bench.bob.recipes import BobPlan
 from bench.types import NotApplicable, Release, paired
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -8,7 +8,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from bench.bob.linear_path import logistic_path
+from bench.bob.linear_models import logistic_path
 
 NAN = float("nan")
 STRENGTHS = (10.0, 0.1, 0.001)
@@ -45,7 +45,7 @@ def test_few_rows_and_many_give_what_scikit_learn_gives(m: int, d: int) -> None:
 def test_columns_as_they_are_give_the_same_where_principal_parts_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     samples, labels = rows(80, 40)
     before = logistic_path(samples, labels, exclusive=False, strengths=STRENGTHS)
-    monkeypatch.setattr("bench.bob.linear_path.FEW", 10)
+    monkeypatch.setattr("bench.bob.linear_models.FEW", 10)
     for one, other in zip(before, logistic_path(samples, labels, exclusive=False, strengths=STRENGTHS), strict=True):
         assert torch.allclose(samples @ one.weights + one.bias, samples @ other.weights + other.bias, atol=0.2)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bench.bob import linear_layer as linear_probe
-from bench.bob.linear_layer import BATCH, PATIENCE, Rows, train_probe
-from bench.statistics.roc import auc
+from bench.bob import linear_models as linear_probe
+from bench.bob.linear_models import BATCH, PATIENCE, Rows, train_probe
+from bench.statistics.classification_scores import auc
 
 
 @pytest.fixture(autouse=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from bench.bob.held_out import held_out
-from bench.bob.plan import Recipe
-from bench.bob.shifts import bears_shifts, shifted
-from bench.bob.training import _path
-from bench.bob.views import PatchBag, Pooled, SortedPatches, WhitenedPatches, every_view, views
+from bench.bob.model_selection import held_out
+from bench.bob.recipe_training import _path
+from bench.bob.recipes import Recipe, bears_shifts, shifted
+from bench.bob.row_views import PatchBag, Pooled, SortedPatches, WhitenedPatches, every_view, views
 from bench.nets.patches import cut, fold
 
 IMAGES = torch.randn(12, 1, 16, 16, generator=torch.Generator().manual_seed(0))

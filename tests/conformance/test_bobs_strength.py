@@ -9,7 +9,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from bench.bob.plan import BobPlan
+from bench.bob.recipes import BobPlan
 from bench.conformance import bobs_strength as strength
 from bench.conformance import conform
 from bench.conformance.simple_models import best_simple_model, lead

@@ -15,17 +15,15 @@ from torch import nn
 from attacks.contrastive import Contrastive
 from attacks.contrastive_labels import ContrastiveLabels
 from attacks.moments import Moments
-from bench.bob import linear_layer
-from bench.bob.linear_layer import train_probe
-from bench.bob.shifts import shifted
+from bench.bob import linear_models
+from bench.bob.linear_models import train_probe
+from bench.bob.recipes import shifted
 from bench.conformance.outcome import sample_data
 from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, train_autoencoder
 from bench.nets.classifier import Course, train
-from bench.nets.cvae import ConditionalVAE
-from bench.nets.cvae_training import CVAECourse, train_cvae
+from bench.nets.cvae import ConditionalVAE, CVAECourse, train_cvae
 from bench.nets.decoder import train_decoder
-from bench.nets.flow import Flow
-from bench.nets.flow_training import FlowCourse, train_flow
+from bench.nets.normalising_flow import Flow, FlowCourse, train_flow
 from bench.nets.obfuscator import Obfuscator
 from bench.nets.obfuscator_training import Opponents, train_obfuscator
 from bench.nets.private_training import PrivateCourse, train_privately
@@ -109,8 +107,8 @@ def private(steps):
 
 def probe(steps):
     """Two epochs whatever the steps: the loss of each decides what comes."""
-    with patch.multiple(linear_layer, EPOCHS=2, STEPS=1):
-        train_probe(table(linear_layer.BATCH * steps), table(), exclusive=False, seed=0)
+    with patch.multiple(linear_models, EPOCHS=2, STEPS=1):
+        train_probe(table(linear_models.BATCH * steps), table(), exclusive=False, seed=0)
 
 
 def fitted(attack):

@@ -9,7 +9,7 @@ from made.cells import opened
 
 from bench.evaluators.anonymity import Anonymity, _by_people, _forms, _later
 from bench.evidence import AnonymityEvidence
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
 from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable

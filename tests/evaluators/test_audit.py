@@ -16,9 +16,9 @@ from made.toy_seed import toy_seed
 from scipy.stats import binom
 from torch import Tensor
 
-from bench.audit.game import CONFIDENCE, Played, audit
-from bench.audit.inputs import input_pairs
-from bench.audit.play import ONE_BY_ONE
+from bench.audit.audit_inputs import input_pairs
+from bench.audit.distinguishing_game import CONFIDENCE, Played, audit
+from bench.audit.game_plays import ONE_BY_ONE
 from bench.cli import main
 from bench.conformance.outcome import sample_data
 from bench.contract.mechanism import Mechanism

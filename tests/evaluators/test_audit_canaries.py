@@ -8,7 +8,7 @@ from scipy.stats import binom
 from torch import Tensor
 
 from bench.audit.canaries import COUNTED, EACH
-from bench.audit.game import CONFIDENCE, Played, audit
+from bench.audit.distinguishing_game import CONFIDENCE, Played, audit
 from bench.evidence import AuditEvidence
 from bench.randomness import Secret
 from bench.seeds import generator

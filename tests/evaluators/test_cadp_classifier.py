@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made.cells import opened
 
-from bench.evaluators.transfer import CADPClassifier
+from bench.evaluators.transfer_learning import CADPClassifier
 from bench.types import NotApplicable
 from metrics.transfer import CADPClassifierAccuracy
 

@@ -12,11 +12,10 @@ from made.cells import opened
 from torch import Tensor
 
 from bench.evaluators import detection
-from bench.evaluators.detection import Detection, _in_units, abnormal
+from bench.evaluators.detection import Detection, RatioPlan, _in_units, abnormal, load_ratio, train_ratio
 from bench.evidence import DetectionEvidence
-from bench.nets.likelihood_ratio import RatioPlan, load_ratio, train_ratio
 from bench.plugins import source_hash
-from bench.statistics.roc import auc
+from bench.statistics.classification_scores import auc
 from bench.types import Dataset, NotApplicable
 from bench.workbench.workbench import Workbench
 from metrics.detection_auc import DetectionAUC

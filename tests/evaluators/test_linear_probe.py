@@ -12,10 +12,10 @@ from made.cells import laid_out
 from made.keyed import Keyed, KeyedScheme
 from torch import Tensor
 
-from bench.bob import linear_layer as linear_probe
-from bench.evaluators.linear_probe import NOISE, SEEDS, LinearProbes
+from bench.bob import linear_models as linear_probe
+from bench.evaluators.utility import NOISE, SEEDS, LinearProbes
 from bench.evidence import LinearProbeEvidence
-from bench.statistics.roc import auc
+from bench.statistics.classification_scores import auc
 from bench.types import Dataset, Generator, Key, NotApplicable, Release, State, paired
 from bench.workbench.workbench import Workbench
 

@@ -11,10 +11,9 @@ from made.cells import laid_out
 from made.keyed import Keyed
 from torch import Tensor
 
-from bench.evaluators.learning_curve import LearningCurve
-from bench.evaluators.transfer import Transfer
-from bench.evaluators.utility import Utility
-from bench.statistics.roc import auc
+from bench.evaluators.transfer_learning import Transfer
+from bench.evaluators.utility import LearningCurve, Utility
+from bench.statistics.classification_scores import auc
 from bench.types import Classifier, Dataset, Key, Release, State, paired
 from bench.workbench.workbench import Workbench
 

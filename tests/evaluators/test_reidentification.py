@@ -19,11 +19,11 @@ from bench.contract.preset import PRESETS
 from bench.contract.seal import ContractError
 from bench.evaluators.reidentification import Reidentification
 from bench.evidence import PairEvidence
-from bench.pairs.cosine import CosineScores
+from bench.pairs.score_matrices import CosineScores
 from bench.pairs.sweep import engine
 from bench.randomness import Secret
 from bench.runs.judge import judge
-from bench.statistics.chance import RARE
+from bench.statistics.confidence_intervals import RARE
 from bench.types import (
     Attack,
     Attacker,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bench.evaluators.throughput import SWEPT, Throughput, _on_card
 from bench.evidence import TimingEvidence
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
 from bench.randomness import Secret
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.bob.plan import BobPlan
-from bench.bob.recipe import Recipe
+from bench.bob.recipes import BobPlan, Recipe
 from bench.cli import main
-from bench.evaluators.learning_curve import _longer
+from bench.evaluators.utility import _longer
 from bench.results.records import Record
 from bench.results.results import Results
 

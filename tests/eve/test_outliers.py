@@ -14,7 +14,7 @@ from attacks.nearest_neighbour import NearestNeighbour
 from attacks.relational import Relational
 from attacks.surrogate import Surrogate
 from bench.eve.outliers import tamed
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
 from bench.types import Attack, Dataset, Release, View
 

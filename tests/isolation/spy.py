@@ -13,7 +13,7 @@ from typing import ClassVar
 import psutil
 from torch import Tensor
 
-from bench.pairs.cosine import CosineScores
+from bench.pairs.score_matrices import CosineScores
 from bench.types import Attack, Attacker, Dataset, Key, Method, PairScores, Release, Scheme, State, View, paired
 
 HOMES = ("home", "root", "work", "mnt", "srv", "var", "data", "etc", "tmp", "run", "opt")

@@ -63,7 +63,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
 import torch
-from bench.pairs.cosine import CosineScores
+from bench.pairs.score_matrices import CosineScores
 from bench.types import *
 from methods.dp_simple import *
 
@@ -229,7 +229,7 @@ import weakref
 from dataclasses import dataclass
 from typing import ClassVar
 import torch
-from bench.pairs.cosine import CosineScores
+from bench.pairs.score_matrices import CosineScores
 from bench.types import Attack, Attacker
 
 @dataclass(frozen=True)

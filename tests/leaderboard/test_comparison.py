@@ -12,7 +12,7 @@ from bench.cli import main
 from bench.results.record_parts import replicates_record
 from bench.results.records import Record, ScoreRecord
 from bench.results.results import Results
-from bench.statistics.paired import holm, one_of_many, paired, rank_intervals
+from bench.statistics.confidence_intervals import holm, one_of_many, paired, rank_intervals
 from bench.types import Replicates
 from leaderboard.board import rows
 from leaderboard.comparison import compared, ranked

@@ -19,7 +19,7 @@ from scipy.stats import t as student
 
 from bench.evidence import PairEvidence, PairLevel, UtilityEvidence
 from bench.pairs.sweep import Grid, count_grids
-from bench.statistics.resampling import half_samples
+from bench.statistics.bootstrap import half_samples
 from bench.types import Metric, Score
 from made.dense_scores import DenseScores, diagonal
 from metrics.guesswork import Guesswork

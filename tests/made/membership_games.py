@@ -15,7 +15,7 @@ from torch import Tensor
 from bench.evaluators.membership import mixed
 from bench.randomness import Secret
 from bench.seeds import generator
-from bench.statistics.roc import auc
+from bench.statistics.classification_scores import auc
 from bench.types import Attack, Dataset, Generator, Key, Release, Scheme, State, View
 from made.keyless import Keyless
 from made.toy_seed import toy_seed

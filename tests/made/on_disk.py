@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
 from bench.plugins import registry
 from bench.plugins.spec import parse

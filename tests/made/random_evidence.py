@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from bench.evidence import PairEvidence, PairLevel
-from bench.pairs.people import exchanged_links, patient_links
+from bench.pairs.person_links import exchanged_links, patient_links
 from bench.pairs.sweep import Grid, PairCounts, count_grids
-from bench.statistics.resampling import half_samples
+from bench.statistics.bootstrap import half_samples
 from made.dense_scores import DenseScores, diagonal
 
 Kind = Literal["one to one", "k to one", "mixed"]

@@ -27,9 +27,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from bench.determinism import FORMS
-from bench.memory.functions import ABOUT
 from bench.memory.rows import Rows
-from bench.nets import replay
+from bench.memory.torch_functions import ABOUT
+from bench.nets import cuda_graphs as replay
 
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attacks.absolute_correlation import AbsoluteCorrelation
 from attacks.surrogate import VARIANTS
-from bench.memory.budget import Budget, TooLargeError
+from bench.memory.memory_budget import Budget, TooLargeError
 from bench.memory.rows import Rows
 from bench.randomness import Secret
 from bench.types import Dataset, View

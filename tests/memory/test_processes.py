@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bench.memory import processes
+from bench.memory import memory_budget as processes
 
 MIB = 2**20
 CHILD = """

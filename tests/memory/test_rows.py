@@ -10,10 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from bench.memory import lazy
-from bench.memory.budget import Budget, TooLargeError
-from bench.memory.kept import by_blocks, by_even_blocks, kept
-from bench.memory.rows import Rows, in_blocks, rows_at
+from bench.memory import lazy_rows as lazy
+from bench.memory.memory_budget import Budget, TooLargeError
+from bench.memory.rows import Rows, by_blocks, by_even_blocks, in_blocks, kept, rows_at
 
 BYTES = np.random.default_rng(0).integers(0, 256, (90, 1, 8, 8), dtype=np.uint8)
 PLAIN = torch.from_numpy(BYTES.astype(np.float32) / 255)

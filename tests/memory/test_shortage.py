@@ -12,9 +12,8 @@ import pytest
 import torch
 from made.cells import cell, place
 
-from bench.memory.budget import Budget
-from bench.memory.kept import by_blocks
-from bench.memory.rows import Rows
+from bench.memory.memory_budget import Budget
+from bench.memory.rows import Rows, by_blocks
 from bench.plugins import registry
 from bench.plugins.chosen import choose
 from bench.plugins.spec import parse

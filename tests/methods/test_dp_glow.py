@@ -5,7 +5,7 @@ import torch
 from made.datasets import unlabelled
 from made.laplace_distance import laplace_distance
 
-from bench.nets.flow import decoded, encoded
+from bench.nets.normalising_flow import decoded, encoded
 from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
 from methods.dp_glow import DPGlow

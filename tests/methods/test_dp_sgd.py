@@ -10,7 +10,7 @@ from scipy.stats import norm
 from torch import Tensor, nn
 
 from bench.nets import private_training
-from bench.nets.private_cnn import private_cnn
+from bench.nets.convolutional_networks import private_cnn
 from bench.nets.private_training import PrivateCourse, account, calibrate, row_losses, train_privately
 from bench.randomness import Grid, Secret
 from bench.types import Dataset, NotApplicable

@@ -12,7 +12,7 @@ from made.real_laplace import laplace
 from made.toy_seed import toy_seed
 from torch import Tensor
 
-from bench.audit.noise import check_density, check_reuse, draw_noise
+from bench.audit.noise_checks import check_density, check_reuse, draw_noise
 from bench.conformance.outcome import Skip
 from bench.contract.mechanism import Mechanism
 from bench.contract.seal import ContractError

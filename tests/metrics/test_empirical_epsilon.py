@@ -11,8 +11,8 @@ from scipy.optimize import brentq
 from scipy.stats import beta, binom, norm
 
 from bench.evidence import AuditEvidence, Calls
+from bench.statistics.confidence_intervals import clopper_pearson
 from bench.statistics.epsilon_bounds import gaussian_bound, lower_bound, one_run_bound
-from bench.statistics.proportion import clopper_pearson
 from bench.types import PrivacyClaim
 from metrics.empirical_epsilon import EmpiricalEpsilon
 

@@ -10,10 +10,10 @@ from made.dense_scores import DenseScores
 from scipy.stats import binom
 
 from bench.evidence import PairEvidence, PairLevel
-from bench.pairs.people import exchanged_links
+from bench.pairs.person_links import exchanged_links
 from bench.pairs.sweep import Grid, count_grids
-from bench.statistics.null import Layout
-from bench.statistics.resampling import half_samples
+from bench.statistics.bootstrap import half_samples
+from bench.statistics.null_distribution import Layout
 from bench.types import Metric, NotApplicable, Score
 from metrics.guesswork import Guesswork, PatientGuesswork
 from metrics.median_rank import MedianRank

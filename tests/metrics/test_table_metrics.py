@@ -12,9 +12,8 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
 from bench.evidence import TableEvidence
-from bench.statistics import two_samples
-from bench.statistics.correlations import correlations
-from bench.statistics.two_samples import MATCHED, Comparison, matched
+from bench.statistics import table_comparison as two_samples
+from bench.statistics.table_comparison import MATCHED, Comparison, correlations, matched
 from bench.types import Metric, NotApplicable, Score
 from metrics.column_r2 import RIDGE, ColumnR2, predictions
 from metrics.correlations import CorrelationDistance

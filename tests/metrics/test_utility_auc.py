@@ -7,8 +7,8 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from bench.evidence import UtilityEvidence
-from bench.statistics import roc
-from bench.statistics.roc import auc, aucs
+from bench.statistics import classification_scores as roc
+from bench.statistics.classification_scores import auc, aucs
 from bench.types import NotApplicable
 from metrics.utility_auc import UtilityAUC
 

@@ -5,9 +5,8 @@ import pytest
 import torch
 from torch.distributions import Normal, kl_divergence
 
-from bench.nets.cvae import ConditionalVAE, deviation, divergence
-from bench.nets.cvae_training import CVAECourse, train_cvae
-from bench.nets.seeded import seeded
+from bench.nets.cvae import ConditionalVAE, CVAECourse, deviation, divergence, train_cvae
+from bench.nets.initialisation import seeded
 from bench.randomness import Secret
 from bench.seeds import generator
 

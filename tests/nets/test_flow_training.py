@@ -4,8 +4,17 @@ import pytest
 import torch
 from torch import nn
 
-from bench.nets.flow import CHUNK, Flow, decoded, encoded, log_densities
-from bench.nets.flow_training import EXPLOSION, FlowCourse, FlowDiverged, train_flow
+from bench.nets.normalising_flow import (
+    CHUNK,
+    EXPLOSION,
+    Flow,
+    FlowCourse,
+    FlowDiverged,
+    decoded,
+    encoded,
+    log_densities,
+    train_flow,
+)
 
 
 class Affine(Flow):

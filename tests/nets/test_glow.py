@@ -3,10 +3,9 @@ from functools import cache
 import pytest
 import torch
 
-from bench.nets.flow import decoded, encoded, log_densities
-from bench.nets.flow_training import FlowCourse, train_flow
 from bench.nets.glow import LIMIT, Glow, most_levels, usual_levels
-from bench.nets.seeded import seeded
+from bench.nets.initialisation import seeded
+from bench.nets.normalising_flow import FlowCourse, decoded, encoded, log_densities, train_flow
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from bench.nets import obfuscator_training
+from bench.nets.initialisation import seeded
 from bench.nets.obfuscator import Obfuscator
 from bench.nets.obfuscator_training import Opponents, agreement, train_obfuscator
 from bench.nets.patches import cut
-from bench.nets.seeded import seeded
 from bench.seeds import generator
 
 OPPONENTS = Opponents(

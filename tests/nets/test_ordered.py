@@ -1,6 +1,6 @@
 import torch
 
-from bench.nets.ordered import ordered
+from bench.nets.contrastive_towers import ordered
 
 
 def test_numpy_and_torch_give_the_same_bits():

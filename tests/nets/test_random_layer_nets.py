@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn.functional import layer_norm, selu
 
-from bench.nets.random_layers import draw_layer, draw_layers, random_layer, random_layers
+from bench.nets.obfuscator import draw_layer, draw_layers, random_layer, random_layers
 from bench.randomness import Secret
 from bench.seeds import generator
 

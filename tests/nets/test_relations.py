@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from bench.nets import relations
+from bench.nets import contrastive_towers as relations
+from bench.nets.contrastive_towers import QUANTILES, Relations, signatures
 from bench.nets.patches import cut
-from bench.nets.relations import QUANTILES, Relations, signatures
 
 
 def images(n=12, seed=0):

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from bench.nets.resnet import resnet18
+from bench.nets.convolutional_networks import resnet18
 
 
 @pytest.mark.parametrize(("shape", "first_block_side"), [((1, 64, 64), 16), ((3, 28, 28), 14), ((1, 8, 8), 8)])

@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch.nn.functional import layer_norm, selu
 
-from bench.nets.sau import SAU, InstanceSAU, SAULayer, SetSAU
-from bench.nets.seeded import seeded
+from bench.nets.initialisation import seeded
+from bench.nets.transformers import SAU, InstanceSAU, SAULayer, SetSAU
 
 
 @pytest.mark.parametrize(("shape", "patch_size"), [((1, 64, 64), 16), ((3, 16, 16), 8), ((20,), 16), ((1, 9, 9), None)])

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from bench.nets.strided_cnn import strided_cnn, usual_depth
+from bench.nets.convolutional_networks import strided_cnn, usual_depth
 
 
 @pytest.mark.parametrize(("side", "depth", "widths"), [(28, 2, [8, 16]), (128, 5, [8, 16, 32, 64, 128]), (8, 1, [8])])

@@ -4,10 +4,10 @@ import pytest
 import torch
 from made.dense_scores import diagonal
 
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
-from bench.nets.seeded import seeded
-from bench.nets.towers import Tower, Towers, matching_loss
+from bench.nets.contrastive_towers import Tower, Towers, matching_loss
+from bench.nets.initialisation import seeded
 from bench.types import NotApplicable
 
 

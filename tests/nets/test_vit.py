@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from bench.nets.seeded import seeded
-from bench.nets.vit import vit
+from bench.nets.initialisation import seeded
+from bench.nets.transformers import vit
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bench.owner.outermost_row as outermost_row
-from bench.memory.budget import Budget, TooLargeError
+from bench.memory.memory_budget import Budget, TooLargeError
 from bench.memory.rows import Rows
 from bench.owner.same_size_clusters import same_size_clusters
 

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.pairs.cosine import CosineScores, apart
+from bench.pairs.score_matrices import CosineScores, apart
 
 
 def factors(n, m, d, seed=0):

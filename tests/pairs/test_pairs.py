@@ -11,11 +11,11 @@ from made.dense_scores import DenseScores, diagonal
 from sklearn.metrics import roc_auc_score
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from bench.pairs import kernel as pair_kernel
-from bench.pairs import reader as pair_reader
+from bench.pairs import numba_counter as pair_kernel
+from bench.pairs import score_reader as pair_reader
 from bench.pairs import sweep as pairs
-from bench.pairs.blocks import GATHERED, products
-from bench.pairs.cosine import CosineScores
+from bench.pairs.score_blocks import GATHERED, products
+from bench.pairs.score_matrices import CosineScores
 from bench.pairs.sweep import Grid, PairCounts, blocks, count, count_grids, engine
 from bench.types import PairScores
 from metrics.guesswork import chance_guesswork, guesswork

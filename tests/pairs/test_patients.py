@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 from torch import Tensor
 
-from bench.pairs.people import FEWEST, exchanged_links, patient_links
-from bench.statistics.null import permutation_p
+from bench.pairs.person_links import FEWEST, exchanged_links, patient_links
+from bench.statistics.null_distribution import permutation_p
 
 
 @settings(max_examples=200, deadline=None)

@@ -11,7 +11,7 @@ import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
-from bench.randomness import Secret, Stream, discrete, portable
+from bench.randomness import Secret, Stream, distributions
 
 SECRET = Secret(bytes(range(32)))
 WORDS = [3026775489186212049, 216655245637051380]
@@ -51,16 +51,16 @@ def test_calls_go_on_where_the_one_before_ended() -> None:
 
 def test_logarithm_and_normal_are_those_of_a_library() -> None:
     words = SECRET.stream("accuracy").words(200_000)
-    chance = portable.uniform(words)
-    assert np.allclose(portable.logarithm(chance), np.log(chance), rtol=1e-14, atol=1e-16)
-    assert np.allclose(portable.normal(words), stats.norm.ppf(chance), rtol=1e-13, atol=1e-14)
+    chance = distributions.uniform(words)
+    assert np.allclose(distributions.logarithm(chance), np.log(chance), rtol=1e-14, atol=1e-16)
+    assert np.allclose(distributions.normal(words), stats.norm.ppf(chance), rtol=1e-13, atol=1e-14)
 
 
 def test_extreme_words_give_finite_numbers() -> None:
     words = np.array([0, 2**64 - 1, 2**63, 2**63 - 1], dtype=np.uint64)
-    for make in (portable.uniform, portable.normal, portable.exponential):
+    for make in (distributions.uniform, distributions.normal, distributions.exponential):
         assert np.isfinite(make(words)).all()
-    assert 0 < portable.uniform(words).min() <= portable.uniform(words).max() < 1
+    assert 0 < distributions.uniform(words).min() <= distributions.uniform(words).max() < 1
 
 
 @pytest.mark.parametrize("below", [2, 3, 10, 2**31 + 1, 2**32])
@@ -103,7 +103,7 @@ def test_large_scales_have_the_moments_of_the_continuous_ones() -> None:
 
 def test_what_float64_cannot_decide_is_decided_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = SECRET.stream("doubt").gaussian_integers(Fraction(7), 3_000)
-    monkeypatch.setattr(discrete, "DOUBT", 0.05)  # one in ten is then decided exactly
+    monkeypatch.setattr(distributions, "DOUBT", 0.05)  # one in ten is then decided exactly
     exact = SECRET.stream("doubt").gaussian_integers(Fraction(7), 3_000)
     stats_ = stats.ks_2samp(usual.numpy(), exact.numpy())  # other words are used, so only the distribution is the same
     assert stats_.pvalue > LEAST_P
@@ -113,7 +113,7 @@ def test_ties_of_first_bytes_are_decided_by_the_words_that_follow() -> None:
     words = (1 << 63, 5, 0)
     given = [np.array([1 << 62, 1 << 63, 1 << 63, 3 << 62], dtype=np.uint64), np.array([4, 5], dtype=np.uint64),
              np.array([0], dtype=np.uint64)]  # fmt: skip
-    found = discrete._below(lambda count: given.pop(0), words, 4)
+    found = distributions._below(lambda count: given.pop(0), words, 4)
     assert found.tolist() == [True, True, False, False]
 
 

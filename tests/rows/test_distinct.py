@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
-from bench.rows.distinct import distinct
+from bench.rows.row_sets import distinct
 
 
 @pytest.mark.parametrize("on_disk", [False, True])

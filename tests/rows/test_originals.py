@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bench.rows.originals import originals
+from bench.rows.row_sets import originals
 from bench.types import NotApplicable
 
 

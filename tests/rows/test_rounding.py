@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bench.rows.rounding import same_but_rounding
+from bench.rows.row_sets import same_but_rounding
 
 ROWS = torch.randn(600, 40, generator=torch.Generator().manual_seed(0))
 

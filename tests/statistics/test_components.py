@@ -11,7 +11,14 @@ from scipy.stats import binom, t
 
 from bench.evidence import UtilityEvidence
 from bench.results.records import score_record
-from bench.statistics.components import around, at_least_binomial, components, difference, never_certain, with_interval
+from bench.statistics.confidence_intervals import (
+    around,
+    at_least_binomial,
+    components,
+    difference,
+    never_certain,
+    with_interval,
+)
 from bench.types import Replicates, Score
 from metrics.utility_auc import UtilityAUC
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist, pdist
 
 from bench.evidence import SetEvidence
-from bench.statistics.distances import buffers_for, product_error, products, standardise
-from bench.statistics.nearest import nearest
+from bench.statistics.nearest_rows import buffers_for, nearest, product_error, products, standardise
 from bench.types import NotApplicable
 from metrics.dispersion import MaxDispersion, distance_sums
 from metrics.nearest_neighbour_distance import NearestNeighbourDistance

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from bench.contract.attributes import Attributes
-from bench.pairs.first_guess import first_guesses
-from bench.statistics.found_people import Named, found_people, met
+from bench.pairs.score_blocks import first_guesses
+from bench.statistics.identification_risk import Named, found_people, met
 from bench.types import Dataset, PairScores
 
 

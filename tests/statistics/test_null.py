@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from made.dense_scores import DenseScores, diagonal
 
 from bench.pairs.sweep import Grid, PairCounts, count_grids
-from bench.statistics import null
-from bench.statistics.null import (
+from bench.statistics import null_distribution as null
+from bench.statistics.null_distribution import (
     Layout,
     chance_of_mean,
     first_hit_within,
@@ -22,7 +22,7 @@ from bench.statistics.null import (
     simulate_guesswork,
     two_sided,
 )
-from bench.statistics.pair_rates import tpr_at
+from bench.statistics.pair_score import tpr_at
 from metrics.guesswork import guesswork
 from metrics.median_rank import median_rank, simulate_median_rank
 from metrics.reid_auc import chance_sd, reid_auc

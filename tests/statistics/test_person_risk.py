@@ -6,7 +6,7 @@ import torch
 from scipy.stats import binom
 
 from bench.evidence import PersonRisk
-from bench.statistics.person_risk import luckiest, rate_bounds, risk_score, unseen_bound
+from bench.statistics.identification_risk import luckiest, rate_bounds, risk_score, unseen_bound
 
 RUNS = 400
 

@@ -5,7 +5,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from bench.statistics.resampling import bootstrap_sums, bounds, draw_weights, half_samples, units_of
+from bench.statistics.bootstrap import bootstrap_sums, bounds, draw_weights, half_samples, units_of
 
 
 def test_half_samples_hold_half_of_the_people_whole() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
 from bench.wire.tensor_file import read_tensor, read_tensors, write_tensors
 from bench.wire.tensors import pack_tensors, unpack_tensors

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from bench.cli import parser
 from bench.cli.options import run_spec
 from bench.evaluators.audit import Audit
-from bench.nets.seeded import seeded
+from bench.nets.initialisation import seeded
 from bench.plugins import registry
 from bench.plugins.chosen import choose
 from bench.plugins.spec import UsageError

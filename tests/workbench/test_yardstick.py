@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench.memory.budget import Budget
+from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
 from bench.workbench import yardstick
 from bench.workbench.timing import Timing

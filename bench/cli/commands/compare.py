@@ -12,7 +12,7 @@ from bench.cli.options import place
 from bench.cli.terminal import to_stdout
 from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, parse
 from bench.results.records import Record
-from bench.statistics.chance import UNLIKELY
+from bench.statistics.confidence_intervals import UNLIKELY
 from bench.workbench.choice import collection
 from leaderboard.board import Row, rows
 from leaderboard.comparison import Compared, Ranked, compared, ranked

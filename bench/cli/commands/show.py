@@ -18,7 +18,7 @@ import torch
 from bench.cli.failure import heard, why
 from bench.cli.options import place, run_spec
 from bench.contract.seal import Sealed
-from bench.evaluators.tables import check_columns, column_names
+from bench.evaluators.set_comparison import check_columns, column_names
 from bench.pictures.sheets import Cloud, Rows, Strip, findings_of, image_sheet, scatter_sheet, table_sheet
 from bench.pictures.strips import stands
 from bench.plugins.spec import PluginSpec, UsageError, parse
@@ -28,7 +28,7 @@ from bench.runs.backend import Outcome
 from bench.runs.display import Display
 from bench.runs.plan import cells
 from bench.sandbox import Isolation
-from bench.statistics.two_samples import MATCHED, matched
+from bench.statistics.table_comparison import MATCHED, matched
 from bench.types import Dataset, NotApplicable
 from bench.workbench.cell import Cell
 from bench.workbench.inputs import release_inputs

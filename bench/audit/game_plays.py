@@ -1,0 +1,269 @@
+"""What is played: coins are tossed, rows released as they fell, in layouts in which noise could be shared or missing.
+
+A coin decides which of two inputs a row is. A set of rows, each with a coin of its own, is released under one key: a
+claim that holds for every row holds for every coin, whatever the rows share (Steinke et al. 2023, theorem 5.1). Only
+the coins' rows differ between the inputs of a game; what stands beside them is known, and the same for both.
+
+All pixels of an image at once: every pixel is dark or bright by a coin of its own.
+
+For claims per pixel: a release that hides each pixel hides each coin, whatever the others are, so that one release
+counts as many coins as it has pixels (Steinke et al. 2023, theorem 5.1). A single pixel without noise shows among them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+
+from bench.audit.audit_inputs import Pair
+from bench.contract.seal import check
+from bench.progress import report
+from bench.randomness import Secret
+from bench.types import Dataset, Key, NotApplicable, Release, Scheme
+
+NUMBERS = 2**20  # released numbers that are held at once
+SET = 4  # rows a key
+ONE_BY_ONE = 1000  # most releases of a half where every one is a call of its own
+
+Layout = Literal["in sets", "alone", "beside its twin", "before a second release"]
+
+
+@dataclass(frozen=True, eq=False)
+class Tosses:
+    """Coins, and what was released as they fell.
+
+    Args:
+        first: (k,) bool: the coin fell on the first input.
+        release: The coins' rows in their order; or whole images, each of which holds a coin a pixel.
+        beside: What a row is compared with, of the same shape: its twin, the same place of a second release, or the
+            mean of the other rows under its key. None for nothing.
+    """
+
+    first: torch.Tensor
+    release: Release
+    beside: torch.Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Statistic:
+    """A number a coin, (k,) float64, that may tell how it fell."""
+
+    name: str
+    of: Callable[[Tosses], torch.Tensor]
+
+
+class Play(ABC):
+    """A game that can be played any number of times."""
+
+    name: str
+
+    @abstractmethod
+    def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
+        """Releases of `count` rows or images (fewer where they are costly), under fresh keys for that purpose."""
+
+    @abstractmethod
+    def learn(self, seen: Tosses, spare: Tosses) -> list[Statistic]:
+        """Statistics, learned from releases that nothing else is chosen by; a classifier joins them by `spare`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Owner:
+    """Who releases rows in an audit.
+
+    Args:
+        scheme: What is audited.
+        secret: Decides keys and coins.
+        single: Every release holds one coin: with a delta, coins must not share one.
+    """
+
+    scheme: Scheme
+    secret: Secret
+    single: bool = False
+
+    def coins(self, count: int, purpose: str) -> torch.Tensor:
+        """(count,) bool, fair."""
+        return self.secret.stream(purpose, "coins").integers(2, count).bool()
+
+    def key(self, purpose: str, number: int) -> Key:
+        """A key that is used for nothing else."""
+        return self.scheme.sample_key(self.secret.derive(purpose, number))
+
+
+@dataclass(frozen=True, eq=False)
+class RowPlay(Play):
+    """Rows of a pair in a layout."""
+
+    owner: Owner
+    pair: Pair
+    layout: Layout
+    learners: Callable[[RowPlay, Tosses, Tosses], list[Statistic]]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The pair and the layout."""
+        return f"{self.pair.name}, {self.layout}"
+
+    @property
+    def alone(self) -> bool:
+        """Whether every coin takes a key of its own."""
+        return self.layout == "alone" or self.owner.single
+
+    def learn(self, seen: Tosses, spare: Tosses) -> list[Statistic]:
+        """As `bench.audit.leak_statistics` finds them."""
+        return self.learners(self, seen, spare)
+
+    def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
+        """`count` coins, or as many more as fill the last set."""
+        per, count = (1, min(count, ONE_BY_ONE)) if self.alone else (SET, -(-count // SET) * SET)
+        first = self.owner.coins(count, purpose)
+        yield from gathered(self._sets(first, per, purpose))
+
+    def _sets(self, first: torch.Tensor, per: int, purpose: str) -> Iterator[Tosses]:
+        for start in range(0, len(first), per):
+            report(purpose, start, len(first))
+            yield self._released(first[start : start + per], self.owner.key(purpose, start))
+
+    def _released(self, first: torch.Tensor, key: Key) -> Tosses:
+        rows = 1 - first.long().to(self.pair.first.samples.device)
+        if self.layout == "beside its twin":
+            mixed = torch.stack((torch.zeros_like(rows), rows), dim=1).flatten()
+            whole = released(key, self._three.take(mixed))
+            return Tosses(first, _part(whole, slice(1, None, 2)), whole.samples[::2])
+        release = released(key, self._three.take(rows))
+        if self.layout == "before a second release":
+            return Tosses(first, release, released(key, self._three.take(torch.full_like(rows, 2))).samples)
+        if len(rows) == 1:
+            return Tosses(first, release)
+        others = (release.samples.sum(dim=0, keepdim=True) - release.samples) / (len(rows) - 1)
+        return Tosses(first, release, others)
+
+    @property
+    def _three(self) -> Dataset:
+        """First, second, and a row halfway, which is neither."""
+        first, second = self.pair.first, self.pair.second
+        samples = torch.cat((first.samples, second.samples, (first.samples + second.samples) / 2))
+        labels = None if first.labels is None else first.labels.expand(3, -1)
+        return replace(first, samples=samples, labels=labels)
+
+
+def released(key: Key, rows: Dataset) -> Release:
+    """A release, row i of which was made of raw row i, without its links.
+
+    Raises:
+        NotApplicable: It is none of that kind.
+    """
+    release = key.release(rows)
+    check(release, rows)
+    if len(release) != len(rows) or release.links is None or len(release.links) != len(rows):
+        raise NotApplicable(
+            f"this game needs a released row for every raw one: {len(rows)} rows gave {len(release)} with "
+            f"{0 if release.links is None else len(release.links)} links"
+        )
+    order = release.links[release.links[:, 0].argsort(), 1]
+    return _part(release, order)
+
+
+def _part(release: Release, rows: slice | torch.Tensor) -> Release:
+    labels = None if release.labels is None else release.labels[rows]
+    return Release(release.samples[rows], labels, None)
+
+
+def joined(parts: Sequence[Tosses]) -> Tosses:
+    """All tosses together."""
+    labels = [part.release.labels for part in parts if part.release.labels is not None]
+    beside = [part.beside for part in parts if part.beside is not None]
+    return Tosses(
+        torch.cat([part.first for part in parts]),
+        Release(torch.cat([part.release.samples for part in parts]), torch.cat(labels) if labels else None, None),
+        torch.cat(beside) if len(beside) == len(parts) else None,
+    )
+
+
+def gathered(parts: Iterable[Tosses]) -> Iterator[Tosses]:
+    """The same tosses, `NUMBERS` released numbers or more at a time."""
+    held: list[Tosses] = []
+    size = 0
+    for part in parts:
+        held.append(part)
+        size += part.release.samples.numel()
+        if size >= NUMBERS:
+            yield joined(held)
+            held, size = [], 0
+    if held:
+        yield joined(held)
+
+
+MOST = 4 * NUMBERS  # released numbers of a half
+TINY = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class PixelPlay(Play):
+    """Images of which every pixel is a coin; `row` gives their shape and labels."""
+
+    owner: Owner
+    row: Dataset
+
+    name = "every pixel dark or bright"
+
+    def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
+        """`count` images, fewer where they are large."""
+        shape = self.row.samples.shape[1:]
+        count = max(8, min(count, MOST // shape.numel()))
+        first = self.owner.coins(count * shape[1] * shape[2], purpose).view(count, 1, *shape[1:])
+        yield from gathered(self._sets(first, purpose))
+
+    def _sets(self, first: torch.Tensor, purpose: str) -> Iterator[Tosses]:
+        channels = self.row.samples.shape[1]
+        for start in range(0, len(first), SET):
+            report(purpose, start, len(first))
+            part = first[start : start + SET]
+            samples = (~part).float().expand(-1, channels, -1, -1).contiguous().to(self.row.samples)
+            labels = None if self.row.labels is None else self.row.labels.expand(len(part), -1)
+            rows = replace(self.row, samples=samples, labels=labels, subjects=None)
+            release = released(self.owner.key(purpose, start), rows)
+            if release.samples.shape[2:] != samples.shape[2:]:
+                raise NotApplicable("a released image has other pixels than the raw one")
+            yield Tosses(part.flatten(), release)
+
+    def learn(self, seen: Tosses, spare: Tosses) -> list[Statistic]:
+        """What a pixel's own number says, as it is and beside its image's mean; equality with what it was."""
+        return [
+            pixel_discriminant("pixel discriminant", seen, centred=False),
+            pixel_discriminant("pixel discriminant beside the image's mean", seen, centred=True),
+            Statistic("nearness of a pixel", _nearness),
+        ]
+
+
+def pixel_discriminant(name: str, seen: Tosses, *, centred: bool) -> Statistic:
+    """Each pixel's own discriminant, (number - middle) x gap / variance summed over channels: place by place."""
+    rows = _rows(seen, centred=centred)
+    first = _coins(seen, rows)
+    share = first.double().sum(dim=0).clamp_min(1), (~first).double().sum(dim=0).clamp_min(1)
+    means = [(rows * side).sum(dim=0) / count for side, count in zip((first, ~first), share, strict=True)]
+    gap, middle = means[0] - means[1], (means[0] + means[1]) / 2
+    within = rows - torch.where(first, means[0], means[1])
+    spread = torch.maximum(within.square().mean(dim=0).sqrt(), TINY * gap.abs())
+    weights = torch.where(spread > 0, gap / torch.where(spread > 0, spread, 1.0).square(), 0.0)
+    return Statistic(name, lambda tosses: ((_rows(tosses, centred=centred) - middle) * weights).sum(dim=1).flatten())
+
+
+def _nearness(tosses: Tosses) -> torch.Tensor:
+    """How much nearer a pixel lies to what the first input has there, 0, than to the second's 1."""
+    rows = tosses.release.samples.double()
+    gaps = [(rows - end).abs().amin(dim=1) + TINY for end in (0.0, 1.0)]
+    return (gaps[1].log() - gaps[0].log()).flatten()
+
+
+def _rows(tosses: Tosses, *, centred: bool) -> torch.Tensor:
+    rows = tosses.release.samples.double()
+    return rows - rows.mean(dim=(2, 3), keepdim=True) if centred else rows
+
+
+def _coins(tosses: Tosses, rows: torch.Tensor) -> torch.Tensor:
+    """(images, 1, h, w) bool."""
+    return tosses.first.to(rows.device).view(len(rows), 1, *rows.shape[2:])

@@ -1,0 +1,248 @@
+"""One recipe trained on released rows: a model at every penalty of a path, or at every tenth of a network's course.
+
+Recipes trained on released rows and judged on the way: each judge keeps the model that it likes best.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from bench.bob.linear_models import logistic_path
+from bench.bob.recipes import Best, BobPlan, Choice, Model, Recipe, Trial, probabilities, shifted
+from bench.bob.row_views import every_view
+from bench.nets.classifier import Precision, Standardise, outputs, train
+from bench.nets.convolutional_networks import resnet18, strided_cnn
+from bench.nets.initialisation import seeded
+from bench.nets.patches import fitting_patch
+from bench.nets.transformers import InstanceSAU
+from bench.progress import report
+from bench.rows.label_classes import labelled
+from bench.seeds import derive
+
+CHECKS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """A model in its training.
+
+    Args:
+        at: Where it stands; see `Choice.at`.
+        network: From rows (n, ...) to logits (n, k). One module goes on changing: copy what is to be kept.
+        logits: What it gives for each of the judged sets of rows.
+    """
+
+    at: float
+    network: torch.nn.Module
+    logits: tuple[torch.Tensor, ...]
+
+
+def moments(
+    recipe: Recipe,
+    samples: torch.Tensor,
+    labels: torch.Tensor,
+    judged: Sequence[torch.Tensor],
+    *,
+    exclusive: bool,
+    plan: BobPlan,
+    precision: Precision,
+    seed: int,
+) -> Iterator[Moment]:
+    """The models of one training.
+
+    Args:
+        recipe: What to train.
+        samples, labels: Released rows; NaN labels are unknown.
+        judged: Sets of rows (n, ...) that every model is to be judged on.
+        exclusive: Whether each row has exactly one class.
+        plan: Sizes and courses.
+        precision: Of networks.
+        seed: Same seed, same models.
+    """
+    own = derive(seed, "bob", str(recipe))
+    if recipe.architecture == "linear":
+        yield from _path(recipe, samples, labels, judged, exclusive=exclusive)
+        return
+    course = plan.course(recipe, len(labelled(labels)), precision)
+    total = course.total(len(labelled(labels)))
+    with seeded(own, samples.device):
+        network = _network(recipe, samples, labels.shape[1], plan)
+        vary, seen = (shifted if recipe.augmented else None), 0
+        for step in train(network, samples, labels, course, exclusive=exclusive, seed=own, vary=vary):
+            tenths = CHECKS * step // total
+            if tenths > seen or step == total:
+                seen = tenths
+                logits = tuple(outputs(network, rows, precision).double() for rows in judged)
+                yield Moment(tenths / CHECKS, network, logits)
+
+
+def _path(
+    recipe: Recipe, samples: torch.Tensor, labels: torch.Tensor, judged: Sequence[torch.Tensor], *, exclusive: bool
+) -> Iterator[Moment]:
+    view = every_view(samples)[recipe.view](samples)
+    with torch.no_grad():
+        seen = [view(rows) for rows in judged]
+        path = logistic_path(view(samples), labels, exclusive=exclusive)
+        for model in path:
+            width, classes = model.weights.shape
+            layer = torch.nn.Linear(width, classes, device=model.weights.device)
+            layer.weight.copy_(model.weights.T)
+            layer.bias.copy_(model.bias)
+            yield Moment(model.strength, torch.nn.Sequential(view, layer), tuple(layer(rows).double() for rows in seen))
+
+
+def _network(recipe: Recipe, samples: torch.Tensor, classes: int, plan: BobPlan) -> torch.nn.Module:
+    shape = (samples.shape[1], samples.shape[2], samples.shape[3])
+    body: torch.nn.Module
+    if recipe.architecture == "resnet18":
+        body = resnet18(shape, classes, width=plan.width, dropout=recipe.dropout, narrow=True)
+    elif recipe.architecture == "strided":
+        body = strided_cnn(shape, classes, dropout=recipe.dropout)
+    else:
+        patch = fitting_patch(shape[1], shape[2])
+        encoder = InstanceSAU(
+            shape, width=plan.sau_width, depth=plan.sau_depth, patch_size=patch, dropout=recipe.dropout
+        )
+        body = torch.nn.Sequential(encoder, torch.nn.Linear(plan.sau_width, classes))
+    network = torch.nn.Sequential(Standardise(samples), body).to(samples.device)
+    return network.to(memory_format=torch.channels_last)
+
+
+SLACK = 0.06
+"""A network ends where it is further behind the best trial than so much of AUC, times the share of its course left."""
+EARLIEST = 0.3
+"""The share of its course that a network is given in any case; half where no trial is clear of chance."""
+AHEAD = 0.01
+"""By how much of AUC a network has to be ahead of a linear model to be chosen: it costs far more, and its best tenth is
+one of several."""
+CLEAR = 0.6
+"""An AUC that is clear of chance."""
+LEAST = 0.55
+"""The AUC that a network must have come to by half of its course where no trial is clear of chance."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Released rows (m, ...) and their labels (m, k)."""
+
+    samples: torch.Tensor
+    labels: torch.Tensor
+
+    def take(self, rows: torch.Tensor) -> Rows:
+        """The given rows (int64 indices)."""
+        return Rows(self.samples[rows], self.labels[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Rows (n, ...), and the value of predictions (n, k) for them by a model at some point (`Choice.at`)."""
+
+    samples: torch.Tensor
+    value: Callable[[torch.Tensor, float], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """A training: each judge's best, the networks that the judges would keep, and whether it ended early."""
+
+    recipe: Recipe
+    best: tuple[Best, ...]
+    networks: tuple[torch.nn.Module, ...]
+    stopped: bool
+    seconds: float
+
+    def rank(self, judge: int) -> float:
+        """What a judge chooses by: its best AUC, less `AHEAD` for networks."""
+        return self.best[judge].auc - (0.0 if self.recipe.architecture == "linear" else AHEAD)
+
+    def trial(self) -> Trial:
+        """For the record, where the judges are dev rows and, perhaps, held-out released rows."""
+        dev, *others = self.best
+        return Trial(self.recipe, dev, others[0] if others else None, self.stopped, self.seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """How recipes are trained: one plan, one arithmetic, one seed."""
+
+    exclusive: bool
+    plan: BobPlan
+    precision: Precision
+    seed: int
+
+    def tried(self, recipes: Sequence[Recipe], rows: Rows, judges: Sequence[Judge]) -> list[Course]:
+        """Every recipe in turn. Unless the plan is patient, a network that all judges see behind ends early."""
+        courses: list[Course] = []
+        for recipe in recipes:
+            lead = [max((course.best[j].auc for course in courses), default=0.0) for j in range(len(judges))]
+            courses.append(self.train(recipe, rows, judges, None if self.plan.patient else lead))
+        return courses
+
+    def again(self, course: Course, rows: Rows, judge: Judge) -> Course:
+        """The recipe of a course on other rows; unless the plan is patient, it ends where it falls behind that one."""
+        return self.train(course.recipe, rows, [judge], None if self.plan.patient else [course.best[0].auc])
+
+    def train(
+        self,
+        recipe: Recipe,
+        rows: Rows,
+        judges: Sequence[Judge],
+        lead: Sequence[float] | None = None,
+        until: float = 1.0,
+    ) -> Course:
+        """One recipe.
+
+        A network's course ends at the share `until`, or where it is behind: `lead` holds the values that it has to keep
+        up with, None sets none.
+        """
+        start, stopped = time.perf_counter(), False
+        best: list[Best] = []
+        networks: list[torch.nn.Module] = []
+        for moment in self._moments(recipe, rows, judges):
+            values = [
+                judge.value(probabilities(logits, self.exclusive), moment.at)
+                for judge, logits in zip(judges, moment.logits, strict=True)
+            ]
+            if not best:
+                best = [Best(value, moment.at) for value in values]
+                networks = [copy.deepcopy(moment.network) for _ in judges]
+            for j, value in enumerate(values):
+                if value > best[j].auc:
+                    best[j], networks[j] = Best(value, moment.at), copy.deepcopy(moment.network)
+            report(f"bob {recipe}, percent", 100 if recipe.architecture == "linear" else round(100 * moment.at), 100)
+            if recipe.architecture == "linear":
+                continue
+            if lead is not None and moment.at < 1:
+                stopped = all(value < _needed(ahead, moment.at) for value, ahead in zip(values, lead, strict=True))
+            if stopped or moment.at >= until:
+                break
+        return Course(recipe, tuple(best), tuple(networks), stopped, time.perf_counter() - start)
+
+    def taken(self, choice: Choice, rows: Rows) -> Model:
+        """The model that stands nearest to a point of a training on those rows."""
+        nearest = Judge(rows.samples[:1], lambda scores, at: -abs(math.log(at / choice.at)))
+        return self.model(self.train(choice.recipe, rows, [nearest], until=choice.at))
+
+    def model(self, course: Course) -> Model:
+        """The one that the first judge of a course keeps."""
+        precision = "float32" if course.recipe.architecture == "linear" else self.precision
+        return Model(Choice(course.recipe, course.best[0].at), course.networks[0], self.exclusive, precision)
+
+    def _moments(self, recipe: Recipe, rows: Rows, judges: Sequence[Judge]) -> Iterator[Moment]:
+        return moments(
+            recipe, rows.samples, rows.labels, [judge.samples for judge in judges], exclusive=self.exclusive,
+            plan=self.plan, precision=self.precision, seed=self.seed,
+        )  # fmt: skip
+
+
+def _needed(ahead: float, at: float) -> float:
+    """The AUC that a network needs to go on, where the best trial has `ahead`."""
+    if ahead < CLEAR:
+        return LEAST if at >= 0.5 else 0.0
+    return ahead - SLACK * (1 - at) if at >= EARLIEST else 0.0

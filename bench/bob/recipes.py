@@ -1,0 +1,253 @@
+"""Ways in which Bob may learn from a release.
+
+More rows from the same: images shifted by a few pixels and mirrored, where that leaves what they show.
+
+How hard Bob tries.
+
+What came of a training: how good it was, and the model that is kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, get_args
+
+import torch
+
+from bench.bob.row_views import views
+from bench.nets.classifier import Course, Precision, outputs
+from bench.nets.patches import fitting_patch
+from bench.validation import at_least, between
+
+Architecture = Literal["linear", "resnet18", "sau", "strided"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One way to learn.
+
+    Args:
+        architecture: A linear model or a network.
+        view: What it reads: a name of `bench.bob.row_views`, or "rows" for networks, which read rows as they are.
+        weight_decay: Of a network; None for linear models, whose penalties are all tried.
+        dropout: Of a network; 0 for linear models.
+        augmented: Whether a network sees rows shifted and mirrored at random.
+        restart: Number of the start, from 0: restarts differ by their random numbers alone.
+    """
+
+    architecture: Architecture
+    view: str = "rows"
+    weight_decay: float | None = None
+    dropout: float = 0.0
+    augmented: bool = False
+    restart: int = 0
+
+    def __str__(self) -> str:
+        words = [self.architecture, f"on {self.view}"]
+        words += [] if self.weight_decay is None else [f"weight decay {self.weight_decay:g}, dropout {self.dropout:g}"]
+        words += ["shifted and mirrored"] if self.augmented else []
+        words += [f"restart {self.restart}"] if self.restart else []
+        return ", ".join(words)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A recipe, and where in its training the model was taken.
+
+    Args:
+        recipe: What was trained.
+        at: A linear model's penalty; the share of its course that a network had done.
+    """
+
+    recipe: Recipe
+    at: float
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """What is left to train under further keys, once all recipes were tried under the first.
+
+    Args:
+        recipes: The best two by dev rows, which choose between them under each key; linear models stand first.
+        outsider: What held-out released rows chose under the first key; None where they could not.
+    """
+
+    recipes: tuple[Recipe, ...]
+    outsider: Choice | None
+
+
+SMOOTH = 0.5
+FARTHEST = 16
+"""A shift is at most a side over this."""
+
+
+def bears_shifts(samples: torch.Tensor) -> bool:
+    """Whether images (m, c, h, w) are smooth, so that a shift by a pixel leaves nearly the same image.
+
+    They are where neighbouring pixels of a row correlate by more than a half, once the mean image is taken away. Under
+    secret maps, shuffles, signs or strong noise by pixel they do not.
+    """
+    if samples.ndim != 4 or min(samples.shape[2:]) < FARTHEST:
+        return False
+    rest = samples - samples.mean(dim=0)
+    both = (rest[..., 1:] * rest[..., :-1]).mean()
+    alone = (rest[..., 1:].square().mean() * rest[..., :-1].square().mean()).sqrt()
+    return bool(both > SMOOTH * alone)
+
+
+def shifted(images: torch.Tensor, random: torch.Generator) -> torch.Tensor:
+    """Each image (b, c, h, w) at a random shift of its own, every other one mirrored; edges are repeated."""
+    b, c, h, w = images.shape
+    numbers = partial(torch.arange, device=images.device)
+    indices = []
+    for length in (h, w):
+        reach = length // FARTHEST
+        shift = torch.randint(-reach, reach + 1, (b, 1), generator=random, device=random.device)
+        indices.append((numbers(length) + shift).clamp(0, length - 1))
+    down, across = indices
+    mirrored = torch.rand(b, 1, generator=random, device=random.device) < 0.5
+    across = torch.where(mirrored, across.flip(1), across)
+    place = numbers(b)[:, None, None, None], numbers(c)[None, :, None, None]
+    return images[(*place, down[:, None, :, None], across[:, None, None, :])]
+
+
+SAU_STEPS = 2
+"""Courses of a SAU are that much longer: a step of it costs a fraction of a ResNet's, and it learns more slowly."""
+RATES: Mapping[Architecture, float] = {"resnet18": 3e-3, "sau": 2e-3, "strided": 5e-4}
+"""Peak rates of networks; that of the strided one is Table 1's of the CADP paper."""
+
+
+@dataclass(frozen=True)
+class BobPlan:
+    """How hard Bob tries.
+
+    Args:
+        architectures: Those that do not fit the kind of row are left out: networks read images. "strided" is the CADP
+            paper's classifier, which is tried on request.
+        epochs: Passes of a network over the release, or more, until it took `least_steps`.
+        least_steps: Gradient steps of a ResNet, however few the rows; a SAU takes twice as many.
+        steps: Upper bound on gradient steps a training; None for no bound.
+        batch: Rows a step.
+        width: Channels of the ResNet's first stage (64 is the usual ResNet-18).
+        sau_width, sau_depth: Size of the SAU.
+        weight_decays, dropouts: Values to try with each network.
+        augment: Try networks on shifted and mirrored images too, where released rows are smooth.
+        restarts: Starts of each network.
+        hold_out: Share of the released rows that are held out at first, for a second choice without anybody's labels;
+            None makes no such choice.
+        patient: Whether networks that stay behind end their course.
+        precision: Of networks; None takes the faster one of the device. The choice is kept in `Bob.precision`.
+    """
+
+    architectures: tuple[Architecture, ...] = ("linear", "resnet18", "sau")
+    epochs: int = 12
+    least_steps: int = 0
+    steps: int | None = None
+    batch: int = 64
+    width: int = 64
+    sau_width: int = 128
+    sau_depth: int = 3
+    weight_decays: tuple[float, ...] = (0.05,)
+    dropouts: tuple[float, ...] = (0.0,)
+    augment: bool = False
+    restarts: int = 1
+    hold_out: float | None = None
+    patient: bool = True
+    precision: Precision | None = None
+
+    def __post_init__(self) -> None:
+        at_least(2, batch=self.batch)
+        at_least(0, least_steps=self.least_steps)
+        at_least(1, epochs=self.epochs, steps=self.steps, restarts=self.restarts)
+        at_least(1, width=self.width, sau_width=self.sau_width, sau_depth=self.sau_depth)
+        between(0, 1, hold_out=self.hold_out)
+        known = get_args(Architecture)
+        if set(self.architectures) - set(known) or not self.architectures:
+            raise ValueError(f"architectures must be some of {', '.join(known)}; got {self.architectures}")
+        if not self.weight_decays or not self.dropouts:
+            raise ValueError("weight_decays and dropouts must each hold at least one value")
+
+    def recipes(self, samples: torch.Tensor) -> tuple[Recipe, ...]:
+        """All that is tried on rows like these, linear models first: networks have to keep up with them."""
+        found = [Recipe("linear", view) for view in views(samples)] if "linear" in self.architectures else []
+        for name in self.architectures:
+            if name == "linear" or not _reads(name, samples):
+                continue
+            varied = (False, True) if self.augment and name == "resnet18" and bears_shifts(samples) else (False,)
+            found += [
+                Recipe(name, "rows", decay, dropout, augmented, restart)
+                for decay, dropout, augmented, restart in itertools.product(
+                    self.weight_decays, self.dropouts, varied, range(self.restarts)
+                )
+            ]
+        return tuple(found)
+
+    def course(self, recipe: Recipe, rows: int, precision: Precision) -> Course:
+        """How a network is trained on that many labelled rows."""
+        longer = SAU_STEPS if recipe.architecture == "sau" else 1
+        batches = max(1, rows // self.batch)
+        epochs = max(self.epochs, -(-longer * self.least_steps // batches))
+        assert recipe.weight_decay is not None
+        return Course(epochs, self.steps, self.batch, RATES[recipe.architecture], recipe.weight_decay, precision)
+
+
+def _reads(name: Architecture, samples: torch.Tensor) -> bool:
+    if name == "sau":
+        return samples.ndim == 4 and fitting_patch(samples.shape[2], samples.shape[3]) is not None
+    return samples.ndim == 4
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best AUC of a training on some rows, and where in it (`Choice.at`) it was reached."""
+
+    auc: float
+    at: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training.
+
+    Args:
+        recipe: What was trained.
+        dev: Its best on dev rows.
+        held_out: Its best on held-out released rows; None where none were held out.
+        stopped: Whether it ended early, being behind.
+        seconds: It took.
+    """
+
+    recipe: Recipe
+    dev: Best
+    held_out: Best | None
+    stopped: bool
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A trained model.
+
+    Args:
+        choice: Where it comes from.
+        network: From rows to logits, its view or standardisation included.
+        exclusive: Whether predictions are a softmax over classes or one sigmoid a finding.
+        precision: Arithmetic of a network; linear models are always float32.
+    """
+
+    choice: Choice
+    network: torch.nn.Module
+    exclusive: bool
+    precision: Precision
+
+    def predict(self, samples: torch.Tensor) -> torch.Tensor:
+        """Probabilities (n, k), float64, in the release's own label code: `Key.decode` makes them real classes."""
+        return probabilities(outputs(self.network, samples, self.precision).double(), self.exclusive)
+
+
+def probabilities(logits: torch.Tensor, exclusive: bool) -> torch.Tensor:
+    """Of classes (softmax) or findings (sigmoid), from logits (n, k)."""
+    return logits.softmax(dim=1) if exclusive else logits.sigmoid()

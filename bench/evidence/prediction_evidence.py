@@ -1,0 +1,106 @@
+"""Predictions of a model that was trained on releases.
+
+Predictions after training on parts of a release.
+
+Predictions of linear probes, clean and under noise.
+
+Scores of a likelihood ratio of two density models.
+
+Predictions between original and released rows.
+
+Scores of a detector of marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from bench.types import Attributes
+
+
+@dataclass(frozen=True, eq=False)
+class UtilityEvidence:
+    """Bob's predictions for the test rows, decoded to the real classes, once per key.
+
+    Args:
+        scores: One (n, k) float32 a key; higher is likelier.
+        labels: (n, k) float32: 1, 0, NaN.
+        subjects: (n,) int64 or None.
+        findings: The k names.
+        seed: For the bootstrap.
+        outsiders: Predictions as `scores`, by models chosen without other people's labels, on held-out released rows
+            alone; empty where no such choice was made.
+        attributes: Groups that the rows belong to; None where nobody knows.
+    """
+
+    scores: Sequence[torch.Tensor]
+    labels: torch.Tensor
+    subjects: torch.Tensor | None
+    findings: tuple[str, ...]
+    seed: int
+    outsiders: Sequence[torch.Tensor] = ()
+    attributes: Attributes | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LearningEvidence:
+    """Bob's predictions after training on parts of the release, by the share (above 0, below 1) of its rows."""
+
+    curve: Mapping[float, UtilityEvidence]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProbeEvidence:
+    """Predictions of linear probes for test rows, clean and with Gaussian noise on them.
+
+    Args:
+        by_noise: By the noise's standard deviation, in standard deviations of the original rows (0 is clean):
+            predictions, one (n, k) a seed; every seed has a key, a probe and noise of its own.
+    """
+
+    by_noise: Mapping[float, UtilityEvidence]
+
+
+@dataclass(frozen=True, eq=False)
+class DetectionEvidence:
+    """Scores of a likelihood ratio of two density models for rows of the release, with the rows' true labels.
+
+    Args:
+        released: (m, 1) scores of the released rows, higher is likelier abnormal.
+        original: The same for the raw rows.
+    """
+
+    released: UtilityEvidence
+    original: UtilityEvidence
+
+
+@dataclass(frozen=True, eq=False)
+class TransferEvidence:
+    """Predictions of classifiers trained and tested on original (o) and on private (p) rows.
+
+    `by_route` maps "o/o", "p/o", "o/p" and "p/p" (trained on / tested on) to predictions; a route that makes no sense
+    for the method is missing.
+    """
+
+    by_route: Mapping[str, UtilityEvidence]
+
+
+@dataclass(frozen=True, eq=False)
+class CADPClassifierEvidence(TransferEvidence):
+    """The same of the classifier of the CADP paper."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeEvidence:
+    """How a detector, trained on releases that Eve made herself, scores real releases with and without a mark.
+
+    Args:
+        released: By probe, scores (n, 1) of released rows against whether the raw row carried the mark.
+        original: The same for raw rows: what there was to hide.
+    """
+
+    released: Mapping[str, UtilityEvidence]
+    original: Mapping[str, UtilityEvidence]

@@ -1,0 +1,213 @@
+"""Where rows lie that are stored as they are, not computed.
+
+Rows that are read where they are used, before they pass for a tensor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import torch
+
+from bench.memory.memory_budget import Budget
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """Where rows lie that are stored as they are, not computed.
+
+    Args:
+        array: (N, ...) of a narrow kind, in memory, memory-mapped, or on a device.
+        index: (n,) int64 on the CPU: which of them; None stands for all.
+        divisor: What a number is divided by once it is float: 255 for bytes; None leaves numbers as they are.
+    """
+
+    array: np.ndarray | torch.Tensor
+    index: torch.Tensor | None
+    divisor: float | None
+
+    def at(self, index: torch.Tensor) -> Stored:
+        """Some of them."""
+        return Stored(self.array, index if self.index is None else self.index[index], self.divisor)
+
+    def raw(self, index: torch.Tensor) -> torch.Tensor:
+        """Rows as they lie there."""
+        places = index if self.index is None else self.index[index]
+        if isinstance(self.array, torch.Tensor):
+            return self.array[places.to(self.array.device)]
+        order = places.argsort()  # a disk is read in its own order
+        found = np.empty((len(places), *self.array.shape[1:]), dtype=self.array.dtype)
+        found[order.numpy()] = self.array[places[order].numpy()]
+        return torch.from_numpy(found)
+
+
+CACHED = 4 << 20
+"""Bytes of rows that are computed at a time."""
+Read = Callable[[torch.Tensor], torch.Tensor]
+"""Indices (k,) int64 on the CPU to rows (k, ...)."""
+
+
+def as_they_are(given: Iterable[object]) -> Callable[[], None]:
+    """A check to make before each reading with tensors: raises RuntimeError if any was written to since."""
+    held = [
+        (each, each._version)
+        for each in given
+        if isinstance(each, torch.Tensor) and not isinstance(each, Lazy) and not each.is_inference()
+    ]
+
+    def check() -> None:
+        if any(each._version != version for each, version in held):
+            raise RuntimeError(
+                "a tensor that rows are computed with was written to before they were read: work with a copy of it"
+            )
+
+    return check
+
+
+class Lazy(torch.Tensor):
+    """Rows (n, ...), and what is done with them; `bench.memory.rows.Rows` is a tensor beside that."""
+
+    read: Read
+    budget: Budget
+    stored: Stored | None
+    wide: int
+    few: bool
+
+    @staticmethod
+    def __new__(
+        cls, read: Read, shape: Sequence[int], *, dtype: torch.dtype, device: torch.device, budget: Budget,
+        stored: Stored | None = None, wide: int = 1, few: bool = True,
+    ) -> Self:  # fmt: skip
+        """Rows that `read` gives; of `shape`, with n first.
+
+        Args:
+            read: Gives some of the rows.
+            shape, dtype, device: Of all of them.
+            budget: What a job may hold.
+            stored: Where they lie, unless they are computed.
+            wide: Bytes of the widest row that is computed on the way to one of these.
+            few: Whether a few rows at a time are read at no loss: not where they are products of matrices.
+        """
+        made: Self = torch.Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=dtype, device=device)
+        made.read, made.budget, made.stored, made.few = read, budget, stored, few
+        made.wide = max(wide, made.bytes_of(1))
+        return made
+
+    @classmethod
+    def of(
+        cls, array: np.ndarray | torch.Tensor, budget: Budget, *, divisor: float | None = None,
+        dtype: torch.dtype = torch.float32, device: torch.device | None = None, index: torch.Tensor | None = None,
+    ) -> Self:  # fmt: skip
+        """Rows of `dtype` on `device` that are stored in `array`, memory-mapped, say."""
+        stored, place = Stored(array, index, divisor), device or torch.device("cpu")
+
+        def read(index: torch.Tensor) -> torch.Tensor:
+            found = stored.raw(index).to(place).to(dtype)
+            if stored.divisor is None:
+                return found
+            # Not by a number: a GPU would multiply by its rounded reciprocal.
+            return found.div_(torch.full((), stored.divisor, dtype=dtype, device=place))
+
+        length = len(array) if index is None else len(index)
+        return cls(read, (length, *array.shape[1:]), dtype=dtype, device=place, budget=budget, stored=stored)
+
+    def at(self, index: torch.Tensor) -> Self:
+        """Some of the rows (int64 indices, or bool, one for each row), read when they are used."""
+        index = index.detach().cpu()
+        mask = index.dtype in (torch.bool, torch.uint8)
+        if index.ndim != 1 or index.is_floating_point() or (mask and len(index) != len(self)):
+            raise IndexError(
+                f"rows are indexed by whole numbers (k,) or bool ({len(self)},), got {index.dtype} of shape "
+                f"{tuple(index.shape)}"
+            )
+        places = index.nonzero()[:, 0] if mask else index.long()
+        if len(places) and not -len(self) <= int(places.min()) <= int(places.max()) < len(self):
+            raise IndexError(f"indices must lie within {len(self)} rows, got {int(places.min())}..{int(places.max())}")
+        places = torch.where(places < 0, places + len(self), places)
+        if self.stored is not None:
+            array, divisor = self.stored.array, self.stored.divisor
+            return type(self).of(array, self.budget, divisor=divisor, dtype=self.dtype, device=self.device,
+                           index=self.stored.at(places).index)  # fmt: skip
+        return self.like(lambda index: self.read(places[index]), (len(places), *self.shape[1:]))
+
+    def whole(self) -> torch.Tensor:
+        """All rows as an ordinary tensor. Raises TooLargeError where that does not fit the budget."""
+        self.budget.check(tuple(self.shape), self.bytes_of(len(self)))
+        return self._gathered()
+
+    def blocks(self, size: int | None = None) -> Iterator[tuple[slice, torch.Tensor]]:
+        """All rows in order, `size` at a time (None: as the budget allows), each block with its place."""
+        size = size or max(1, self.budget.block // max(1, self.wide))
+        for start in range(0, len(self), size):
+            part = slice(start, min(start + size, len(self)))
+            yield part, self.brought(torch.arange(part.start, part.stop))
+
+    def brought(self, index: torch.Tensor) -> torch.Tensor:
+        """Rows by number (k,) int64 on the CPU, as `read` gives them.
+
+        A few at a time, so that what is computed on the way stays in the processor's cache: that takes a third of the
+        time.
+        """
+        size = max(1, CACHED // max(1, self.wide))
+        if not self.few or self.device.type != "cpu" or len(index) <= size:
+            return self.read(index)
+        found = torch.empty((len(index), *self.shape[1:]), dtype=self.dtype)
+        for start in range(0, len(index), size):
+            found[start : start + size] = self.read(index[start : start + size])
+        return found
+
+    def map(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Self:
+        """What `change` makes of the rows, each of its own row alone, computed when it is read."""
+        probe = change(self.read(torch.arange(min(1, len(self)))))
+        return self.like(lambda index: change(self.read(index)), (len(self), *probe.shape[1:]), probe.dtype)
+
+    def times(self, matrix: torch.Tensor) -> Self:
+        """The products of the rows (n, d) with a matrix (d, q), computed when they are read, as many at a time."""
+        shape, check = (len(self), matrix.shape[1]), as_they_are((matrix,))
+
+        def read(index: torch.Tensor) -> torch.Tensor:
+            check()
+            return self.brought(index) @ matrix
+
+        return type(self)(read, shape, dtype=self.dtype, device=self.device,
+                          budget=self.budget, wide=self.wide, few=False)  # fmt: skip
+
+    def on(self, device: torch.device) -> Self:
+        """The same rows, given to `device` as they are read; stored there as they are where that fits the budget."""
+        device = torch.empty(0, device=device).device  # with its number, as tensors name theirs
+        if device == self.device:
+            return self
+        if self.stored is None:
+            return self.like(lambda index: self.read(index).to(device), self.shape, device=device)
+        array, index = self.stored.array, self.stored.index
+        if device.type == "cuda" and len(self) * math.prod(array.shape[1:]) * array.itemsize <= self.budget.whole:
+            array, index = self.stored.raw(torch.arange(len(self))).to(device), None
+        return type(self).of(
+            array, self.budget, divisor=self.stored.divisor, dtype=self.dtype, device=device, index=index
+        )
+
+    def like(
+        self, read: Read, shape: Sequence[int], dtype: torch.dtype | None = None, device: torch.device | None = None
+    ) -> Self:
+        """Other rows under the same budget; of the same kind and in the same place unless these are given."""
+        return type(self)(read, shape, dtype=dtype or self.dtype, device=device or self.device, budget=self.budget,
+                          wide=self.wide, few=self.few)  # fmt: skip
+
+    def bytes_of(self, rows: int) -> int:
+        """What so many of the rows take as an ordinary tensor."""
+        return rows * math.prod(self.shape[1:]) * self.dtype.itemsize
+
+    def some(self, index: torch.Tensor) -> torch.Tensor:
+        """Some of the rows (as `at`), as an ordinary tensor where that fits the budget."""
+        found = self.at(index)
+        return found if found.bytes_of(len(found)) > self.budget.whole else found._gathered()
+
+    def _gathered(self) -> torch.Tensor:
+        found = torch.empty(tuple(self.shape), dtype=self.dtype, device=self.device)
+        for part, rows in self.blocks():  # what is computed on the way is of a block
+            found[part] = rows
+        return found

@@ -1,0 +1,355 @@
+"""Sums, means, extremes and the like of rows that are read in blocks.
+
+What torch's functions give of rows that are read where they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from inspect import Signature, signature
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+
+from bench.memory.lazy_rows import Lazy, as_they_are
+
+if TYPE_CHECKING:
+    from bench.memory.lazy_rows import Lazy
+
+GATHERED = frozenset({"mean", "sum", "var", "std", "std_mean", "var_mean", "amin", "amax", "min", "max", "all", "any"})
+"""What is gathered block by block."""
+OWN = frozenset({"linalg_vector_norm", "logsumexp"})
+"""What is only of a row by itself."""
+_TORCHS = {"axis": "dim", "keepdims": "keepdim"}
+"""Torch's own words for NumPy's, which its functions take too."""
+_EXTREMES: Mapping[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "amin": torch.minimum, "min": torch.minimum, "amax": torch.maximum, "max": torch.maximum,
+    "any": torch.logical_or, "all": torch.logical_and,
+}  # fmt: skip
+
+
+def gather(func: Callable[..., Any], rows: Lazy, args: Sequence[Any], more: Mapping[str, Any]) -> Any:
+    """The reduction `func` of rows; NotImplemented for one that needs all rows at once.
+
+    Along other axes than that of the rows it is `func`'s own; along that of the rows sums are added up in float64.
+    """
+    name, told = func.__name__, {_TORCHS.get(key, key): value for key, value in more.items()}
+    first = "ord" if name == "linalg_vector_norm" else "dim"
+    if args and not (first in told or isinstance(args[0], bool | torch.Tensor)):
+        told[first], args = args[0], args[1:]
+    if args or any(isinstance(each, torch.Tensor) for each in told.values()) or not len(rows):
+        return NotImplemented
+    if name in ("any", "all") and told.get("dim") == []:  # along no axis, where it is along all to the others
+        return NotImplemented
+    dim, keep = told.pop("dim", None), bool(told.pop("keepdim", False))
+    axes = [dim] if isinstance(dim, int) else tuple(dim or range(rows.ndim))
+    if any(not -rows.ndim <= axis < rows.ndim for axis in axes):
+        raise IndexError(f"dim must lie within {-rows.ndim}..{rows.ndim - 1}, got {dim}")
+    places = tuple(sorted(axis % rows.ndim for axis in axes))
+    if 0 not in places:  # each row by itself
+        return _along_rows(func, rows, {**told, "dim": dim, "keepdim": keep}, name)
+    if name in OWN:
+        return NotImplemented
+    if (name in ("min", "max") and dim is not None) or (name in ("any", "all") and len(places) not in (1, rows.ndim)):
+        return NotImplemented
+    if name in _EXTREMES:
+        if told:
+            return NotImplemented
+        found = _extreme(name, rows, places)
+    else:
+        correction = told.pop("correction", told.pop("unbiased", True) if "unbiased" in told else 1)
+        whole = name == "sum" and not rows.dtype.is_floating_point
+        kind = told.pop("dtype", None) or (torch.int64 if whole else rows.dtype)
+        if told or not (kind.is_floating_point or name == "sum"):
+            return NotImplemented
+        found = _moments(name, rows, places, int(1 if correction is None else correction), kind)
+
+    def shaped(part: torch.Tensor) -> torch.Tensor:
+        return part if keep else part.reshape([side for axis, side in enumerate(part.shape) if axis not in places])
+
+    return tuple(map(shaped, found)) if isinstance(found, tuple) else shaped(found)
+
+
+def _along_rows(func: Callable[..., Any], rows: Lazy, more: Mapping[str, Any], name: str) -> Any:
+    """Each row's own: small, and so an ordinary tensor."""
+    if name in ("min", "max", "std_mean", "var_mean"):
+        return NotImplemented
+    return torch.cat([func(part, **more) for _, part in rows.blocks()])
+
+
+def _extreme(name: str, rows: Lazy, places: tuple[int, ...]) -> torch.Tensor:
+    kind = torch.uint8 if rows.dtype == torch.uint8 else torch.bool  # as torch has it
+
+    def of(part: torch.Tensor) -> torch.Tensor:
+        if name in ("any", "all"):
+            flat = part.bool()
+            for axis in places:
+                flat = flat.any(dim=axis, keepdim=True) if name == "any" else flat.all(dim=axis, keepdim=True)
+            return flat.to(kind)
+        low = name in ("amin", "min")
+        return part.amin(dim=places, keepdim=True) if low else part.amax(dim=places, keepdim=True)
+
+    blocks = (of(part) for _, part in rows.blocks())
+    found = next(blocks)
+    for part in blocks:
+        found = _EXTREMES[name](found, part).to(found.dtype)
+    return found
+
+
+def _moments(name: str, rows: Lazy, places: tuple[int, ...], correction: int, kind: torch.dtype) -> Any:
+    """Mean, variance and so on: in two passes, the second about the mean."""
+    count = 1
+    for axis in places:
+        count *= rows.shape[axis]
+    wide = torch.float64 if kind.is_floating_point else torch.int64
+
+    def total(parts: Iterator[torch.Tensor]) -> torch.Tensor:
+        found = next(parts)
+        for part in parts:
+            found = found + part
+        return found
+
+    sums = total(part.to(wide).sum(dim=places, keepdim=True) for _, part in rows.blocks())
+    if name == "sum":
+        return sums.to(kind)
+    mean = sums / count
+    if name == "mean":
+        return mean.to(kind)
+    squares = total((part.to(wide) - mean).square_().sum(dim=places, keepdim=True) for _, part in rows.blocks())
+    variance = squares / max(count - correction, 0)
+    spread = variance if name.startswith("var") else variance.sqrt()
+    return (spread.to(kind), mean.to(kind)) if name.endswith("_mean") else spread.to(kind)
+
+
+ABOUT = frozenset({
+    "__get__", "__len__", "size", "dim", "ndimension", "numel", "nelement", "element_size", "is_floating_point",
+    "is_complex", "stride", "is_contiguous", "get_device", "is_pinned", "is_conj", "is_neg", "is_inference",
+})  # fmt: skip
+"""Asked of a tensor without its numbers."""
+SAME = frozenset({"detach", "contiguous", "__deepcopy__"})
+"""Gives the rows themselves."""
+LIKE = frozenset({"to", "type_as"})
+"""Asks a tensor for no more than its kind and place."""
+ROW_BY_ROW = frozenset({
+    "abs", "absolute", "add", "bitwise_and", "bitwise_not", "bitwise_or", "bool", "ceil", "clamp", "clamp_max",
+    "clamp_min", "clip", "div", "double", "eq", "exp", "float", "floor", "ge", "gt", "half", "int", "isfinite",
+    "isinf", "isnan", "le", "log", "log1p", "logical_and", "logical_not", "logical_or", "long", "lt", "maximum",
+    "minimum", "mul", "multiply", "nan_to_num", "ne", "neg", "pow", "reciprocal", "round", "rsub", "sigmoid", "sign",
+    "sqrt", "square", "sub", "subtract", "tanh", "true_divide", "trunc", "where",
+    "__abs__", "__add__", "__and__", "__eq__", "__ge__", "__gt__", "__invert__", "__le__", "__lt__", "__mul__",
+    "__ne__", "__neg__", "__or__", "__pow__", "__radd__", "__rmul__", "__rsub__", "__rtruediv__", "__rdiv__", "__sub__",
+    "__truediv__", "__div__",
+})  # fmt: skip
+"""What gives each row its own, element by element."""
+WRITING = frozenset({"__setitem__", "__set__", "__delete__"})  # beside what ends in _
+
+
+def refuse_writing(name: str, args: Sequence[Any], more: Mapping[str, Any]) -> None:
+    """Raise TypeError for a function that would write into rows."""
+    writes = name in WRITING or (name.endswith("_") and not name.endswith("__"))
+    if (writes and args and isinstance(args[0], Lazy)) or isinstance(more.get("out"), Lazy):
+        raise TypeError(f"rows that are read where they are used cannot be written to (by {name}): copy some first")
+
+
+def answer(func: Callable[..., Any], name: str, args: Sequence[Any], more: Mapping[str, Any]) -> Any:
+    """What a function gives without all rows at once; NotImplemented for one that needs them."""
+    first = args[0] if args else None
+    if name in ROW_BY_ROW and "out" not in more:
+        return _row_by_row(func, args, more)
+    if name in ("cat", "concatenate", "concat") and "out" not in more:
+        return _asked(_joined, args, more)
+    if name == "equal":
+        return _asked(_equal, args, more)
+    if first is not None and not isinstance(first, Lazy):
+        like = args[1] if name in LIKE and len(args) == 2 and not more else None
+        return first.to(like.device, like.dtype) if isinstance(like, Lazy) else NotImplemented
+    if not isinstance(first, Lazy):
+        return NotImplemented
+    if name in SAME:
+        return first
+    if name.startswith("new_"):
+        return getattr(torch.empty(0, dtype=first.dtype, device=first.device), name)(*args[1:], **more)
+    if name in (GATHERED | OWN) and "out" not in more:
+        return gather(func, first, args[1:], more)
+    return _asked(_OWN[name], args, more) if name in _OWN else NotImplemented
+
+
+def plain(value: object) -> object:
+    """An ordinary tensor in place of rows; anything else as it is. Raises TooLargeError."""
+    return value.whole() if isinstance(value, Lazy) else value
+
+
+def _asked(answers: Callable[..., Any], args: Sequence[Any], more: Mapping[str, Any]) -> Any:
+    """What is answered to these arguments; NotImplemented where torch knows more of them, or by other names."""
+    try:
+        _signature(answers).bind(*args, **more)
+    except TypeError:
+        return NotImplemented
+    return answers(*args, **more)
+
+
+@cache
+def _signature(answers: Callable[..., Any]) -> Signature:
+    return signature(answers)
+
+
+def _row_by_row(func: Callable[..., Any], args: Sequence[Any], more: Mapping[str, Any]) -> Any:
+    """Rows again, where every tensor among the arguments has a row for each, or one for all."""
+    rows = next((each for each in args if isinstance(each, Lazy)), None)
+    tensors = [each for each in args if isinstance(each, torch.Tensor)]
+    if rows is None or not len(rows) or any(isinstance(each, torch.Tensor) for each in more.values()):
+        return NotImplemented
+    n, most = len(rows), max(each.ndim for each in tensors)
+    own = [isinstance(each, torch.Tensor) and each.ndim == most and len(each) == n for each in args]
+    for each, its_own in zip(args, own, strict=True):
+        if isinstance(each, Lazy) and not its_own:
+            return NotImplemented
+        if isinstance(each, torch.Tensor) and not its_own and each.ndim == most and len(each) != 1:
+            return NotImplemented
+    check = as_they_are(args)
+
+    def read(index: torch.Tensor) -> torch.Tensor:
+        check()
+        given = [
+            each if not its_own else each.read(index) if isinstance(each, Lazy) else each[index.to(each.device)]
+            for each, its_own in zip(args, own, strict=True)
+        ]
+        return cast(torch.Tensor, func(*given, **more))
+
+    probe: object = read(torch.zeros(1, dtype=torch.int64))
+    if probe is NotImplemented:  # Python asks the other operand
+        raise TypeError(f"{func.__name__} takes no {' and '.join(type(each).__name__ for each in args)}")
+    if not isinstance(probe, torch.Tensor):
+        return NotImplemented
+    return rows.like(read, (n, *probe.shape[1:]), probe.dtype, probe.device)
+
+
+def _joined(parts: Sequence[torch.Tensor], dim: int = 0) -> Any:
+    """Rows of several sets, one after another."""
+    first = next(each for each in parts if isinstance(each, Lazy))
+    if dim != 0 or any(each.dtype != first.dtype or each.shape[1:] != first.shape[1:] for each in parts):
+        return NotImplemented
+    ends, check = torch.tensor([len(each) for each in parts]).cumsum(0), as_they_are(parts)
+
+    def read(index: torch.Tensor) -> torch.Tensor:
+        check()
+        found = torch.empty((len(index), *first.shape[1:]), dtype=first.dtype, device=first.device)
+        of = torch.searchsorted(ends, index, right=True)
+        for number in sorted(set(of.tolist())):
+            here, part = (of == number).nonzero()[:, 0], parts[number]
+            places = index[here] - (int(ends[number]) - len(part))
+            rows = part.read(places) if isinstance(part, Lazy) else part[places.to(part.device)]
+            found[here.to(found.device)] = rows.to(found.device)
+        return found
+
+    return first.like(read, (int(ends[-1]), *first.shape[1:]))
+
+
+def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    rows, other = (a, b) if isinstance(a, Lazy) else (cast(Lazy, b), a)
+    return all(torch.equal(part, other[place]) for place, part in rows.blocks())
+
+
+def _getitem(rows: Lazy, key: Any) -> Any:
+    if isinstance(key, tuple) and not key:
+        return rows
+    head, rest = (key[0], key[1:]) if isinstance(key, tuple) else (key, ())
+    if isinstance(head, bool) or head is None or head is Ellipsis:
+        return NotImplemented
+    if rest:
+        if isinstance(head, slice) and head == slice(None):
+            return NotImplemented if _leads(rest) else rows.map(lambda part: part[(slice(None), *rest)])
+        if isinstance(head, int):
+            return _getitem(rows, head)[rest]
+        return _getitem(rows, head)[(slice(None), *rest)] if isinstance(head, slice) else NotImplemented
+    if isinstance(head, slice):
+        return rows.some(torch.arange(len(rows))[head])
+    index = torch.as_tensor(head)
+    if index.is_floating_point() and not index.numel():  # an empty list
+        index = index.long()
+    if index.ndim > 1 or (index.ndim == 0 and index.dtype == torch.bool) or index.dtype == torch.uint8:
+        return NotImplemented
+    return rows.some(index[None])[0] if index.ndim == 0 else rows.some(index)
+
+
+def _leads(rest: Sequence[Any]) -> bool:
+    """Whether what is looked up behind the rows comes before them in the result: by several tensors that stand apart.
+
+    So does a tensor of two axes, in one case of many: all rows are read for it.
+    """
+    by = [at for at, each in enumerate(rest) if not (isinstance(each, int | slice) or each is None or each is Ellipsis)]
+    if any(isinstance(rest[at], torch.Tensor) and rest[at].ndim == 2 for at in by):
+        return True
+    return len(by) > 1 and by[-1] - by[0] >= len(by)
+
+
+def _split(rows: Lazy, split_size: int | Sequence[int], dim: int = 0) -> Any:
+    if dim != 0:
+        return NotImplemented
+    return tuple(rows.at(part) for part in torch.arange(len(rows)).split(split_size))  # type: ignore[no-untyped-call]
+
+
+def _matmul(rows: Lazy, other: torch.Tensor) -> Any:
+    if rows.ndim != 2 or not isinstance(other, torch.Tensor) or isinstance(other, Lazy) or other.ndim != 2:
+        return NotImplemented
+    return rows.times(other)
+
+
+def _flatten(rows: Lazy, start_dim: int = 0, end_dim: int = -1) -> Any:
+    return rows.map(lambda part: part.flatten(start_dim, end_dim)) if start_dim >= 1 else NotImplemented
+
+
+def _reshape(rows: Lazy, *shape: Any, **more: Any) -> Any:
+    if more or not shape or isinstance(shape[0], torch.dtype):
+        return NotImplemented
+    whole = torch.empty(tuple(rows.shape), device="meta").reshape(*shape).shape
+    if not len(rows) or not whole or whole[0] != len(rows):
+        return NotImplemented
+    return rows.map(lambda part: part.reshape(len(part), *whole[1:]))
+
+
+def _permute(rows: Lazy, *dims: Any) -> Any:
+    order: Sequence[int] = dims[0] if len(dims) == 1 and isinstance(dims[0], Sequence) else dims
+    return rows.map(lambda part: part.permute(*order)) if order and order[0] in (0, -rows.ndim) else NotImplemented
+
+
+def _transpose(rows: Lazy, dim0: int, dim1: int) -> Any:
+    if {dim0, dim1} & {0, -rows.ndim}:
+        return NotImplemented
+    return rows.map(lambda part: part.transpose(dim0, dim1))
+
+
+def _to(rows: Lazy, *what: Any, **more: Any) -> Any:
+    found = rows
+    for each in (*what, *more.values()):
+        if isinstance(each, torch.Tensor):
+            found = _to(found, each.dtype, each.device)
+        elif isinstance(each, torch.dtype):
+            found = found if each == found.dtype else found.map(lambda part, to=each: part.to(to))  # type: ignore[misc]
+        elif isinstance(each, torch.device | str):
+            found = found.on(torch.device(each))
+    return found
+
+
+_OWN: Mapping[str, Callable[..., Any]] = {
+    "__getitem__": _getitem,
+    "matmul": _matmul,
+    "__matmul__": _matmul,
+    "mm": _matmul,
+    "index_select": lambda rows, dim, index: rows.some(index) if dim == 0 else NotImplemented,
+    "split": _split,
+    "flatten": _flatten,
+    "reshape": _reshape,
+    "view": _reshape,
+    "permute": _permute,
+    "transpose": _transpose,
+    "to": _to,
+    "cpu": lambda rows: rows.on(torch.device("cpu")),
+    "unsqueeze": lambda rows, dim: rows.map(lambda part: part.unsqueeze(dim)) if dim >= 1 else NotImplemented,
+    "__iter__": lambda rows: iter(rows),
+    "__format__": lambda rows, how: format(repr(rows), how),
+}
+"""What is answered without reading all rows."""

@@ -1,0 +1,160 @@
+"""ResNet-18 through timm, sized for medical images from 8 pixels up.
+
+Source: He et al. 2016; timm's `ResNet` with basic blocks. The usual stem (7x7 stride 2, then pooling) makes a 64-pixel
+image 16 pixels wide before the first block. Smaller images skip the pooling (below 48 pixels) or the stride as well
+(below 24), so that the first block still sees about that much.
+
+The classifier of the CADP paper's figure 4: convolutions of stride 2, and two linear layers.
+
+Source: Tölle et al. (CADP, 2022), section 4 ("convolutional blocks and two linear layers") and Table 1 (depth 2 for
+MNIST at 28 pixels, 5 for OCT and chest X-rays at 128); the authors' code: 8, 16, ... channels, batch norm, Dropout2d of
+one half, 100 numbers between the linear layers; for DP-SGD, in the place of batch norm, one group of all channels.
+
+The paper leaves open: kernels (3x3 here), activations (ReLU), and depths at other sizes (here as many blocks as leave a
+side of 4 pixels or more, which gives both of Table 1).
+
+A small network for private training: few weights to add noise to, and features of a known size.
+
+Source: Papernot et al. 2021 (tempered sigmoids: tanh keeps activations and gradients bounded); Tramèr and Boneh 2021
+(with few rows, normalised features under a linear layer beat deeper networks). One convolution, normalised by groups
+(batch norm would mix rows), tanh, means over a grid, normalised again so that every row's gradient is about as long.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, cast
+
+from torch import nn
+
+from bench.validation import at_least
+
+LEAST_WIDTH = 8
+"""Channels that a stage needs: of fewer, torch 2.14 trains past its memory on processors without AVX-512 (the gradient
+of a strided 1 x 1 convolution, rows channels last), which can end the process."""
+
+
+def resnet18(
+    shape: tuple[int, int, int],
+    outputs: int,
+    *,
+    width: int = 64,
+    dropout: float = 0.0,
+    features: bool = False,
+    narrow: bool = False,
+) -> nn.Module:
+    """A ResNet-18 with random weights for images of `shape` (c, h, w).
+
+    Args:
+        shape: Channels, height and width of an image.
+        outputs: Logits of the last layer; with `features` it is left out.
+        width: Channels of the first stage: 64 is a ResNet-18, 32 a ResNet-18 of half the width. At least
+            `LEAST_WIDTH`.
+        dropout: Share of the pooled features dropped before the last layer.
+        narrow: Make the stem as wide as the first stage in place of 64 channels: below that width it costs more than
+            all stages together.
+        features: Return the pooled features (n, 8 * width) instead of logits (n, outputs).
+    """
+    channels, height, across = shape
+    at_least(LEAST_WIDTH, width=width)
+    at_least(1, outputs=outputs)
+    import timm  # takes seconds to import: only where a network is really built
+
+    network: nn.Module = timm.create_model(
+        "resnet18",
+        num_classes=0 if features else outputs,
+        in_chans=channels,
+        channels=(width, 2 * width, 4 * width, 8 * width),
+        drop_rate=dropout,
+    )
+    side = min(height, across)
+    if side < 48:
+        network.maxpool = nn.Identity()
+    stem, stride = (width if narrow else 64), (1 if side < 24 else 2)
+    if stem != 64 or stride != 2:
+        network.conv1 = nn.Conv2d(channels, stem, kernel_size=7, stride=stride, padding=3, bias=False)
+    if stem != 64:
+        network.bn1 = nn.BatchNorm2d(stem)
+        first = cast(Any, network.layer1)[0]
+        first.conv1, first.downsample = nn.Conv2d(stem, width, kernel_size=3, padding=1, bias=False), None
+    return network
+
+
+FIRST = 8
+BETWEEN = 100
+DROPOUT = 0.5
+Norm = Literal["batch", "group"]
+
+
+def usual_depth(height: int, across: int) -> int:
+    """Blocks for images of that size: 2 for 28 pixels, 5 for 128; at least 1.
+
+    >>> [usual_depth(side, side) for side in (8, 28, 64, 128)]
+    [1, 2, 4, 5]
+    """
+    return max(1, int(math.log2(max(1, min(height, across) / 4))))
+
+
+def strided_cnn(
+    shape: tuple[int, ...], outputs: int, *, depth: int | None = None, dropout: float = DROPOUT, norm: Norm = "batch"
+) -> nn.Sequential:
+    """Features (n, 100), then logits (n, outputs), of images (n, c, h, w).
+
+    Args:
+        shape: (c, h, w) of an image.
+        outputs: Classes or findings.
+        depth: Blocks; None takes `usual_depth`.
+        dropout: Share of the maps of a block that are dropped in training.
+        norm: Batch norm; or "group", the norm of all channels of a row together, where no row may see another.
+    """
+    at_least(1, outputs=outputs, depth=depth)
+    channels, height, across = shape
+    layers: list[nn.Module] = []
+    for block in range(usual_depth(height, across) if depth is None else depth):
+        wide = FIRST * 2**block
+        layers += [
+            nn.Conv2d(channels, wide, kernel_size=3, stride=2, padding=1),
+            nn.BatchNorm2d(wide) if norm == "batch" else nn.GroupNorm(1, wide),
+            nn.ReLU(),
+            nn.Dropout2d(dropout),
+        ]
+        channels, height, across = wide, (height + 1) // 2, (across + 1) // 2
+    features = nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * height * across, BETWEEN), nn.ReLU())
+    return nn.Sequential(features, nn.Linear(BETWEEN, outputs))
+
+
+GRID = 7
+GROUPS = 4
+
+
+def private_cnn(shape: tuple[int, ...], outputs: int, *, width: int) -> nn.Sequential:
+    """Logits (n, outputs) of standardised rows; the last layer, always linear, starts at zero.
+
+    Args:
+        shape: (c, h, w) of an image, or (d,) of a table's row, which has no layer but the last.
+        outputs: Classes or findings.
+        width: Channels of the convolution, a multiple of `GROUPS`.
+    """
+    if width < 1 or width % GROUPS:
+        raise ValueError(f"width must be a multiple of {GROUPS} (groups that are normalised), got {width}")
+    if len(shape) == 1:
+        return nn.Sequential(nn.Identity(), _head(shape[0], outputs))
+    channels, height, across = shape
+    stride = max(1, round(min(height, across) / 16))
+    grid = [min(GRID, (side - 1) // stride + 1) for side in (height, across)]
+    features = nn.Sequential(
+        nn.Conv2d(channels, width, kernel_size=7, stride=stride, padding=3),
+        nn.GroupNorm(GROUPS, width, affine=False),
+        nn.Tanh(),
+        nn.AdaptiveAvgPool2d((grid[0], grid[1])),
+        nn.GroupNorm(GROUPS, width, affine=False),
+        nn.Flatten(),
+    )
+    return nn.Sequential(features, _head(width * grid[0] * grid[1], outputs))
+
+
+def _head(features: int, outputs: int) -> nn.Linear:
+    head = nn.Linear(features, outputs)
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
+    return head

@@ -1,0 +1,280 @@
+"""Normalising flows: networks that turn rows into independent standard normal numbers, and back.
+
+How a normalising flow is trained: by maximum likelihood, judged on people whose rows it has not seen.
+
+Source: Kingma and Dhariwal, Glow (2018), appendix B (uniform dequantisation, warm-up, initialisation by data), and
+Ardizzone et al. (2019), as in the CADP paper: loss mean(0.5 |z|^2 - log |det|) / d, Adam with epsilon 1e-6.
+
+Differences: gradients are clipped, and a run that diverges ends with an error.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from bench.checkpoint import steps
+from bench.memory.rows import by_blocks
+from bench.nets.cuda_graphs import Replay, adam, set_rate
+from bench.nets.initialisation import seeded
+from bench.progress import report
+from bench.seeds import derive, drawn, generator
+from bench.validation import at_least, positive, within
+
+CHUNK = 2**18  # elements (rows x d) that are worked on at once
+
+
+class Flow(nn.Module, ABC):
+    """An invertible network with a known Jacobian, whose latent is standard normal where training succeeded.
+
+    Rows have d elements and so have latents. A condition (n, k), float32, is what else the density may depend on; an
+    unconditional flow takes None. Same rows in the same order, same bits; in another batch the last digits may differ.
+    """
+
+    @abstractmethod
+    def encode(self, samples: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Latents (n, d) of rows (n, ...), and log |det of the Jacobian| (n,) in nats; float32."""
+
+    @abstractmethod
+    def decode(self, latent: Tensor, condition: Tensor | None = None) -> Tensor:
+        """The rows (n, ...) of latents (n, d): the inverse of `encode`; float32."""
+
+    def initialise(self, samples: Tensor, condition: Tensor | None = None) -> None:
+        """Set weights that depend on data by a first batch; by default there are none."""
+
+    def log_density(self, samples: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Log density (n,) of rows in nats, under a standard normal latent."""
+        latent, log_det = self.encode(samples, condition)
+        return -0.5 * (latent.square() + math.log(2 * math.pi)).sum(dim=1) + log_det
+
+
+def encoded(flow: Flow, samples: Tensor, condition: Tensor | None = None) -> Tensor:
+    """Latents (n, d) of any number of rows, without gradients and in full float32."""
+    return _each(lambda *part: flow.encode(*part)[0], samples, condition)
+
+
+def decoded(flow: Flow, latent: Tensor, condition: Tensor | None = None) -> Tensor:
+    """The rows (n, ...) of any number of latents, without gradients and in full float32."""
+    return _each(flow.decode, latent, condition)
+
+
+def log_densities(flow: Flow, samples: Tensor, condition: Tensor | None = None) -> Tensor:
+    """Log densities (n,) of any number of rows in nats, without gradients and in full float32."""
+    return _each(flow.log_density, samples, condition)
+
+
+def rows_at_once(rows: Tensor) -> int:
+    """Rows that these functions work on at a time."""
+    return max(1, CHUNK // max(1, rows[:1].numel()))
+
+
+def _each(work: Callable[[Tensor, Tensor | None], Tensor], rows: Tensor, condition: Tensor | None) -> Tensor:
+    """What `work` makes of the rows and their conditions, some of them at a time."""
+
+    def made(index: Tensor) -> Tensor:
+        return work(rows[index], None if condition is None else condition[index])
+
+    with torch.no_grad():
+        return by_blocks(torch.arange(len(rows), device=rows.device), made, rows_at_once(rows))
+
+
+ADAM_EPSILON = 1e-6
+INITIAL_ROWS, INITIAL_NUMBERS = 256, 1 << 22  # of rows, whose activations are hundreds of times as many at once
+EXPLOSION = 100.0  # nats a dimension above the lowest loss so far; training that succeeds spans less than ten
+
+
+class FlowDiverged(RuntimeError):  # noqa: N818  (an outcome of training)
+    """Training left the finite numbers; the text says at which step, with which loss, and what to do."""
+
+
+@dataclass(frozen=True)
+class FlowCourse:
+    """How a flow is trained.
+
+    Args:
+        steps: Gradient steps of Adam.
+        batch: Rows a step; all of them where there are fewer.
+        learning_rate: Peak rate.
+        warm_up: Steps over which the rate rises to its peak.
+        milestones: Shares of the steps at which the rate falls to a tenth; () keeps it; None lets it fall along a
+            cosine to zero.
+        clip_norm: Longest gradient.
+        weight_decay: L2 penalty.
+        noise: Added to every row anew: "uniform" fills the steps of 8-bit images in [0, 1] (x + (u - 1/2) / 255);
+            a number is the standard deviation of Gaussian noise.
+        condition_dropout: Share of rows whose condition is replaced by zeros, which then stand for "unknown".
+    """
+
+    steps: int
+    batch: int
+    learning_rate: float
+    warm_up: int = 100
+    milestones: tuple[float, ...] | None = None
+    clip_norm: float = 50.0
+    weight_decay: float = 0.0
+    noise: Literal["uniform"] | float = "uniform"
+    condition_dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        at_least(1, steps=self.steps, batch=self.batch)
+        positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
+        at_least(0, warm_up=self.warm_up, weight_decay=self.weight_decay)
+        if self.noise != "uniform" and (isinstance(self.noise, str) or not self.noise >= 0):
+            raise ValueError(f'noise must be "uniform" or a number of at least 0, got {self.noise!r}')
+        within(0, 1, condition_dropout=self.condition_dropout)
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        rise = min(1.0, (step + 1) / max(1, self.warm_up))
+        if self.milestones is None:
+            return self.learning_rate * rise * 0.5 * (1 + math.cos(math.pi * step / self.steps))
+        return self.learning_rate * rise * 0.1 ** sum(step >= share * self.steps for share in self.milestones)
+
+
+@dataclass(frozen=True)
+class FlowFit:
+    """How a trained flow does on held-out rows.
+
+    Args:
+        steps: Gradient steps done.
+        rows: Held-out rows.
+        nats_per_dim: Mean of -log density / d, in the units of the rows (images: with uniform noise added).
+        bits_per_dim: For images: the same as bits for a pixel of 8 bits, -log2 density / d + log2 255. None for tables.
+    """
+
+    steps: int
+    rows: int
+    nats_per_dim: float
+    bits_per_dim: float | None
+
+
+def train_flow(
+    flow: Flow,
+    samples: Tensor,
+    condition: Tensor | None,
+    course: FlowCourse,
+    *,
+    held_out: tuple[Tensor, Tensor | None],
+    seed: int,
+) -> FlowFit:
+    """Train `flow` in place on its device, and leave it in evaluation mode.
+
+    Args:
+        flow: On the device of the rows.
+        samples: (n, ...) float32, public.
+        condition: (n, k) float32, or None for an unconditional flow.
+        course: Steps, rates, noise.
+        held_out: Rows and condition that it is judged on, in evaluation mode.
+        seed: Same seed, same bits on a CPU.
+
+    Raises:
+        FlowDiverged: The loss or a gradient is no longer finite, or the loss has exploded.
+    """
+    device, d = samples.device, samples[0].numel()
+    order, random = generator(derive(seed, "rows"), device), generator(derive(seed, "noise"), device)
+    optimiser = adam(
+        flow.parameters(), course.learning_rate, device, eps=ADAM_EPSILON, weight_decay=course.weight_decay
+    )
+    watch, every = _Watch(device), max(1, course.steps // 50)
+
+    def learn(rows: Tensor, *conditions: Tensor) -> Tensor:
+        """One step: the loss before it and the length of its gradient, (2,)."""
+        latent, log_det = flow.encode(rows, *conditions)
+        loss = (0.5 * latent.square().sum(dim=1) - log_det).mean() / d
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        length = nn.utils.clip_grad_norm_(flow.parameters(), course.clip_norm)
+        optimiser.step()
+        return torch.stack((loss.detach(), length))
+
+    learning = Replay(learn)
+    with seeded(derive(seed, "flow"), device):
+        flow.train()
+        first = min(INITIAL_ROWS, max(course.batch, INITIAL_NUMBERS // d))
+        flow.initialise(*_batch(samples, condition, course, first, order, random))
+        for step in steps(course.steps, flow, optimiser, order, random, watch):
+            rows, asked = _batch(samples, condition, course, course.batch, order, random)
+            set_rate(optimiser, course.rate(step))
+            watch.see(step, *learning(rows, *(() if asked is None else (asked,))))
+            if (step + 1) % every == 0 or step + 1 == course.steps:
+                report(f"flow, loss {watch.loss():.3f} nats a dimension, step", step + 1, course.steps)
+    flow.eval()
+    return _judge(flow, held_out, course.steps, seed)
+
+
+class _Watch:
+    """Sees every step where it is computed, and makes the host wait for it only when it is asked.
+
+    Args:
+        device: Of the training.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        nothing = torch.full((), math.inf, device=device)
+        self._lowest, self._last = nothing, nothing
+        self._first = torch.full((4,), -1.0, dtype=torch.float64, device=device)  # of diverging: see `_diverged`
+
+    def see(self, step: int, loss: Tensor, length: Tensor) -> None:
+        """Take in the loss of a step and the length of its gradient."""
+        self._last, self._lowest = loss, torch.fmin(self._lowest, loss)
+        wrong = ~(loss.isfinite() & length.isfinite() & (loss < self._lowest + EXPLOSION))
+        seen = torch.stack((torch.full_like(loss, step), loss, self._lowest, length)).double()
+        self._first = torch.where(wrong & (self._first[0] < 0), seen, self._first)
+
+    def state_dict(self) -> Mapping[str, Tensor]:
+        """What it has seen."""
+        return {"lowest": self._lowest, "last": self._last, "first": self._first}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Take what another has seen."""
+        self._lowest, self._last, self._first = (state[name].to(self._first.device) for name in self.state_dict())
+
+    def loss(self) -> float:
+        """Of the last step; raises FlowDiverged for the first that diverged."""
+        step, *figures, last = torch.cat((self._first, self._last[None].double())).tolist()
+        if step >= 0:
+            raise _diverged(int(step), *figures)
+        return float(last)
+
+
+def _batch(
+    samples: Tensor, condition: Tensor | None, course: FlowCourse, rows: int, order: torch.Generator,
+    random: torch.Generator,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    chosen = drawn(len(samples), order, rows)
+    batch = _noisy(samples[chosen], course.noise, random)
+    if condition is None:
+        return batch, None
+    kept = torch.rand(len(chosen), 1, generator=random, device=samples.device) >= course.condition_dropout
+    return batch, condition[chosen] * kept
+
+
+def _noisy(samples: Tensor, noise: Literal["uniform"] | float, random: torch.Generator) -> Tensor:
+    shape, device = samples.shape, samples.device
+    if isinstance(noise, str):
+        return samples + (torch.rand(shape, generator=random, device=device) - 0.5) / 255
+    return samples + noise * torch.randn(shape, generator=random, device=device)
+
+
+def _judge(flow: Flow, held_out: tuple[Tensor, Tensor | None], steps: int, seed: int) -> FlowFit:
+    samples, condition = held_out
+    image = samples.ndim == 4
+    if image:
+        samples = _noisy(samples, "uniform", generator(derive(seed, "held out"), samples.device))
+    nats = -float(log_densities(flow, samples, condition).double().mean()) / samples[0].numel()
+    if not math.isfinite(nats):
+        raise _diverged(steps, nats, math.nan, math.nan)
+    return FlowFit(steps, len(samples), nats, nats / math.log(2) + math.log2(255) if image else None)
+
+
+def _diverged(step: int, loss: float, lowest: float, length: float) -> FlowDiverged:
+    return FlowDiverged(
+        f"the flow diverged at step {step}: loss {loss:.4g} nats a dimension (lowest before {lowest:.4g}), length of "
+        f"the gradient {length:.4g}; lower learning_rate or clip_norm, or lengthen warm_up"
+    )

@@ -1,0 +1,260 @@
+"""Where scores fall among the linked scores, found in a few operations through a table of buckets.
+
+A score's bucket is (score - low) * scale, clamped and cut to an integer. Both operations are monotone in IEEE
+arithmetic, so that a bucket which no linked score can share gives the place at once, with no analysis of rounding; the
+others hold their scores back as doubtful, to be compared exactly.
+
+What is counted while the scores go by, and the plain torch way to count it; `bench.pairs.numba_counter` is compiled.
+
+A census covers parts of the grid that share one set of levels: every score is placed among the levels once, counted for
+each part it lies in, and compared with the best linked score of its column under each notion of a true pair.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+
+from bench.pairs.score_blocks import Block
+
+MOST_BUCKETS = 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Places among q distinct linked scores: 2i strictly below linked score i (and above i - 1), 2i + 1 tied with it.
+
+    Args:
+        levels: (q,) float64, the linked scores, ascending, exact.
+        dtype: Of the scores to be placed.
+        low, scale: A score's bucket is (score - low) * scale, exact numbers in `dtype`.
+        codes: (buckets,) int32: the place of every score in the bucket; or -1 - s where scores must be compared
+            exactly, s levels being certainly below.
+        floor: A score below it has place 0.
+    """
+
+    levels: torch.Tensor
+    dtype: torch.dtype
+    low: float
+    scale: float
+    codes: torch.Tensor
+    floor: float
+
+    def __len__(self) -> int:
+        return 2 * len(self.levels) + 1
+
+    def doubtful(self, scores: torch.Tensor) -> torch.Tensor:
+        """Which scores (of `dtype`) the table cannot place, bool."""
+        return self._codes(scores) < 0
+
+    def place(
+        self, scores: torch.Tensor, exact: Callable[..., torch.Tensor]
+    ) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
+        """Places (int32) of scores of any shape, and where in it the doubtful scores are; all ties are among those.
+
+        `exact` gives the exact scores (float64) there.
+        """
+        places = self._codes(scores)
+        doubtful = (places < 0).nonzero(as_tuple=True)
+        truth, below = exact(*doubtful), -1 - places[doubtful]
+        ends = torch.nn.functional.pad(self.levels, (0, 1), value=torch.inf)
+        below += ends[below] < truth
+        # A bucket mostly has one level, so that this was all.
+        more = (ends[below] < truth).nonzero()[:, 0]
+        below[more] = torch.searchsorted(self.levels, truth[more], out_int32=True)
+        places[doubtful] = 2 * below + (ends[below] == truth)
+        return places, doubtful
+
+    def _codes(self, scores: torch.Tensor) -> torch.Tensor:
+        buckets = _bucket(scores, self.low, self.scale, len(self.codes))
+        return self.codes.index_select(0, buckets.flatten()).view(scores.shape)
+
+
+def exact_places(levels: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    """Places (int32) of exact scores by binary search."""
+    below = torch.searchsorted(levels, scores.to(levels.dtype))
+    return (2 * below + (levels[below.clamp(max=len(levels) - 1)] == scores)).to(torch.int32)
+
+
+def build_places(levels: torch.Tensor, *, dtype: torch.dtype, error: float = 0.0) -> Places:
+    """The table for scores of `dtype` that lie within `error` of the exact scores.
+
+    Args:
+        levels: (q,) float64, ascending, distinct; without an error they must be exact in `dtype`.
+        dtype: float32 or float64.
+        error: How far a score to be placed may be from its exact value.
+    """
+    buckets = min(max(1 << (16 * len(levels) - 1).bit_length(), 2**10), MOST_BUCKETS)
+    under, over = (levels - error).to(dtype), (levels + error).to(dtype)
+    if error:
+        infinity = torch.tensor(torch.inf, dtype=dtype, device=levels.device)
+        under, over = torch.nextafter(under, -infinity), torch.nextafter(over, infinity)
+    low, scale = _range(float(under[0]), float(over[-1]), buckets, dtype)
+    first, last = (_bucket(edge, low, scale, buckets) for edge in (under, over))
+    starts, stops = (torch.bincount(edge, minlength=buckets) for edge in (first, last))
+    reached, below = starts.cumsum(0), stops.cumsum(0) - stops
+    codes = torch.where(reached > below, -1 - below, 2 * below).to(torch.int32)
+    return Places(levels, dtype, low, scale, codes, float(under[0]))
+
+
+def _range(lowest: float, highest: float, buckets: int, dtype: torch.dtype) -> tuple[float, float]:
+    """`low` and `scale` that keep two buckets free at either end, as exact numbers in `dtype`."""
+    span = max(highest - lowest, abs(lowest) * 2.0**-20, torch.finfo(dtype).tiny * 2.0**20)
+    low, scale = lowest - span * 3 / buckets, (buckets - 6) / span
+    low, scale = torch.tensor([low, scale], dtype=torch.float64).to(dtype).tolist()
+    usable = abs(low) < torch.inf and 0 < scale < torch.inf and span < torch.inf
+    return (low, scale) if usable else (0.0, 0.0)
+
+
+def _bucket(scores: torch.Tensor, low: float, scale: float, buckets: int) -> torch.Tensor:
+    return scores.sub(low).mul_(scale).clamp_(0, buckets - 1).to(torch.int32)
+
+
+NO_LINK = 2**31 - 1
+FEW = 0.1
+"""Share of a block up to which scores are picked out of it one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of the grid with its notions of a true pair.
+
+    Args:
+        rows: (n,) bool, which raw rows belong to it.
+        cols: (m,) bool, which released rows.
+        cells: For each notion (p,) int64 numbers of the linked pairs, row * m + column, ascending and distinct.
+        scores: For each notion (p,) float64, their exact scores.
+    """
+
+    rows: torch.Tensor
+    cols: torch.Tensor
+    cells: Sequence[torch.Tensor]
+    scores: Sequence[torch.Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Census:
+    """Fixed tables for g parts and v (part, notion) pairs, on the device of the scores.
+
+    Args:
+        places: Where scores fall among the linked scores of all parts.
+        rows: (g, n) bool.
+        cols: (g, m) bool.
+        best: (v, m) int32, place of the best linked score of each column; NO_LINK where it has none.
+        part_of: The part's number of each of the v.
+    """
+
+    places: Places
+    rows: torch.Tensor
+    cols: torch.Tensor
+    best: torch.Tensor
+    part_of: tuple[int, ...]
+
+    @cached_property
+    def whole(self) -> bool:
+        """One part, and it is the whole grid."""
+        return len(self.rows) == 1 and bool(self.rows.all() and self.cols.all())
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Running counts of a census, int64: `totals` (g, places) of all scores of each part by place; `above` and `tied`
+    (v, m), how many scores of a column are above and equal to its best linked score.
+    """
+
+    totals: torch.Tensor
+    above: torch.Tensor
+    tied: torch.Tensor
+
+    def add(self, other: Tally) -> None:
+        """Add another tally of the same census."""
+        self.totals.add_(other.totals)
+        self.above.add_(other.above)
+        self.tied.add_(other.tied)
+
+
+def open_census(parts: Sequence[Part], *, dtype: torch.dtype, error: float, device: torch.device) -> Census:
+    """The census of `parts` for scores of `dtype` that lie within `error` of the exact scores."""
+    m = len(parts[0].cols)
+    levels = torch.unique(torch.cat([scores for part in parts for scores in part.scores]))
+    best = []
+    for part in parts:
+        for cells, scores in zip(part.cells, part.scores, strict=True):
+            of_column = torch.full((m,), -1, dtype=torch.int32)
+            of_column.scatter_reduce_(0, cells % m, exact_places(levels, scores), "amax")
+            best.append(torch.where(of_column < 0, NO_LINK, of_column))
+    return Census(
+        build_places(levels.to(device), dtype=dtype, error=error),
+        torch.stack([part.rows for part in parts]).to(device),
+        torch.stack([part.cols for part in parts]).to(device),
+        torch.stack(best).to(device),
+        tuple(number for number, part in enumerate(parts) for _ in part.cells),
+    )
+
+
+def open_tally(census: Census) -> Tally:
+    """All zero."""
+    device = census.rows.device
+    above = torch.zeros(census.best.shape, dtype=torch.int64, device=device)
+    totals = torch.zeros(len(census.rows), len(census.places), dtype=torch.int64, device=device)
+    return Tally(totals, above, torch.zeros_like(above))
+
+
+class Counter(ABC):
+    """Counts the blocks of a census, one at a time, each pair once."""
+
+    @abstractmethod
+    def __init__(self, census: Census) -> None: ...
+
+    @abstractmethod
+    def see(self, block: Block) -> None:
+        """Count a block."""
+
+    @abstractmethod
+    def tally(self) -> Tally:
+        """All counts so far."""
+
+
+class TorchCounter(Counter):
+    """Counts with torch, on whatever device the scores are."""
+
+    def __init__(self, census: Census) -> None:
+        self.census, self.sum = census, open_tally(census)
+
+    def see(self, block: Block) -> None:
+        """Count a block."""
+        if self.census.whole:
+            reached = block.values >= self.census.places.floor
+            if int(reached.sum()) < FEW * reached.numel():
+                self._see_few(block, *reached.nonzero(as_tuple=True))
+                return
+        census = self.census
+        places, (rows, cols) = census.places.place(block.values, block.exact)
+        doubtful, best = places[rows, cols], census.best[:, block.cols]
+        in_rows, in_cols = census.rows[:, block.rows], census.cols[:, block.cols]
+        above, tied = self.sum.above[:, block.cols], self.sum.tied[:, block.cols]
+        for part, (some, others) in enumerate(zip(in_rows, in_cols, strict=True)):
+            band = places if some.all() else places[some]
+            inside = band if others.all() else band[:, others]
+            self.sum.totals[part] += torch.bincount(inside.flatten(), minlength=len(census.places))
+            for notion in (number for number, of in enumerate(census.part_of) if of == part):
+                above[notion] += (band > best[notion]).sum(dim=0, dtype=torch.int32)
+                ties = (doubtful == best[notion][cols]) & some[rows]
+                tied[notion] += torch.bincount(cols[ties], minlength=len(others))
+
+    def _see_few(self, block: Block, rows: torch.Tensor, cols: torch.Tensor) -> None:
+        """Count a block of the whole grid in which all scores but those at `rows` and `cols` are below all levels."""
+        places, _ = self.census.places.place(block.values[rows, cols], lambda some: block.exact(rows[some], cols[some]))
+        self.sum.totals[0] += torch.bincount(places, minlength=len(self.census.places))
+        self.sum.totals[0, 0] += block.values.numel() - len(places)
+        for notion, best in enumerate(self.census.best[:, block.cols]):
+            for counts, hits in ((self.sum.above, places > best[cols]), (self.sum.tied, places == best[cols])):
+                counts[notion, block.cols] += torch.bincount(cols[hits], minlength=len(best))
+
+    def tally(self) -> Tally:
+        """All counts so far."""
+        return self.sum

@@ -1,0 +1,250 @@
+"""Areas under the ROC curve, counted in integers, under any weights of the rows.
+
+Mean AUC: how well a classifier finds the findings in test rows, averaged over findings and keys, as a score.
+
+A figure of a finding's predictions, averaged over findings and keys, as a score with its interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+import torch
+
+from bench.evidence import UtilityEvidence
+from bench.seeds import derive
+from bench.statistics.bootstrap import ONE_EACH, draw_weights, name_of
+from bench.statistics.confidence_intervals import never_certain, with_interval
+from bench.types import NotApplicable, Replicates, Score
+
+NUMBERS = 2_000_000  # of a block of weights: 16 MB
+
+
+def auc(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None = None) -> float | None:
+    """Area under the ROC curve of one finding, unknown labels (NaN) left out; None where only one class is left.
+
+    `weights` (n,) int64 says how often each row counts; None stands for once. Raises ValueError as `aucs`.
+    """
+    weights = torch.ones(len(labels), dtype=torch.int64) if weights is None else weights
+    value = float(aucs(scores, labels, weights[None]))
+    return None if math.isnan(value) else value
+
+
+def aucs(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """The same under each of several sets of weights (b, n) int64, (b,) float64; NaN where only one class is left.
+
+    Counted in integers (Mann and Whitney 1947): every positive row wins over the negative rows below it and half wins
+    over those it ties with. Rows are ranked once for all weights.
+
+    Raises:
+        ValueError: Labels other than 1, 0 and NaN, or scores that are not finite.
+    """
+    known = ~labels.isnan()
+    truth, scores = labels[known], scores[known]
+    if not bool(((truth == 0) | (truth == 1)).all()) or not bool(scores.isfinite().all()):
+        raise ValueError("expected labels that are 1, 0 or NaN, and finite scores for the known ones")
+    places, positive = known.nonzero()[:, 0], truth == 1
+    tied = torch.unique(scores, return_inverse=True)[1]
+    levels = int(tied.amax()) + 1 if len(tied) else 1
+    found = torch.empty(len(weights), dtype=torch.float64)
+    for block in torch.split(torch.arange(len(weights)), max(1, NUMBERS // max(1, len(places)))):
+        times = weights[block][:, places]
+        yes, no = (
+            times.new_zeros(len(block), levels).index_add_(1, tied[side], times[:, side])
+            for side in (positive, ~positive)
+        )
+        below = no.cumsum(dim=1)  # and tied
+        wins = (yes * (2 * below - no)).sum(dim=1)
+        found[block] = wins.double() / (2 * yes.sum(dim=1) * below[:, -1]).double()
+    return found
+
+
+DRAWS = 200
+FEWEST = 20
+"""Draws in which both classes must occur for a figure to have an interval."""
+
+
+def auc_score(evidence: UtilityEvidence) -> Score:
+    """Mean over findings and keys, each finding as a part; the interval is over test people and keys.
+
+    Every key has a Bob of its own, trained from a seed of its own: what trainings vary counts as the keys'. The log
+    odds of an AUC are taken for normal.
+
+    Raises:
+        NotApplicable: No finding has both classes among the test rows.
+    """
+    columns = judged(evidence)
+    if not columns:
+        raise NotApplicable("utility needs a finding with positive and negative test rows, and there is none")
+    weights = draw_weights(evidence.subjects, len(evidence.labels), DRAWS, seed=derive(evidence.seed, "utility"))
+    by_key = torch.stack([_under(evidence, k, torch.ones_like(weights[:1]))[:, 0] for k in columns])
+    drawn = torch.stack([_under(evidence, k, weights) for k in columns])
+    fewer = [fewer_people(evidence.labels[:, k], evidence.subjects) for k in columns]
+    name = name_of(weights)
+    parts = {
+        evidence.findings[k]: _score(evidence, [k], own, row, [people], name)
+        for k, own, row, people in zip(columns, by_key, drawn, fewer, strict=True)
+    }
+    whole = _score(evidence, columns, by_key.mean(dim=0), drawn.nanmean(dim=0), fewer, name)
+    return replace(whole, parts=parts)
+
+
+def mean_score(scores: Sequence[Score], note: str) -> Score:
+    """The mean of several `auc_score`s of the same test people and keys, with the interval of that mean.
+
+    Bounds of chance are averaged as if the figures were fully dependent, which is the widest.
+    """
+    made = Score(
+        fmean(score.value for score in scores), None, None, scores[0].n, null=0.5,
+        null_low=fmean(score.null_low for score in scores if score.null_low is not None),
+        null_high=fmean(score.null_high for score in scores if score.null_high is not None), note=note,
+    )  # fmt: skip
+    found = [score.replicates for score in scores if score.replicates is not None]
+    if len(found) < len(scores):
+        return replace(made, note=f"{note}; no interval: too few test people of one class")
+    by_key = torch.tensor([each.by_key for each in found], dtype=torch.float64).mean(dim=0)
+    drawn = torch.tensor([each.resampled for each in found], dtype=torch.float64).mean(dim=0)
+    mean = Replicates(by_key.tolist(), drawn.tolist(), fmean(each.degrees for each in found), found[0].people, "share")
+    return with_interval(made, mean, over="test people")
+
+
+def _under(evidence: UtilityEvidence, k: int, weights: torch.Tensor) -> torch.Tensor:
+    """(keys, draws) AUCs of a finding."""
+    return torch.stack([aucs(scores[:, k], evidence.labels[:, k], weights) for scores in evidence.scores])
+
+
+def judged(evidence: UtilityEvidence) -> list[int]:
+    """The columns of the findings that have both classes among the test rows."""
+    return [
+        k for k in range(len(evidence.findings)) if auc(evidence.scores[0][:, k], evidence.labels[:, k]) is not None
+    ]
+
+
+def fewer_people(labels: torch.Tensor, subjects: torch.Tensor | None) -> int:
+    """People with a row of the rarer class: they decide how sure an AUC is."""
+    people = torch.arange(len(labels)) if subjects is None else subjects
+    return min(len(torch.unique(people[labels == value])) for value in (0, 1))
+
+
+def degrees_of(fewer: int) -> float:
+    """Degrees of freedom of an AUC's spread over people, from `fewer_people`."""
+    return float(min(max(1, 2 * (fewer - 1)), DRAWS - 1))
+
+
+def _score(
+    evidence: UtilityEvidence,
+    columns: list[int],
+    by_key: torch.Tensor,
+    drawn: torch.Tensor,
+    fewer: Sequence[int],
+    name: str,
+) -> Score:
+    """The mean over some findings, with what chance gives.
+
+    Findings share their images: their deviations are averaged as if fully dependent, which is the widest.
+    """
+    labels = evidence.labels[:, columns]
+    sizes = [(int((column == 1).sum()), int((column == 0).sum())) for column in labels.T]
+    sd = fmean(1.96 * math.sqrt((yes + no + 1) / (12 * yes * no)) for yes, no in sizes)
+    rows = len(labels) if len(columns) > 1 else sum(sizes[0])
+    score = Score(
+        float(by_key.mean()), None, None, rows, null=0.5, null_low=max(0.0, 0.5 - sd), null_high=min(1.0, 0.5 + sd),
+        note="" if evidence.subjects is not None else ONE_EACH,
+    )  # fmt: skip
+    return over_test_people(score, by_key, drawn, fewer, name)
+
+
+def over_test_people(score: Score, by_key: torch.Tensor, drawn: torch.Tensor, fewer: Sequence[int], name: str) -> Score:
+    """The score of a share with its interval over test people and keys.
+
+    Args:
+        score: Its value is the mean over keys.
+        by_key, drawn: (keys,) figures, and (keys, draws) of them on resamples of the people; NaN where undefined.
+        fewer: `fewer_people` of each finding behind it.
+        name: That of the resamples (`name_of`).
+    """
+    kept = drawn[:, ~drawn.isnan().any(dim=0)]
+    if kept.shape[1] < FEWEST:
+        return replace(score, note="no interval: too few test people of one class")
+    found = Replicates(by_key.tolist(), kept.tolist(), fmean(map(degrees_of, fewer)), name, "share")
+    return never_certain(with_interval(score, found, over="test people"), min(fewer))
+
+
+Figure = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+"""Of scores (n,) float64, labels (n,) that are 1 or 0, and weights (b, n) int64: (b,) float64, NaN where undefined."""
+
+
+def finding_figure(
+    evidence: UtilityEvidence, figure: Figure, *, chance: Callable[[float], float] | None, note: str = ""
+) -> Score:
+    """The mean over findings and keys, each finding as a part; the interval is over test people and keys.
+
+    Args:
+        evidence: Unknown labels are left out.
+        figure: Between 0 and 1.
+        chance: What a model without any image comes to, by the share of positive rows; None where that says nothing.
+        note: What to say beside the interval.
+
+    Raises:
+        NotApplicable: No finding has both classes among the test rows.
+    """
+    columns = judged(evidence)
+    if not columns:
+        raise NotApplicable("expected a finding with positive and negative test rows, and there is none")
+    weights = draw_weights(evidence.subjects, len(evidence.labels), DRAWS, seed=derive(evidence.seed, "utility"))
+    every = torch.cat((torch.ones_like(weights[:1]), weights))
+    by_finding = [_figures(evidence, figure, k, every) for k in columns]
+    fewer = [fewer_people(evidence.labels[:, k], evidence.subjects) for k in columns]
+    nulls = [None if chance is None else chance(float(evidence.labels[:, k].nanmean())) for k in columns]
+    notes = [part for part in (note, "" if evidence.subjects is not None else ONE_EACH) if part]
+    name, said = name_of(weights), "; ".join(notes)
+    parts = {
+        evidence.findings[k]: _scored(found, [people], null, int((~evidence.labels[:, k].isnan()).sum()), name, said)
+        for k, found, people, null in zip(columns, by_finding, fewer, nulls, strict=True)
+    }
+    mean, null = torch.stack(by_finding).mean(dim=0), _mean(nulls)
+    return replace(_scored(mean, fewer, null, len(evidence.labels), name, said), parts=parts)
+
+
+def ranked(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """How many positive and negative rows score at least as high as each distinct score, from the highest down.
+
+    Args:
+        scores, labels, weights: As of `Figure`.
+
+    Returns:
+        Two (b, levels) int64; rows with one score stand or fall together.
+    """
+    level = torch.unique(-scores, return_inverse=True)[1]
+    count = int(level.max()) + 1
+    positive, negative = (
+        weights.new_zeros(len(weights), count).index_add_(1, level[side], weights[:, side]).cumsum(dim=1)
+        for side in (labels == 1, labels == 0)
+    )
+    return positive, negative
+
+
+def require_probabilities(evidence: UtilityEvidence) -> None:
+    """Raises NotApplicable where predictions are no probabilities."""
+    if not all(bool(((scores >= 0) & (scores <= 1)).all()) for scores in evidence.scores):
+        raise NotApplicable("predictions are scores, no probabilities: the published classifier gives others")
+
+
+def _figures(evidence: UtilityEvidence, figure: Figure, k: int, weights: torch.Tensor) -> torch.Tensor:
+    known = ~evidence.labels[:, k].isnan()
+    labels, times = evidence.labels[known, k], weights[:, known]
+    return torch.stack([figure(scores[known, k].double(), labels, times) for scores in evidence.scores])
+
+
+def _scored(found: torch.Tensor, fewer: Sequence[int], null: float | None, rows: int, name: str, note: str) -> Score:
+    """A score of (keys, 1 + draws) figures, the first of all people."""
+    score = Score(float(found[:, 0].mean()), None, None, rows, null=null, note=note)
+    return over_test_people(score, found[:, 0], found[:, 1:], fewer, name)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

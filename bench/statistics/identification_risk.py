@@ -1,0 +1,362 @@
+"""How surely an attack finds a person: rates over keys, their distribution over people, and bounds for the worst.
+
+An average near chance says nothing of the few who are found almost surely (Knolle et al. 2026, Nature). A person's rate
+over K keys is that of K independent trials, so its bounds are Clopper and Pearson's. The bounds for the worst of P
+people hold for all of them at once (Bonferroni): who is worst was not known beforehand. K keys without a hit bound the
+rate of a person named beforehand by about 3 / K, and that of the worst of many by more.
+
+Whom Eve's first guesses find: a person, where she names the person for at least one of their released rows.
+
+What membership figures are compared with: people drawn anew, and membership exchanged among people.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+import torch
+
+from bench.evidence import MembershipEvidence, PersonRisk
+from bench.rows.person_groups import FEWEST, person_groups, persons_of
+from bench.seeds import derive, generator
+from bench.statistics.bootstrap import ONE_EACH, draw_weights, name_of
+from bench.statistics.confidence_intervals import clopper_pearson, with_interval
+from bench.types import Attributes, Dataset, NotApplicable, Replicates, Score
+
+ALPHA = 0.05
+DRAWS = 200
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Bounds (P,) of the people's rates that hold for all of them at once, with 97.5 % each way."""
+
+    low: Floats
+    high: Floats
+
+
+def rate_bounds(hits: Floats, trials: Floats, *, level: float) -> Bounds:
+    """Clopper and Pearson's bounds of rates with `hits` (P,) of `trials` (P,); each errs with a chance of `level`."""
+    return Bounds(*clopper_pearson(hits, trials, level))
+
+
+def unseen_bound(keys: int, people: int = 1) -> float:
+    """The 95 % upper bound of a rate that `keys` trials without a hit give: for a person named beforehand, or for
+    the worst of `people`.
+
+    >>> round(unseen_bound(10), 2), round(unseen_bound(33), 2), round(unseen_bound(10, 600), 2)
+    (0.26, 0.09, 0.61)
+    """
+    return 1.0 - float((ALPHA / people) ** (1 / keys))
+
+
+def luckiest(risk: PersonRisk) -> float:
+    """p of the person who was found most surprisingly often, among all people (Bonferroni).
+
+    Given what the attack said under each key, and rows dealt to people at random, a person is found under each with a
+    chance of `luck`: the number of hits is Poisson-binomial, and whatever the scores look like, p holds.
+    """
+    luck, hits = (risk.luck * risk.trials).numpy(), risk.found.sum(dim=0).numpy()
+    keys, people = risk.found.shape
+    several = np.zeros((keys + 1, people))
+    several[0] = 1.0
+    for each in luck:
+        several[1:] = several[1:] * (1 - each) + several[:-1] * each
+        several[0] *= 1 - each
+    tails: Floats = several[::-1].cumsum(axis=0)[::-1]
+    least: np.float64 = tails[hits, np.arange(people)].min()
+    return min(1.0, people * float(least))
+
+
+def risk_score(risk: PersonRisk, *, seed: int) -> Score:
+    """The worst person's rate beyond luck, with bounds, what random scores give, and the distribution as parts.
+
+    Args:
+        risk: Whom the attack found.
+        seed: For resamples of people and the null's draws.
+    """
+    people, trials = risk.found.shape[1], risk.trials.sum(dim=0).double()
+    hits, keys = risk.found.sum(dim=0).double(), int(trials.median())
+    rates, luck = hits / trials, (risk.luck * risk.trials).sum(dim=0) / trials
+    bounds = _beyond(risk, hits.numpy(), trials.numpy(), luck.numpy())
+    draws = _null(risk, seed=seed)
+    null_low, null_high = np.quantile(draws, (0.025, 0.975)).tolist()
+    weights = draw_weights(None, people, DRAWS, seed=seed)
+    parts = {
+        "all people": mean_rate(risk, torch.ones(people, dtype=torch.bool), weights),
+        "median person": Score(float(rates.median()), None, None, people),
+        "person at 95 %": Score(float(torch.quantile(rates, 0.95)), None, None, people),
+        "most often found": Score(float(rates.max()), None, None, people, note="luck included"),
+        "bound without a hit": Score(unseen_bound(keys), None, None, keys),
+    }
+    for attribute, groups in risk.groups.items():
+        for group, members in groups.items():
+            if int(members.sum()) >= FEWEST:
+                parts[f"{attribute}: {group}"] = mean_rate(risk, members, weights)
+    return Score(
+        float((rates - luck).clamp(min=0).max()),
+        float(bounds.low.clip(0).max()),
+        float(bounds.high.clip(0).max()),
+        people, null=fmean(draws.tolist()), null_low=null_low, null_high=null_high, parts=parts,
+        note=f"95 % bounds over {keys} keys that hold for all {people} people at once; so many keys bound the rate of "
+        f"a person named beforehand and never found by {unseen_bound(keys):.2f}, of the worst of {people} by "
+        f"{unseen_bound(keys, people):.2f}",
+    )  # fmt: skip
+
+
+def _beyond(risk: PersonRisk, hits: Floats, trials: Floats, luck: Floats) -> Bounds:
+    """Bounds of what the people's rates exceed their luck by; luck that was counted has bounds of its own."""
+    if risk.wrong is None:
+        own = rate_bounds(hits, trials, level=ALPHA / 2 / len(hits))
+        return Bounds(own.low - luck, own.high - luck)
+    own = rate_bounds(hits, trials, level=ALPHA / 4 / len(hits))
+    others = rate_bounds(*(counts.double().numpy() for counts in risk.wrong), level=ALPHA / 4 / len(hits))
+    return Bounds(own.low - others.high, own.high - others.low)
+
+
+def mean_rate(risk: PersonRisk, members: torch.Tensor, weights: torch.Tensor) -> Score:
+    """The mean rate over some people (P,) bool, over people and keys; its part "worst" is the largest one of them.
+
+    Args:
+        risk: Whom the attack found.
+        members: Whose mean it is.
+        weights: (b, P) int64, how often each person occurs in each of b resamples.
+    """
+    found, asked, chance = risk.found[:, members].double(), risk.trials[:, members].double(), risk.chance[members]
+    met = asked.sum(dim=1) > 0  # of a small group, a key may concern nobody
+    found, asked = found[met], asked[met]
+    times = weights[:, members].double()
+    times = times[(times @ asked.T > 0).all(dim=1)]
+    drawn = (found @ times.T) / (asked @ times.T)
+    by_key, count = found.sum(dim=1) / asked.sum(dim=1), int(members.sum())
+    deviation = 1.96 * math.sqrt(float((chance * (1 - chance)).sum()) / len(found)) / count
+    middle = float(chance.mean())
+    score = Score(
+        float(by_key.mean()), None, None, count, null=middle, null_low=max(0.0, middle - deviation),
+        null_high=min(1.0, middle + deviation),
+        parts={"worst": Score(float((found.sum(dim=0) / asked.sum(dim=0)).max()), None, None, count,
+                              note="luck included")},
+    )  # fmt: skip
+    if not 0 < score.value < 1:  # no resample of people varies it
+        ends = rate_bounds(np.array([score.value * count]), np.array([count]), level=ALPHA / 2)
+        note = "95 % interval as if each person were one trial: nobody differs"
+        return replace(score, low=float(ends.low[0]), high=float(ends.high[0]), note=note)
+    if len(times) < FEWEST:
+        return replace(score, note="no interval: some keys concern too few of these people")
+    made = Replicates(by_key.tolist(), drawn.tolist(), min(count - 1, DRAWS - 1), name_of(times), "share")
+    return with_interval(score, made, over="people")
+
+
+def _null(risk: PersonRisk, *, seed: int) -> Floats:
+    """Draws of the worst person's rate beyond luck when scores are random."""
+    trials, chance = risk.trials.sum(dim=0).numpy(), risk.chance.numpy()
+    random, size = np.random.default_rng(seed), (DRAWS, len(chance))
+    hits, luck = (
+        torch.from_numpy(scipy.stats.binom.rvs(trials, chance, size=size, random_state=random)).double(),
+        risk.chance,
+    )
+    if risk.wrong is not None:
+        others = scipy.stats.binom.rvs(risk.wrong[1].numpy(), chance, size=size, random_state=random)
+        luck = counted_luck(torch.from_numpy(others).double(), risk.wrong[1], risk.chance)
+    found: Floats = (hits / torch.from_numpy(trials) - luck).amax(dim=1).clamp(min=0).numpy()
+    return found
+
+
+def counted_luck(wrong: torch.Tensor, of: torch.Tensor, chance: torch.Tensor) -> torch.Tensor:
+    """How often the same is said of people wrongly, from counts, with one time more in which it is so by chance."""
+    return (wrong + chance) / (of + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """Eve's first guesses under one key.
+
+    Args:
+        guesses: (m,) int64, the raw row that she names for each released row.
+        links: (p, 2) int64 of the image level: raw row, released row.
+    """
+
+    guesses: torch.Tensor
+    links: torch.Tensor
+
+
+def found_people(named: Sequence[Named], raw: Dataset, attributes: Attributes | None = None) -> PersonRisk:
+    """Whom she found under each key.
+
+    Args:
+        named: By key.
+        raw: The n raw rows, with people where they are known; without, every row is a person of its own.
+        attributes: What is known of these rows; None where nothing is.
+
+    Returns:
+        The risk of everybody with a released row under some key, over the keys under which they have one, in the order
+        of their numbers.
+    """
+    n = len(raw)
+    person = persons_of(raw)
+    rows = torch.bincount(person)
+    people = len(rows)
+    found, luck, chance, asked = [], [], [], []
+    for key in named:
+        m = len(key.guesses)
+        owned = torch.unique(torch.stack((person[key.links[:, 0]], key.links[:, 1])), dim=1)
+        columns = torch.bincount(owned[0], minlength=people)
+        guessed = person[key.guesses]
+        found.append(torch.bincount(owned[0][guessed[owned[1]] == owned[0]], minlength=people) > 0)
+        luck.append(met(columns, torch.bincount(guessed, minlength=people), m))
+        chance.append(1 - (1 - rows.double() / n) ** columns)
+        asked.append(columns > 0)
+    trials = torch.stack(asked)
+    ever = trials.any(dim=0)
+    usual = (torch.stack(chance) * trials).sum(dim=0)[ever] / trials.sum(dim=0)[ever]
+    groups = {
+        attribute: {group: members[ever] for group, members in of.items()}
+        for attribute, of in person_groups(raw, attributes).items()
+    }
+    return PersonRisk(torch.stack(found)[:, ever], torch.stack(luck)[:, ever], usual, groups, trials[:, ever])
+
+
+def met(own: torch.Tensor, named: torch.Tensor, m: int) -> torch.Tensor:
+    """(P,) float64: the chance that `named` of m rows, taken at random, hold at least one of `own` of them.
+
+    >>> [round(chance, 6) for chance in met(torch.tensor([1, 2, 1]), torch.tensor([1, 1, 4]), 4).tolist()]
+    [0.25, 0.5, 1.0]
+    """
+
+    def ways(count: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+        return torch.lgamma(count + 1) - torch.lgamma(chosen + 1) - torch.lgamma(count - chosen + 1)
+
+    rest, named = m - own.double(), named.double()
+    missed = torch.exp(ways(rest, named.minimum(rest)) - ways(torch.full_like(named, m), named))
+    return torch.where(named > rest, 1.0, 1 - missed).clamp(0, 1)
+
+
+MEMBERSHIP_DRAWS = 400
+TOGETHER = 1_000_000
+"""Numbers that are drawn at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Rows in falling order of one key's scores.
+
+    Args:
+        order: (n,) int64, rows from the highest score down.
+        first, last: (n,) int64, by row: how many rows score higher, and how many at least as high.
+    """
+
+    order: torch.Tensor
+    first: torch.Tensor
+    last: torch.Tensor
+
+    @classmethod
+    def of(cls, scores: torch.Tensor) -> Self:
+        """The ranking of scores (n,)."""
+        order = torch.argsort(scores, descending=True, stable=True)
+        falling = -scores[order]
+        first, last = (torch.searchsorted(falling, -scores, right=right) for right in (False, True))
+        return cls(order, first, last)
+
+    def sums(self, weights: torch.Tensor) -> torch.Tensor:
+        """(b, n + 1): what the first 0, 1, ..., n rows of the order weigh together, for weights (b, n)."""
+        return torch.nn.functional.pad(weights.index_select(1, self.order).cumsum(dim=1), (1, 0))
+
+
+Figure = Callable[[Ranking, torch.Tensor, torch.Tensor], torch.Tensor]
+"""From a key's ranking, and how often each row counts as a member and as none, (b, n) int64 both: (b,) float64."""
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Who the candidates are.
+
+    Args:
+        codes: (n,) int64, the person of each row, from 0.
+        members: (keys, people) bool.
+    """
+
+    codes: torch.Tensor
+    members: torch.Tensor
+
+    def exchanged(self, key: int, draws: int, seed: int) -> Iterator[torch.Tensor]:
+        """Random choices of as many people as are members under a key, in batches (b, members) int64."""
+        people, chosen = self.members.shape[1], int(self.members[key].sum())
+        random = generator(derive(seed, key))
+        for size in _batches(draws, people):
+            places = torch.rand(size, people, generator=random, dtype=torch.float64)
+            yield torch.from_numpy(np.argpartition(places.numpy(), chosen - 1, axis=1)[:, :chosen])
+
+    def rows(self, chosen: torch.Tensor) -> torch.Tensor:
+        """(b, n) int64: 1 where a row belongs to one of the people in (b, members)."""
+        mask = torch.zeros(len(chosen), self.members.shape[1], dtype=torch.int64).scatter_(1, chosen, 1)
+        return mask.index_select(1, self.codes)
+
+
+def people_of(evidence: MembershipEvidence) -> People:
+    """The people behind the candidates; without subjects every row is a person of its own.
+
+    Raises:
+        NotApplicable: Under some key there are no members, or no others.
+        ValueError: Somebody is on both sides.
+    """
+    codes = torch.arange(len(evidence.scores[0]))
+    if evidence.subjects is not None:
+        codes = torch.unique(evidence.subjects, return_inverse=True)[1]
+    count, sides = int(codes.max()) + 1, []
+    for members in evidence.members:
+        if not 0 < int(members.sum()) < len(members):
+            raise NotApplicable(
+                f"telling members from others takes both, got {int(members.sum())} members of {len(members)} rows"
+            )
+        inside, outside = (torch.bincount(codes[part], minlength=count) > 0 for part in (members, ~members))
+        if bool((inside & outside).any()):
+            both = int((inside & outside).sum())
+            raise ValueError(f"a person is a member of a key or none, got {both} people who are both")
+        sides.append(inside)
+    return People(codes, torch.stack(sides))
+
+
+def unknown(evidence: MembershipEvidence) -> str:
+    """What a note adds where nobody is known."""
+    return "" if evidence.subjects is not None else f"; {ONE_EACH}"
+
+
+def replicates(evidence: MembershipEvidence, rankings: Sequence[Ranking], figure: Figure) -> Replicates:
+    """A figure by key, and on people drawn with replacement.
+
+    Where people are known they have the same numbers for every method and attack, so that figures can be compared.
+    """
+    members, n, dropped = evidence.members, len(evidence.members[0]), 0
+    by_key = [
+        float(figure(ranking, own.long()[None], (~own).long()[None]))
+        for ranking, own in zip(rankings, members, strict=True)
+    ]
+    drawn: list[list[float]] = [[] for _ in rankings]
+    for number, size in enumerate(_batches(MEMBERSHIP_DRAWS, n)):
+        times = draw_weights(evidence.subjects, n, size, seed=derive(evidence.draws, number))
+        both = [(times[:, side].sum(dim=1) > 0)[:, None] for own in members for side in (own, ~own)]
+        times = times[torch.cat(both, dim=1).all(dim=1)]  # of few people, a draw may hold one side alone
+        dropped += size - len(times)
+        for of_key, ranking, own in zip(drawn, rankings, members, strict=True):
+            of_key += figure(ranking, times * own, times * ~own).tolist()
+    people = people_of(evidence)
+    inside = people.members
+    fewer = int(torch.minimum(inside.sum(dim=1), (~inside).sum(dim=1)).min())
+    alike = evidence.subjects is not None and not dropped
+    name = name_of(torch.tensor([evidence.draws, inside.shape[1], n])) if alike else ""
+    return Replicates(by_key, drawn, float(min(max(1, 2 * (fewer - 1)), MEMBERSHIP_DRAWS - 1)), name, "share")
+
+
+def _batches(draws: int, width: int) -> list[int]:
+    """How many draws of `width` numbers to make at a time."""
+    size = max(1, TOGETHER // width)
+    return [min(size, draws - start) for start in range(0, draws, size)]
