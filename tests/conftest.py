@@ -136,7 +136,7 @@ def handed(handed_once: Handed, monkeypatch: pytest.MonkeyPatch) -> Handed:
     """The same, where a row needs no more than what it holds."""
     from made import submissions
 
-    monkeypatch.setattr("bench.submission.complete.wanted", submissions.few)
+    monkeypatch.setattr("bench.exchange.check.required", submissions.few)
     return handed_once
 
 

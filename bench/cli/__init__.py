@@ -40,13 +40,8 @@ VERBS = {
     "gpu-check": "try every plug-in on this machine's GPU: contract, figures beside the CPU's, speed",
     "data": "list, describe, prepare or verify data sets",
     "reach": "show how far up the ladder of breakable encoders each attack gets",
-    "leaderboard": "build the pages from the records, serve them, or publish records",
-    "submit": "check a results folder and pack it into one bundle to hand in",
-    "verify": "read a results folder whole, or judge a bundle again and say its tier",
-    "push": "bring records and artefacts to a folder, S3 or SFTP; what may not be shared stays",
-    "pull": "fetch what pushes brought there",
-    "merge": "join results folders",
-    "keygen": "make a key pair to sign records with",
+    "leaderboard": "build and serve the pages; submit, verify, merge, export and publish records",
+    "keys": "make a key pair to sign records with, or show the public half of one",
     "clean": "list what can be made again, with sizes, and remove it with --yes",
 }
 
@@ -121,12 +116,7 @@ def parser() -> argparse.ArgumentParser:
     made["reach"].add_argument("--write", type=Path, metavar="FILE", help="also write what was measured to a JSON file")
     _data(made["data"])
     _leaderboard(made["leaderboard"])
-    _submit(made["submit"])
-    _verify(made["verify"])
-    _push(made["push"])
-    _pull(made["pull"])
-    _merge(made["merge"])
-    made["keygen"].add_argument("file", type=Path, metavar="FILE", help="the private key; the public one is FILE.pub")
+    _keys(made["keys"])
     results_folder(made["clean"])
     only = "artefacts of the results folder, or the cache of prepared data and features (default: both)"
     made["clean"].add_argument("--only", choices=("artefacts", "cache"), help=only)
@@ -172,7 +162,9 @@ def _worker(parser: argparse.ArgumentParser) -> None:
                         help="do jobs of a resource class alone, as cuda-60m (a plan names its classes)")  # fmt: skip
     parser.add_argument("--prepare", action="store_true",
                         help="open data and fit methods first, and end when that is done")  # fmt: skip
-    parser.add_argument("--sign", type=Path, metavar="FILE", help="sign new records with this key (see `bench keygen`)")
+    parser.add_argument(
+        "--sign", type=Path, metavar="FILE", help="sign new records with this key (see `bench keys new`)"
+    )
 
 
 def _status(parser: ArgumentParser) -> None:
@@ -215,8 +207,8 @@ def _data(parser: argparse.ArgumentParser) -> None:
             verb.add_argument("--download", action="store_true", help="fetch it first, where its terms allow that")
 
 
-def _leaderboard(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="leaderboard_verb", required=True, metavar="build | serve | publish | ledger")
+def _leaderboard(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="leaderboard_verb", required=True, metavar="VERB")
     for name, text in (("build", "write the pages"), ("serve", "write the pages and show them on this machine")):
         verb = verbs.add_parser(name, help=text)
         verb.add_argument("--results", type=Path, metavar="DIR", help="records (default: those the project publishes)")
@@ -231,69 +223,60 @@ def _leaderboard(parser: argparse.ArgumentParser) -> None:
     verb.add_argument("--to", type=Path, metavar="DIR", help="the published records (default: the project's own)")
     verb = verbs.add_parser("ledger", help="what was reproduced of the papers, and whether its figures are still so")
     verb.add_argument("--renew", action="store_true", help="write the figures anew; verdicts are for people to judge")
+    _submit(verbs.add_parser("submit", help="check a results folder and pack it into one bundle"))
+    _verify(verbs.add_parser("verify", help="judge a bundle again and give its tier, or read a results folder whole"))
+    _merge(verbs.add_parser("merge", help="join results folders"))
+    _export(verbs.add_parser("export", help="copy the records and artefacts that may leave into a folder"))
 
 
 def _submit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("results", type=Path, metavar="DIR", help="the results folder")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the bundle (default: DIR.bundle.zip)")
-    parser.add_argument("--sign", type=Path, metavar="FILE", help="sign it with this key (see `bench keygen`)")
-    parser.add_argument("--disclose", action="store_true", help="put the run secret in, so that others can derive the "
+    parser.add_argument("--sign", type=Path, metavar="FILE", help="sign it with this key (see `bench keys new`)")
+    parser.add_argument("--disclose", action="store_true", help="add the run secret, so that others can derive the "
                         "keys and judge the evidence again: it undoes the folder's releases")  # fmt: skip
 
 
 def _verify(parser: ArgumentParser) -> None:
-    bundle = parser.add_argument("bundle", nargs="?", type=Path, metavar="BUNDLE", help="what `bench submit` packed "
-                                 "(default: read the results folder)")  # fmt: skip
+    bundle = parser.add_argument("bundle", nargs="?", type=Path, metavar="BUNDLE",
+                                 help="the bundle (default: read the results folder)")  # fmt: skip
     results_folder(parser)
     trusted(parser)
     add = parser.add_argument_group("of a bundle").add_argument
     of_bundle = [
-        add("--secret", type=Path, metavar="FILE", help="the run secret, where the bundle has none"),
+        add("--secret", type=Path, metavar="FILE", help="the run secret, if the bundle has none"),
         add("--rerun", type=count, default=None, metavar="N",
-            help="measure N random records of a method again, and what does not apply"),
+            help="measure N random records of a method again, and those that do not apply"),
         add("--seal", action="store_true",
             help="measure all of it under the secret of your own --results, in a sandbox"),
         add("--sign", type=Path, metavar="FILE", help="sign the verdict with this key"),
-        add("--verdict", type=Path, metavar="FILE", help="where to write it (default: beside the bundle)"),
+        add("--verdict", type=Path, metavar="FILE", help="the verdict's file (default: beside the bundle)"),
         add("--data-root", type=Path, action="append", metavar="DIR",
             help="folder above the data sets (or BENCH_DATA)"),
     ]  # fmt: skip
     parser.belong(of_bundle, bundle)
 
 
-def _push(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("target", metavar="TARGET", help="a folder of its own: a path, s3://BUCKET/FOLDER, "
-                        "sftp://HOST/FOLDER, or any URL of fsspec")  # fmt: skip
-    results_folder(parser)
-    parser.add_argument("--restricted-to", metavar="TARGET", help="the target once more, where records of data that "
-                        "may not be shared, and what was fitted on them, may go there; releases never do")  # fmt: skip
-    parser.add_argument(
-        "--check", action="store_true", help="read all that is there before, and send again what rotted"
-    )
-    _transfers(parser)
-
-
-def _pull(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", help="where `bench push` brought records")
-    results_folder(parser)
-    trusted(parser)
-    _prefer(parser)
-    _transfers(parser)
-
-
 def _merge(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, nargs="+", metavar="DIR", help="results folders; they stay as they are")
     parser.add_argument("--into", type=Path, required=True, metavar="DIR", help="the joined one, new or with records")
     trusted(parser)
-    _prefer(parser)
-    parser.add_argument("--secret-of", type=Path, metavar="DIR", help="whose run secret the joined folder has, where "
-                        "those of the folders differ, or with --trusted")  # fmt: skip
-
-
-def _prefer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prefer", choices=("newest", "first"), help="of different records of one name: the newest, "
-                        "or what is there, else the first (default: both are refused by name)")  # fmt: skip
+                        "or that in --into, else the first (default: both are refused by name)")  # fmt: skip
+    parser.add_argument("--secret-of", type=Path, metavar="DIR", help="the folder whose run secret the joined one "
+                        "gets, if theirs differ, or with --trusted")  # fmt: skip
 
 
-def _transfers(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--jobs", type=positive, default=8, metavar="N", help="transfers at once (default: 8)")
+def _export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a new folder, or that of an earlier export")
+    results_folder(parser)
+    parser.add_argument("--restricted", action="store_true", help="also figures and fitted models of data that may "
+                        "not be shared, if you may send them where the folder goes; releases of them stay")  # fmt: skip
+
+
+def _keys(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="keys_verb", required=True, metavar="new | show")
+    new = verbs.add_parser("new", help="make a key pair")
+    new.add_argument("file", type=Path, metavar="FILE", help="the private key; the public one is FILE.pub")
+    show = verbs.add_parser("show", help="print the public key of a private or public key")
+    show.add_argument("file", type=Path, metavar="FILE", help="a private key, or a public one")

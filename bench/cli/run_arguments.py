@@ -119,5 +119,5 @@ def _how(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--secret", type=Path, metavar="FILE",
                      help="the run secret: 32 bytes or 64 hex digits (default: RESULTS's own)")  # fmt: skip
     how.add_argument("--site", type=Path, metavar="DIR", help="folder of the pages (default: RESULTS/site)")
-    how.add_argument("--sign", type=Path, metavar="FILE", help="sign new records with this key (see `bench keygen`)")
+    how.add_argument("--sign", type=Path, metavar="FILE", help="sign new records with this key (see `bench keys new`)")
     how.add_argument("--no-site", action="store_true", help="write records only")

@@ -177,9 +177,13 @@ class Bundle:
             BundleError: It is none that is safe to read, or not as it was packed.
         """
         if path.is_dir():
-            raise BundleError(f"{path}: expected a bundle, got a folder; `bench verify --results` reads one of results")
+            raise BundleError(
+                f"{path}: expected a bundle, got a folder; `bench leaderboard verify --results` reads one of results"
+            )
         if not path.is_file():
-            raise BundleError(f"{path}: expected a bundle, and there is no such file; `bench submit` packs one")
+            raise BundleError(
+                f"{path}: expected a bundle, and there is no such file; `bench leaderboard submit` packs one"
+            )
         if (size := path.stat().st_size) > MOST_BYTES:
             raise BundleError(f"{path}: expected a bundle of at most {MOST_BYTES} bytes, got {size}")
         content = path.read_bytes()

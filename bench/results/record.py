@@ -68,7 +68,7 @@ class PictureRecord(Part):
 
 
 class EvidenceRecord(Part):
-    """The evidence beside a record, from which `bench verify` computes the figures again.
+    """The evidence beside a record, from which `bench leaderboard verify` computes the figures again.
 
     Args:
         sha256: The hash of the file, 64 hex digits.

@@ -50,10 +50,12 @@ class SigningKey:
             secret = load_pem_private_key(path.read_bytes(), password=None)
         except (OSError, ValueError, TypeError) as error:
             raise UsageError(
-                f"cannot read the signing key {path}: {unread(error)}; `bench keygen` makes one"
+                f"cannot read the signing key {path}: {unread(error)}; `bench keys new` makes one"
             ) from error
         if not isinstance(secret, Ed25519PrivateKey):
-            raise UsageError(f"{path} must hold an Ed25519 key, got {type(secret).__name__}; `bench keygen` makes one")
+            raise UsageError(
+                f"{path} must hold an Ed25519 key, got {type(secret).__name__}; `bench keys new` makes one"
+            )
         return cls(secret)
 
 
@@ -86,11 +88,17 @@ def read_public(path: Path) -> str:
         found = load_pem_public_key(path.read_bytes())
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"cannot read the public key {path}: {unread(error)}; `bench keygen` writes it as FILE.pub"
+            f"cannot read the public key {path}: {unread(error)}; `bench keys new` writes it as FILE.pub"
         ) from error
     if not isinstance(found, Ed25519PublicKey):
         raise UsageError(f"{path} must hold an Ed25519 public key, got {type(found).__name__}")
     return found.public_bytes_raw().hex()
+
+
+def public_of(path: Path) -> str:
+    """The public half of the private or public key in a file, 64 hex digits. Raises UsageError."""
+    private = path.is_file() and b"PRIVATE KEY" in path.read_bytes()
+    return SigningKey.read(path).public if private else read_public(path)
 
 
 def verifies(public: str, signature: str, message: bytes) -> bool:

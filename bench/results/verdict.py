@@ -214,7 +214,7 @@ def verdicts(folder: Path, trusted: AbstractSet[str]) -> Iterator[Verdict | Verd
 
 
 def verifiers(folder: Path) -> frozenset[str]:
-    """The public keys in a folder, one a file (`bench keygen` writes them as FILE.pub)."""
+    """The public keys in a folder, one a file (`bench keys new` writes them as FILE.pub)."""
     return frozenset(read_public(path) for path in sorted(folder.glob("*.pub")))
 
 

@@ -69,7 +69,7 @@ def test_a_package_registers_its_method_and_tests_it(tmp_path: Path, monkeypatch
             del sys.modules[name]
     for path in root.rglob("*.py"):
         compile(path.read_text(), path, "exec")
-    assert "bench verify my-own-way-digits.bundle.zip" in (root / "README.md").read_text()
+    assert "bench leaderboard verify my-own-way-digits.bundle.zip" in (root / "README.md").read_text()
 
 
 def test_every_kind_is_written_and_has_a_group() -> None:

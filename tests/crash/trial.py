@@ -176,7 +176,7 @@ class Harm:
     Args:
         lost: Records that are missing, or that were there and were made again.
         differ: Records that are not the undisturbed ones, but for times and versions.
-        corrupt: Artefacts with other bytes than the undisturbed ones, and files that `bench verify` names.
+        corrupt: Artefacts with other bytes than the undisturbed ones, and files that `bench leaderboard verify` names.
         processes: That were still there after a run.
         files: Files and folders that the undisturbed run did not leave.
         undone: No harm: how many records the disturbance had left to the last run.

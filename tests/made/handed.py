@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from bench.exchange import check
+from bench.exchange.bundle_tiers import Verified, assign_tiers
+from bench.exchange.submit import submit
 from bench.results import signed_json
 from bench.results.bundle import Bundle
 from bench.results.content_key import content_key
 from bench.results.results import Results
 from bench.results.verdict import Judged
-from bench.submission import complete
-from bench.submission.pack import submit
-from bench.submission.verify import Verified, verify
 from made import submissions
 
 
@@ -33,9 +33,9 @@ class Handed:
 def hand_in(folder: Path) -> Handed:
     """Measure, and pack."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(complete, "wanted", submissions.few)
+        patch.setattr(check, "required", submissions.few)
         results = submissions.handed_in(folder / "results", folder / "cache")
-        assert submit(results, folder / "a.bundle.zip", signer=None, disclose=True) == ()
+        assert submit(results, folder / "a.bundle.zip", disclose=True)[1] == ()
     return Handed(folder, results, Bundle.open(folder / "a.bundle.zip"), folder / "cache")
 
 
@@ -77,7 +77,7 @@ def packed(handed: Handed, files: Mapping[str, bytes]) -> Bundle:
 
 
 def judged(of: Bundle, **more: Any) -> Verified:
-    return verify(of, **({"secret": None, "rerun": 0, "again": None} | more))
+    return assign_tiers(of, **more)
 
 
 def tiers(found: Verified) -> dict[str, str]:

@@ -94,7 +94,7 @@ def handed_in(folder: Path, cache: Path) -> Results:
 
 
 def again(folder: Path, cache: Path, records: Sequence[Record], secret: Secret) -> Mapping[str, Record]:
-    """As `bench.submission.rerun.run_again`, in this process."""
+    """As `bench.exchange.verify.run_again`, in this process."""
     where = place_of(folder, cache)
     where.results.keep_secret(secret)
     for record in records:

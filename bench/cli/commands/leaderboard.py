@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from bench.cli.commands import exchange
 from bench.cli.options import place
 from bench.plugins.spec import UsageError
 from bench.results.atomic_file import write_atomically
@@ -30,6 +31,8 @@ SITE = "board"  # of the published records; that of a results folder lies in the
 
 def main(options: argparse.Namespace) -> int:
     """Write the pages, say where they are and what was refused (then 1); `serve` shows them on this machine only."""
+    if options.leaderboard_verb in ("submit", "verify", "merge", "export"):
+        return exchange.main(options)
     if options.leaderboard_verb == "publish":
         return _publish(options)
     if options.leaderboard_verb == "ledger":

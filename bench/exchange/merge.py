@@ -1,0 +1,266 @@
+"""Results folders joined into one: records, artefacts, plans, and the journal's data."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Literal
+
+import yaml
+
+from bench.data.yaml_text import YamlError
+from bench.exchange.foreign_folder import ArtefactFolder, RecordFile, artefact_folders, record_files
+from bench.exchange.outcomes import Outcomes
+from bench.plugins.spec import UsageError
+from bench.randomness import Secret
+from bench.results import run_secret
+from bench.results.journal import AlteredWarning, Journal
+from bench.results.records import NewerRecordError, Record, RecordError
+from bench.results.results import Results, cell_and_evaluator
+from bench.results.signed_json import AlteredError
+from bench.runs.plan import parsed_plan
+from bench.workbench.inputs import COMMITMENT
+
+Prefer = Literal["newest", "first"]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A record that could be copied into a folder.
+
+    Args:
+        file: The record's file.
+        digest, key, created, status: As in the record.
+        secret: The commitment of its run secret.
+        before: The digest of the record that it replaces; None if there is none.
+    """
+
+    file: RecordFile = field(compare=False)
+    digest: str
+    key: str
+    created: str
+    status: str
+    secret: str
+    before: str | None = None
+
+    @classmethod
+    def of(cls, record: Record, file: RecordFile) -> Offer:
+        """The offer of a record that was read from a file."""
+        secret = str(record.inputs.get(COMMITMENT))
+        return cls(file, str(record.digest), record.key, record.created, record.status, secret)
+
+    @property
+    def date(self) -> datetime:
+        """When the record was made. Raises RecordError."""
+        try:
+            date = datetime.fromisoformat(self.created)
+            return date if date.tzinfo else datetime.fromisoformat(f"{self.created}+00:00")
+        except ValueError as error:
+            raise RecordError(f"{self} says no date: --prefer first takes the first") from error
+
+    def __str__(self) -> str:
+        return f"{self.digest[:12]} ({self.status}, {self.created}, in {self.file.results.root})"
+
+
+def merge(
+    sources: Sequence[Results], into: Results, *, prefer: Prefer | None = None, secret_of: Results | None = None
+) -> Outcomes:
+    """Join results folders. Nothing in the sources is changed.
+
+    If `into` trusts only some signers, artefacts, plans, notes of data and run secrets, which carry no signature,
+    are left out: keys, noise and row orders are drawn from the run secret. `secret_of` is the exception.
+
+    Args:
+        sources: In order for `prefer="first"`.
+        into: The folder that receives them; its own records come first.
+        prefer: The choice between different records of one name; None refuses all of them.
+        secret_of: The folder whose run secret is taken if those of the sources differ, or `into` trusts signers only.
+
+    Raises:
+        UsageError: A source is no results folder, or overlaps with `into`; or run secrets differ and none is chosen.
+    """
+    sources = [replace(source, trusted=source.trusted if into.trusted is None else into.trusted) for source in sources]
+    _check(sources, into)
+    outcomes, signed = Outcomes(), into.trusted is not None
+    if (chosen := _secret([] if signed else sources, into, secret_of)) is not None:
+        into.keep_secret(chosen[1])
+        outcomes.notes.append(f"keys and noise of later runs are drawn from the run secret of {chosen[0].root}")
+    offers = copy_records(into, _offers(sources, outcomes), prefer, outcomes)
+    for source in sources if not signed else ():
+        for artefact in artefact_folders(source):
+            copy_artefact(artefact, into, outcomes)
+        _merge_data(source.journal, into.journal, outcomes)
+        _merge_plans(source, into.journal, outcomes)
+    outcomes.notes += _secret_notes(into, offers)
+    return outcomes
+
+
+def copy_records(into: Results, offers: Iterable[Offer], prefer: Prefer | None, outcomes: Outcomes) -> list[Offer]:
+    """Copy records into a folder, one of each name.
+
+    Args:
+        into: The folder; its own records come first.
+        offers: In order for `prefer="first"`.
+        prefer: The choice between different records of one name; None refuses all of them.
+        outcomes: Receives the outcomes.
+
+    Returns:
+        The records that were chosen.
+    """
+    wanted: list[Offer] = []
+    by_name: dict[str, list[Offer]] = {}
+    for offer in offers:
+        by_name.setdefault(offer.file.name, []).append(offer)
+    for name, candidates in sorted(by_name.items()):
+        try:
+            present = _present(into, name)
+            best = _best([*present, *candidates], prefer)
+        except RecordError as error:
+            outcomes.add("record", name, "refused", str(error))
+            continue
+        for offer in candidates:
+            if offer.digest != best.digest:
+                reason = f"another record of that name is preferred (--prefer {prefer})"
+                outcomes.add("record", name, "stays", reason)
+            elif offer is not best:
+                outcomes.add("record", name, "present")
+        if best not in present:
+            wanted.append(replace(best, before=present[0].digest if present else None))
+    for offer in wanted:
+        _copy_record(into, offer, outcomes)
+    return wanted
+
+
+def copy_artefact(artefact: ArtefactFolder, into: Results, outcomes: Outcomes) -> None:
+    """Copy an artefact into a folder, if it is what the store writes."""
+    try:
+        artefact.check()
+        outcomes.add(artefact.kind, artefact.name, "copied" if artefact.copy_into(into) else "present")
+    except (AlteredError, OSError) as error:
+        outcomes.add(artefact.kind, artefact.name, "refused", f"in {artefact.root.parent}: {error}")
+
+
+def _check(sources: Sequence[Results], into: Results) -> None:
+    if into.root.exists() and not into.root.is_dir():
+        raise UsageError(f"expected a folder to join results in, got the file {into.root}")
+    for source in sources:
+        if not source.begun:
+            raise UsageError(f"expected a results folder, got {source.root}: it has neither cells nor artefacts")
+        if source.root == into.root or source.root in into.root.parents or into.root in source.root.parents:
+            raise UsageError(f"{source.root} and {into.root} must be folders apart")
+
+
+def _secret(sources: Sequence[Results], into: Results, secret_of: Results | None) -> tuple[Results, Secret] | None:
+    """The run secret for the joined folder and its origin; None if it has one, or no source has."""
+    if secret_of is not None:
+        if (secret := run_secret.kept(secret_of.secret_file)) is None:
+            raise UsageError(f"there is no run secret in {secret_of.root}")
+        return secret_of, secret  # `keep_secret` refuses it if the folder has another
+    if into.commitment is not None:
+        return None
+    secrets = [(source, secret) for source in sources if (secret := run_secret.kept(source.secret_file)) is not None]
+    if len({secret.commitment() for _, secret in secrets}) > 1:
+        listed = ", ".join(f"{source.root} {secret.commitment()[:12]}" for source, secret in secrets)
+        raise UsageError(
+            f"these folders have different run secrets ({listed}), and the joined folder keeps one of them: name it "
+            "with --secret-of DIR. Records under the others are read, verified and shown; `bench run` measures them "
+            "again"
+        )
+    return next(iter(secrets), None)
+
+
+def _offers(sources: Sequence[Results], outcomes: Outcomes) -> Iterator[Offer]:
+    for source in sources:
+        for file in record_files(source):
+            try:
+                yield Offer.of(file.read().record, file)
+            except RecordError as error:
+                outcomes.add("record", file.name, "refused", f"in {source.root}: {error}")
+
+
+def _present(into: Results, name: str) -> list[Offer]:
+    """The record of that name in the folder, if there is one. Raises RecordError if it cannot be read."""
+    try:
+        return [Offer.of(into.record(*cell_and_evaluator(name)), RecordFile(into, name))]
+    except FileNotFoundError:
+        return []
+    except (RecordError, OSError) as error:
+        kind = "of a later version" if isinstance(error, NewerRecordError) else "refused; take it out, or mend it"
+        raise RecordError(f"the record of that name in {into.root} is {kind}: {error}") from error
+
+
+def _best(candidates: Sequence[Offer], prefer: Prefer | None) -> Offer:
+    """The record to take. Raises RecordError if none can be chosen."""
+    different = list({offer.digest: offer for offer in reversed(candidates)}.values())[::-1]
+    if len(different) == 1 or prefer == "first":
+        return candidates[0]
+    listed = " and ".join(map(str, different))
+    if prefer is None:
+        same = "the same key" if len({offer.key for offer in different}) == 1 else "different keys"
+        raise RecordError(f"different records of one name, under {same}: {listed}; --prefer newest or first takes one")
+    newest, second = sorted(different, key=lambda offer: offer.date, reverse=True)[:2]
+    if newest.date == second.date:
+        raise RecordError(f"different records of one name, and none is the newest: {listed}; --prefer first takes one")
+    return next(offer for offer in candidates if offer.digest == newest.digest)
+
+
+def _copy_record(into: Results, offer: Offer, outcomes: Outcomes) -> None:
+    name = offer.file.name
+    try:
+        content = offer.file.read()
+        if content.record.digest != offer.digest:
+            raise RecordError("it changed while it was read")
+        kept = into.adopt(content.record, content.pictures, evidence=content.evidence, before=offer.before)
+    except (RecordError, OSError, ValueError) as error:
+        outcomes.add("record", name, "refused", f"in {offer.file.results.root}: {error}")
+        return
+    if kept.digest == offer.digest:
+        outcomes.add("record", name, "copied")
+    else:
+        outcomes.add("record", name, "stays", "a run wrote a record of that name meanwhile")
+
+
+def _secret_notes(into: Results, offers: Iterable[Offer]) -> Iterator[str]:
+    """Remarks about records that were made under another run secret than the folder's."""
+    kept = into.commitment
+    others = Counter(offer.secret for offer in offers if offer.secret != kept)
+    if others and kept is None:
+        yield (f"there is no run secret in {into.root}: to go on with these records, start the next run with theirs, "
+               "`bench run --secret FILE`; under a fresh one they are measured again")  # fmt: skip
+    elif others:
+        yield (f"{others.total()} records were made under another run secret than that of {into.root}: they are read, "
+               "verified and shown, `bench run` measures them again if asked for them, and `bench leaderboard submit` "
+               "refuses a folder with both")  # fmt: skip
+
+
+def _merge_data(source: Journal, into: Journal, outcomes: Outcomes) -> None:
+    for key in source.data_keys():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", AlteredWarning)
+            data = source.data(key)
+        outcomes.notes += [str(warning.message) for warning in caught]
+        if data is not None and into.data(key) is None:
+            into.keep_data(key, data)
+
+
+def _merge_plans(source: Results, into: Journal, outcomes: Outcomes) -> None:
+    for cell in source.journal.plans():
+        try:
+            new, old = source.journal.plan(cell), into.plan(cell)
+            if new is not None and new != old:
+                into.keep_plan(cell, _joined_plan(old, new), old)
+        except (RecordError, YamlError, OSError) as error:
+            outcomes.add("plan", cell, "refused", f"in {source.root}: {error}")
+
+
+def _joined_plan(old: str | None, new: str) -> str:
+    """Two plans of one cell as one with the evaluators of both; the old plan wins if they differ."""
+    after = parsed_plan(new)
+    if old is None:
+        return new
+    before = parsed_plan(old)
+    evaluators = {entry["name"]: entry for entry in (*after["evaluators"], *before["evaluators"])}
+    return yaml.safe_dump({**before, "evaluators": [*evaluators.values()]}, sort_keys=True)

@@ -1,0 +1,206 @@
+"""A bundle verified for the leaderboard, with measurements made again if asked for, and its verdict written."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench.exchange.bundle_tiers import Again, Verified, assign_tiers, checked_bundle, repeatable, verdict_on
+from bench.exchange.check import DONE
+from bench.exchange.recheck_fit import Refitted, recheck_fit
+from bench.isolation import find_isolation
+from bench.plugins.spec import UsageError
+from bench.randomness import Secret
+from bench.results import verdict
+from bench.results.bundle import ENDING, Bundle
+from bench.results.records import Record
+from bench.results.results import Results
+from bench.results.signing_key import SigningKey
+from bench.results.verdict import Judged, Tier
+from bench.runs.display import Display
+from bench.runs.run import run
+from bench.runs.run_spec import RunSpec
+from bench.types import DataError
+from bench.workbench.currency import files_of, planned_of
+from bench.workbench.inputs import COMMITMENT
+from bench.workbench.machine import usable_memory, usual_jobs
+from bench.workbench.place import Place
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The result of `verify`.
+
+    Args:
+        verified: Refusal, notes and verdict.
+        signer: The public key that signed the bundle; None if it is unsigned.
+        path: The verdict's file; written unless the bundle is refused.
+        differences: Figures whose intervals, the author's and the sealed one, do not meet.
+        unfitted: Why methods were not fitted again: data that are not here.
+    """
+
+    verified: Verified
+    signer: str | None
+    path: Path
+    differences: tuple[str, ...] = ()
+    unfitted: tuple[str, ...] = ()
+
+
+def verify(
+    path: Path, place: Place, *, secret: Secret | None = None, rerun: int | None = None, sealed: bool = False,
+    signer: SigningKey | None = None, out: Path | None = None,
+) -> Verification:  # fmt: skip
+    """Verify a bundle, and write its verdict unless it is refused.
+
+    Args:
+        path: The bundle.
+        place: The verifier's folders. `sealed` writes records into its results; otherwise these stay untouched.
+        secret: The run secret if the bundle does not disclose it.
+        rerun: Random measurements of every cell to make again; None opens no data.
+        sealed: Measure everything again under the secret of the verifier's results folder, in a sandbox.
+        signer: Signs the verdict.
+        out: The verdict's file; None puts it beside the bundle.
+
+    Raises:
+        BundleError: It is no bundle, or was altered.
+        UsageError: No trusted key signed it, or the verdict would replace one that is worth more.
+    """
+    bundle = Bundle.open(path)
+    if place.results.trusted is not None and bundle.signer not in place.results.trusted:
+        raise UsageError(f"{path} is signed by {bundle.signer or 'nobody'}, and by none of the --trusted keys")
+    out = out or bundle.path.with_name(f"{bundle.path.name.removesuffix(ENDING)}{verdict.ENDING}")
+    _check_replaceable(out, Tier.SEALED if sealed else Tier.RE_RUN if rerun else Tier.REPLAYED, signer)
+    differences: list[str] = []
+    absent: set[str] = set()
+    if sealed:
+        own = place.results.keep_secret()
+        verified, differences = seal(bundle, own, lambda records, key: run_again(records, key, place))
+    elif rerun is None:
+        verified = assign_tiers(bundle, secret=secret)
+    else:
+        with tempfile.TemporaryDirectory(prefix="bench-verify-") as folder:
+            # Measuring takes the author's run secret, and fitting any: each has a results folder of its own.
+            measuring, fitting = (replace(place, results=Results(Path(folder, name))) for name in "mf")
+            verified = assign_tiers(
+                bundle, secret=secret, rerun=rerun, again=lambda records, key: run_again(records, key, measuring),
+                recheck=lambda record: _recheck(record, fitting, absent),
+            )  # fmt: skip
+    if verified.verdict is not None:
+        _check_replaceable(out, verified.verdict.tier, signer)
+        verdict.write(verified.verdict, out, signer)
+    return Verification(verified, bundle.signer, out, tuple(differences), tuple(sorted(absent)))
+
+
+def _check_replaceable(path: Path, tier: Tier, signer: SigningKey | None) -> None:
+    """Raise UsageError if a verdict of this tier would replace one that is worth more."""
+    try:
+        standing = verdict.standing(path)
+    except verdict.VerdictError as error:
+        raise UsageError(f"{error}; write elsewhere with --verdict") from error
+    if standing is None:
+        return
+    old, by = standing
+    if by is not None and (signer is None or signer.public != by):
+        reason = f"is signed by the key {by[:16]}, and the new one by {signer.public[:16] if signer else 'nobody'}"
+    elif (signer is None or by is not None) and old > tier:
+        reason = f"says {old.word}, and the new one {tier.word} at most"
+    else:
+        return
+    raise UsageError(f"{path} {reason}: write elsewhere with --verdict")
+
+
+def _recheck(record: Record, place: Place, absent: set[str]) -> Refitted | None:
+    try:
+        return recheck_fit(record, place)
+    except DataError as error:
+        absent.add(str(error))
+        return None
+
+
+def run_again(records: Sequence[Record], secret: Secret, place: Place) -> dict[str, Record]:
+    """Measure records again, from data to figures; the results by `cell/evaluator`.
+
+    Args:
+        records: The measurements to make.
+        secret: The run secret, which the results folder keeps.
+        place: The folders to work in: an empty results folder, or one that has this secret.
+
+    Raises:
+        UsageError: A plug-in or an option of a record is not installed here, or the folder has another secret.
+    """
+    place.results.keep_secret(secret)
+    measured: dict[str, Record] = {}
+    cells: dict[str, list[Record]] = {}
+    for record in records:
+        cells.setdefault(record.cell, []).append(record)
+    with Display() as display:
+        for row in cells.values():  # together, to open the data and fit the method once
+            summary = run(_run_spec(row), place, display)
+            measured |= {f"{record.cell}/{record.evaluator}": record for record in summary.records}
+    return measured
+
+
+def _run_spec(records: Sequence[Record]) -> RunSpec:
+    """The run that measures these records of one cell again."""
+    planned = [planned_of(record) for record in records]
+    cell = planned[0][0]
+    jobs = min(usual_jobs(cell.device), len(records))
+    return RunSpec(
+        choices=(cell.choice,), methods=(cell.method,),
+        attacks=tuple(dict.fromkeys(each.attack for _, each in planned if each.attack is not None)),
+        metrics=tuple(dict.fromkeys(name for _, each in planned for name in each.metrics)), evaluators=(),
+        controls=False, device=cell.device, jobs=jobs, timeout=None,
+        memory=int(usable_memory() / jobs), overwrite="failed", isolation=find_isolation("auto"),
+        keep_releases=False,
+    )  # fmt: skip
+
+
+def seal(bundle: Bundle, secret: Secret, again: Again) -> tuple[Verified, list[str]]:
+    """Measure everything in a bundle under the verifier's own secret: records that replace the author's on the board.
+
+    Args:
+        bundle: The bundle.
+        secret: That of the verifier's results folder.
+        again: Measures records under a secret, with methods and attacks in a sandbox.
+
+    Returns:
+        The verdict on the new records, and figures whose intervals, the author's and the new one, do not meet.
+
+    Raises:
+        UsageError: The author knows that secret, or methods and attacks did not run in a sandbox.
+    """
+    checked = checked_bundle(bundle)
+    if isinstance(checked, Verified):
+        return Verified(checked.refused), []
+    records = checked.records
+    if any(record.inputs.get(COMMITMENT) == secret.commitment() for record in records.values()):
+        raise UsageError("the author's records were made under this very secret: seal under one that is yours alone")
+    measured = again([record for record in records.values() if not files_of(record)], secret)
+    if unprotected := [name for name, record in measured.items() if record.isolation != "sandbox"]:
+        raise UsageError(f"{unprotected[0]} was measured without a sandbox, which sealing takes: install bubblewrap")
+    incomplete = {finding.name: str(finding) for finding in checked.findings if finding.kind == "incomplete"}
+    tiers = {str(record.digest): _sealed_tier(record, incomplete.get(record.cell)) for record in measured.values()}
+    verified = Verified((), checked.findings, verdict_on(bundle.sha256, measured.values(), tiers))
+    return verified, list(_interval_gaps(records.values(), measured))
+
+
+def _sealed_tier(record: Record, incomplete: str | None) -> Judged:
+    """A row with attacks of its author's choice is not comparable, even if the verifier measured it."""
+    reason = incomplete if record.status in DONE else f"{record.status}: {record.reason}"
+    tier = Tier.SEALED if reason is None else Tier.SELF_REPORTED
+    return Judged(digest=str(record.digest), tier=tier, reason=reason or "measured under secret keys")
+
+
+def _interval_gaps(records: Iterable[Record], measured: Mapping[str, Record]) -> Iterator[str]:
+    for record in filter(repeatable, records):
+        name = f"{record.cell}/{record.evaluator}"
+        scores = measured[name].scores if name in measured else {}
+        for metric, a in record.scores.items():
+            b = scores.get(metric)
+            if b is None or a.low is None or a.high is None or b.low is None or b.high is None:
+                continue
+            if a.low > b.high or b.low > a.high:
+                yield (f"{name}: {metric} is {a.value:g} ({a.low:g} to {a.high:g}) in the bundle, {b.value:g} "
+                       f"({b.low:g} to {b.high:g}) sealed")  # fmt: skip

@@ -1,1 +1,0 @@
-"""Records and artefacts carried to other machines and back, by content, and results folders joined."""

@@ -1,0 +1,338 @@
+"""An honest bundle reaches the tier that was checked; a cheat's is refused or stays at its author's word, by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from made import submissions
+from made.handed import Handed, forged, found_of, judged, packed, tiers
+from made.submissions import METHOD
+
+from bench.evidence import PairEvidence
+from bench.exchange.evidence_check import evidence_of
+from bench.exchange.verify import seal
+from bench.plugins import registry
+from bench.plugins.source_hash import source_hash
+from bench.plugins.spec import UsageError
+from bench.randomness import Secret
+from bench.results.bundle import BundleError
+from bench.results.evidence_file import pack
+from bench.results.records import Record, evidence_record, score_record
+from bench.results.results import evidence_name
+from bench.results.verdict import Tier
+from bench.runs.judge import judge
+from bench.workbench.inputs import COMMITMENT
+
+NEAREST, CHANCE = "reidentification-nearest-neighbour.json", "reidentification-chance.json"
+
+
+def own(handed: Handed, end: str, method: str = METHOD) -> Record:
+    (found,) = (
+        record
+        for name, record in handed.bundle.results.records()
+        if name.endswith(end) and f"/{method}--" in name and isinstance(record, Record)
+    )
+    return found
+
+
+def target(handed: Handed, end: str = NEAREST) -> str:
+    return f"{own(handed, end).cell}/{end}"
+
+
+def again(handed: Handed, tmp_path: Path) -> Any:
+    return partial(submissions.again, tmp_path / "again", handed.cache)
+
+
+def put(content: dict[str, Any], *path: str, value: object) -> None:
+    inner = content
+    for name in path[:-1]:
+        inner = inner[name]
+    inner[path[-1]] = value
+
+
+def refusal(found: Any) -> str:
+    assert found.verdict is None
+    assert found.refused
+    return "; ".join(map(str, found.refused))
+
+
+def test_an_honest_bundle_is_replayed_and_measured_again(handed: Handed, tmp_path: Path) -> None:
+    found = judged(handed.bundle, rerun=1, again=again(handed, tmp_path))
+    assert found.refused == found.notes == ()
+    assert set(tiers(found).values()) == {"re-run"}
+    assert {each.tier for each in found_of(found)} == {Tier.RE_RUN}
+
+
+def test_without_its_secret_it_stays_the_authors_word(handed: Handed) -> None:
+    bare = forged(handed, {}, **{"run-secret": None})
+    assert set(tiers(judged(bare)).values()) == {"self-reported"}
+    assert set(tiers(judged(bare, secret=handed.results.keep_secret())).values()) == {"replayed"}
+
+
+NOT_THE_EVIDENCE = "its figures do not follow from its evidence: reid-auc"
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "said"),
+    [
+        ("value", lambda figure: figure["low"], NOT_THE_EVIDENCE),
+        ("value", lambda figure: figure["low"] / 2, "reid-auc: the figure .* lies outside its interval"),
+        ("low", lambda figure: figure["low"] / 2, NOT_THE_EVIDENCE),
+        ("low", lambda figure: figure["high"] * 2, "reid-auc: the interval is upside down"),
+        ("null_high", lambda figure: figure["null_high"] * 1.5, NOT_THE_EVIDENCE),
+        ("p", lambda figure: figure["p"] * 0.5, NOT_THE_EVIDENCE),
+        ("p", lambda figure: 1.5, "reid-auc: p must be a probability"),
+        ("n", lambda figure: figure["n"] + 1, NOT_THE_EVIDENCE),
+        ("note", lambda figure: "better", NOT_THE_EVIDENCE),
+    ],
+)
+def test_altered_figures_with_new_digests_are_refused(
+    handed: Handed, part: str, change: Callable[[dict[str, Any]], object], said: str
+) -> None:
+    def altered(record: dict[str, Any]) -> None:
+        put(record, "scores", "reid-auc", part, value=change(record["scores"]["reid-auc"]))
+
+    assert re.search(said, refusal(judged(forged(handed, {target(handed): altered}))))
+
+
+def test_a_figure_that_is_said_not_to_apply_is_refused(handed: Handed) -> None:
+    def change(record: dict[str, Any]) -> None:
+        del record["scores"]["reid-auc"]
+        put(record, "not_applicable", "reid-auc", value="makes no sense here")
+
+    assert "reid-auc is not in the record" in refusal(judged(forged(handed, {target(handed): change})))
+
+
+def test_a_figure_that_is_left_out_leaves_the_row_incomplete(handed: Handed) -> None:
+    def change(record: dict[str, Any]) -> None:
+        for part in ("scores", "metrics"):
+            del record[part]["reid-auc"]
+        del record["inputs"]["metric reid-auc"]
+
+    found = judged(forged(handed, {target(handed): change}))
+    assert set(tiers(found).values()) == {"self-reported"}
+    assert "it lacks reid-auc of reidentification-nearest-neighbour" in str(found.notes[0])
+
+
+def test_cherry_picked_measurements_leave_the_row_incomplete(handed: Handed) -> None:
+    found = judged(forged(handed, {}, **{f"cells/{target(handed)}": None}))
+    assert set(tiers(found).values()) == {"self-reported"}
+    assert "incomplete" in str(found.notes[0])
+    found = judged(forged(handed, {}, **{"cells/digits/noise--": None}))
+    assert "on the control that keeps nothing" in str(found.notes[0])
+
+
+def test_an_attack_that_is_said_not_to_apply_is_tried_again(handed: Handed, tmp_path: Path) -> None:
+    def change(record: dict[str, Any]) -> None:
+        record |= {"status": "not-applicable", "code": "not-applicable", "reason": "no", "scores": {}}
+        del record["evidence"]
+
+    bundle = forged(handed, {target(handed): change})
+    assert tiers(judged(bundle))[NEAREST] == "self-reported"
+    assert "it says not-applicable, and here it is ok" in refusal(judged(bundle, again=again(handed, tmp_path)))
+
+
+def swapped(handed: Handed, evidence: dict[str, object], end: str = NEAREST) -> Any:
+    """The record with other evidence, and every figure computed from it as the bench does."""
+    record, content = own(handed, end), pack(evidence)
+    held = evidence_record(content)
+
+    def change(told: dict[str, Any]) -> None:
+        put(told, "evidence", value=held.model_dump())
+        for name in told["scores"]:
+            metric = cast(Any, registry.load("metrics", name))()
+            score = score_record(judge(metric, evidence), better=metric.better, unit=metric.unit)
+            put(told, "scores", name, value=score.model_dump(mode="json"))
+
+    beside = {evidence_name(record.model_copy(update={"evidence": held})): content}
+    made = forged(handed, {f"{record.cell}/{end}": change})
+    rest = {name: text for name, text in made.files.items() if name != evidence_name(record)}
+    return packed(handed, {**rest, **beside})
+
+
+def evidence(handed: Handed, end: str, method: str = METHOD) -> dict[str, object]:
+    record = own(handed, end, method)
+    content = handed.bundle.results.evidence(record)
+    assert content is not None
+    return evidence_of(record, content)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("cells/readme.txt", b"hello", "no record of the bundle names it"),
+        ("cells/digits/a/inner.bundle.zip", b"PK", "no record of the bundle names it"),
+        ("environment.json", b"{}", "differs from the machines"),
+        ("environment.json", b"[" * 100_000, "differs from the machines"),
+        ("environment.json", None, "differs from the machines"),
+        ("requirements.lock", b"\x1b[31m\n", "a line NAME==VERSION"),
+        ("requirements.lock", b"-r https://example.org/x\n", "a line NAME==VERSION"),
+        ("requirements.lock", None, "a line NAME==VERSION"),
+    ],
+)
+def test_what_belongs_to_no_record_is_refused_by_name(
+    handed: Handed, tmp_path: Path, name: str, content: bytes | None, said: str
+) -> None:
+    bundle = forged(handed, {}, **{name: content})
+    for found in (judged(bundle), seal(bundle, Secret.of_seed(1), again(handed, tmp_path))[0]):
+        assert said in refusal(found)
+        assert [finding.name for finding in found.refused] == [name]
+
+
+def test_evidence_that_is_swapped_alone_is_refused(handed: Handed) -> None:
+    record, other = own(handed, NEAREST), handed.bundle.results.evidence(own(handed, CHANCE))
+    assert other is not None
+    found = judged(packed(handed, {**handed.bundle.files, evidence_name(record): other}))
+    assert "not the evidence that the record speaks of" in refusal(found)
+
+
+def test_a_record_without_evidence_is_measured_again_or_stays_the_authors_word(handed: Handed, tmp_path: Path) -> None:
+    bare = evidence_name(own(handed, NEAREST))
+    bundle = packed(handed, {name: text for name, text in handed.bundle.files.items() if name != bare})
+    assert tiers(judged(bundle))[NEAREST] == "self-reported"
+    assert set(tiers(judged(bundle, rerun=9, again=again(handed, tmp_path))).values()) == {"re-run"}
+
+
+def test_figures_without_evidence_are_not_excused_by_an_interval_that_is_made_up(
+    handed: Handed, tmp_path: Path
+) -> None:
+    def wide(record: dict[str, Any]) -> None:
+        del record["evidence"]
+        record["scores"]["reid-auc"] |= {"value": 0.5, "low": 0.0, "high": 1.0, "p": 0.5, "parts": {}}
+
+    found = judged(forged(handed, {target(handed): wide}), rerun=9, again=again(handed, tmp_path))
+    assert "it comes out otherwise: reid-auc" in refusal(found)
+
+
+def test_evidence_of_a_weaker_attack_is_found_out_by_measuring_again(handed: Handed, tmp_path: Path) -> None:
+    """Whoever forges all of it is believed to have measured it, until it is measured: so replayed is a low tier."""
+    bundle = swapped(handed, evidence(handed, CHANCE))
+    assert set(tiers(judged(bundle)).values()) == {"replayed"}
+    assert "it comes out otherwise: reid-auc" in refusal(judged(bundle, rerun=9, again=again(handed, tmp_path)))
+
+
+def test_evidence_of_another_method_stands_in_another_order(handed: Handed) -> None:
+    found = judged(swapped(handed, evidence(handed, NEAREST, "noise")))
+    assert tiers(found)[NEAREST] == "self-reported"
+    assert any("does not follow from the run secret" in each.reason for each in found_of(found))
+
+
+def test_a_made_up_order_does_not_follow_from_the_secret(handed: Handed) -> None:
+    (part,) = (cast(PairEvidence, each) for each in evidence(handed, NEAREST).values())
+    turned = replace(part, images=replace(part.images, links=part.images.links.flip(0).roll(1, 1)))
+    shifted = replace(part, persons=part.persons.roll(1))
+    for made in (turned, shifted):
+        assert tiers(judged(swapped(handed, {"": made})))[NEAREST] == "self-reported"
+
+
+def test_another_secret_is_refused_and_written_into_the_records_fits_nothing(handed: Handed) -> None:
+    other = Secret.of_seed(7, "another")
+    text = {"run-secret": f"{other.content.hex()}\n".encode()}
+    assert "another run secret" in refusal(judged(forged(handed, {}, **text)))
+    assert "another run secret" in refusal(judged(handed.bundle, secret=other))
+
+    def change(record: dict[str, Any]) -> None:
+        put(record, "inputs", COMMITMENT, value=other.commitment())
+
+    assert set(tiers(judged(forged(handed, {".json": change}, **text))).values()) == {"self-reported"}
+    with pytest.raises(BundleError, match="hex digits"):
+        judged(forged(handed, {}, **{"run-secret": b"none"}))
+
+
+def test_records_of_another_method_renamed_do_not_pass(handed: Handed) -> None:
+    """Records of `noise`, which keeps nothing, under the name and code of the method."""
+    there = own(handed, NEAREST)
+    files = {name: text for name, text in handed.bundle.files.items() if f"/{METHOD}--" not in name}
+    for name, content in handed.bundle.files.items():
+        if "/noise--" in name:
+            files[name.replace(own(handed, NEAREST, "noise").cell, there.cell)] = content
+    told = there.model_dump(mode="json", by_alias=True)
+
+    def change(record: dict[str, Any]) -> None:
+        record |= {"method": told["method"], "cell": told["cell"]}
+        record["inputs"] |= {each: told["inputs"][each] for each in ("method", "method code", "method parameters")}
+
+    renamed = replace(handed, bundle=replace(handed.bundle, files=files))
+    ends = {f"{there.cell}/{end}": change for end in (NEAREST, CHANCE)}
+    found = judged(forged(renamed, ends))
+    assert set(tiers(found).values()) == {"self-reported"}
+
+
+def test_code_that_is_not_installed_here_keeps_records_at_their_authors_word(handed: Handed) -> None:
+    def change(record: dict[str, Any]) -> None:
+        put(record, "inputs", "attack code", value="0" * 16)
+        put(record, "attack", "code", value="0" * 16)
+
+    found = judged(forged(handed, {target(handed): change}))
+    assert tiers(found)[NEAREST] == "self-reported"
+    assert "stale" in str(found.notes[0])
+    assert "other than what is installed here: attack code" in str(found.notes[0])
+
+
+def test_sealed_are_the_verifiers_own_records_and_never_an_authors(handed: Handed, tmp_path: Path) -> None:
+    """Keys that an author picked (of many secrets the luckiest) reach re-run at most: sealed keys he never held."""
+    mine = Secret.of_seed(3, "the verifier's")
+    found, apart = seal(handed.bundle, mine, again(handed, tmp_path))
+    assert {each.tier for each in found_of(found)} == {Tier.SEALED}
+    authors = {record.digest for _, record in handed.bundle.results.records() if isinstance(record, Record)}
+    assert not authors & {each.digest for each in found_of(found)}
+    assert apart == []
+    with pytest.raises(UsageError, match="the author's records were made under this very secret"):
+        seal(handed.bundle, handed.results.keep_secret(), again(handed, tmp_path))
+
+
+def test_sealed_needs_a_sandbox(handed: Handed) -> None:
+    def open_ones(*told: Any) -> dict[str, Record]:
+        return {"a/b": own(handed, NEAREST).model_copy(update={"isolation": "processes"})}
+
+    with pytest.raises(UsageError, match="without a sandbox"):
+        seal(handed.bundle, Secret.of_seed(3), open_ones)
+
+
+def test_a_figure_of_another_metric_is_refused(handed: Handed) -> None:
+    """The evidence is honest, and so is the figure: it is that of `top-1`, in the unit of another."""
+    cls, named = (cast(Any, registry.load("metrics", name)) for name in ("top-1", "reid-auc"))
+    score = score_record(judge(cls(), evidence(handed, NEAREST)), better=named.better, unit=named.unit)
+
+    def change(record: dict[str, Any]) -> None:
+        put(record, "metrics", "reid-auc", "written", value="top-1")
+        put(record, "scores", "reid-auc", value=score.model_dump(mode="json"))
+        del record["inputs"]["metric reid-auc"]
+        put(record, "inputs", "metric top-1", value=source_hash(cls))
+
+    said = refusal(judged(forged(handed, {target(handed): change})))
+    assert "its description of reid-auc is not that of the metric top-1" in said
+
+
+@pytest.mark.parametrize(("method", "role"), [("identity", "keeps nothing"), (METHOD, "hides nothing")])
+def test_a_role_that_a_method_does_not_play_is_refused(handed: Handed, method: str, role: str) -> None:
+    """An attack that finds people in what `keeps nothing` fails its control, and no longer counts."""
+    name = f"{own(handed, NEAREST, method).cell}/{NEAREST}"
+    found = judged(forged(handed, {name: lambda record: put(record, "method", "role", value=role)}))
+    assert f"and the record says {role}" in refusal(found)
+
+
+def test_a_data_set_from_a_file_is_never_run(handed: Handed, tmp_path: Path) -> None:
+    """A file that a stranger's record names may be there: a pull request that brings the bundle brings it too."""
+    (tmp_path / "x.py").write_text("raise SystemExit('it ran')")
+
+    def change(record: dict[str, Any]) -> None:
+        put(record, "choice", "dataset", value=f"{tmp_path}/x.py:X")
+
+    found = judged(forged(handed, {target(handed): change}))
+    assert found.refused
+    assert "path" in {each.kind for each in found.refused}
+
+
+def test_sealed_without_an_attack_is_the_authors_choice(handed: Handed) -> None:
+    mine = own(handed, CHANCE)
+    without = forged(handed, {}, **{f"cells/{target(handed)}": None})
+    made = mine.model_copy(update={"isolation": "sandbox"})
+    found, _ = seal(without, Secret.of_seed(3), lambda *_: {f"{mine.cell}/{mine.evaluator}": made})
+    assert set(tiers(found).values()) == {"self-reported"}
