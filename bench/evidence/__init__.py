@@ -1,4 +1,7 @@
-"""What an evaluator hands to a metric: one frozen type a file."""
+"""Evidence: frozen results that evaluators hand to metrics.
+
+Metrics read these types alone, so a metric runs without a method, an attack or a data set.
+"""
 
 from bench.evidence.attack_evidence import MembershipEvidence, PairEvidence, PairLevel, PersonRisk
 from bench.evidence.prediction_evidence import (

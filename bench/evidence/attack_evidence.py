@@ -1,9 +1,4 @@
-"""Whom an attack found, person by person and key by key.
-
-Counts of pair scores: one attack on pairs against one method.
-
-Scores of one membership attack against one method.
-"""
+"""Evidence of attacks: pair counts, membership scores, people identified."""
 
 from __future__ import annotations
 
@@ -19,18 +14,18 @@ from bench.types import NotApplicable
 
 @dataclass(frozen=True, eq=False)
 class PersonRisk:
-    """Whether an attack found each of P people in the releases of K keys.
+    """People identified by an attack: P people, K keys.
 
     Args:
         found: (K, P) bool.
-        luck: (K, P) float64 in [0, 1]: the chance of that if the attack said the same, and rows were dealt to people at
-            random. An attack that names one person for every row finds that person always, and has learned nothing.
-        chance: (P,) float64: the same chance for random scores.
-        asked: (K, P) bool: under which keys a person could be found; each under one key at least. None stands for all.
-        groups: By attribute and group, (P,) bool: who belongs to it. Sex, age, view and site as far as the data say,
+        luck: (K, P) float64 in [0, 1]: the probability of identification if the attack's answers stayed the same and
+            rows were dealt to people at random. An attack that names one person for every row always finds that person.
+        chance: (P,) float64: the same probability for random scores.
+        asked: (K, P) bool: keys under which a person could be found, at least one each. None stands for all.
+        groups: By attribute and group, (P,) bool: its members. Sex, age, view and site if the data name them,
             findings, and the number of images.
-        wrong: Where `luck` is no probability but was counted: (P,) int64 how often the same was said of each person
-            wrongly, and (P,) of how many times. None where it is known.
+        wrong: If `luck` was estimated by counting: (P,) int64 false identifications of each person, and (P,) int64
+            trials. None if `luck` is exact.
     """
 
     found: torch.Tensor
@@ -42,7 +37,7 @@ class PersonRisk:
 
     @property
     def trials(self) -> torch.Tensor:
-        """(K, P) bool: under which keys each person could be found."""
+        """(K, P) bool: keys under which each person could be found."""
         return torch.ones_like(self.found) if self.asked is None else self.asked
 
     def __post_init__(self) -> None:
@@ -53,7 +48,7 @@ class PersonRisk:
                 f"{tuple(shape)}, {tuple(self.luck.shape)} and {tuple(self.chance.shape)}"
             )
         if bool((self.found & ~self.trials).any()) or not bool(self.trials.any(dim=0).all()):
-            raise ValueError("somebody was found who could not be, or could be found under no key")
+            raise ValueError("expected each person to have a key, and to be found only under such keys")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +58,10 @@ class PairLevel:
     Args:
         counts: By key, then by data sample.
         links: (p, 2) int64 of the first key's whole release: raw row, released row.
-        whole: By key, on the whole grid, the true links of people who can be exchanged; empty where nobody counted it.
+        whole: By key, on the whole grid, the true links of exchangeable people; empty if not counted.
         permuted: By key, then by set: the same counts with people exchanged at random
-            (`bench.pairs.person_links.exchanged_links` gives both). What chance gives where a person's images score
-            alike: scores that are drawn independently are no null for them. Where there are none, that null is the one
-            used.
+            (`bench.pairs.person_links.exchanged_links` gives both): the null distribution if a person's images score
+            alike. If empty, the null of independent scores is used.
         full: By key, on the whole grid, all true links.
         owners: By key (c,) int64, the person (`PairEvidence.persons`) behind each released row with a link, in the
             order of `PairCounts.top_1`.
@@ -95,20 +89,20 @@ class PairLevel:
 
 @dataclass(frozen=True, eq=False)
 class PairEvidence:
-    """One attack against one method: counts for every key and every data sample.
+    """One attack against one method: counts by key and data sample.
 
     Args:
         shape: (n, m) of the whole grid.
         images: A correct pair is the same image.
-        patients: A correct pair is the same person; None where nobody knows the subjects.
+        patients: A correct pair is the same person; None if the subjects are unknown.
         samples: The data samples: int64 raw rows, drawn by person without replacement.
-        persons: (n,) int64, the person of each raw row, from 0; a person of its own for each row where nobody is known.
-        known: Whether the data say who is who.
+        persons: (n,) int64, the person of each raw row, from 0; one per row if the subjects are unknown.
+        known: True if the data name the subjects.
         draws: Seed of people drawn with replacement: the same for every method and attack on the same rows.
-        resamples: A name that all evidence of the same people and resamples shares; empty where nothing does.
+        resamples: A name shared by all evidence of the same people and resamples; may be empty.
         seed: For the null distribution's own draws.
-        primary: A correct pair is a released row and the raw row that it was made for; None where rows are not mixed.
-        people: Whom Eve's first guesses found; None where nobody looked.
+        primary: A correct pair is a released row and the raw row that it was made for; None if rows are not mixed.
+        people: People identified by Eve's first guesses; None if not measured.
     """
 
     shape: tuple[int, int]
@@ -124,11 +118,14 @@ class PairEvidence:
     people: PersonRisk | None = None
 
     def level(self, name: Literal["image", "patient"]) -> PairLevel:
-        """The counts at that level; NotApplicable where the data set does not say who is who."""
+        """The counts at that level.
+
+        Raises NotApplicable for "patient" if the data set names no subjects.
+        """
         if name == "image":
             return self.images
         if self.patients is None:
-            raise NotApplicable("patient-level figures need subjects: this data set does not say who is who")
+            raise NotApplicable("patient-level figures need subjects: this data set names none")
         return self.patients
 
 
@@ -138,12 +135,12 @@ class MembershipEvidence:
 
     Args:
         scores: By key, (n,) float64 on the CPU: higher is likelier a member.
-        members: By key, (n,) bool: whether the candidate was among the rows of that key's release. Drawn at random for
-            each key, whatever the others'.
+        members: By key, (n,) bool: the candidate was among the rows of that key's release. Drawn independently for each
+            key.
         subjects: (n,) int64 or None. A person is wholly among the members of a key or wholly outside.
         seed: For the null distribution.
         draws: Seed of people drawn with replacement: the same for every method and attack on the same candidates.
-        groups: By attribute and group, (people,) bool, people in the order of their numbers: who belongs to it.
+        groups: By attribute and group, (people,) bool, people in the order of their numbers: its members.
     """
 
     scores: Sequence[torch.Tensor]

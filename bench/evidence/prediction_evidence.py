@@ -1,15 +1,4 @@
-"""Predictions of a model that was trained on releases.
-
-Predictions after training on parts of a release.
-
-Predictions of linear probes, clean and under noise.
-
-Scores of a likelihood ratio of two density models.
-
-Predictions between original and released rows.
-
-Scores of a detector of marks.
-"""
+"""Evidence of predictions: classifiers, linear probes and detectors trained on releases."""
 
 from __future__ import annotations
 
@@ -23,7 +12,7 @@ from bench.types import Attributes
 
 @dataclass(frozen=True, eq=False)
 class UtilityEvidence:
-    """Bob's predictions for the test rows, decoded to the real classes, once per key.
+    """Bob's predictions for test rows in the real classes, by key.
 
     Args:
         scores: One (n, k) float32 a key; higher is likelier.
@@ -32,8 +21,8 @@ class UtilityEvidence:
         findings: The k names.
         seed: For the bootstrap.
         outsiders: Predictions as `scores`, by models chosen without other people's labels, on held-out released rows
-            alone; empty where no such choice was made.
-        attributes: Groups that the rows belong to; None where nobody knows.
+            alone; empty if no such choice was made.
+        attributes: Groups that the rows belong to; None if unknown.
     """
 
     scores: Sequence[torch.Tensor]
@@ -47,14 +36,17 @@ class UtilityEvidence:
 
 @dataclass(frozen=True, eq=False)
 class LearningEvidence:
-    """Bob's predictions after training on parts of the release, by the share (above 0, below 1) of its rows."""
+    """Bob's predictions after training on parts of the release.
+
+    `curve` maps the share of the rows, in (0, 1), to predictions.
+    """
 
     curve: Mapping[float, UtilityEvidence]
 
 
 @dataclass(frozen=True, eq=False)
 class LinearProbeEvidence:
-    """Predictions of linear probes for test rows, clean and with Gaussian noise on them.
+    """Predictions of linear probes for clean and for noisy test rows.
 
     Args:
         by_noise: By the noise's standard deviation, in standard deviations of the original rows (0 is clean):
@@ -66,7 +58,7 @@ class LinearProbeEvidence:
 
 @dataclass(frozen=True, eq=False)
 class DetectionEvidence:
-    """Scores of a likelihood ratio of two density models for rows of the release, with the rows' true labels.
+    """Likelihood-ratio scores of released rows, with the rows' true labels.
 
     Args:
         released: (m, 1) scores of the released rows, higher is likelier abnormal.
@@ -79,7 +71,7 @@ class DetectionEvidence:
 
 @dataclass(frozen=True, eq=False)
 class TransferEvidence:
-    """Predictions of classifiers trained and tested on original (o) and on private (p) rows.
+    """Predictions of classifiers trained and tested on original or released rows.
 
     `by_route` maps "o/o", "p/o", "o/p" and "p/p" (trained on / tested on) to predictions; a route that makes no sense
     for the method is missing.
@@ -95,7 +87,9 @@ class CADPClassifierEvidence(TransferEvidence):
 
 @dataclass(frozen=True, eq=False)
 class ProbeEvidence:
-    """How a detector, trained on releases that Eve made herself, scores real releases with and without a mark.
+    """Detector scores of real releases with and without a mark.
+
+    The detector was trained on releases that Eve made herself.
 
     Args:
         released: By probe, scores (n, 1) of released rows against whether the raw row carried the mark.

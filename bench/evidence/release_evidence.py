@@ -1,17 +1,4 @@
-"""Among how many raw rows each one hides.
-
-Counts of a distinguishing game.
-
-Test images beside what a decoder makes of their released form.
-
-What the judge found of a method's word: links, the lack of them, labels, and a key that does the same again.
-
-The original rows beside the released ones, as sets.
-
-A table before and after its release.
-
-Seconds of timed releases.
-"""
+"""Evidence of releases: anonymity sets, audits, decoding, promises, distributions, seconds."""
 
 from __future__ import annotations
 
@@ -26,10 +13,10 @@ from bench.types import PrivacyClaim
 
 @dataclass(frozen=True, eq=False)
 class AnonymityEvidence:
-    """Among how many raw rows each one hides.
+    """Anonymity set sizes: raw rows that share a released form.
 
     Args:
-        single: (n,) int64: how many raw rows share the released form of row i, itself included.
+        single: (n,) int64: number of raw rows with the released form of row i, itself included.
         intersected: The same among the rows that share its form in a second release too, made of the same rows with
             other people joining and leaving.
         subjects: (n,) int64 or None.
@@ -47,11 +34,13 @@ Noise = Literal["holds", "fails", "unread"]
 
 @dataclass(frozen=True)
 class Calls:
-    """What a test that was fixed beforehand calls releases of the two inputs. Those that it abstains on are left out.
+    """Decisions of a fixed test on releases of two inputs.
+
+    Releases that the test abstains on are left out.
 
     Args:
         trials: Fair coins that were tossed: heads releases the first input, tails the second.
-        firsts: How many of them fell on the first.
+        firsts: Coins that fell on the first input.
         hits: Releases of the first input that are called the first's.
         false_alarms: Releases of the second input that are called the first's.
         misses: Releases of the first input that are called the second's.
@@ -78,16 +67,15 @@ class Calls:
 
 @dataclass(frozen=True, eq=False)
 class AuditEvidence:
-    """A distinguishing game on two inputs, and what else bears on the claim.
+    """A distinguishing game on two inputs, and the noise checks.
 
     Args:
         claim: What the method claims.
-        calls: Of fresh releases, none of which had a part in choosing the test.
+        calls: Of fresh releases; the test was chosen on others.
         confidence: With which the bound is to hold, in (0, 1).
         one_run: All coins lie in one release, and the number of guesses was fixed beforehand.
-        games: All that was played when the test was chosen, by name.
-        noise: Whether the noise is what the mechanism says, every number drawn afresh; "unread" where that cannot be
-            seen.
+        games: Names of all games played to choose the test.
+        noise: "holds" if the noise follows the mechanism and no number is used twice; "unread" if it is hidden.
     """
 
     claim: PrivacyClaim
@@ -100,12 +88,12 @@ class AuditEvidence:
 
 @dataclass(frozen=True, eq=False)
 class DecodingEvidence:
-    """Test images beside what a decoder, trained by somebody who holds the key, makes of their released form.
+    """Test images beside their reconstructions by a key holder's decoder.
 
     Args:
         raw: (n, c, h, w) float32 in [0, 1].
         decoded: The same shape and range, row by row.
-        mean: (c, h, w), the mean of the images that the decoder was trained on: what it would say knowing nothing.
+        mean: (c, h, w), the mean training image: the best reconstruction without a release.
         subjects: (n,) int64 or None.
         seed: For the bootstrap.
     """
@@ -123,17 +111,17 @@ PROMISES: Mapping[str, str] = {
     "links": "links withheld",
     "replay": "does otherwise when its key is used again",
 }
-"""What a method gives its word on, and what is said of a method that breaks it."""
+"""Promises of a method, and the verdict on a method that breaks one."""
 
 
 @dataclass(frozen=True)
 class Promise:
-    """One thing that was looked into.
+    """The result of checking one promise.
 
     Args:
-        broken: Whether the method does otherwise, beyond chance.
-        p: Probability under chance of what was found; None where nothing random is in it.
-        said: How it was looked into, and what was found.
+        broken: True if the method breaks it, beyond chance.
+        p: Probability of such a finding under chance; None if nothing random is in it.
+        said: The check and its finding, in words.
     """
 
     broken: bool
@@ -143,12 +131,12 @@ class Promise:
 
 @dataclass(frozen=True)
 class HonestyEvidence:
-    """Every promise that was looked into, and how many rows were found where no link leads.
+    """Results of all promise checks, and the share of undeclared links.
 
     Args:
-        promises: By the names of `PROMISES`.
-        share: Of the groups (people, or rows) that the strongest search claims, those that chance does not explain.
-        p: Of that search under chance, allowing for all searches.
+        promises: By the names in `PROMISES`.
+        share: Share of the groups (people or rows) claimed by the strongest search that chance does not explain.
+        p: Of that search under chance, corrected for all searches.
         n: Groups that it claims.
     """
 
@@ -160,17 +148,17 @@ class HonestyEvidence:
 
 @dataclass(frozen=True, eq=False)
 class SetEvidence:
-    """The original rows beside the released ones, as sets.
+    """Original and released rows as two sets.
 
     Args:
         original: (n, d) float32.
         released: (m, d) float32 in the same space.
         subjects: (n,) int64 of the original rows, or None.
-        released_subjects: (m,) int64 of the released rows where every one has one person behind it, else None.
+        released_subjects: (m,) int64 if each released row shows one person, else None.
         seed: For the bootstrap.
-        labels, released_labels: (n, k) and (m, k) as in `Release`, in the real classes; None where there are none.
+        labels, released_labels: (n, k) and (m, k) as in `Release`, in the real classes; None if there are none.
         findings: The k names.
-        exclusive: Whether each row has exactly one of the k classes.
+        exclusive: Each row has exactly one of the k classes.
     """
 
     original: torch.Tensor
@@ -186,13 +174,13 @@ class SetEvidence:
 
 @dataclass(frozen=True, eq=False)
 class TableEvidence:
-    """A table before and after.
+    """A table before and after its release.
 
     Args:
         original: (n, d) float32, the private rows.
         released: (m, d) float32, in the same units.
         test: (t, d) float32, raw rows of other people.
-        columns: Names of the d columns, as far as they are known; otherwise their numbers.
+        columns: Names of the d columns; their numbers if unknown.
         seed: For the bootstrap.
     """
 
@@ -205,7 +193,10 @@ class TableEvidence:
 
 @dataclass(frozen=True, eq=False)
 class TimingEvidence:
-    """Seconds of each timed repeat of `Key.release` over `images` rows, after warm-up, device synchronised."""
+    """Seconds of each timed release of `images` rows.
+
+    After warm-up, with the device synchronised.
+    """
 
     images: int
     seconds: Sequence[float]

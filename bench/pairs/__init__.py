@@ -1,1 +1,4 @@
-"""Scores of pairs (raw row, released row), and the one streaming sweep that counts them."""
+"""Scores of pairs (raw row, released row).
+
+One streaming sweep counts them for all pair metrics; the n x m matrix never exists.
+"""

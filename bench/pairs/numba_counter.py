@@ -1,6 +1,7 @@
-"""Compiled counter of score blocks on the CPU: the passes of `TorchCounter` fused into one by numba.
+"""Counter of score blocks on the CPU, compiled by numba.
 
-Importing this module needs numba; `bench.pairs.sweep.engine` says whether it was found.
+`TorchCounter` fused into one pass. Importing this module needs numba; `bench.pairs.sweep.engine` reports if it is
+there.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ NONE = np.empty((0, 0))
 
 
 def _compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compiled without the interpreter's lock; kept on disk where there is a place for it."""
+    """Compile without the GIL, cached on disk if a folder is writable."""
     try:
         fast: Callable[P, R] = numba.njit(nogil=True, cache=True)(function)
     except RuntimeError:  # numba found no folder that it may write to
@@ -36,16 +37,16 @@ def _compiled(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _compiled_sum(function: Callable[P, R]) -> Callable[P, R]:
-    """Compiled into its caller, free to add in any order."""
+    """Compile for inlining, with sums in any order."""
     fast: Callable[P, R] = numba.njit(fastmath={"reassoc", "contract"})(function)
     return fast
 
 
 @_compiled
 def _place_exactly(levels, below, score):  # type: ignore[no-untyped-def]
-    """Place of an exact score, `below` levels being known to be smaller; infinity follows the last level.
+    """Place of an exact score above at least `below` levels.
 
-    A bucket mostly has one level: that is settled without a branch. Else steps that double, then halves.
+    `levels` ends with infinity. Most buckets hold one level, which needs no branch; else galloping, then binary search.
     """
     low = below + (levels[below] < score)
     if levels[low] < score:
@@ -65,7 +66,7 @@ def _place_exactly(levels, below, score):  # type: ignore[no-untyped-def]
 
 @_compiled_sum
 def _product(left, right):  # type: ignore[no-untyped-def]
-    """Inner product of two rows on the grid: exact in any order of summation, so that the compiler may choose it."""
+    """Inner product of two grid rows, exact in any order of summation."""
     total = 0.0
     for k in range(left.size):
         total += left[k] * right[k]
@@ -74,7 +75,10 @@ def _product(left, right):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _tally(values, row, col, a, b, bounds, codes, levels, in_rows, in_cols, best, part_of, totals, above, tied):  # type: ignore[no-untyped-def]
-    """Counts a block. `totals` is (places, lanes): lane g counts part g; one lane where the part is the whole grid."""
+    """Count a block.
+
+    `totals` is (places, lanes): lane g counts part g; one lane if the part is the whole grid.
+    """
     low, scale, zero, last, floor = bounds[0], bounds[1], bounds[2], bounds[3], bounds[4]
     whole = totals.shape[1] == 1
     places = np.empty(STRIP, np.int32)
@@ -96,16 +100,16 @@ def _tally(values, row, col, a, b, bounds, codes, levels, in_rows, in_cols, best
                 bucket = zero if bucket < zero else bucket
                 bucket = last if bucket > last else bucket
                 places[j] = codes[np.uint32(bucket)]
-            found = 0
+            count = 0
             for j in range(width):
-                doubtful[found] = j
-                found += places[j] < 0
-            for k in range(found):
+                doubtful[count] = j
+                count += places[j] < 0
+            for k in range(count):
                 j = doubtful[k]
                 score = _product(a[row + i], b[first + j]) if a.size else np.float64(strip[j])
                 places[j] = _place_exactly(levels, -1 - places[j], score)
             ties = 0
-            for k in range(found):  # odd places, few of which are left of the doubtful ones
+            for k in range(count):  # odd places: few of the doubtful ones
                 doubtful[ties] = doubtful[k]
                 ties += places[doubtful[k]] & 1
             if whole:
@@ -174,16 +178,16 @@ class KernelCounter(Counter):
         return self.sum
 
     def _flush(self) -> None:
-        """Move the 32-bit counts into the 64-bit counts."""
-        found = (np.ascontiguousarray(self.totals[:, : len(self.census.rows)].T), self.above, self.tied)
-        self.sum.add(Tally(*(torch.from_numpy(counts).to(torch.int64) for counts in found)))
+        """Add the 32-bit counts to the 64-bit counts."""
+        tallies = (np.ascontiguousarray(self.totals[:, : len(self.census.rows)].T), self.above, self.tied)
+        self.sum.add(Tally(*(torch.from_numpy(counts).to(torch.int64) for counts in tallies)))
         for counts in (self.totals, self.above, self.tied):
             counts[:] = 0
         self.pending = 0
 
 
 def _lanes(members: torch.Tensor, width: int) -> Numbers:
-    """Membership (g, n) as (n, width) int32, zeros for lanes without a part."""
+    """Membership (g, n) as (n, width) int32, zero-padded."""
     lanes = np.zeros((members.shape[1], width), np.int32)
     lanes[:, : len(members)] = members.T.numpy()
     return lanes

@@ -1,4 +1,4 @@
-"""Links between people instead of images, and what is left of them when people are exchanged at random."""
+"""Links between people, and null links by exchange of people."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import torch
 from bench.seeds import generator
 
 SETS = 19
-"""Sets of exchanged links worth having: with one key, a two-sided p can then reach .1, with two keys .005."""
+"""Sets of exchanged links: a two-sided p can reach .1 with one key, .005 with two."""
 FEWEST = 10
-"""People with the same number of images who are exchanged; fewer have too few arrangements to tell much."""
+"""Smallest number of people with equally many images who are exchanged."""
 
 
 def patient_links(links: torch.Tensor, subjects: torch.Tensor) -> torch.Tensor:
-    """All (raw row, released row) pairs that show the same person, (p', 2) int64.
+    """All (raw row, released row) pairs of one person, (p', 2) int64.
 
     Args:
         links: (p, 2) int64, image level.
@@ -37,30 +37,29 @@ def patient_links(links: torch.Tensor, subjects: torch.Tensor) -> torch.Tensor:
 def exchanged_links(
     links: torch.Tensor, subjects: torch.Tensor | None, n: int, *, sets: int = SETS, seed: int
 ) -> list[torch.Tensor]:
-    """Links (p', 2) int64 of people who can be exchanged: the true links, then `sets` times with people exchanged.
+    """Links (p', 2) int64 of exchangeable people: true, then `sets` times exchanged.
 
-    If scores know nothing of who is who, the true links are one more draw of the same kind: ranking their figure among
-    those of the exchanged links tests that whatever the scores look like (Phipson and Smyth 2010, "Permutation p-values
-    should never be zero"). Only raw rows change their names, so k-to-one and mixed links keep their structure, and the
-    released rows of one person stay together.
+    Scores without identity information make the true links one more draw of the same kind: the rank of their figure
+    among those of the exchanged links is an exact test for any scores (Phipson and Smyth 2010, "Permutation p-values
+    should never be zero"). Only raw rows are renamed, so k-to-one and mixed links keep their structure, and one
+    person's released rows stay together.
 
-    People with as many raw rows stand in a random circle and move on by a number of places, another for every set, so
-    that no two sets, the true one among them, give a person the same rows: the true links of a few people among those
-    of an attack that works would pass for what chance gives. All sets are exchangeable, and the test is exact, where
-    every such circle has more people than there are sets. After a smaller one's last place comes another circle; p is
-    then a little low, by a share of the order of one in the number of its people. Where fewer than `FEWEST` people
-    share a number of rows, nobody can take theirs: their links are left out of all sets alike; they stay in the grid.
-    For people as the match, apply `patient_links` to each set.
+    People with equally many raw rows stand in a random circle and shift by a number of places, another for every set.
+    So no two sets, the true one among them, give a person the same rows: else the true links of a few people would
+    enter the null of an attack that works. All sets are exchangeable, and the test is exact, if every such circle has
+    more people than there are sets. A smaller circle is drawn again when its shifts are used up; p is then too low by
+    about one in the number of its people. If fewer than `FEWEST` people share a number of rows, their links are left
+    out of all sets; their rows stay in the grid. For person-level links, apply `patient_links` to each set.
 
     Args:
         links: (p, 2) int64, image level, raw row first.
         subjects: (n,) int64 of the raw rows; None makes every row a person of its own.
         n: Raw rows.
-        sets: How many.
-        seed: The same seed gives the same exchanges, whatever the links.
+        sets: Number of exchanged sets.
+        seed: The same seed gives the same exchanges for any links.
 
     Returns:
-        1 + sets tensors; none at all where no links are left.
+        1 + sets tensors; an empty list if no links are left.
 
     >>> exchanged_links(torch.tensor([[0, 0], [10, 1]]), torch.tensor([*range(10), 10, 10]), 12, sets=0, seed=0)
     [tensor([[0, 0]])]
@@ -69,20 +68,20 @@ def exchanged_links(
     if len(codes) != n:
         raise ValueError(f"subjects must name the person of every raw row: expected {n}, got {len(codes)}")
     size = torch.bincount(codes)
-    exchanged = torch.bincount(size)[size] >= FEWEST
-    links = links[exchanged[codes[links[:, 0]]]]
+    exchangeable = torch.bincount(size)[size] >= FEWEST
+    links = links[exchangeable[codes[links[:, 0]]]]
     if len(links) == 0:
         return []
     random = generator(seed)
     circles = []
-    for alike in torch.unique(size).tolist():
-        people = (size == alike).nonzero().flatten()
+    for rows_each in torch.unique(size).tolist():
+        people = (size == rows_each).nonzero().flatten()
         if len(people) >= FEWEST:
             circles.append([_circle(people, random) for _ in range(sets // (len(people) - 1) + 1)])
     rows, first = torch.argsort(codes, stable=True), size.cumsum(0) - size
     person = codes[rows]
     nth = torch.arange(n) - first[person]
-    found = [links]
+    link_sets = [links]
     for number in range(sets):
         place = torch.arange(len(size))
         for rounds in circles:
@@ -90,11 +89,11 @@ def exchanged_links(
             place[circle] = circle.roll(int(moves[number % len(moves)]))
         renamed = torch.empty_like(rows)
         renamed[rows] = rows[first[place[person]] + nth]
-        found.append(torch.stack((renamed[links[:, 0]], links[:, 1]), dim=1))
-    return found
+        link_sets.append(torch.stack((renamed[links[:, 0]], links[:, 1]), dim=1))
+    return link_sets
 
 
 def _circle(people: torch.Tensor, random: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-    """People in random order, and by how many places they may move on, all numbers but 0, in random order."""
+    """People in random order, and all shifts but 0 in random order."""
     order, moves = (torch.randperm(many, generator=random) for many in (len(people), len(people) - 1))
     return people[order], 1 + moves

@@ -1,9 +1,4 @@
-"""Blocks of a grid of scores.
-
-Eve's first guess for every released row: the raw row that she scores highest.
-
-The pairs of a grid of scores that are each other's best, found block by block.
-"""
+"""Blocks of a score matrix, and best matches found block by block."""
 
 from __future__ import annotations
 
@@ -22,7 +17,10 @@ GATHERED = 2**17
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Scores of a block of the grid: exact, or within a proven error of the exact products of `factors`."""
+    """Scores of a block: exact, or float32 products of `factors`.
+
+    The error of float32 products is bounded by `Factors.error`.
+    """
 
     rows: slice
     cols: slice
@@ -37,46 +35,51 @@ class Block:
 
 
 def products(a: torch.Tensor, b: torch.Tensor, rows: torch.Tensor, cols: torch.Tensor) -> torch.Tensor:
-    """Inner products (p,) of float64 rows of a and b given by number, a slice of the pairs at a time; no gradient."""
+    """Inner products (p,) of float64 rows of a and b.
+
+    `rows` and `cols` number the pairs. No gradient; a slice of the pairs at a time.
+    """
     step = max(GATHERED // a.shape[1], 1)
-    if isinstance(a, Rows):  # each reading of rows takes its time, however few they are
+    if isinstance(a, Rows):  # each read of rows has a fixed cost
         step = max(step, a.budget.block // a.wide)
-    found = torch.empty(len(rows), dtype=a.dtype, device=a.device)
-    for at in range(0, len(rows), step):  # a small tensor of each step would lie between the large ones, and part them
-        part = slice(at, at + step)
-        torch.sum(a[rows[part]] * b[cols[part]], dim=1, out=found[part])
-    return found
+    sums = torch.empty(len(rows), dtype=a.dtype, device=a.device)
+    for start in range(0, len(rows), step):  # in place: small results between large tensors would fragment memory
+        part = slice(start, start + step)
+        torch.sum(a[rows[part]] * b[cols[part]], dim=1, out=sums[part])
+    return sums
 
 
 def all_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Inner products (n, m) of rows (n, d) and (m, d), as `all_pairs` reads them."""
+    """Inner products (n, m) of rows (n, d) and (m, d)."""
     return all_pairs(a, b, lambda part, other: part @ other.T)
 
 
 def all_pairs(
     a: torch.Tensor, b: torch.Tensor, compare: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 ) -> torch.Tensor:
-    """What `compare` (ordinary rows and others to (rows, others)) gives for all pairs of rows (n, d) and (m, d).
+    """Results of `compare` for all row pairs, (n, d) by (m, d).
 
-    No more than a block of each is read at a time; where all of `b` fit as an ordinary tensor, they are read once and
-    not once for every block of `a`.
+    `compare` maps ordinary rows and others to (rows, others). At most a block of each is read at a time; if all of `b`
+    fit as an ordinary tensor, they are read once instead of once per block of `a`.
     """
     if not isinstance(a, Rows) and not isinstance(b, Rows):
         return compare(a, b)
     if isinstance(b, Rows) and b.bytes_of(len(b)) <= b.budget.plain:
         b = b.whole()
-    return torch.cat([torch.cat([compare(part, each) for _, each in in_blocks(b)], dim=1) for _, part in in_blocks(a)])
+    return torch.cat(
+        [torch.cat([compare(part, other) for _, other in in_blocks(b)], dim=1) for _, part in in_blocks(a)]
+    )
 
 
 def blocks(shape: tuple[int, int], block: int) -> Iterator[tuple[slice, slice]]:
-    """The grid in blocks of nearly equal size (never a thin remainder), row by row."""
+    """Blocks of nearly equal size, row by row."""
     for rows in split_evenly(shape[0], block):
         for cols in split_evenly(shape[1], block):
             yield rows, cols
 
 
 def split_evenly(length: int, block: int) -> list[slice]:
-    """`length` cut into the fewest nearly equal slices of at most `block`.
+    """The fewest nearly equal slices of at most `block`.
 
     >>> split_evenly(10, 4)
     [slice(0, 3, None), slice(3, 6, None), slice(6, 10, None)]
@@ -90,9 +93,9 @@ BLOCK = 1024
 
 
 def first_guesses(scores: PairScores, *, block: int = BLOCK) -> torch.Tensor:
-    """(m,) int64 on the CPU: the best-scored raw row of each released row; of equal ones the first.
+    """Eve's best-scored raw row (m,) int64, on the CPU, per released row.
 
-    Candidates stand in a secret random order, so that the first of equal ones is any of them.
+    Of equal scores the first: candidates stand in a secret random order, so it is any of them.
 
     Args:
         scores: n raw by m released rows.
@@ -101,8 +104,8 @@ def first_guesses(scores: PairScores, *, block: int = BLOCK) -> torch.Tensor:
     m = scores.shape[1]
     best, rows = torch.full((m,), -torch.inf, dtype=torch.float64), torch.zeros(m, dtype=torch.int64)
     for band, cols in blocks(scores.shape, block):
-        found, at = scores.block(band, cols).detach().max(dim=0)
-        values, places = found.to("cpu", torch.float64), at.cpu() + band.start
+        top, index = scores.block(band, cols).detach().max(dim=0)
+        values, places = top.to("cpu", torch.float64), index.cpu() + band.start
         # Blocks of one column band come from the top down, or in any order: of equal scores the lower row stays.
         better = (values > best[cols]) | ((values == best[cols]) & (places < rows[cols]))
         best[cols] = torch.where(better, values, best[cols])
@@ -112,9 +115,10 @@ def first_guesses(scores: PairScores, *, block: int = BLOCK) -> torch.Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Best:
-    """Of each released row: the best raw row (m,) int64 and by how much it leads the second (m,) float64.
+    """The best raw row of each released row, and its lead.
 
-    `mutual` (m,) bool: of that raw row, this released row is the best too. The first of several equal rows counts.
+    `raw` (m,) int64; `lead` (m,) float64 over the second-best; `mutual` (m,) bool: the released row is the best of that
+    raw row too. The first of equal scores counts.
     """
 
     raw: torch.Tensor
@@ -123,19 +127,19 @@ class Best:
 
 
 def best(scores: PairScores) -> Best:
-    """Best raw rows of all released rows; no more than a block of scores is held at a time."""
+    """Best raw rows of all released rows, block by block."""
     n, m = scores.shape
     raw, lead = [], []
     row_top: list[torch.Tensor] = []
     row_at: list[torch.Tensor] = []
     for left in range(0, m, BLOCK):
         cols = slice(left, min(left + BLOCK, m))
-        tops, ats = [], []
+        tops, indices = [], []
         for low in range(0, n, BLOCK):
             part = scores.block(slice(low, min(low + BLOCK, n)), cols).double()
-            value, at = part.topk(min(2, len(part)), dim=0)
+            value, index = part.topk(min(2, len(part)), dim=0)
             tops.append(value)
-            ats.append(at + low)
+            indices.append(index + low)
             here = part.max(dim=1)
             if left == 0:
                 row_top.append(here.values)
@@ -146,8 +150,8 @@ def best(scores: PairScores) -> Best:
                 row_top[block] = torch.where(better, here.values, row_top[block])
                 row_at[block] = torch.where(better, here.indices + left, row_at[block])
         value, place = torch.cat(tops).topk(min(2, n), dim=0)
-        raw.append(torch.cat(ats).gather(0, place[:1])[0])
+        raw.append(torch.cat(indices).gather(0, place[:1])[0])
         lead.append(value[0] - value[-1])
-    found = torch.cat(raw)
-    mutual = torch.cat(row_at)[found] == torch.arange(m, device=found.device)
-    return Best(found, torch.cat(lead), mutual)
+    raw_rows = torch.cat(raw)
+    mutual = torch.cat(row_at)[raw_rows] == torch.arange(m, device=raw_rows.device)
+    return Best(raw_rows, torch.cat(lead), mutual)

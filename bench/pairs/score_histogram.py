@@ -1,13 +1,12 @@
-"""Where scores fall among the linked scores, found in a few operations through a table of buckets.
+"""Histogram of scores over bins cut by the linked scores.
 
-A score's bucket is (score - low) * scale, clamped and cut to an integer. Both operations are monotone in IEEE
-arithmetic, so that a bucket which no linked score can share gives the place at once, with no analysis of rounding; the
-others hold their scores back as doubtful, to be compared exactly.
-
-What is counted while the scores go by, and the plain torch way to count it; `bench.pairs.numba_counter` is compiled.
+Places: a score's bucket is (score - low) * scale, clamped and cut to an integer. Both operations are monotone in IEEE
+arithmetic, so a bucket that no linked score can share gives the place at once, without an analysis of rounding; scores
+in the other buckets are doubtful and compared exactly.
 
 A census covers parts of the grid that share one set of levels: every score is placed among the levels once, counted for
 each part it lies in, and compared with the best linked score of its column under each notion of a true pair.
+`TorchCounter` counts in plain torch; `bench.pairs.numba_counter` is compiled.
 """
 
 from __future__ import annotations
@@ -26,14 +25,16 @@ MOST_BUCKETS = 2**21
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Places among q distinct linked scores: 2i strictly below linked score i (and above i - 1), 2i + 1 tied with it.
+    """Places of scores among q distinct linked scores.
+
+    Place 2i is strictly below linked score i and above i - 1; place 2i + 1 is tied with linked score i.
 
     Args:
         levels: (q,) float64, the linked scores, ascending, exact.
-        dtype: Of the scores to be placed.
+        dtype: Of the scores.
         low, scale: A score's bucket is (score - low) * scale, exact numbers in `dtype`.
-        codes: (buckets,) int32: the place of every score in the bucket; or -1 - s where scores must be compared
-            exactly, s levels being certainly below.
+        codes: (buckets,) int32: the place of every score in the bucket; or -1 - s if scores must be compared
+            exactly and at least s levels are below.
         floor: A score below it has place 0.
     """
 
@@ -48,22 +49,22 @@ class Places:
         return 2 * len(self.levels) + 1
 
     def doubtful(self, scores: torch.Tensor) -> torch.Tensor:
-        """Which scores (of `dtype`) the table cannot place, bool."""
+        """Mask of the scores (of `dtype`) that the table cannot place."""
         return self._codes(scores) < 0
 
     def place(
         self, scores: torch.Tensor, exact: Callable[..., torch.Tensor]
     ) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
-        """Places (int32) of scores of any shape, and where in it the doubtful scores are; all ties are among those.
+        """Places (int32) of scores, and indices of the doubtful ones.
 
-        `exact` gives the exact scores (float64) there.
+        Every tie is doubtful. `exact` gives the exact scores (float64) at those indices.
         """
         places = self._codes(scores)
         doubtful = (places < 0).nonzero(as_tuple=True)
         truth, below = exact(*doubtful), -1 - places[doubtful]
         ends = torch.nn.functional.pad(self.levels, (0, 1), value=torch.inf)
         below += ends[below] < truth
-        # A bucket mostly has one level, so that this was all.
+        # Most buckets have one level and are settled here.
         more = (ends[below] < truth).nonzero()[:, 0]
         below[more] = torch.searchsorted(self.levels, truth[more], out_int32=True)
         places[doubtful] = 2 * below + (ends[below] == truth)
@@ -81,12 +82,12 @@ def exact_places(levels: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
 
 
 def build_places(levels: torch.Tensor, *, dtype: torch.dtype, error: float = 0.0) -> Places:
-    """The table for scores of `dtype` that lie within `error` of the exact scores.
+    """The table for scores within `error` of the exact scores.
 
     Args:
         levels: (q,) float64, ascending, distinct; without an error they must be exact in `dtype`.
         dtype: float32 or float64.
-        error: How far a score to be placed may be from its exact value.
+        error: Largest distance of a score from its exact value.
     """
     buckets = min(max(1 << (16 * len(levels) - 1).bit_length(), 2**10), MOST_BUCKETS)
     under, over = (levels - error).to(dtype), (levels + error).to(dtype)
@@ -102,7 +103,7 @@ def build_places(levels: torch.Tensor, *, dtype: torch.dtype, error: float = 0.0
 
 
 def _range(lowest: float, highest: float, buckets: int, dtype: torch.dtype) -> tuple[float, float]:
-    """`low` and `scale` that keep two buckets free at either end, as exact numbers in `dtype`."""
+    """Exact `low` and `scale` in `dtype`, two spare buckets per end."""
     span = max(highest - lowest, abs(lowest) * 2.0**-20, torch.finfo(dtype).tiny * 2.0**20)
     low, scale = lowest - span * 3 / buckets, (buckets - 6) / span
     low, scale = torch.tensor([low, scale], dtype=torch.float64).to(dtype).tolist()
@@ -116,7 +117,7 @@ def _bucket(scores: torch.Tensor, low: float, scale: float, buckets: int) -> tor
 
 NO_LINK = 2**31 - 1
 FEW = 0.1
-"""Share of a block up to which scores are picked out of it one by one."""
+"""Largest share of a block whose scores are picked one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +125,8 @@ class Part:
     """A part of the grid with its notions of a true pair.
 
     Args:
-        rows: (n,) bool, which raw rows belong to it.
-        cols: (m,) bool, which released rows.
+        rows: (n,) bool, its raw rows.
+        cols: (m,) bool, its released rows.
         cells: For each notion (p,) int64 numbers of the linked pairs, row * m + column, ascending and distinct.
         scores: For each notion (p,) float64, their exact scores.
     """
@@ -138,14 +139,16 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Census:
-    """Fixed tables for g parts and v (part, notion) pairs, on the device of the scores.
+    """Fixed tables of g parts and v (part, notion) pairs.
+
+    On the device of the scores.
 
     Args:
         places: Where scores fall among the linked scores of all parts.
         rows: (g, n) bool.
         cols: (g, m) bool.
-        best: (v, m) int32, place of the best linked score of each column; NO_LINK where it has none.
-        part_of: The part's number of each of the v.
+        best: (v, m) int32, place of the best linked score of each column, or NO_LINK.
+        part_of: Part number of each of the v pairs.
     """
 
     places: Places
@@ -162,8 +165,10 @@ class Census:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Running counts of a census, int64: `totals` (g, places) of all scores of each part by place; `above` and `tied`
-    (v, m), how many scores of a column are above and equal to its best linked score.
+    """Running counts of a census, int64.
+
+    `totals` (g, places): scores of each part by place. `above` and `tied` (v, m): scores of a column above and equal to
+    its best linked score.
     """
 
     totals: torch.Tensor
@@ -178,7 +183,7 @@ class Tally:
 
 
 def open_census(parts: Sequence[Part], *, dtype: torch.dtype, error: float, device: torch.device) -> Census:
-    """The census of `parts` for scores of `dtype` that lie within `error` of the exact scores."""
+    """The census of `parts` for scores within `error` of the exact ones."""
     m = len(parts[0].cols)
     levels = torch.unique(torch.cat([scores for part in parts for scores in part.scores]))
     best = []
@@ -205,7 +210,7 @@ def open_tally(census: Census) -> Tally:
 
 
 class Counter(ABC):
-    """Counts the blocks of a census, one at a time, each pair once."""
+    """Counter of the blocks of a census, each pair once."""
 
     @abstractmethod
     def __init__(self, census: Census) -> None: ...
@@ -247,7 +252,10 @@ class TorchCounter(Counter):
                 tied[notion] += torch.bincount(cols[ties], minlength=len(others))
 
     def _see_few(self, block: Block, rows: torch.Tensor, cols: torch.Tensor) -> None:
-        """Count a block of the whole grid in which all scores but those at `rows` and `cols` are below all levels."""
+        """Count a block of the whole grid with few high scores.
+
+        All scores but those at `rows` and `cols` are below all levels.
+        """
         places, _ = self.census.places.place(block.values[rows, cols], lambda some: block.exact(rows[some], cols[some]))
         self.sum.totals[0] += torch.bincount(places, minlength=len(self.census.places))
         self.sum.totals[0, 0] += block.values.numel() - len(places)

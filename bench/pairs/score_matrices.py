@@ -1,24 +1,14 @@
-"""Cosine scores whose bits do not depend on how they are computed.
+"""Score matrices for attacks: cosines, tables, blends, posterior log odds.
 
-Unit rows are rounded to multiples of 2^-26. Products of two entries are then multiples of 2^-52, and every partial sum
-of a dot product stays below 2 in size, so that float64 holds each of them exactly: any order of summation, block size,
-thread count or library gives the same bits, and equal rows give equal scores. The rounding moves a cosine by less than
-2^-26 sqrt(d).
+Cosines have the same bits on every machine. Unit rows are rounded to multiples of 2^-26. Products of two entries are
+then multiples of 2^-52, and every partial sum of a dot product stays below 2 in size, so float64 holds each exactly:
+any order of summation, block size, thread count or library gives the same bits, and equal rows give equal scores. The
+rounding moves a cosine by less than 2^-26 sqrt(d).
 
-Pair scores that were computed as one table, for attacks that match sets as a whole and so need all of it.
-
-Two attacks' scores of the same pairs, added in units of their own spread.
-
-Posterior odds as pair scores: how much likelier one candidate is than all others together, for every released row.
-
-With L[i, j] the log density of released row j given candidate i, and every candidate as likely as any other beforehand,
-the posterior is p[i, j] = exp(L[i, j]) / sum over k of exp(L[k, j]): normalised within a column, so that what makes a
-released row common or rare by itself drops out, and scores of different columns compare. The score is log p - log(1 -
-p), the log odds. It orders pairs as p does, but where p rounds to 1 it still tells how clear the case is: guesses start
-with the clearest instead of among ties.
-
-Equal densities within a column give equal scores, all of them where a column says nothing. With a single candidate
-nothing is to be told apart, and all scores are 0.
+Posterior: with L[i, j] the log density of released row j given candidate i and a uniform prior, p[i, j] = exp(L[i, j])
+/ sum over k of exp(L[k, j]). Normalising within a column removes what makes a released row common or rare, so scores of
+different columns compare. The score is the log odds log p - log(1 - p). It orders pairs as p does, and still ranks them
+if p rounds to 1. Equal densities within a column give equal scores; a single candidate scores 0.
 """
 
 from __future__ import annotations
@@ -61,13 +51,15 @@ class CosineScores(PairScores):
         return all_products(rows_at(self.a, rows), rows_at(self.b, cols))
 
     def factors(self) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """The unit rows on the grid; None where they are too large to be handed over."""
+        """The unit rows on the grid; None if over 8 GiB."""
         bytes_ = sum(side.numel() * side.element_size() for side in (self.a, self.b))
         return (self.a, self.b) if bytes_ <= HANDED_BYTES else None
 
 
 def unit_rows(rows: torch.Tensor, what: str) -> torch.Tensor:
-    """Rows (n, d) at length one on the grid of 2^-26, float64. `what` names the matrix in errors.
+    """Rows (n, d) scaled to length one, rounded to 2^-26, float64.
+
+    `what` names the matrix in errors.
 
     Raises ValueError for a row that is not finite or has no length.
     """
@@ -90,9 +82,10 @@ def _on_grid(rows: torch.Tensor) -> torch.Tensor:
 
 
 def apart(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Factors (n, d + 2) and (m, d + 2) in which a row without length scores 0 with every row of the other matrix.
+    """Factors in which rows of length zero score 0 with all others.
 
-    For attacks that can say nothing about such a row: its pairs tie, as they should, instead of being an error.
+    Shapes (n, d + 2) and (m, d + 2). For attacks that learn nothing from such a row: its pairs tie instead of raising
+    an error.
     """
     wide_a, wide_b = (
         rows.map(partial(_widened, place=place)) if isinstance(rows, Rows) else _widened(rows, place)
@@ -134,7 +127,9 @@ SAMPLE = 1024
 
 
 class BlendedScores(PairScores):
-    """`first` plus `weight` times `second`, each divided by the deviation of its first block of up to 1024 x 1024.
+    """Weighted sum of two attacks' scores, each in standard deviations.
+
+    The deviation is that of the first block of up to 1024 x 1024 scores.
 
     Raises:
         ValueError: Scores of different shapes.
@@ -155,26 +150,26 @@ class BlendedScores(PairScores):
 def _deviation(scores: PairScores) -> float:
     n, m = scores.shape
     part = scores.block(slice(0, min(n, SAMPLE)), slice(0, min(m, SAMPLE))).double()
-    return max(float(part.std(correction=0)), torch.finfo(torch.float64).tiny) or 1.0
+    return max(float(part.std(correction=0)), torch.finfo(torch.float64).tiny)
 
 
 KEPT = 2**30
-"""Bytes of log densities that are kept; larger grids are computed again whenever a block is read."""
+"""Bytes of stored log densities; larger grids are recomputed block by block."""
 BLOCK = 1024
 
 Density = Callable[[slice, slice], torch.Tensor]
 _Summary = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-"""Of each column, or a part of it: the largest log density, how often it occurs, and the log of the others' sum."""
+"""Per column or part of it: largest log density, its count, log of the sum of the others."""
 
 
 class PosteriorScores(PairScores):
-    """Log odds of the posterior, float64.
+    """Log odds of the posterior, float64; see the module's docstring.
 
     Args:
-        density: Gives log densities (rows, cols) of a block, float64, up to a number for each column; a pair has the
-            same bits in every block, on whichever device.
+        density: Log densities (rows, cols) of a block, float64, up to a constant per column; a pair has the same bits
+            in every block.
         shape: (n, m).
-        kept: Keep the log densities of grids of at most so many bytes.
+        kept: Store the log densities of grids of at most this many bytes.
 
     Raises:
         ValueError: A log density that is not finite.
@@ -197,7 +192,7 @@ class PosteriorScores(PairScores):
         top, times, rest = self._top[cols], self._times[cols], self._rest[cols]
         below = self._density(rows, cols) - top
         log_p = below - torch.logaddexp(times.log(), rest - top)
-        # Here p is at most a half, so that nothing is lost in 1 - p; and it is a function of the density alone.
+        # p <= 1/2 here, so 1 - p is accurate; and it depends on the density alone.
         odds = log_p - torch.log1p(-log_p.clamp_max(-math.log(2)).exp())
         first = (below == 0) & (times == 1)
         return torch.where(first, torch.where(rest == -math.inf, 0.0, top - rest), odds)

@@ -1,11 +1,9 @@
-"""Scores that are products of known factors: exact products, or float32 products with a proven bound on their error.
+"""Reading of score matrices: exact, or float32 within a proven bound.
 
 Float32 products cost half as much as exact float64 products. Summed in any order, with or without fused operations, the
 product of rows a and b of length d, rounded to float32, is off by at most ((1 + u)^(d + 2) - 1) |a| |b|, u = 2^-24
 (Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 3.1, and the Cauchy-Schwarz inequality). Long
 rows are summed in stretches, which brings d down to the stretch plus the number of stretches.
-
-How the sweep reads the scores of a grid: once or twice, in the cheapest way that leaves the counts exact.
 """
 
 from __future__ import annotations
@@ -31,7 +29,10 @@ LONGEST = 1 + 2.0**-10
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Rows (n, d) and (m, d), float64 on the grid; `error` bounds float32 products of them."""
+    """Rows (n, d) and (m, d), float64 on the grid.
+
+    `error` bounds the error of their float32 products.
+    """
 
     a: torch.Tensor
     b: torch.Tensor
@@ -42,13 +43,13 @@ class Factors:
         return products(self.a, self.b, rows.to(self.a.device), cols.to(self.a.device)).cpu()
 
     def columns(self, bands: Iterable[slice], *, height: int, dtype: torch.dtype) -> Iterator[Block]:
-        """Blocks of at most `height` rows of bands of columns: exact in float64, within `error` in float32.
+        """Blocks of at most `height` rows by bands of columns.
 
-        A block's memory is used again for the next.
+        Exact in float64, within `error` in float32. Blocks share one buffer.
         """
         n, d = self.a.shape
         a = self.a.to(dtype)
-        b = self.b.to(dtype) if isinstance(self.b, Rows) else self.b  # no more than a block of it is float64
+        b = self.b.to(dtype) if isinstance(self.b, Rows) else self.b  # only a block of it is float64
         stretches = split_evenly(d, STRETCH if dtype == torch.float32 else d)
         memory = self.a.new_empty(0, 0, dtype=dtype)
         for cols in bands:
@@ -58,18 +59,18 @@ class Factors:
                 shape = (rows.stop - rows.start, cols.stop - cols.start)
                 if memory.shape[1] < shape[0] * shape[1]:
                     memory = self.a.new_empty(min(len(stretches), 2), shape[0] * shape[1], dtype=dtype)
-                values, more = (part[: shape[0] * shape[1]].view(shape) for part in (memory[0], memory[-1]))
+                values, scratch = (part[: shape[0] * shape[1]].view(shape) for part in (memory[0], memory[-1]))
                 torch.mm(left[:, stretches[0]], right[:, stretches[0]].T, out=values)
-                for stretch in stretches[1:]:  # not addmm, which may start from the sum so far and lengthen it
-                    values.add_(torch.mm(left[:, stretch], right[:, stretch].T, out=more))
+                for stretch in stretches[1:]:  # not addmm: it may extend the running sum
+                    values.add_(torch.mm(left[:, stretch], right[:, stretch].T, out=scratch))
                 yield Block(rows, cols, values, None if dtype == torch.float64 else (self.a, self.b))
 
 
 def read_factors(scores: PairScores) -> Factors | None:
-    """The factors of `scores`, if they have any.
+    """The factors of `scores`; None if it has none.
 
     Raises:
-        ValueError: Factors that are not what `PairScores.factors` promises.
+        ValueError: Factors that break the contract of `PairScores.factors`.
     """
     factors = scores.factors()
     if factors is None:
@@ -90,7 +91,7 @@ def _check(factor: torch.Tensor, what: str) -> None:
     if factor.dtype != torch.float64:
         raise ValueError(f"{what} factors must be float64, got {factor.dtype}")
     for part, rows in in_blocks(factor, 256):
-        # Adding 1.5 * 2^26 rounds to the grid; what is not finite does not come back as itself, or is too long.
+        # Adding 1.5 * 2^26 rounds to the grid; infinity and NaN change or are too long.
         off = ((rows + TO_GRID) - TO_GRID != rows).any(dim=1) | ~(torch.linalg.vector_norm(rows, dim=1) <= LONGEST)
         if off.any():
             raise ValueError(
@@ -100,9 +101,9 @@ def _check(factor: torch.Tensor, what: str) -> None:
 
 
 def float32_is_float32(device: torch.device) -> bool:
-    """Whether float32 products on the device are what they say: the CPU's, unless coarser arithmetic was allowed.
+    """True if float32 products on the device are full float32.
 
-    Both ways of allowing it, the older `torch.set_float32_matmul_precision` too, end in the setting that is read here.
+    True on the CPU unless coarser arithmetic was allowed; every way of allowing it ends in the setting read here.
     """
     allowed = torch.backends.mkldnn.matmul.fp32_precision  # type: ignore[attr-defined]
     return device.type == "cpu" and allowed in ("none", "ieee")
@@ -111,20 +112,18 @@ def float32_is_float32(device: torch.device) -> bool:
 BLOCK = 1024
 DEVICE_BLOCK = 8192
 KEPT = 2**22
-"""Scores of a grid so small that its blocks are kept instead of read twice."""
+"""Largest grid (scores) whose blocks are stored instead of read twice."""
 DOT, DOT_READ = 64, 512
-"""How many scores of a block can be multiplied in the time of one single pair's; where its rows must be read first."""
+"""Block scores computed in the time of one single pair; the same if its rows are on disk."""
 WORTHWHILE = (0.1, 0.002)
-"""The share of doubtful float32 scores up to which comparing them exactly is quicker than exact blocks: for a compiled
-counter, for torch."""
+"""Largest share of doubtful float32 scores at which float32 blocks pay: compiled counter, torch."""
 SAMPLE = 256
 SIDES = 4
-"""Blocks of rows that are held at a time, of those that are read where they are used; and how much longer their sides
-may be, for all rows are read once for every block of columns."""
+"""For rows on disk: blocks held at a time, and the factor by which sides grow, as each column block reads all rows."""
 
 
 class Reading:
-    """Reads all scores of a grid once or twice, in the cheapest exact way."""
+    """One or two readings of all scores of a grid."""
 
     def __init__(self, scores: PairScores, block: int | None) -> None:
         self.scores, self.factors = scores, read_factors(scores)
@@ -138,27 +137,30 @@ class Reading:
             self.side = max(1, min(block or SIDES * self.side, rows.budget.whole // SIDES // rows.bytes_of(1)))
 
     def linked(self, cells: torch.Tensor) -> torch.Tensor:
-        """Exact scores (float64, CPU) of the pairs numbered row * m + column, ascending: products, or out of blocks."""
+        """Exact scores (float64, CPU) of pairs row * m + column, ascending."""
         n, m = self.scores.shape
-        read = self.factors is not None and isinstance(self.factors.a, Rows)
-        if self.factors is not None and len(cells) * (DOT_READ if read else DOT) < n * m:
+        on_disk = self.factors is not None and isinstance(self.factors.a, Rows)
+        if self.factors is not None and len(cells) * (DOT_READ if on_disk else DOT) < n * m:
             return self.factors.linked(cells // m, cells % m)
-        found = torch.empty(len(cells), dtype=torch.float64)
+        linked = torch.empty(len(cells), dtype=torch.float64)
         rows, cols = cells // m, cells % m
         kept: list[Block] = []
         for block in self._blocks(split_evenly(m, self.side), self.dtype):
             start, stop = torch.searchsorted(rows, torch.tensor([block.rows.start, block.rows.stop])).tolist()
-            near = cols[start:stop]
-            here = start + ((near >= block.cols.start) & (near < block.cols.stop)).nonzero()[:, 0]
-            at = (rows[here] - block.rows.start).to(self.device), (cols[here] - block.cols.start).to(self.device)
-            found[here] = block.exact(*at).cpu()
+            columns = cols[start:stop]
+            places = start + ((columns >= block.cols.start) & (columns < block.cols.stop)).nonzero()[:, 0]
+            offsets = (
+                (rows[places] - block.rows.start).to(self.device),
+                (cols[places] - block.cols.start).to(self.device),
+            )
+            linked[places] = block.exact(*offsets).cpu()
             if n * m <= KEPT:
                 kept.append(Block(block.rows, block.cols, block.values.clone(), None))
         self.kept = kept or None
-        return found
+        return linked
 
     def sweep(self, groups: Sequence[Sequence[Part]], counter: type[Counter]) -> list[tuple[Census, Tally]]:
-        """A census of each group of parts, with its counts, from one reading."""
+        """A census of each group of parts, from one reading."""
         opened = [partial(open_census, parts, device=self.device) for parts in groups]
         if self.factors is not None and self.kept is None and float32_is_float32(self.device):
             censuses = [census(dtype=torch.float32, error=self.factors.error) for census in opened]
@@ -169,7 +171,7 @@ class Reading:
         return self._spread(censuses, counter, self.dtype)
 
     def _spread(self, censuses: list[Census], counter: type[Counter], dtype: torch.dtype) -> list[tuple[Census, Tally]]:
-        """Count in as many threads as torch may use, where the counter is not torch and factors can be shared."""
+        """Count in threads if the counter is compiled and factors exist."""
         split = counter is not TorchCounter and self.factors is not None and self.kept is None
         threads = torch.get_num_threads() if split else 1
         bands = split_evenly(self.scores.shape[1], min(self.side, -(-self.scores.shape[1] // threads)))
@@ -178,19 +180,19 @@ class Reading:
         def work(own: list[slice]) -> list[Tally]:
             counters = [counter(census) for census in censuses]
             for block in self._blocks(own, dtype):
-                for each in counters:
-                    each.see(block)
-            return [each.tally() for each in counters]
+                for tallier in counters:
+                    tallier.see(block)
+            return [tallier.tally() for tallier in counters]
 
         if threads == 1:
-            found = [work(bands)]
+            tallies = [work(bands)]
         else:
             with _one_thread_each(), ThreadPoolExecutor(len(workers)) as pool:
-                found = list(pool.map(work, workers))
-        for others in found[1:]:
-            for tally, other in zip(found[0], others, strict=True):
+                tallies = list(pool.map(work, workers))
+        for others in tallies[1:]:
+            for tally, other in zip(tallies[0], others, strict=True):
                 tally.add(other)
-        return list(zip(censuses, found[0], strict=True))
+        return list(zip(censuses, tallies[0], strict=True))
 
     def _blocks(self, bands: Sequence[slice], dtype: torch.dtype) -> Iterator[Block]:
         if self.kept is not None:
@@ -200,13 +202,13 @@ class Reading:
         return self._read()
 
     def _read(self) -> Iterator[Block]:
-        """Blocks as the author of the scores gives them, checked."""
+        """Blocks as the attack gives them, checked."""
         for rows, cols in blocks(self.scores.shape, self.side):
-            given = self.scores.block(rows, cols).detach()
-            values = given if given.dtype == torch.float32 else given.to(torch.float64)
+            block = self.scores.block(rows, cols).detach()
+            values = block if block.dtype == torch.float32 else block.to(torch.float64)
             if values.dtype != self.dtype or values.device != self.device:
                 raise TypeError(
-                    f"all blocks of scores must have one dtype and device, got {given.dtype} on {given.device}"
+                    f"all blocks of scores must have one dtype and device, got {block.dtype} on {block.device}"
                 )
             if not torch.stack(torch.aminmax(values)).isfinite().all():
                 row, col = (~values.isfinite()).nonzero()[0].tolist()
@@ -217,18 +219,18 @@ class Reading:
             yield Block(rows, cols, values.contiguous(), None)
 
     def _doubtful(self, census: Census) -> float:
-        """The share of a sample of scores that float32 products could not place."""
+        """Share of sampled scores that float32 products cannot place."""
         if self.factors is None:
             return 1.0
         steps = [-(-length // SAMPLE) for length in self.scores.shape]
-        # Not the same numbers on both sides: linked pairs are doubtful, and mostly have the same.
+        # Other row numbers on each side: linked pairs, often of equal numbers, are doubtful.
         some, others = self.factors.a[:: steps[0]], self.factors.b[steps[1] // 2 :: steps[1]]
         return float(census.places.doubtful((some @ others.T).to(torch.float32)).double().mean())
 
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Torch runs one thread for each of ours; the setting outlives threads, so it is put back."""
+    """One torch thread per thread of ours; restored afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

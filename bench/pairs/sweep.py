@@ -1,11 +1,10 @@
-"""One streaming sweep over all n x m pair scores, giving the integer counts that the pair metrics are made of.
+"""Streaming sweep over all n x m pair scores into integer counts.
 
 The grid never exists: blocks are read, counted and dropped (`bench.pairs.score_reader`). First all linked scores are
-read, exactly; they make a table in which every score finds its place among them (`bench.pairs.score_histogram`). Then
-the scores go by once and are counted by place, for every part of the grid at once (`bench.pairs.score_histogram`;
-`bench.pairs.numba_counter` where numba is installed). Where the scores are products of known factors, blocks may be
-float32 products: what their proven error leaves open is compared exactly, so that the counts are those of exact scores
-to the last tie. Counts are 64-bit; division happens once, in the metric.
+read exactly; they define the bins of a histogram (`bench.pairs.score_histogram`). Then every score is counted once, for
+every part of the grid at once (by `bench.pairs.numba_counter` if numba is installed). If scores are products of known
+factors, blocks may be float32 products: doubtful ones are compared exactly, so the counts are those of exact scores to
+the last tie. Counts are 64-bit; metrics divide once.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Engine = Literal["numba", "torch"]
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """How the unlinked scores fall between the linked scores.
+    """Distribution of the unlinked scores over bins between linked scores.
 
     Args:
         shape: (n, m) of the grid.
@@ -55,7 +54,7 @@ class PairCounts:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A part of the whole grid to count on, with one or more notions of a true pair.
+    """A part of the grid to count, with its true pairs.
 
     Args:
         rows: Raw rows (int64, ascending, distinct), numbered in the whole grid.
@@ -69,7 +68,7 @@ class Grid:
 
 
 def engine() -> str:
-    """What counts scores on the CPU, for records: numba with its version, or "torch" where numba is missing."""
+    """Counting engine on the CPU, for records: "numba VERSION" or "torch"."""
     return "torch" if _kernel() is None else f"numba {version('numba')}"
 
 
@@ -84,38 +83,45 @@ def count(
 def count_grids(
     scores: PairScores, grids: Sequence[Grid], *, block: int | None = None, engine: Engine | None = None
 ) -> list[list[PairCounts]]:
-    """Counts for each part of one grid and each notion of a true pair, all from the same one or two readings.
+    """Counts for each part of a grid and notion of a pair.
+
+    One or two readings of the scores serve all of them.
 
     Args:
         scores: n raw by m released rows; higher is likelier.
         grids: The parts.
         block: Side of the blocks; None chooses by device. The result does not depend on it.
-        engine: What counts; None takes numba on the CPU where it is installed, else torch. The result is the same.
+        engine: None takes numba on the CPU if installed, else torch. The result is the same.
 
     Raises:
         ValueError: No links, links outside their part, or a score that is not finite (the rows are named).
     """
     n, m = scores.shape
     cells = [[_cells(links, grid, (n, m)) for links in grid.links] for grid in grids]
-    every = torch.unique(torch.cat([own for of_grid in cells for own in of_grid]))
+    every = torch.unique(torch.cat([part_cells for of_grid in cells for part_cells in of_grid]))
     reading = Reading(scores, block)
-    found = reading.linked(every)
+    scores_at = reading.linked(every)
     parts = [
         Part(
-            _members(grid.rows, n), _members(grid.cols, m), own, [found[torch.searchsorted(every, one)] for one in own]
+            _members(grid.rows, n),
+            _members(grid.cols, m),
+            part_cells,
+            [scores_at[torch.searchsorted(every, cells_of)] for cells_of in part_cells],
         )
-        for grid, own in zip(grids, cells, strict=True)
+        for grid, part_cells in zip(grids, cells, strict=True)
     ]
     groups = _groups(parts)
     counter = _counter(engine, reading.device)
-    swept = reading.sweep([[parts[number] for number in group] for group in groups], counter)
+    tallies = reading.sweep([[parts[number] for number in group] for group in groups], counter)
     counts: dict[int, list[PairCounts]] = {}
-    for group, (census, tally) in zip(groups, swept, strict=True):
+    for group, (census, tally) in zip(groups, tallies, strict=True):
         levels = census.places.levels.cpu()
         views = zip(census.best.cpu(), tally.above.cpu(), tally.tied.cpu(), strict=True)  # of each part and notion
         for number, total in zip(group, tally.totals.cpu(), strict=True):
             part = parts[number]
-            up_to = torch.nn.functional.pad(total.cumsum(0), (1, 0))  # here, for there may be hundreds of notions
+            up_to = torch.nn.functional.pad(
+                total.cumsum(0), (1, 0)
+            )  # once per part, as there may be hundreds of notions
             counts[number] = [
                 _counts(_shape(part), linked, levels, total, up_to, *next(views))
                 for linked in zip(part.cells, part.scores, strict=True)
@@ -152,8 +158,8 @@ def _counts(
     cols = cells % len(best)
     place = 2 * torch.searchsorted(levels, scores) + 1
     correct = torch.bincount(cols[place == best[cols]], minlength=len(best))
-    seen = best != NO_LINK
-    above, level, correct = above[seen], level[seen], correct[seen].to(torch.float64)
+    linked_cols = best != NO_LINK
+    above, level, correct = above[linked_cols], level[linked_cols], correct[linked_cols].to(torch.float64)
     top_1 = torch.where(above == 0, correct / level, 0.0)
     return PairCounts(shape, linked, others, top_1, above + (level + 1) / (correct + 1))
 
@@ -169,7 +175,10 @@ def _members(numbers: torch.Tensor, length: int) -> torch.Tensor:
 
 
 def _groups(parts: Sequence[Part]) -> list[list[int]]:
-    """Numbers of the parts that share a census: a whole grid has a census of its own, the others go together."""
+    """Numbers of the parts that share a census.
+
+    A whole grid has a census of its own; others share, `TOGETHER` at most.
+    """
     whole = [number for number, part in enumerate(parts) if part.rows.all() and part.cols.all()]
     others = [number for number in range(len(parts)) if number not in whole]
     together = [others[start : start + TOGETHER] for start in range(0, len(others), TOGETHER)]
@@ -185,7 +194,7 @@ def _counter(engine: Engine | None, device: torch.device) -> type[Counter]:
 
 @cache
 def _kernel() -> type[Counter] | None:
-    """The compiled counter; None where numba is missing."""
+    """The compiled counter; None without numba."""
     try:
         from bench.pairs.numba_counter import KernelCounter
     except ImportError:
@@ -194,7 +203,7 @@ def _kernel() -> type[Counter] | None:
 
 
 def _cells(links: torch.Tensor, grid: Grid, shape: tuple[int, int]) -> torch.Tensor:
-    """Numbers (row * m + column) of the linked pairs, ascending and distinct."""
+    """Cell numbers row * m + column of links, ascending and distinct."""
     if links.ndim != 2 or links.shape[1] != 2 or len(links) == 0:
         raise ValueError(f"links must have shape (p, 2) with p at least 1, got {tuple(links.shape)}")
     links = links.to("cpu", torch.int64)

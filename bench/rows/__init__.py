@@ -1,1 +1,4 @@
-"""Rows of data sets and releases: joined, held out, grouped by label, traced to their originals."""
+"""Operations on rows of data sets and releases.
+
+Grouping by person and label, hold-out, joining, equality, originals of released rows.
+"""

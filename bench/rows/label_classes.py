@@ -1,7 +1,4 @@
-"""Classes of rows: those with the same labels, a withheld label being a value like any other.
-
-Rows of two sets, compared class by class where their labels mean the same.
-"""
+"""Classes of rows with the same labels; NaN is a label too."""
 
 from __future__ import annotations
 
@@ -11,10 +8,10 @@ import torch
 
 
 def label_classes(labels: torch.Tensor | None, n: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The class of each row, and what the classes are.
+    """Class number of each row, and the labels of each class.
 
     Args:
-        labels: (n, k) float32: 1, 0, NaN; None where there are none; that, and k = 0, makes one class.
+        labels: (n, k) float32: 1, 0, NaN. None or k = 0 makes one class.
         n: Rows.
 
     Returns:
@@ -32,17 +29,18 @@ def label_classes(labels: torch.Tensor | None, n: int) -> tuple[torch.Tensor, to
 
 
 def labelled(labels: torch.Tensor) -> torch.Tensor:
-    """The rows (int64 indices) of labels (n, k) with at least one known label."""
+    """Indices (int64) of the rows with a known label."""
     return (~labels.isnan()).any(dim=1).nonzero()[:, 0]
 
 
 def class_groups(
     labels: torch.Tensor | None, released: torch.Tensor | None, n: int, m: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Which of n rows are compared with which of m: int64 indices of both, every one of the n in one group.
+    """Index sets (int64) of n and of m rows to compare.
 
-    Rows are of one class that have the same labels (withheld labels included). A row whose class is not released is
-    compared with all rows; so is every row where either side has no labels, or they have other columns.
+    Rows are compared within a class: the same labels, NaN included. A row is compared with all m if its class is not
+    released, if either side has no labels, or if the label columns differ in number. Each of the n rows is in one
+    group.
 
     Args:
         labels: (n, k) float32 or None.
@@ -52,8 +50,8 @@ def class_groups(
     if labels is None or released is None or labels.shape[1:] != released.shape[1:]:
         yield torch.arange(n), torch.arange(m)
         return
-    number, _ = label_classes(torch.cat((labels, released)), n + m)
-    everything = torch.arange(m, device=number.device)
-    for each in torch.unique(number[:n]):
-        own, theirs = ((of == each).nonzero()[:, 0] for of in (number[:n], number[n:]))
-        yield own, theirs if len(theirs) else everything
+    classes, _ = label_classes(torch.cat((labels, released)), n + m)
+    all_rows = torch.arange(m, device=classes.device)
+    for label in torch.unique(classes[:n]):
+        rows, others = ((side == label).nonzero()[:, 0] for side in (classes[:n], classes[n:]))
+        yield rows, others if len(others) else all_rows

@@ -1,9 +1,4 @@
-"""Whom rows show.
-
-Groups of people, from what is known of their rows.
-
-Rows held out of training to judge by: whole people, so that nobody stands on both sides.
-"""
+"""People in data sets: their rows, groups, and hold-out by person."""
 
 from __future__ import annotations
 
@@ -17,7 +12,10 @@ from bench.types import Attributes, Dataset, NotApplicable
 
 
 def persons_of(data: Dataset) -> torch.Tensor:
-    """(n,) int64 on the CPU: the person of each row, from 0; every row its own where nobody is known."""
+    """Person number (n,) int64, from 0, of each row, on the CPU.
+
+    Without subjects every row is its own person.
+    """
     if data.subjects is None:
         return torch.arange(len(data))
     persons: torch.Tensor = torch.unique(data.subjects.cpu(), return_inverse=True)[1]
@@ -25,58 +23,60 @@ def persons_of(data: Dataset) -> torch.Tensor:
 
 
 IMAGES = ("1", "2", "3 and more")
-"""Groups by how many images a person has."""
+"""Groups by number of images."""
 FEWEST = 10
-"""People whom a group must have to be named in a record, and to have a figure of its own."""
+"""Smallest group that a record names and gives a figure."""
 
 
 def person_groups(data: Dataset, attributes: Attributes | None) -> Mapping[str, Mapping[str, torch.Tensor]]:
-    """By attribute and group, (P,) bool on the CPU: the people with a row in it, in the order of `persons_of`.
+    """Members (P,) bool on the CPU of each group, by attribute.
 
-    Findings and numbers of images stand beside the attributes of its rows, where these have any.
+    People are in the order of `persons_of`; a person is in a group if one row is. Findings and numbers of images count
+    as attributes beside those of the rows.
     """
     person = persons_of(data)
-    rows = torch.bincount(person)
+    images = torch.bincount(person)
 
-    def having(members: torch.Tensor) -> torch.Tensor:
-        return torch.bincount(person[members.cpu()], minlength=len(rows)) > 0
+    def having(rows: torch.Tensor) -> torch.Tensor:
+        return torch.bincount(person[rows.cpu()], minlength=len(images)) > 0
 
-    found = {
-        name: {group: having(members) for group, members in groups.items()}
+    people_by_group = {
+        name: {group: having(rows) for group, rows in groups.items()}
         for name, groups in (attributes.members() if attributes is not None else {}).items()
     }
     if data.labels is not None:
-        found["finding"] = {name: having(data.labels[:, k] == 1) for k, name in enumerate(data.findings)}
+        people_by_group["finding"] = {name: having(data.labels[:, k] == 1) for k, name in enumerate(data.findings)}
     if data.subjects is not None:
-        found["images"] = dict(zip(IMAGES, (rows == 1, rows == 2, rows > 2), strict=True))
-    return found
+        people_by_group["images"] = dict(zip(IMAGES, (images == 1, images == 2, images > 2), strict=True))
+    return people_by_group
 
 
 def named_groups(parts: Sequence[tuple[Dataset, Attributes]]) -> dict[str, list[str]]:
-    """By attribute, the names of groups with at least `FEWEST` people in all parts together, which share nobody.
+    """Groups with at least `FEWEST` people, by attribute.
 
-    A word that only few people have may be what tells who they are.
+    Counted over all parts, which share no person. A rarer value could identify people.
     """
-    found: dict[str, list[str]] = {}
-    told = [(persons_of(part), attributes.members()) for part, attributes in parts]
-    for name, groups in told[0][1].items() if told else ():
+    groups_by_name: dict[str, list[str]] = {}
+    people_and_groups = [(persons_of(part), attributes.members()) for part, attributes in parts]
+    for name, groups in people_and_groups[0][1].items() if people_and_groups else ():
         people = {
-            group: sum(len(torch.unique(person[members[name][group].cpu()])) for person, members in told)
+            group: sum(len(torch.unique(person[members[name][group].cpu()])) for person, members in people_and_groups)
             for group in groups
         }
         if named := [group for group, count in people.items() if count >= FEWEST]:
-            found[name] = named
-    return found
+            groups_by_name[name] = named
+    return groups_by_name
 
 
 def hold_out(data: Dataset, share: float, chosen: int | Stream) -> tuple[torch.Tensor, torch.Tensor]:
-    """Training rows and held-out rows (int64 indices, ascending): about `share` of them, no person on both sides.
+    """Training and held-out rows (int64, ascending), split by person.
 
-    Somebody stands on either side: where the first person drawn has more rows than the share, more are held out.
-    `chosen` decides who: a seed, or a secret's stream where the rows are private.
+    About `share` of the rows are held out, and at least one person is on either side: if the first person drawn has
+    more rows than the share, more are held out. `chosen` draws the people: a seed, or a secret's stream if the rows are
+    private.
 
     Raises:
-        NotApplicable: There are fewer than two people (rows where nobody knows the people).
+        NotApplicable: Fewer than two people (rows, if the subjects are unknown).
     """
     rows = torch.arange(len(data), device=data.samples.device)
     people = rows if data.subjects is None else data.subjects

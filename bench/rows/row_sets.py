@@ -1,13 +1,4 @@
-"""Two data sets of one kind as a single data set.
-
-A release together with what else its generator gives.
-
-Originals: the raw row behind each released row.
-
-Which rows are one and the same.
-
-Whether two computations gave the same numbers but for rounding.
-"""
+"""Sets of rows: joined, drawn, traced to originals, compared for equality."""
 
 from __future__ import annotations
 
@@ -24,10 +15,10 @@ from bench.types import Dataset, NotApplicable, Release
 
 
 def joined(first: Dataset, second: Dataset) -> Dataset:
-    """The rows of both, those of the first before those of the second.
+    """Rows of `first`, then rows of `second`.
 
-    Labels and people are there only where both have them. Name, findings and the rest are those of the first data set:
-    the label columns of the second must be the same.
+    Labels and subjects are kept only if both have them. Name, findings and the rest are those of `first`; the label
+    columns must agree.
     """
     labels = subjects = None
     if first.labels is not None and second.labels is not None:
@@ -39,7 +30,10 @@ def joined(first: Dataset, second: Dataset) -> Dataset:
 
 
 def drawn(sealed: Release, draws: int, seed: int) -> Release:
-    """The release with `draws` times as many rows from its generator added, if it has a generator."""
+    """The release with `draws` times as many generated rows added.
+
+    Unchanged if it has no generator.
+    """
     if sealed.generator is None or not draws:
         return sealed
     more = sealed.generator.sample(draws * len(sealed), derive(seed, "draws"))
@@ -50,7 +44,7 @@ def drawn(sealed: Release, draws: int, seed: int) -> Release:
 
 
 def originals(links: torch.Tensor | None, m: int, method: str) -> torch.Tensor:
-    """The raw row (m,) int64 that each of m released rows was made from.
+    """The raw row (m,) int64 behind each of m released rows.
 
     Args:
         links: (p, 2) int64: raw row, released row; or None.
@@ -58,15 +52,15 @@ def originals(links: torch.Tensor | None, m: int, method: str) -> torch.Tensor:
         method: Its name, for the message.
 
     Raises:
-        NotApplicable: Some released row has no raw row behind it, or several.
+        NotApplicable: A released row has no raw row behind it, or several.
     """
     if links is None or len(links) != m or len(torch.unique(links[:, 1])) != m:
-        raise NotApplicable(f"{method} does not release one row a raw row, so nobody can say what a row should show")
+        raise NotApplicable(f"{method} does not release one row per raw row, so a row's original is undefined")
     return links[torch.argsort(links[:, 1]), 0]
 
 
 def in_order(release: Release, links: torch.Tensor | None, data: Dataset, method: str) -> tuple[Dataset, torch.Tensor]:
-    """Released rows in the order of their raw rows, with the labels and people of these; and which raw rows they are.
+    """Released rows in raw-row order with true labels; the raw rows' indices.
 
     Args:
         release: Of `data`, in any order.
@@ -81,10 +75,10 @@ def in_order(release: Release, links: torch.Tensor | None, data: Dataset, method
 
 
 def distinct(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Numbers of rows (u,) int64 of which no two are equal, and of each row (n, d) which of those it equals, (n,).
+    """Representatives (u,) of distinct rows, and each row's number among them.
 
-    In no order that says anything. A row with NaN equals no other, -0 equals 0. Rows that are read where they are used
-    are read once, and compared by digests of 16 bytes.
+    Both int64, in arbitrary order, for rows (n, d). A row with NaN equals no other; -0 equals 0. `Rows` are read once
+    and compared by digests of 16 bytes.
 
     >>> first, number = distinct(torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
     >>> len(first), number[0] == number[2] != number[1]
@@ -94,33 +88,37 @@ def distinct(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     if not isinstance(rows, Rows):
         number = torch.unique(rows, dim=0, return_inverse=True)[1]
     else:
-        seen: dict[bytes, int] = {}
-        found = []
+        numbers: dict[bytes, int] = {}
+        places = []
         for place, part in in_blocks(rows):
-            plain = (part + 0.0).cpu().contiguous()  # -0 becomes 0
-            odd = plain.isnan().any(dim=1).tolist()
-            for at, row in enumerate(plain.numpy()):
-                name = str(place.start + at).encode() if odd[at] else hashlib.blake2b(row.data, digest_size=16).digest()
-                found.append(seen.setdefault(name, len(seen)))
-        number = torch.tensor(found, dtype=torch.int64, device=rows.device)
+            values = (part + 0.0).cpu().contiguous()  # -0 becomes 0
+            has_nan = values.isnan().any(dim=1).tolist()
+            for offset, row in enumerate(values.numpy()):
+                digest = (
+                    str(place.start + offset).encode()
+                    if has_nan[offset]
+                    else hashlib.blake2b(row.data, digest_size=16).digest()
+                )
+                places.append(numbers.setdefault(digest, len(numbers)))
+        number = torch.tensor(places, dtype=torch.int64, device=rows.device)
     first = torch.empty(int(number.max()) + 1, dtype=torch.int64, device=number.device)
     first[number] = torch.arange(n, device=number.device)
     return first, number
 
 
-CLOSE = 1e-4  # of a number, or of the usual size: what sums in another order may change
+CLOSE = 1e-4  # relative rounding error of sums in another order
 USUAL = 0.9
 ROWS = 256  # compared at a time
 LEAST, SIZES = -1074, 2099  # exponents of float64
 
 
 def same_but_rounding(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
-    """Whether tensors agree in shape, dtype and NaN, and in numbers but for rounding; integers exactly.
+    """True if tensors agree up to rounding in shape, dtype, NaN, numbers.
 
-    None agrees with None alone.
+    Integers must be equal; None equals None alone.
 
-    A number may be off by 1e-4 of itself and of the size that nine tenths of the numbers of `a` (without zeros) do not
-    exceed. Against the largest of all, a single huge number would let all others differ.
+    Tolerance: 1e-4 of the number plus 1e-4 of the 90 % quantile of the sizes in `a` without zeros. The maximum would
+    let one huge number excuse all others.
     """
     if a is None or b is None:
         return a is b
@@ -128,18 +126,18 @@ def same_but_rounding(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
         return False
     if not a.dtype.is_floating_point:
         return torch.equal(a, b)
-    pairs = list(zip(torch.split(a, ROWS), torch.split(b, ROWS), strict=True))
-    off = CLOSE * _usual([ours for ours, _ in pairs])
-    return all(torch.allclose(ours, theirs, rtol=CLOSE, atol=off, equal_nan=True) for ours, theirs in pairs)
+    parts = list(zip(torch.split(a, ROWS), torch.split(b, ROWS), strict=True))
+    tolerance = CLOSE * _usual([part for part, _ in parts])
+    return all(torch.allclose(part, other, rtol=CLOSE, atol=tolerance, equal_nan=True) for part, other in parts)
 
 
 def _usual(parts: Sequence[torch.Tensor]) -> float:
-    """The power of two that `USUAL` of the finite numbers but zeros do not exceed; 0 where there are none."""
+    """Power of two above `USUAL` of the finite nonzero sizes, or 0."""
     counts = torch.zeros(SIZES, dtype=torch.int64)
     for part in parts:
         numbers = part[part.isfinite() & (part != 0)].double()
         counts += torch.bincount(torch.frexp(numbers).exponent.long() - LEAST, minlength=SIZES).cpu()
     if not counts.any():
         return 0.0
-    at = int((counts.cumsum(0) >= USUAL * counts.sum()).nonzero()[0, 0])
-    return math.ldexp(1.0, min(at + LEAST, 1023))
+    bin_ = int((counts.cumsum(0) >= USUAL * counts.sum()).nonzero()[0, 0])
+    return math.ldexp(1.0, min(bin_ + LEAST, 1023))

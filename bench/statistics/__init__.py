@@ -1,1 +1,4 @@
-"""Distributions, intervals, tests and distances that metrics and attacks share."""
+"""Statistics for metrics and attacks.
+
+Null distributions, confidence intervals, tests and distances, with people as the unit of resampling.
+"""

@@ -1,8 +1,6 @@
-"""Areas under the ROC curve, counted in integers, under any weights of the rows.
+"""ROC areas and other figures of predictions, with intervals over test people.
 
-Mean AUC: how well a classifier finds the findings in test rows, averaged over findings and keys, as a score.
-
-A figure of a finding's predictions, averaged over findings and keys, as a score with its interval.
+Areas are counted in integers, under any weights of the rows. A figure is a mean over findings and keys.
 """
 
 from __future__ import annotations
@@ -24,9 +22,10 @@ NUMBERS = 2_000_000  # of a block of weights: 16 MB
 
 
 def auc(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None = None) -> float | None:
-    """Area under the ROC curve of one finding, unknown labels (NaN) left out; None where only one class is left.
+    """ROC area of one finding; None if one class is left.
 
-    `weights` (n,) int64 says how often each row counts; None stands for once. Raises ValueError as `aucs`.
+    Unknown labels (NaN) are left out. `weights` (n,) int64 counts each row; None counts each once. Raises ValueError as
+    `aucs`.
     """
     weights = torch.ones(len(labels), dtype=torch.int64) if weights is None else weights
     value = float(aucs(scores, labels, weights[None]))
@@ -34,7 +33,9 @@ def auc(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None
 
 
 def aucs(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """The same under each of several sets of weights (b, n) int64, (b,) float64; NaN where only one class is left.
+    """ROC areas (b,) float64 under row weights (b, n) int64.
+
+    NaN if one class is left.
 
     Counted in integers (Mann and Whitney 1947): every positive row wins over the negative rows below it and half wins
     over those it ties with. Rows are ranked once for all weights.
@@ -49,17 +50,17 @@ def aucs(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> t
     places, positive = known.nonzero()[:, 0], truth == 1
     tied = torch.unique(scores, return_inverse=True)[1]
     levels = int(tied.amax()) + 1 if len(tied) else 1
-    found = torch.empty(len(weights), dtype=torch.float64)
-    for block in torch.split(torch.arange(len(weights)), max(1, NUMBERS // max(1, len(places)))):
-        times = weights[block][:, places]
+    areas = torch.empty(len(weights), dtype=torch.float64)
+    for part in torch.split(torch.arange(len(weights)), max(1, NUMBERS // max(1, len(places)))):
+        times = weights[part][:, places]
         yes, no = (
-            times.new_zeros(len(block), levels).index_add_(1, tied[side], times[:, side])
+            times.new_zeros(len(part), levels).index_add_(1, tied[side], times[:, side])
             for side in (positive, ~positive)
         )
         below = no.cumsum(dim=1)  # and tied
         wins = (yes * (2 * below - no)).sum(dim=1)
-        found[block] = wins.double() / (2 * yes.sum(dim=1) * below[:, -1]).double()
-    return found
+        areas[part] = wins.double() / (2 * yes.sum(dim=1) * below[:, -1]).double()
+    return areas
 
 
 DRAWS = 200
@@ -68,7 +69,9 @@ FEWEST = 20
 
 
 def auc_score(evidence: UtilityEvidence) -> Score:
-    """Mean over findings and keys, each finding as a part; the interval is over test people and keys.
+    """Mean AUC over findings and keys, each finding as a part.
+
+    The interval is over test people and keys.
 
     Every key has a Bob of its own, trained from a seed of its own: what trainings vary counts as the keys'. The log
     odds of an AUC are taken for normal.
@@ -93,22 +96,24 @@ def auc_score(evidence: UtilityEvidence) -> Score:
 
 
 def mean_score(scores: Sequence[Score], note: str) -> Score:
-    """The mean of several `auc_score`s of the same test people and keys, with the interval of that mean.
+    """Mean of several `auc_score`s of the same people and keys.
 
-    Bounds of chance are averaged as if the figures were fully dependent, which is the widest.
+    With the interval of that mean. Bounds of chance are averaged as if fully dependent, the widest case.
     """
-    made = Score(
+    average = Score(
         fmean(score.value for score in scores), None, None, scores[0].n, null=0.5,
         null_low=fmean(score.null_low for score in scores if score.null_low is not None),
         null_high=fmean(score.null_high for score in scores if score.null_high is not None), note=note,
     )  # fmt: skip
-    found = [score.replicates for score in scores if score.replicates is not None]
-    if len(found) < len(scores):
-        return replace(made, note=f"{note}; no interval: too few test people of one class")
-    by_key = torch.tensor([each.by_key for each in found], dtype=torch.float64).mean(dim=0)
-    drawn = torch.tensor([each.resampled for each in found], dtype=torch.float64).mean(dim=0)
-    mean = Replicates(by_key.tolist(), drawn.tolist(), fmean(each.degrees for each in found), found[0].people, "share")
-    return with_interval(made, mean, over="test people")
+    replicates = [score.replicates for score in scores if score.replicates is not None]
+    if len(replicates) < len(scores):
+        return replace(average, note=f"{note}; no interval: too few test people of one class")
+    by_key = torch.tensor([part.by_key for part in replicates], dtype=torch.float64).mean(dim=0)
+    drawn = torch.tensor([part.resampled for part in replicates], dtype=torch.float64).mean(dim=0)
+    mean = Replicates(
+        by_key.tolist(), drawn.tolist(), fmean(part.degrees for part in replicates), replicates[0].people, "share"
+    )
+    return with_interval(average, mean, over="test people")
 
 
 def _under(evidence: UtilityEvidence, k: int, weights: torch.Tensor) -> torch.Tensor:
@@ -117,14 +122,14 @@ def _under(evidence: UtilityEvidence, k: int, weights: torch.Tensor) -> torch.Te
 
 
 def judged(evidence: UtilityEvidence) -> list[int]:
-    """The columns of the findings that have both classes among the test rows."""
+    """Columns of the findings with both classes among the test rows."""
     return [
         k for k in range(len(evidence.findings)) if auc(evidence.scores[0][:, k], evidence.labels[:, k]) is not None
     ]
 
 
 def fewer_people(labels: torch.Tensor, subjects: torch.Tensor | None) -> int:
-    """People with a row of the rarer class: they decide how sure an AUC is."""
+    """Number of people with a row of the rarer class."""
     people = torch.arange(len(labels)) if subjects is None else subjects
     return min(len(torch.unique(people[labels == value])) for value in (0, 1))
 
@@ -158,19 +163,19 @@ def _score(
 
 
 def over_test_people(score: Score, by_key: torch.Tensor, drawn: torch.Tensor, fewer: Sequence[int], name: str) -> Score:
-    """The score of a share with its interval over test people and keys.
+    """A share's score with its interval over test people and keys.
 
     Args:
         score: Its value is the mean over keys.
         by_key, drawn: (keys,) figures, and (keys, draws) of them on resamples of the people; NaN where undefined.
-        fewer: `fewer_people` of each finding behind it.
-        name: That of the resamples (`name_of`).
+        fewer: `fewer_people` of each finding.
+        name: `name_of` the resamples.
     """
-    kept = drawn[:, ~drawn.isnan().any(dim=0)]
-    if kept.shape[1] < FEWEST:
+    defined = drawn[:, ~drawn.isnan().any(dim=0)]
+    if defined.shape[1] < FEWEST:
         return replace(score, note="no interval: too few test people of one class")
-    found = Replicates(by_key.tolist(), kept.tolist(), fmean(map(degrees_of, fewer)), name, "share")
-    return never_certain(with_interval(score, found, over="test people"), min(fewer))
+    replicates = Replicates(by_key.tolist(), defined.tolist(), fmean(map(degrees_of, fewer)), name, "share")
+    return never_certain(with_interval(score, replicates, over="test people"), min(fewer))
 
 
 Figure = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
@@ -180,13 +185,15 @@ Figure = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 def finding_figure(
     evidence: UtilityEvidence, figure: Figure, *, chance: Callable[[float], float] | None, note: str = ""
 ) -> Score:
-    """The mean over findings and keys, each finding as a part; the interval is over test people and keys.
+    """Mean figure over findings and keys, each finding as a part.
+
+    The interval is over test people and keys.
 
     Args:
         evidence: Unknown labels are left out.
         figure: Between 0 and 1.
-        chance: What a model without any image comes to, by the share of positive rows; None where that says nothing.
-        note: What to say beside the interval.
+        chance: Figure of a model without images, given the share of positive rows; None if undefined.
+        note: Added to the interval's note.
 
     Raises:
         NotApplicable: No finding has both classes among the test rows.
@@ -200,17 +207,19 @@ def finding_figure(
     fewer = [fewer_people(evidence.labels[:, k], evidence.subjects) for k in columns]
     nulls = [None if chance is None else chance(float(evidence.labels[:, k].nanmean())) for k in columns]
     notes = [part for part in (note, "" if evidence.subjects is not None else ONE_EACH) if part]
-    name, said = name_of(weights), "; ".join(notes)
+    name, text = name_of(weights), "; ".join(notes)
     parts = {
-        evidence.findings[k]: _scored(found, [people], null, int((~evidence.labels[:, k].isnan()).sum()), name, said)
-        for k, found, people, null in zip(columns, by_finding, fewer, nulls, strict=True)
+        evidence.findings[k]: _scored(figures, [people], null, int((~evidence.labels[:, k].isnan()).sum()), name, text)
+        for k, figures, people, null in zip(columns, by_finding, fewer, nulls, strict=True)
     }
     mean, null = torch.stack(by_finding).mean(dim=0), _mean(nulls)
-    return replace(_scored(mean, fewer, null, len(evidence.labels), name, said), parts=parts)
+    return replace(_scored(mean, fewer, null, len(evidence.labels), name, text), parts=parts)
 
 
 def ranked(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """How many positive and negative rows score at least as high as each distinct score, from the highest down.
+    """Positive and negative rows scoring at least each distinct score.
+
+    Cumulative counts, from the highest score down.
 
     Args:
         scores, labels, weights: As of `Figure`.
@@ -228,7 +237,7 @@ def ranked(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) ->
 
 
 def require_probabilities(evidence: UtilityEvidence) -> None:
-    """Raises NotApplicable where predictions are no probabilities."""
+    """Raise NotApplicable if predictions are not probabilities."""
     if not all(bool(((scores >= 0) & (scores <= 1)).all()) for scores in evidence.scores):
         raise NotApplicable("predictions are scores, no probabilities: the published classifier gives others")
 
@@ -239,10 +248,10 @@ def _figures(evidence: UtilityEvidence, figure: Figure, k: int, weights: torch.T
     return torch.stack([figure(scores[known, k].double(), labels, times) for scores in evidence.scores])
 
 
-def _scored(found: torch.Tensor, fewer: Sequence[int], null: float | None, rows: int, name: str, note: str) -> Score:
-    """A score of (keys, 1 + draws) figures, the first of all people."""
-    score = Score(float(found[:, 0].mean()), None, None, rows, null=null, note=note)
-    return over_test_people(score, found[:, 0], found[:, 1:], fewer, name)
+def _scored(figures: torch.Tensor, fewer: Sequence[int], null: float | None, rows: int, name: str, note: str) -> Score:
+    """Score of (keys, 1 + draws) figures; column 0 is all people."""
+    score = Score(float(figures[:, 0].mean()), None, None, rows, null=null, note=note)
+    return over_test_people(score, figures[:, 0], figures[:, 1:], fewer, name)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -1,13 +1,9 @@
-"""How surely an attack finds a person: rates over keys, their distribution over people, and bounds for the worst.
+"""Risk of people: identification rates, bounds, and membership resampling.
 
-An average near chance says nothing of the few who are found almost surely (Knolle et al. 2026, Nature). A person's rate
-over K keys is that of K independent trials, so its bounds are Clopper and Pearson's. The bounds for the worst of P
-people hold for all of them at once (Bonferroni): who is worst was not known beforehand. K keys without a hit bound the
-rate of a person named beforehand by about 3 / K, and that of the worst of many by more.
-
-Whom Eve's first guesses find: a person, where she names the person for at least one of their released rows.
-
-What membership figures are compared with: people drawn anew, and membership exchanged among people.
+An average near chance hides the few who are identified almost surely (Knolle et al. 2026, Nature). A person's rate over
+K keys is that of K independent trials, bounded by Clopper and Pearson. The bounds for the worst of P people hold for
+all at once (Bonferroni), as the worst is not known beforehand. K keys without a hit bound the rate of a person named
+beforehand by about 3 / K, and that of the worst of many by more.
 """
 
 from __future__ import annotations
@@ -38,20 +34,21 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Bounds (P,) of the people's rates that hold for all of them at once, with 97.5 % each way."""
+    """Simultaneous 97.5 % bounds (P,) of the people's rates, each way."""
 
     low: Floats
     high: Floats
 
 
 def rate_bounds(hits: Floats, trials: Floats, *, level: float) -> Bounds:
-    """Clopper and Pearson's bounds of rates with `hits` (P,) of `trials` (P,); each errs with a chance of `level`."""
+    """Clopper-Pearson bounds of `hits` (P,) of `trials` (P,), at `level`."""
     return Bounds(*clopper_pearson(hits, trials, level))
 
 
 def unseen_bound(keys: int, people: int = 1) -> float:
-    """The 95 % upper bound of a rate that `keys` trials without a hit give: for a person named beforehand, or for
-    the worst of `people`.
+    """95 % upper bound of a rate: `keys` trials, no hit.
+
+    For a person named beforehand, or for the worst of `people`.
 
     >>> round(unseen_bound(10), 2), round(unseen_bound(33), 2), round(unseen_bound(10, 600), 2)
     (0.26, 0.09, 0.61)
@@ -60,28 +57,30 @@ def unseen_bound(keys: int, people: int = 1) -> float:
 
 
 def luckiest(risk: PersonRisk) -> float:
-    """p of the person who was found most surprisingly often, among all people (Bonferroni).
+    """Smallest p of a person's hits, corrected for all people (Bonferroni).
 
-    Given what the attack said under each key, and rows dealt to people at random, a person is found under each with a
-    chance of `luck`: the number of hits is Poisson-binomial, and whatever the scores look like, p holds.
+    Given the attack's answers, with rows dealt to people at random, a person is found under each key with probability
+    `luck`: hits are Poisson-binomial, for any scores.
     """
     luck, hits = (risk.luck * risk.trials).numpy(), risk.found.sum(dim=0).numpy()
     keys, people = risk.found.shape
-    several = np.zeros((keys + 1, people))
-    several[0] = 1.0
-    for each in luck:
-        several[1:] = several[1:] * (1 - each) + several[:-1] * each
-        several[0] *= 1 - each
-    tails: Floats = several[::-1].cumsum(axis=0)[::-1]
+    mass = np.zeros((keys + 1, people))
+    mass[0] = 1.0
+    for chances in luck:
+        mass[1:] = mass[1:] * (1 - chances) + mass[:-1] * chances
+        mass[0] *= 1 - chances
+    tails: Floats = mass[::-1].cumsum(axis=0)[::-1]
     least: np.float64 = tails[hits, np.arange(people)].min()
     return min(1.0, people * float(least))
 
 
 def risk_score(risk: PersonRisk, *, seed: int) -> Score:
-    """The worst person's rate beyond luck, with bounds, what random scores give, and the distribution as parts.
+    """The worst person's rate beyond luck, with bounds and null.
+
+    The distribution over people is in the parts.
 
     Args:
-        risk: Whom the attack found.
+        risk: People found by the attack.
         seed: For resamples of people and the null's draws.
     """
     people, trials = risk.found.shape[1], risk.trials.sum(dim=0).double()
@@ -114,7 +113,10 @@ def risk_score(risk: PersonRisk, *, seed: int) -> Score:
 
 
 def _beyond(risk: PersonRisk, hits: Floats, trials: Floats, luck: Floats) -> Bounds:
-    """Bounds of what the people's rates exceed their luck by; luck that was counted has bounds of its own."""
+    """Bounds of the people's rates minus their luck.
+
+    Estimated luck has bounds of its own.
+    """
     if risk.wrong is None:
         own = rate_bounds(hits, trials, level=ALPHA / 2 / len(hits))
         return Bounds(own.low - luck, own.high - luck)
@@ -124,16 +126,18 @@ def _beyond(risk: PersonRisk, hits: Floats, trials: Floats, luck: Floats) -> Bou
 
 
 def mean_rate(risk: PersonRisk, members: torch.Tensor, weights: torch.Tensor) -> Score:
-    """The mean rate over some people (P,) bool, over people and keys; its part "worst" is the largest one of them.
+    """Mean rate of some people (P,) bool, over people and keys.
+
+    Its part "worst" is the largest rate among them.
 
     Args:
-        risk: Whom the attack found.
-        members: Whose mean it is.
-        weights: (b, P) int64, how often each person occurs in each of b resamples.
+        risk: People found by the attack.
+        members: The people to average.
+        weights: (b, P) int64, times each person occurs in each of b resamples.
     """
     found, asked, chance = risk.found[:, members].double(), risk.trials[:, members].double(), risk.chance[members]
-    met = asked.sum(dim=1) > 0  # of a small group, a key may concern nobody
-    found, asked = found[met], asked[met]
+    concerned = asked.sum(dim=1) > 0  # a key may concern no one of a small group
+    found, asked = found[concerned], asked[concerned]
     times = weights[:, members].double()
     times = times[(times @ asked.T > 0).all(dim=1)]
     drawn = (found @ times.T) / (asked @ times.T)
@@ -147,13 +151,13 @@ def mean_rate(risk: PersonRisk, members: torch.Tensor, weights: torch.Tensor) ->
                               note="luck included")},
     )  # fmt: skip
     if not 0 < score.value < 1:  # no resample of people varies it
-        ends = rate_bounds(np.array([score.value * count]), np.array([count]), level=ALPHA / 2)
-        note = "95 % interval as if each person were one trial: nobody differs"
-        return replace(score, low=float(ends.low[0]), high=float(ends.high[0]), note=note)
+        bounds = rate_bounds(np.array([score.value * count]), np.array([count]), level=ALPHA / 2)
+        note = "95 % interval as if each person were one trial: all have the same rate"
+        return replace(score, low=float(bounds.low[0]), high=float(bounds.high[0]), note=note)
     if len(times) < FEWEST:
         return replace(score, note="no interval: some keys concern too few of these people")
-    made = Replicates(by_key.tolist(), drawn.tolist(), min(count - 1, DRAWS - 1), name_of(times), "share")
-    return with_interval(score, made, over="people")
+    replicates = Replicates(by_key.tolist(), drawn.tolist(), min(count - 1, DRAWS - 1), name_of(times), "share")
+    return with_interval(score, replicates, over="people")
 
 
 def _null(risk: PersonRisk, *, seed: int) -> Floats:
@@ -167,13 +171,13 @@ def _null(risk: PersonRisk, *, seed: int) -> Floats:
     if risk.wrong is not None:
         others = scipy.stats.binom.rvs(risk.wrong[1].numpy(), chance, size=size, random_state=random)
         luck = counted_luck(torch.from_numpy(others).double(), risk.wrong[1], risk.chance)
-    found: Floats = (hits / torch.from_numpy(trials) - luck).amax(dim=1).clamp(min=0).numpy()
-    return found
+    beyond: Floats = (hits / torch.from_numpy(trials) - luck).amax(dim=1).clamp(min=0).numpy()
+    return beyond
 
 
-def counted_luck(wrong: torch.Tensor, of: torch.Tensor, chance: torch.Tensor) -> torch.Tensor:
-    """How often the same is said of people wrongly, from counts, with one time more in which it is so by chance."""
-    return (wrong + chance) / (of + 1)
+def counted_luck(wrong: torch.Tensor, trials: torch.Tensor, chance: torch.Tensor) -> torch.Tensor:
+    """Estimated luck: (false identifications + chance) / (trials + 1)."""
+    return (wrong + chance) / (trials + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,16 +194,17 @@ class Named:
 
 
 def found_people(named: Sequence[Named], raw: Dataset, attributes: Attributes | None = None) -> PersonRisk:
-    """Whom she found under each key.
+    """People whom Eve's first guesses identify, by key.
+
+    A person is found if Eve names the person for at least one of their released rows.
 
     Args:
         named: By key.
-        raw: The n raw rows, with people where they are known; without, every row is a person of its own.
-        attributes: What is known of these rows; None where nothing is.
+        raw: The n raw rows; without subjects every row is its own person.
+        attributes: Groups of these rows; None if unknown.
 
     Returns:
-        The risk of everybody with a released row under some key, over the keys under which they have one, in the order
-        of their numbers.
+        The risk of all people with a released row, over the keys under which they have one, by person number.
     """
     n = len(raw)
     person = persons_of(raw)
@@ -219,14 +224,16 @@ def found_people(named: Sequence[Named], raw: Dataset, attributes: Attributes | 
     ever = trials.any(dim=0)
     usual = (torch.stack(chance) * trials).sum(dim=0)[ever] / trials.sum(dim=0)[ever]
     groups = {
-        attribute: {group: members[ever] for group, members in of.items()}
-        for attribute, of in person_groups(raw, attributes).items()
+        attribute: {group: members[ever] for group, members in members_by_group.items()}
+        for attribute, members_by_group in person_groups(raw, attributes).items()
     }
     return PersonRisk(torch.stack(found)[:, ever], torch.stack(luck)[:, ever], usual, groups, trials[:, ever])
 
 
 def met(own: torch.Tensor, named: torch.Tensor, m: int) -> torch.Tensor:
-    """(P,) float64: the chance that `named` of m rows, taken at random, hold at least one of `own` of them.
+    """P(a random draw of `named` of m rows hits one of `own`).
+
+    (P,) float64, hypergeometric.
 
     >>> [round(chance, 6) for chance in met(torch.tensor([1, 2, 1]), torch.tensor([1, 1, 4]), 4).tolist()]
     [0.25, 0.5, 1.0]
@@ -236,13 +243,13 @@ def met(own: torch.Tensor, named: torch.Tensor, m: int) -> torch.Tensor:
         return torch.lgamma(count + 1) - torch.lgamma(chosen + 1) - torch.lgamma(count - chosen + 1)
 
     rest, named = m - own.double(), named.double()
-    missed = torch.exp(ways(rest, named.minimum(rest)) - ways(torch.full_like(named, m), named))
-    return torch.where(named > rest, 1.0, 1 - missed).clamp(0, 1)
+    miss = torch.exp(ways(rest, named.minimum(rest)) - ways(torch.full_like(named, m), named))
+    return torch.where(named > rest, 1.0, 1 - miss).clamp(0, 1)
 
 
 MEMBERSHIP_DRAWS = 400
 TOGETHER = 1_000_000
-"""Numbers that are drawn at a time."""
+"""Numbers drawn at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +258,7 @@ class Ranking:
 
     Args:
         order: (n,) int64, rows from the highest score down.
-        first, last: (n,) int64, by row: how many rows score higher, and how many at least as high.
+        first, last: (n,) int64, by row: number of rows that score higher, and at least as high.
     """
 
     order: torch.Tensor
@@ -267,17 +274,17 @@ class Ranking:
         return cls(order, first, last)
 
     def sums(self, weights: torch.Tensor) -> torch.Tensor:
-        """(b, n + 1): what the first 0, 1, ..., n rows of the order weigh together, for weights (b, n)."""
+        """Cumulative weights (b, n + 1) in ranking order of (b, n)."""
         return torch.nn.functional.pad(weights.index_select(1, self.order).cumsum(dim=1), (1, 0))
 
 
 Figure = Callable[[Ranking, torch.Tensor, torch.Tensor], torch.Tensor]
-"""From a key's ranking, and how often each row counts as a member and as none, (b, n) int64 both: (b,) float64."""
+"""A key's ranking, member counts and non-member counts of rows, (b, n) int64 both -> figures (b,) float64."""
 
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Who the candidates are.
+    """People among the candidates, and members by key.
 
     Args:
         codes: (n,) int64, the person of each row, from 0.
@@ -288,25 +295,28 @@ class People:
     members: torch.Tensor
 
     def exchanged(self, key: int, draws: int, seed: int) -> Iterator[torch.Tensor]:
-        """Random choices of as many people as are members under a key, in batches (b, members) int64."""
-        people, chosen = self.members.shape[1], int(self.members[key].sum())
+        """Random choices of as many people as a key has members.
+
+        In batches (b, members) int64.
+        """
+        people, count = self.members.shape[1], int(self.members[key].sum())
         random = generator(derive(seed, key))
         for size in _batches(draws, people):
             places = torch.rand(size, people, generator=random, dtype=torch.float64)
-            yield torch.from_numpy(np.argpartition(places.numpy(), chosen - 1, axis=1)[:, :chosen])
+            yield torch.from_numpy(np.argpartition(places.numpy(), count - 1, axis=1)[:, :count])
 
     def rows(self, chosen: torch.Tensor) -> torch.Tensor:
-        """(b, n) int64: 1 where a row belongs to one of the people in (b, members)."""
+        """(b, n) int64: 1 for rows of the people in (b, members)."""
         mask = torch.zeros(len(chosen), self.members.shape[1], dtype=torch.int64).scatter_(1, chosen, 1)
         return mask.index_select(1, self.codes)
 
 
 def people_of(evidence: MembershipEvidence) -> People:
-    """The people behind the candidates; without subjects every row is a person of its own.
+    """The people behind the candidates; without subjects, one per row.
 
     Raises:
-        NotApplicable: Under some key there are no members, or no others.
-        ValueError: Somebody is on both sides.
+        NotApplicable: A key has no members, or no others.
+        ValueError: A person is on both sides.
     """
     codes = torch.arange(len(evidence.scores[0]))
     if evidence.subjects is not None:
@@ -315,25 +325,25 @@ def people_of(evidence: MembershipEvidence) -> People:
     for members in evidence.members:
         if not 0 < int(members.sum()) < len(members):
             raise NotApplicable(
-                f"telling members from others takes both, got {int(members.sum())} members of {len(members)} rows"
+                f"membership needs members and others, got {int(members.sum())} members of {len(members)} rows"
             )
         inside, outside = (torch.bincount(codes[part], minlength=count) > 0 for part in (members, ~members))
         if bool((inside & outside).any()):
             both = int((inside & outside).sum())
-            raise ValueError(f"a person is a member of a key or none, got {both} people who are both")
+            raise ValueError(f"a person must be a member of a key or not, got {both} people who are both")
         sides.append(inside)
     return People(codes, torch.stack(sides))
 
 
 def unknown(evidence: MembershipEvidence) -> str:
-    """What a note adds where nobody is known."""
+    """Addition to a note if the subjects are unknown."""
     return "" if evidence.subjects is not None else f"; {ONE_EACH}"
 
 
 def replicates(evidence: MembershipEvidence, rankings: Sequence[Ranking], figure: Figure) -> Replicates:
     """A figure by key, and on people drawn with replacement.
 
-    Where people are known they have the same numbers for every method and attack, so that figures can be compared.
+    Resamples of known people are the same for every method and attack, so figures can be compared.
     """
     members, n, dropped = evidence.members, len(evidence.members[0]), 0
     by_key = [
@@ -344,19 +354,19 @@ def replicates(evidence: MembershipEvidence, rankings: Sequence[Ranking], figure
     for number, size in enumerate(_batches(MEMBERSHIP_DRAWS, n)):
         times = draw_weights(evidence.subjects, n, size, seed=derive(evidence.draws, number))
         both = [(times[:, side].sum(dim=1) > 0)[:, None] for own in members for side in (own, ~own)]
-        times = times[torch.cat(both, dim=1).all(dim=1)]  # of few people, a draw may hold one side alone
+        times = times[torch.cat(both, dim=1).all(dim=1)]  # a draw of few people may lack one side
         dropped += size - len(times)
         for of_key, ranking, own in zip(drawn, rankings, members, strict=True):
             of_key += figure(ranking, times * own, times * ~own).tolist()
     people = people_of(evidence)
     inside = people.members
     fewer = int(torch.minimum(inside.sum(dim=1), (~inside).sum(dim=1)).min())
-    alike = evidence.subjects is not None and not dropped
-    name = name_of(torch.tensor([evidence.draws, inside.shape[1], n])) if alike else ""
+    shared = evidence.subjects is not None and not dropped
+    name = name_of(torch.tensor([evidence.draws, inside.shape[1], n])) if shared else ""
     return Replicates(by_key, drawn, float(min(max(1, 2 * (fewer - 1)), MEMBERSHIP_DRAWS - 1)), name, "share")
 
 
 def _batches(draws: int, width: int) -> list[int]:
-    """How many draws of `width` numbers to make at a time."""
+    """Sizes of batches of `draws` draws of `width` numbers."""
     size = max(1, TOGETHER // width)
     return [min(size, draws - start) for start in range(0, draws, size)]

@@ -1,6 +1,6 @@
-"""Euclidean distances between rows from blocked products, trusted only as far as a proven bound of their error goes.
+"""Euclidean distances and nearest rows, exact as float64 differences.
 
-The nearest of many rows, exact as differences in float64.
+Blocked products only sift; they are trusted within a proven error bound.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from bench.rows.row_sets import distinct
 from bench.types import NotApplicable
 
 BLOCK = 512
-"""Side of the blocks: what is done with a block after its product stays in a core's cache."""
+"""Side of the blocks: a block stays in a core's cache."""
 ROUNDING = {torch.float32: 2.0**-24, torch.float64: 2.0**-53}
 FLOOR = {torch.float32: 2.0**-100, torch.float64: 2.0**-900}
-"""What underflow may cost where no row is longer than 1."""
+"""Largest underflow error if no row is longer than 1."""
 
 
 VARYING = 0.05
-"""Columns of the original that vary less than this share of the most varying one may drown all others: divided by their
-deviation, any noise in them is huge (on synthetic chest images, Laplace noise of .2 puts 99 % of all squared distance
-into 1 % of the columns, at the border). Figures without them stand beside the ones that the paper defines."""
+"""Columns whose deviation is below this share of the largest can dominate standardised distances: any noise in them is
+huge (on synthetic chest images, Laplace noise of .2 puts 99 % of all squared distance into 1 % of the columns, at the
+border). Figures without them are reported beside those the paper defines."""
 
 
 def standardise(
     original: torch.Tensor, released: torch.Tensor, *, floor: float = 0.0
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Both sets (rows flattened, float64) on the original set's scale: its mean taken off, its deviation divided out.
+    """Both sets flattened, float64, standardised by the original set.
 
-    Columns that are constant in the original carry no scale and are only centred.
+    Columns constant in the original are only centred.
 
     Args:
         original: (n, ...).
@@ -42,7 +42,7 @@ def standardise(
         floor: Columns whose deviation is below this share of the largest are left out; 0 keeps all.
 
     Raises:
-        NotApplicable: The sets do not live in the same space.
+        NotApplicable: The sets have rows of different shapes.
         ValueError: A row is not finite (the row is named).
     """
     if original.shape[1:] != released.shape[1:]:
@@ -56,7 +56,7 @@ def standardise(
         if len(bad):
             raise ValueError(f"{what} row {int(bad[0])} is not finite ({len(bad)} such rows)")
     deviation, mean = torch.std_mean(original, dim=0, correction=0)
-    # A constant column's mean may be off by a rounding, which is no deviation.
+    # Rounding of a constant column's mean is no deviation.
     constant = (original == original[:1]).all(dim=0)
     scale = torch.where(constant | (deviation == 0), 1.0, deviation)
     mean = torch.where(constant, original[0], mean)
@@ -68,7 +68,10 @@ def standardise(
 
 
 def hardly_varying(original: torch.Tensor) -> bool:
-    """Whether the original (n, ...) has columns that vary less than `VARYING` of the most varying column."""
+    """True if a column of the original varies less than `VARYING`.
+
+    Relative to the most varying column of (n, ...).
+    """
     return not bool(_varies(original.flatten(1).to(torch.float64).std(dim=0, correction=0), VARYING).all())
 
 
@@ -78,49 +81,49 @@ def _varies(deviation: torch.Tensor, floor: float) -> torch.Tensor:
 
 
 def centred(sets: Sequence[torch.Tensor], centre: torch.Tensor) -> tuple[list[torch.Tensor], float]:
-    """The sets about a centre (d,), divided by a power of two so that no row is longer than 1; and that number.
+    """The sets minus a centre (d,), scaled to lengths <= 1.
 
-    It is 0 where all rows lie at the centre.
+    Returns the power of two divided by; 0 if all rows lie at the centre.
     """
-    moved = [rows - centre for rows in sets]
-    longest = max(float(torch.linalg.vector_norm(rows, dim=1).amax()) if len(rows) else 0.0 for rows in moved)
+    differences = [rows - centre for rows in sets]
+    longest = max(float(torch.linalg.vector_norm(rows, dim=1).amax()) if len(rows) else 0.0 for rows in differences)
     if longest == 0:
-        return moved, 0.0
+        return differences, 0.0
     unit = 2.0 ** math.ceil(math.log2(longest))
-    return [rows / unit if isinstance(rows, Rows) else rows.div_(unit) for rows in moved], unit
+    return [rows / unit if isinstance(rows, Rows) else rows.div_(unit) for rows in differences], unit
 
 
-def widened(rows: torch.Tensor, more: torch.Tensor, dtype: torch.dtype, *, times: float = 1) -> torch.Tensor:
-    """Rows (n, d), `times` so much, and further columns (n, c) side by side, rounded to `dtype`.
+def widened(rows: torch.Tensor, columns: torch.Tensor, dtype: torch.dtype, *, times: float = 1) -> torch.Tensor:
+    """Rows (n, d) `times` a factor, then columns (n, c), in `dtype`.
 
-    Of rows that are read where they are used, such rows. `times` is 1, or a power of two with any sign.
+    `times` is 1 or a signed power of two. `Rows` stay `Rows`.
     """
     if isinstance(rows, Rows):
 
         def read(index: torch.Tensor) -> torch.Tensor:
-            return torch.cat((rows.read(index).to(dtype).mul_(times), more[index].to(dtype)), dim=1)
+            return torch.cat((rows.read(index).to(dtype).mul_(times), columns[index].to(dtype)), dim=1)
 
-        return rows.like(read, (len(rows), rows.shape[1] + more.shape[1]), dtype)
-    wide = torch.empty(len(rows), rows.shape[1] + more.shape[1], dtype=dtype, device=rows.device)
+        return rows.like(read, (len(rows), rows.shape[1] + columns.shape[1]), dtype)
+    wide = torch.empty(len(rows), rows.shape[1] + columns.shape[1], dtype=dtype, device=rows.device)
     wide[:, : rows.shape[1]] = rows
     if times != 1:
         wide[:, : rows.shape[1]] *= times
-    wide[:, rows.shape[1] :] = more
+    wide[:, rows.shape[1] :] = columns
     return wide
 
 
 def precisions(device: torch.device) -> Sequence[torch.dtype]:
-    """The precisions to try in turn: float32 only where its products are not cut short (TF32, bfloat16)."""
+    """Precisions to try in turn; float32 only if products keep it."""
     return list(ROUNDING) if float32_is_float32(device) else [torch.float64]
 
 
 def product_error(d: int, dtype: torch.dtype, *, chunk: int) -> float:
-    """A bound of the relative error of `products` of d columns, rows rounded to `dtype` before: whatever the order of
-    sums, the error is at most this times the sum of the terms' sizes.
+    """Relative error bound of `products` of d columns rounded to `dtype`.
 
-    An inner product of c terms errs by at most c u / (1 - c u) of that sum (Higham 2002, "Accuracy and Stability of
-    Numerical Algorithms", equation 3.5); here `chunk` columns at a time, then their results are added. The rest is for
-    rounding the rows, their squares, and what is compared with the bound.
+    For any order of summation, the error is at most this times the sum of the absolute terms. An inner product of c
+    terms errs by at most c u / (1 - c u) of that sum (Higham 2002, "Accuracy and Stability of Numerical Algorithms",
+    equation 3.5); here `chunk` columns at a time, then their results are added. The rest covers the rounding of rows,
+    of their squares, and of what is compared with the bound.
     """
     terms = min(d, chunk) + -(-d // chunk) + 12
     unit = ROUNDING[dtype]
@@ -130,7 +133,10 @@ def product_error(d: int, dtype: torch.dtype, *, chunk: int) -> float:
 def products(
     a: torch.Tensor, b: torch.Tensor, buffers: tuple[torch.Tensor, torch.Tensor], *, chunk: int
 ) -> torch.Tensor:
-    """a b^T (rows, cols), `chunk` columns at a time, in the first buffer; the second is scratch."""
+    """a b^T (rows, cols), `chunk` columns at a time.
+
+    The result is in the first buffer; the second is scratch.
+    """
     total, part = (buffer[: len(a) * len(b)].view(len(a), len(b)) for buffer in buffers)
     for start in range(0, a.shape[1], chunk):
         columns = slice(start, start + chunk)
@@ -146,47 +152,46 @@ def buffers_for(block: int, like: torch.Tensor) -> tuple[torch.Tensor, torch.Ten
     return first, second
 
 
-CHUNK = 1024
-
-
-FEW = 16
-
-
-PAIRS = 4096
+CHUNK = 1024  # columns multiplied at a time
+FEW = 16  # most candidates of a row in a block
+PAIRS = 4096  # distances measured at a time
 
 
 def nearest(a: torch.Tensor, b: torch.Tensor, *, block: int = BLOCK) -> torch.Tensor:
-    """Distance of each row of a (n, d) to the nearest row of b (m, d), (n,) float64, exact as differences in float64.
+    """Distance (n,) float64 of each row to the nearest of b.
 
-    Products in float32 only sift: with E the proven bound of their error, the nearest row is among those within 2 E of
-    the least; these are measured by their differences. Rows with more than `FEW` candidates for the least in a block
-    are sifted again in float64, where repeated rows of b count once, and if that does not help (many rows at nearly one
-    place), measured against all of b.
+    a is (n, d), b is (m, d); exact as differences in float64.
+
+    With E the error bound of float32 products, the nearest row is among those within 2 E of the smallest; these are
+    measured by their differences. Rows with more than `FEW` candidates in a block are sifted again in float64, with
+    repeated rows of b once, and measured against all of b if that does not help.
     """
     a, b = a.to(torch.float64), b.to(torch.float64)
-    found = torch.full((len(a),), torch.inf, dtype=torch.float64, device=a.device)
+    distances = torch.full((len(a),), torch.inf, dtype=torch.float64, device=a.device)
     left = torch.arange(len(a), device=a.device)
     for dtype in precisions(a.device):
         if not len(left):
             break
         if dtype == torch.float64:
             b = rows_at(b, distinct(b)[0])
-        (near_a, near_b), _ = centred([a if len(left) == len(a) else a[left], b], b.mean(dim=0))
-        row, col, crowded = _candidates(near_a, near_b, dtype, block)
-        found.scatter_reduce_(0, left[row], _measure(a, b, left[row], col), "amin")
+        (unit_a, unit_b), _ = centred([a if len(left) == len(a) else a[left], b], b.mean(dim=0))
+        row, col, crowded = _candidates(unit_a, unit_b, dtype, block)
+        distances.scatter_reduce_(0, left[row], _measure(a, b, left[row], col), "amin")
         left = left[crowded]
     for row in left.tolist():
-        found[row] = torch.linalg.vector_norm(b - a[row], dim=1).amin()
-    return found.cpu()
+        distances[row] = torch.linalg.vector_norm(b - a[row], dim=1).amin()
+    return distances.cpu()
 
 
 def _candidates(
     a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype, block: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Row and column numbers of pairs that may be nearest, and whether a row of a has too many of them (then none).
+    """Row and column numbers of candidate pairs; mask of crowded rows.
 
-    Rows of b are compared by |b|^2 - 2 a b, from which nothing but a row's own |a|^2 is missing. One sweep gives the
-    least of every row and block; only the blocks in which a row's nearest may be are multiplied again and looked into.
+    Crowded rows have too many candidates and appear in no pair.
+
+    Rows of b are compared by |b|^2 - 2 a b, the squared distance without |a|^2. One sweep gives the smallest value of
+    every row and block; only blocks that may hold a row's nearest are multiplied again.
     """
     squares = torch.linalg.vector_norm(b, dim=1).square()
     left, right = widened(a, a.new_ones(len(a), 1), dtype, times=-2), widened(b, squares[:, None], dtype)
@@ -196,26 +201,26 @@ def _candidates(
     )
     buffers = buffers_for(block, left)
     parts = split_evenly(len(b), block)
-    least = left.new_empty(len(parts), len(a))
+    smallest = left.new_empty(len(parts), len(a))
     for rows in split_evenly(len(a), block):
         for number, cols in enumerate(parts):
-            torch.amin(products(left[rows], right[cols], buffers, chunk=CHUNK), dim=1, out=least[number, rows])
-    bar = least.amin(dim=0) + (2 * error + FLOOR[dtype]).to(dtype)
+            torch.amin(products(left[rows], right[cols], buffers, chunk=CHUNK), dim=1, out=smallest[number, rows])
+    limit = smallest.amin(dim=0) + (2 * error + FLOOR[dtype]).to(dtype)
     crowded = torch.zeros(len(a), dtype=torch.bool, device=a.device)
     pairs = []
     for number, cols in enumerate(parts):
-        hopeful = (least[number] <= bar).nonzero()[:, 0]
-        for start in range(0, len(hopeful), block):
-            rows = hopeful[start : start + block]
-            row, col = (products(left[rows], right[cols], buffers, chunk=CHUNK) <= bar[rows, None]).nonzero(
+        candidates = (smallest[number] <= limit).nonzero()[:, 0]
+        for start in range(0, len(candidates), block):
+            rows = candidates[start : start + block]
+            row, col = (products(left[rows], right[cols], buffers, chunk=CHUNK) <= limit[rows, None]).nonzero(
                 as_tuple=True
             )
             many = torch.bincount(row, minlength=len(rows)) > FEW
             crowded[rows[many]] = True
             pairs.append(torch.stack((rows[row], col + cols.start))[:, ~many[row]])
     row, col = torch.cat(pairs, dim=1)
-    kept = ~crowded[row]
-    return row[kept], col[kept], crowded
+    sparse = ~crowded[row]
+    return row[sparse], col[sparse], crowded
 
 
 def _measure(a: torch.Tensor, b: torch.Tensor, rows: torch.Tensor, cols: torch.Tensor) -> torch.Tensor:

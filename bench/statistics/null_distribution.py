@@ -1,6 +1,6 @@
-"""What chance gives: the distribution of pair metrics when scores are distinct and carry no information.
+"""Null distributions of pair metrics: distinct scores without information.
 
-Ties make a figure vary less about the same mean (they average over orders), so that these nulls are wide enough then.
+Ties reduce a figure's variance at the same mean (they average over orders), so the nulls stay conservative.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DRAWS = 1000
 MEANS = 9999
 MOST_TRIES = 1024
 TOGETHER = 10
-"""Data samples whose 2^10 subsets are told apart at once."""
+"""Data samples whose 2^10 subsets are enumerated at once."""
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -31,11 +31,11 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Chance:
-    """What random scores give for a mean over keys.
+    """Null distribution of a mean over keys.
 
     Args:
         mean: The expected figure.
-        low, high: 95 % of the figures.
+        low, high: Central 95 % of the figures.
     """
 
     mean: float
@@ -45,7 +45,7 @@ class Chance:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Which links stand where: all that a null of independent scores depends on.
+    """Positions of links: all that a null of independent scores depends on.
 
     Args:
         shape: (n, m) of the whole grid.
@@ -61,7 +61,10 @@ class Layout:
 
     @classmethod
     def of(cls, evidence: PairEvidence, links: torch.Tensor) -> Layout:
-        """The layout of one notion of a correct pair; released rows belong to samples by the links between images."""
+        """The layout of one notion of a correct pair.
+
+        Released rows belong to samples by the image-level links.
+        """
         images = evidence.images.links.numpy()
         rows = np.zeros((len(evidence.samples), evidence.shape[0]), dtype=np.bool_)
         cols = np.zeros((len(evidence.samples), evidence.shape[1]), dtype=np.bool_)
@@ -78,31 +81,32 @@ class Layout:
 
     @cached_property
     def inside(self) -> Bools:
-        """(s, p) bool: whether a sample's grid holds a link."""
-        held: Bools = self.rows[:, self.links[:, 0]] & self.cols[:, self.links[:, 1]]
-        return held
+        """(s, p) bool: link in the sample's grid."""
+        inside: Bools = self.rows[:, self.links[:, 0]] & self.cols[:, self.links[:, 1]]
+        return inside
 
     @cached_property
     def pairs(self) -> Integers:
         """(s,) int64: pairs in each sample's grid."""
-        many: Integers = self.rows.sum(axis=1) * self.cols.sum(axis=1)
-        return many
+        pairs: Integers = self.rows.sum(axis=1) * self.cols.sum(axis=1)
+        return pairs
 
 
 def tries_until_held(members: Bools) -> int:
-    """How many random columns of (s, c) bool to go through until each of the s data samples surely holds one of them.
+    """Random columns of (s, c) bool needed to hit every sample.
 
-    A sample misses them all once in 2^20 times at most. Half of the people may have a small share of all rows or links:
-    where that is below one in a hundred, `MOST_TRIES` have to do.
+    Each of the s samples is missed with probability 2^-20 at most. A sample with a share below 1 % may need more than
+    `MOST_TRIES`, which is the limit.
     """
     least = float(members.mean(axis=1).min())
     return min(math.ceil(-20 / math.log2(1 - least)), MOST_TRIES) if 0 < least < 1 else 1
 
 
 def first_hit_within(guesses: int, pairs: int, links: int) -> float:
-    """Probability that the first of `links` correct pairs is among the first `guesses` of `pairs` in random order.
+    """P(first of `links` correct pairs is within `guesses` of `pairs`).
 
-    Negative hypergeometric: 1 - C(pairs - guesses, links) / C(pairs, links); the mean is (pairs + 1) / (links + 1).
+    In random order: negative hypergeometric, 1 - C(pairs - guesses, links) / C(pairs, links), of mean
+    (pairs + 1) / (links + 1).
 
     >>> round(first_hit_within(1, 100, 10), 12)
     0.1
@@ -115,17 +119,19 @@ def first_hit_within(guesses: int, pairs: int, links: int) -> float:
 
 
 def simulate_guesswork(layout: Layout, *, seed: int, draws: int) -> torch.Tensor:
-    """Draws of mean guesswork over the data samples for one key under random distinct scores, by exact sampling.
+    """Exact draws of mean guesswork over data samples under random scores.
 
-    Only what matters is drawn: the links' scores, how many unlinked pairs stand above the lowest first hit of any
-    sample (binomial), between which first hits, and which of the samples hold them (an unlinked pair may be drawn
-    twice, which is as rare as 1 in n m). The work does not depend on the size of the grid but for the links.
+    For one key and distinct scores.
+
+    Drawn are the links' scores, the number of unlinked pairs above the lowest first hit of any sample (binomial), their
+    places between first hits, and the samples that hold them (an unlinked pair is drawn twice with probability
+    1 / (n m)). The work depends on the number of links, not on n m.
 
     Args:
-        layout: Links and data samples. Of more than `TOGETHER` samples, those in different batches share links and
-            their scores, but draw their unlinked pairs apart.
+        layout: Links and data samples. Batches of `TOGETHER` samples share links and their scores, but draw
+            their unlinked pairs separately.
         seed: The same seed gives the same draws.
-        draws: How many.
+        draws: Number of draws.
 
     Returns:
         (draws,) float64.
@@ -137,7 +143,7 @@ def simulate_guesswork(layout: Layout, *, seed: int, draws: int) -> torch.Tensor
         return torch.ones(draws, dtype=torch.float64)
     batches = [slice(start, min(start + TOGETHER, samples)) for start in range(0, samples, TOGETHER)]
     tables = [_unlinked_by_samples(layout, batch) for batch in batches]
-    found = np.empty(draws)
+    means = np.empty(draws)
     for draw in range(draws):
         first = np.where(layout.inside, random.random(len(layout.links)), -1.0).max(axis=1)
         edges, place = np.unique(-first, return_inverse=True)
@@ -145,40 +151,43 @@ def simulate_guesswork(layout: Layout, *, seed: int, draws: int) -> torch.Tensor
         between = random.multinomial(above, np.diff(edges, prepend=-1.0) / (1 + edges[-1]))
         total = samples
         for batch, (shares, members) in zip(batches, tables, strict=True):
-            held = (random.multinomial(between, shares) @ members).cumsum(axis=0)
-            total += int(np.take_along_axis(held, place[None, batch], axis=0).sum())
-        found[draw] = total / samples
-    return torch.from_numpy(found)
+            counts = (random.multinomial(between, shares) @ members).cumsum(axis=0)
+            total += int(np.take_along_axis(counts, place[None, batch], axis=0).sum())
+        means[draw] = total / samples
+    return torch.from_numpy(means)
 
 
 def _unlinked_by_samples(layout: Layout, batch: slice) -> tuple[Floats, Integers]:
-    """For every set of the batch's samples: the share of unlinked pairs that exactly they hold; its members, 0 or 1."""
+    """Share of unlinked pairs in exactly each set of samples; the sets.
+
+    Sets are rows of 0 and 1 over the batch's samples.
+    """
     members = _bits(layout.rows[batch]), _bits(layout.cols[batch])
-    many = batch.stop - batch.start
-    rows, cols = (_supersets(np.bincount(bits, minlength=1 << many), many, 1) for bits in members)
+    count = batch.stop - batch.start
+    rows, cols = (_supersets(np.bincount(bits, minlength=1 << count), count, 1) for bits in members)
     links = _bits(layout.inside[batch])
-    exactly = _supersets(rows * cols, many, -1) - np.bincount(links, minlength=1 << many)
-    sets = np.arange(1 << many)[:, None] >> np.arange(many) & 1
+    exactly = _supersets(rows * cols, count, -1) - np.bincount(links, minlength=1 << count)
+    sets = np.arange(1 << count)[:, None] >> np.arange(count) & 1
     return exactly / exactly.sum(), sets
 
 
-def _supersets(counts: Integers, many: int, sign: int) -> Integers:
-    """Sums over all sets that hold a set of `many` samples (sign 1), or back (sign -1)."""
-    table = counts.reshape([2] * many).copy()
-    for axis in range(many):
+def _supersets(counts: Integers, count: int, sign: int) -> Integers:
+    """Sums over the supersets of each set (1), or the inverse (-1)."""
+    table = counts.reshape([2] * count).copy()
+    for axis in range(count):
         halves = np.moveaxis(table, axis, 0)
         halves[0] += sign * halves[1]
     return table.reshape(-1)
 
 
 def _bits(members: Bools) -> Integers:
-    """One integer a column of (s, c) bool, whose bit i says whether sample i holds it."""
+    """An integer per column of (s, c) bool; bit i: sample i."""
     bits: Integers = (members.astype(np.int64) << np.arange(len(members))[:, None]).sum(axis=0)
     return bits
 
 
 def chance_of_mean(draws: torch.Tensor, *, keys: int, mean: float, seed: int) -> Chance:
-    """What chance gives for a mean over `keys` independent keys, from draws (r,) of one key's figure."""
+    """Null of a mean over `keys`, from draws (r,) of one."""
     if keys == 1:
         means = draws
     else:
@@ -189,29 +198,28 @@ def chance_of_mean(draws: torch.Tensor, *, keys: int, mean: float, seed: int) ->
 
 
 def two_sided(draws: torch.Tensor, value: float) -> float:
-    """Twice the share of draws (with the value as one of them) that are no nearer than `value` on its side, at most 1.
+    """Two-sided p of `value` among draws, itself included; at most 1.
 
     >>> two_sided(torch.arange(99.0), -5.0)
     0.02
     """
     slack = 1e-9 * abs(value)
-    fewer = min(int((draws <= value + slack).sum()), int((draws >= value - slack).sum()))
-    return min(1.0, 2 * (1 + fewer) / (1 + len(draws)))
+    beyond = min(int((draws <= value + slack).sum()), int((draws >= value - slack).sum()))
+    return min(1.0, 2 * (1 + beyond) / (1 + len(draws)))
 
 
 def permutation_p(own: Sequence[float], permuted: Sequence[Sequence[float]], *, seed: int) -> float:
-    """Two-sided p of a mean over keys among the means that take, for each key, its own figure or one of its permuted.
+    """Two-sided permutation p of a mean over keys.
 
-    Under chance a key's own figure and its permuted figures are alike, so that each of these choices is as likely to be
-    the observed choice: the test is exact for any scores. `MEANS` random choices stand for all of them, and the
-    observed mean counts as one more, so that p errs upwards. Where none of them comes near it, p is a bound in closed
-    form, if that is lower: with the few tries that a verdict allows for (findings, attacks), 2 / (1 + `MEANS`) may be
-    too coarse.
+    Under chance a key's own figure and its permuted figures are exchangeable, so the test is exact for any scores. The
+    null takes one of these figures for each key: `MEANS` random choices, with the observed mean as one more, so p errs
+    upwards. If no choice is as extreme, p is a bound in closed form if that is lower: after correction for several
+    tests, 2 / (1 + `MEANS`) may be too coarse.
 
     Args:
         own: One figure a key.
         permuted: For each key, its figures under exchanged links, as many for every key.
-        seed: For the choices.
+        seed: For the random choices.
     """
     table = torch.tensor([[first, *others] for first, others in zip(own, permuted, strict=True)], dtype=torch.float64)
     chosen = torch.randint(table.shape[1], (len(own), MEANS), generator=generator(seed))
@@ -220,9 +228,10 @@ def permutation_p(own: Sequence[float], permuted: Sequence[Sequence[float]], *, 
 
 
 def _least_bound(table: torch.Tensor) -> float:
-    """A bound on the chance that one figure of each row, drawn at random, sum to at most what the first figures do.
+    """Chernoff bound on the lower tail of a sum over rows.
 
-    Chernoff's: for any t >= 0, the product over the rows of the mean of exp(-t (figure - first)). The least of some t.
+    At the sum of the first figures: for any t >= 0, the product over rows of the mean of exp(-t (figure - first)); the
+    smallest over some t.
     """
     over = table - table[:, :1]
     scale = float(over.abs().amax())

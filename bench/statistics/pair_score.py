@@ -1,14 +1,9 @@
-"""A figure on pair scores as a score: of the whole release, with an interval over people and keys, beside chance.
+"""Scores of pair metrics: value, interval over people and keys, chance.
 
-Where a figure does not depend on how many rows there are (an area, a rate), or by a factor alone (guesses), the same
-figure on halves of the people, drawn without replacement, varies about the whole as much as the whole does about other
-people (`from_halves`). Where it is taken over released rows, each looked for among all raw rows (top-1, ranks), people
-are drawn with replacement, and each brings what its released rows gave (`from_people`): half of the rows would be
-another game.
-
-Rates of an attack on pairs at a threshold, from integer counts.
-
-A figure for mixed releases by both notions: any constituent of a released row, and the one that weighs most.
+A figure that depends on the number of rows by a factor at most (an area, a rate, guesses) is resampled by halves of the
+people without replacement: it varies about the whole as the whole does about other people (`from_halves`). A figure
+over released rows, each ranked among all raw rows (top-1, ranks), is resampled by people with replacement, each with
+the results of their released rows (`from_people`): fewer candidates would make an easier game.
 """
 
 from __future__ import annotations
@@ -30,7 +25,7 @@ from bench.types import Replicates, Score
 DRAWS = 200
 Figure = Callable[[PairCounts], float]
 OverRows = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""From what released rows gave (c,), and how often each counts (draws, c) int64: the figure of each draw (draws,)."""
+"""Released rows' results (c,) and times counted (draws, c) int64 -> the figure of each draw (draws,)."""
 
 
 def from_halves(evidence: PairEvidence, level: PairLevel, figure: Figure, scale: Scale) -> Replicates:
@@ -46,36 +41,36 @@ def from_people(
     """Replicates by people drawn with replacement.
 
     Args:
-        evidence, level: What was counted.
-        rows: What each released row with a link gave (c,), of one key's counts.
-        over: Takes the figure over rows; not finite where nobody with a link was drawn.
+        evidence, level: The counts.
+        rows: Results (c,) of the released rows with a link, from one key's counts.
+        over: The figure over rows; not finite if no row with a link was drawn.
         scale: As in `Replicates`.
     """
     people = int(evidence.persons.max()) + 1
     weights = draw_weights(None, people, DRAWS, seed=evidence.draws)
     own, drawn = [], []
     for counts, owners in zip(level.full, level.owners, strict=True):
-        given = rows(counts)
-        own.append(float(over(given, torch.ones(1, len(given), dtype=torch.int64))))
-        found = over(given, weights[:, owners])
-        drawn.append(torch.where(found.isfinite(), found, own[-1]).tolist())
+        results = rows(counts)
+        own.append(float(over(results, torch.ones(1, len(results), dtype=torch.int64))))
+        figures = over(results, weights[:, owners])
+        drawn.append(torch.where(figures.isfinite(), figures, own[-1]).tolist())
     return Replicates(own, drawn, max(1, min(people, DRAWS) - 1), evidence.resamples, scale)
 
 
 def pair_score(
-    evidence: PairEvidence, level: PairLevel, figure: Figure, found: Replicates, chance: Chance, *, seed: int
+    evidence: PairEvidence, level: PairLevel, figure: Figure, replicates: Replicates, chance: Chance, *, seed: int
 ) -> Score:
-    """The mean over keys of a figure of the whole release, with its interval, beside what random scores give.
+    """Mean over keys of a figure of the whole release, beside chance.
 
-    p is exact for any scores (`permutation_p`): people are exchanged, or rows where nobody is known, and the figure of
-    the true links is ranked among those of the exchanged.
+    p is exact for any scores (`permutation_p`): the figure of the true links is ranked among those of links with people
+    exchanged (rows, if the subjects are unknown).
 
     Args:
-        evidence, level: What was counted.
+        evidence, level: The counts.
         figure: Of one key's counts.
-        found: Its replicates.
-        chance: What random scores give on the same links.
-        seed: For the choices of the test.
+        replicates: Of the figure.
+        chance: Of random scores on the same links.
+        seed: For the permutation test.
     """
     p = None
     if level.permuted:
@@ -86,49 +81,55 @@ def pair_score(
     if not evidence.known:
         notes.append(ONE_EACH)
     score = Score(
-        fmean(found.by_key), None, None, level.full[0].shape[0],
+        fmean(replicates.by_key), None, None, level.full[0].shape[0],
         null=chance.mean, null_low=chance.low, null_high=chance.high, p=p, note="; ".join(notes),
     )  # fmt: skip
-    return with_interval(score, found, over="people")
+    return with_interval(score, replicates, over="people")
 
 
-def weighted_mean(given: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
-    """The mean over rows (c,), each counted as often as it was drawn (draws, c)."""
-    return times.double() @ given / times.sum(dim=1)
+def weighted_mean(values: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
+    """Mean over rows (c,), each counted (draws, c) times."""
+    return times.double() @ values / times.sum(dim=1)
 
 
-def weighted_median(given: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
-    """The median over rows (c,), each counted as often as it was drawn (draws, c): the mean of the middle two."""
-    order = torch.argsort(given)
+def weighted_median(values: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
+    """Median over rows (c,), each counted (draws, c) times.
+
+    The mean of the middle two.
+    """
+    order = torch.argsort(values)
     up_to = times[:, order].cumsum(dim=1)
     total = up_to[:, -1:]
     middle = torch.cat(((total + 1) // 2, total // 2 + 1), dim=1)
-    places = torch.searchsorted(up_to, middle).clamp(max=len(given) - 1)
-    return torch.where(total[:, 0] > 0, given[order][places].mean(dim=1), torch.nan)
+    places = torch.searchsorted(up_to, middle).clamp(max=len(values) - 1)
+    return torch.where(total[:, 0] > 0, values[order][places].mean(dim=1), torch.nan)
 
 
 def tpr_at(counts: PairCounts, one_in: int) -> float:
-    """Share of the linked pairs found when one unlinked pair in `one_in` may be taken for linked.
+    """True positive rate at a false positive rate of 1 / `one_in`.
 
-    The height of the ROC curve at 1 / one_in, from integer counts. Where the allowance ends among pairs of one score,
-    the curve runs straight between the corners, as it does for the area: the linked ones count in proportion.
+    The height of the ROC curve, from integer counts; among pairs of one score it is interpolated linearly, as for the
+    area.
     """
     above = int(counts.others.sum()) - counts.others.cumsum(0)[1::2]
     tied, allowed = counts.others[1::2], int(counts.others.sum())
-    # Everything times one_in, so that the allowance is an integer too.
+    # Everything times one_in, so the allowance is an integer.
     left = allowed - one_in * above
     whole = left >= one_in * tied
-    found = float(counts.linked[whole].sum())
+    hits = float(counts.linked[whole].sum())
     part = ~whole & (left > 0)
-    found += float(((counts.linked * left)[part].to(torch.float64) / (one_in * tied[part])).sum())
-    return found / int(counts.linked.sum())
+    hits += float(((counts.linked * left)[part].to(torch.float64) / (one_in * tied[part])).sum())
+    return hits / int(counts.linked.sum())
 
 
 PART = "primary constituent"
 
 
 def with_primary(evidence: PairEvidence, score_at: Callable[[PairLevel], Score]) -> Score:
-    """The score between images; where rows are mixed, the primary constituent alone as correct is a part of it."""
+    """The image-level score, with that of primary constituents as a part.
+
+    For mixed releases only: a released row and the raw row that weighs most.
+    """
     score = score_at(evidence.images)
     if evidence.primary is None:
         return score
