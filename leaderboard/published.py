@@ -1,31 +1,37 @@
-"""The records that the project shows: a results folder without anything private, a row's provenance beside its records.
+"""The rows that the project publishes: which records may be shown, and whether published ones are still intact.
 
-    published/cells/DATA SET/CELL/EVALUATOR.json    the records, byte for byte as they were written, with their pictures
-    published/rows/DATA SET/CELL.json               command, commit, machine, protocol, and the digest of each record
-
-A row is published whole or not at all: whoever could leave out a record could leave out the attack that broke it.
+A row is published whole or not at all: leaving out a record could leave out the attack that broke the method.
+`leaderboard.packed_rows` says how rows lie on disk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
-
-from pydantic import JsonValue
 
 from bench.results import signed_json
-from bench.results.atomic_file import write_atomically
-from bench.results.records import Record, RecordError
+from bench.results.records import Record, RecordError, dumps
 from bench.results.results import Results, cell_and_evaluator
-from bench.results.signed_json import AlteredError
 from leaderboard.board import rows
 from leaderboard.fitness import mixed, unfit
+from leaderboard.packed_rows import (
+    Digests,
+    Origin,
+    PackedRow,
+    PackedRowError,
+    cell_of,
+    published_results,
+    read_row,
+    row_file,
+    row_files,
+    unnamed_pictures,
+    write_row,
+)
 from leaderboard.repeat import command
 
 PUBLISHED = Path(__file__).parent / "published"
-KIND = "published row"
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,10 @@ def publish(results: Results, folder: Path = PUBLISHED) -> Publication:
     done = Publication()
     fit, done.refused[:] = examined(results, current=True)
     for cell, (records, pictures) in fit.items():
-        _write(folder, cell, records, pictures, done)
+        if row_file(folder, cell).exists():
+            done.replaced.append(cell)
+        write_row(folder, published_row(records, pictures))
+        done.rows[cell] = len(records)
     return done
 
 
@@ -104,77 +113,46 @@ def examined(
 
 
 def problems(folder: Path = PUBLISHED) -> Iterator[tuple[str, str]]:
-    """Every file of published records that is not what was published, or should not be there, and why.
+    """Every published file that is not what was published, or should not be there, and why.
 
     Code moves on and published records stay: whether they are of the present code is not asked here.
     """
-    results = Results(folder)
+    results = published_results(folder)
     stated: dict[str, str] = {}
-    for path in sorted(folder.glob("rows/*/*.json")):
-        cell = path.relative_to(folder / "rows").with_suffix("").as_posix()
-        try:
-            told = signed_json.read(path.read_bytes(), f"{KIND} {cell}")
-        except (AlteredError, OSError) as error:
-            yield f"rows/{cell}.json", str(error)
-            continue
-        digests = cast("dict[str, dict[str, str]]", told["records"])
-        stated |= {f"cells/{cell}/{evaluator}.json": each["digest"] for evaluator, each in digests.items()}
+    for path in row_files(folder):
+        with suppress(PackedRowError):  # its file stands among the records below, with the reason
+            origin = read_row(path).origin
+            stated |= {f"cells/{cell_of(path)}/{name}.json": each.digest for name, each in origin.records.items()}
     for name, found in results.records():
-        digest = stated.pop(name, None)
         if isinstance(found, RecordError):
             yield name, results.bare(name, found)
-        elif digest is None:
-            yield name, "no row was published with it"
-        elif digest != found.digest:
+        elif found.digest != stated[name]:
             yield name, "it is not the record that was published: its digest is another"
         else:
             read, why = _pictures(results, found)
             yield from ((name, text) for text in (*why, *unfit(found, read, current=False)))
-    yield from ((name, "it was published, and is gone") for name in stated)
+    yield from ((path.relative_to(folder).as_posix(), "no row names this picture") for path in unnamed_pictures(folder))
 
 
-def _write(
-    folder: Path, cell: str, records: Sequence[Record], pictures: dict[tuple[str, str], bytes], done: Publication
-) -> None:
-    target = Results(folder)
-    if (folder / "rows" / f"{cell}.json").exists():
-        done.replaced.append(cell)
-    place = folder / "cells" / cell
-    for old in sorted(place.glob("*")):
-        old.unlink()
-    for record in records:
-        own = {name: png for (evaluator, name), png in pictures.items() if evaluator == record.evaluator}
-        kept = target.keep(record, own)
-        if kept.digest != record.digest:
-            raise RecordError(f"{cell}/{record.evaluator}: the copy has another digest than the record")
-    write_atomically(folder / "rows" / f"{cell}.json", signed_json.written(_provenance(cell, records)))
-    done.rows[cell] = len(records)
-
-
-def _provenance(cell: str, records: Sequence[Record]) -> dict[str, JsonValue]:
-    """What is kept of a row beside its records: how to repeat it, and what made it."""
+def published_row(records: Sequence[Record], pictures: Pictures) -> PackedRow:
+    """The row of some records, with how to repeat it and what computed it."""
     (row,) = rows(records)
-    content: dict[str, JsonValue] = {
-        "schema": 1,
-        "cell": cell,
-        "command": command(row),
-        "commits": cast("list[JsonValue]", sorted({record.git or "unknown" for record in records})),
-        "machines": cast(
-            "list[JsonValue]",
-            [dict(each) for each in {signed_json.written(r.hardware): r.hardware for r in records}.values()],
-        ),
-        "records": {record.evaluator: _digests(record) for record in records},
-    }
-    return signed_json.attest(content, f"{KIND} {cell}")
+    origin = Origin(
+        cell=row.cell,
+        command=command(row),
+        commits=tuple(sorted({record.git or "unknown" for record in records})),
+        machines=tuple(dict(each) for each in {signed_json.written(r.hardware): r.hardware for r in records}.values()),
+        records={record.evaluator: _digests(record) for record in records},
+    )
+    return PackedRow(origin, {record.evaluator: dumps(record).encode() for record in records}, pictures)
 
 
-def _digests(record: Record) -> dict[str, JsonValue]:
-    """What tells a record, its pictures and its evidence from any other."""
-    return {
-        "digest": record.digest,
-        "evidence": None if record.evidence is None else record.evidence.sha256,
-        "pictures": {name: picture.sha256 for name, picture in sorted(record.pictures.items())},
-    }
+def _digests(record: Record) -> Digests:
+    return Digests(
+        digest=str(record.digest),
+        evidence=None if record.evidence is None else record.evidence.sha256,
+        pictures={name: picture.sha256 for name, picture in sorted(record.pictures.items())},
+    )
 
 
 def _pictures(results: Results, record: Record) -> tuple[dict[str, bytes], list[str]]:

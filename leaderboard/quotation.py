@@ -12,7 +12,8 @@ from typing import Any, cast
 import yaml
 
 from bench.data.yaml_text import parse_yaml
-from bench.results.records import Record, RecordError, loads
+from bench.results.records import Record, RecordError
+from bench.results.results import Results
 from leaderboard.method_label import parameters_text
 from leaderboard.reach import Step
 from leaderboard.repeat import as_today, method_and_choice
@@ -41,12 +42,12 @@ class Misquoted:
     why: str
 
 
-def misquoted(ledger: Reproduction, published: Path, steps: Sequence[Step], root: Path) -> Iterator[Misquoted]:
+def misquoted(ledger: Reproduction, published: Results, steps: Sequence[Step], root: Path) -> Iterator[Misquoted]:
     """Every figure of the ledger that differs from its source, or has none.
 
     Args:
         ledger: The ledger.
-        published: The folder of published records.
+        published: The published records.
         steps: The steps of the ladder that figures may name.
         root: The project's folder, below which tests lie.
     """
@@ -64,7 +65,7 @@ def misquoted(ledger: Reproduction, published: Path, steps: Sequence[Step], root
                 yield Misquoted(place, quoted, said, f"{quoted.source}: {told}")
 
 
-def measured(quoted: Measured, published: Path, steps: Sequence[Step], root: Path) -> Measured:
+def measured(quoted: Measured, published: Results, steps: Sequence[Step], root: Path) -> Measured:
     """The figure as its source says it now.
 
     Raises:
@@ -78,16 +79,14 @@ def measured(quoted: Measured, published: Path, steps: Sequence[Step], root: Pat
     return quoted.model_copy(update=_of_step(str(quoted.reach), quoted.score, steps))
 
 
-def _record(name: str, published: Path) -> Record:
-    path = published / "cells" / f"{name}.json"
-    if not path.resolve().is_relative_to(published.resolve()):
-        raise LookupError("it lies outside the published records")
+def _record(name: str, published: Results) -> Record:
+    cell, _, evaluator = name.rpartition("/")
     try:
-        return loads(path.read_text(encoding="utf-8"), name)
-    except OSError as error:
+        return published.record(cell, evaluator)
+    except FileNotFoundError as error:
         raise LookupError("no such record is published") from error
     except RecordError as error:
-        raise LookupError(str(error)) from error
+        raise LookupError(published.bare(f"cells/{name}.json", error)) from error
 
 
 def _of_record(record: Record, score: str) -> Mapping[str, object]:
@@ -158,7 +157,7 @@ def _check_test(name: str, states: str, root: Path) -> None:
         raise LookupError(f"it does not state {states!r}")
 
 
-def renewed(text: str, published: Path, steps: Sequence[Step], root: Path) -> str:
+def renewed(text: str, published: Results, steps: Sequence[Step], root: Path) -> str:
     """The ledger's text with every figure as its source says it now; what people wrote stays.
 
     Raises:

@@ -87,7 +87,8 @@ def _claim(site: Path, pages: Mapping[str, Page], sources: Sequence[Results]) ->
     if site.exists() and not site.is_dir():
         raise NotADirectoryError(f"expected a folder for the pages, got the file {site}")
     place = site.resolve()
-    if any(place == root or place.is_relative_to(root / "cells") for root in (one.root.resolve() for one in sources)):
+    roots = [one.root.resolve() for one in sources]
+    if any(place == root or any(map(place.is_relative_to, (root / "cells", root / "rows"))) for root in roots):
         raise FileExistsError(f"{site} holds records: name a folder for the pages alone with --site")
     if (site / LEDGER).exists():
         return

@@ -31,6 +31,7 @@ from bench.types import Attack, Method, Metric
 from bench.workbench.choice import Choice
 from bench.workbench.machine import choose_device, usable_memory, usual_jobs
 from bench.workbench.place import Place
+from leaderboard.packed_rows import ROWS, published_results
 
 Words = Literal["all", "none"]  # in place of a list of attacks
 
@@ -56,7 +57,9 @@ def place(options: argparse.Namespace) -> Place:
         raise UsageError(f"--results {results}: expected a folder, found a file")
     named = getattr(options, "trusted", None)
     trusted = frozenset(read_public(path) for path in named) if named else None
-    return Place(Results(results.resolve(), trusted=trusted), cache, roots)
+    folder = results.resolve()
+    published = (folder / ROWS).is_dir()
+    return Place(published_results(folder, trusted) if published else Results(folder, trusted=trusted), cache, roots)
 
 
 def site(options: argparse.Namespace) -> Path:

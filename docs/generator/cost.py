@@ -7,10 +7,10 @@ from functools import cache
 
 from bench.contract.preset import PRESETS
 from bench.results.records import Record
-from bench.results.results import Results
 from bench.runs.cost import EvaluatorCost, costs, hours_on
 from docs.generator.markdown import Prose, join, table
 from docs.generator.page import Page
+from leaderboard.packed_rows import published_results
 from leaderboard.published import PUBLISHED
 
 PATH = "cost.md"
@@ -49,7 +49,7 @@ def cost_page(targets: Mapping[str, str]) -> Page:
 @cache
 def _published() -> tuple[Record, ...]:
     """Read once, for MkDocs asks for the pages more than once."""
-    return tuple(found for _, found in Results(PUBLISHED).records() if isinstance(found, Record))
+    return tuple(found for _, found in published_results(PUBLISHED).records() if isinstance(found, Record))
 
 
 def _evaluators(sizes: Mapping[int, Sequence[EvaluatorCost]]) -> str:

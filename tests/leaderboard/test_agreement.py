@@ -11,19 +11,20 @@ import io
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pyarrow.parquet
 import pytest
 from markupsafe import escape
 
-from bench.results.results import Results
 from leaderboard import site
 from leaderboard.edition import Edition
 from leaderboard.entries import number
 from leaderboard.intake import intake
 from leaderboard.lines import Line
 from leaderboard.numbers.escapes import tex
+from leaderboard.packed_rows import published_results, read_row, row_file
 from leaderboard.page import Page
 from leaderboard.protocols import boards
 from leaderboard.published import PUBLISHED
@@ -36,7 +37,7 @@ ENDS = ("value", "low", "high")
 @pytest.fixture(scope="module")
 def published() -> tuple[list[Line], Mapping[str, Page]]:
     """A few rows of the published board, far apart, and every file of its site."""
-    taken = intake(Results(PUBLISHED))
+    taken = intake(published_results(PUBLISHED))
     lines = [line for line in Edition.of(next(iter(boards(taken).values()))).lines if not line.idle]
     return lines[:: max(1, len(lines) // ROWS)], site.files(taken)
 
@@ -46,9 +47,15 @@ def content(pages: Mapping[str, Page], name: str) -> bytes:
     return made.encode() if isinstance(made, str) else made
 
 
+@cache
+def texts(cell: str) -> Mapping[str, bytes]:
+    """The bytes of a published row's records, by evaluator."""
+    return read_row(row_file(PUBLISHED, cell)).records
+
+
 def raw(line: Line) -> dict[str, dict[str, Any]]:
     """The records of a row by the names of their files."""
-    return {path.stem: json.loads(path.read_bytes()) for path in (PUBLISHED / "cells" / line.row.cell).glob("*.json")}
+    return {name: json.loads(text) for name, text in texts(line.row.cell).items()}
 
 
 def shown(line: Line) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -123,8 +130,8 @@ def test_the_api_says_what_the_records_say_and_holds_them(published: tuple[list[
         for metric, (by, figure) in shown(line).items():
             assert [told["figures"][metric][end] for end in ENDS] == [figure[end] for end in ENDS]
             assert told["figures"][metric]["by"] == by
-        for path in (PUBLISHED / "cells" / line.row.cell).glob("*.json"):
-            assert content(pages, told["records"][path.stem]) == path.read_bytes()
+        for name, text in texts(line.row.cell).items():
+            assert content(pages, told["records"][name]) == text
 
 
 def test_pages_and_latex_print_the_figures_of_the_records(published: tuple[list[Line], Mapping[str, Page]]) -> None:
@@ -172,7 +179,8 @@ def test_the_ledger_prints_figures_as_the_rows_do(published: tuple[list[Line], M
     page = content(pages, "reproduction.html").decode()
     quoted = [one for _, _, row in shipped().rows() for one in row.ours if one.record is not None]
     for one in quoted:
-        record = json.loads((PUBLISHED / "cells" / f"{one.record}.json").read_bytes())
+        cell, _, evaluator = one.record.rpartition("/")
+        record = json.loads(texts(cell)[evaluator])
         if one.score in record["scores"]:
             text = number(record["scores"][one.score]["value"], record["metrics"][one.score]["digits"])
             assert re.search(rf"{re.escape(escape(one.what))}: <b>{text}</b>", page)

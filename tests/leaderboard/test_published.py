@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +14,28 @@ import pytest
 from made.current_records import current
 
 from bench.cli import main
+from bench.plugins.spec import UsageError
 from bench.results import signed_json
 from bench.results.disclosure_check import beyond_figures
 from bench.results.reason import UNSAID, withheld
-from bench.results.records import Record, picture_record
+from bench.results.records import Record, RecordError, dumps, picture_record, proved
 from bench.results.results import Results
 from bench.workbench.currency import stale
 from leaderboard.fitness import unfit
-from leaderboard.published import PUBLISHED, Publication, problems, publish
+from leaderboard.packed_rows import (
+    MOST_BYTES,
+    MOST_PACKED,
+    PackedRow,
+    PackedRowError,
+    cell_of,
+    published_results,
+    read_row,
+    row_file,
+    row_files,
+    unnamed_pictures,
+    write_row,
+)
+from leaderboard.published import PUBLISHED, Publication, problems, publish, published_row
 
 
 def png(width: int = 4, height: int = 4, *parts: bytes) -> bytes:
@@ -41,14 +58,27 @@ def reasons(done: Publication) -> str:
     return "\n".join(f"{name}: {reason}" for name, reason in done.refused)
 
 
-def test_every_published_record_belongs_to_a_row_that_names_it() -> None:
-    """Whether each still verifies is what the build of the board in tox says: it reads them all."""
-    named = {
-        f"cells/{path.parent.name}/{path.stem}/{evaluator}.json"
-        for path in PUBLISHED.glob("rows/*/*.json")
-        for evaluator in json.loads(path.read_text(encoding="utf-8"))["records"]
-    }
-    assert {path.relative_to(PUBLISHED).as_posix() for path in PUBLISHED.glob("cells/*/*/*.json")} == named
+def row_of(record: Record, folder: Path) -> PackedRow:
+    return read_row(row_file(folder, record.cell))
+
+
+def test_every_published_row_holds_the_records_and_pictures_that_it_states() -> None:
+    """Whether each record is intact is checked by the build of the board in tox: it reads them all."""
+    for path in row_files(PUBLISHED):
+        row = read_row(path)
+        assert row.origin.cell == cell_of(path)
+        for name, digests in row.origin.records.items():
+            assert json.loads(row.records[name])["digest"] == digests.digest
+            for picture, digest in digests.pictures.items():
+                assert hashlib.sha256(row.pictures[name, picture]).hexdigest() == digest
+    assert unnamed_pictures(PUBLISHED) == []
+
+
+def test_published_rows_stay_small() -> None:
+    files = [path for path in PUBLISHED.rglob("*") if path.is_file()]
+    rows = [path.stat().st_size for path in row_files(PUBLISHED)]
+    assert len(files) < 400
+    assert sum(rows) / len(rows) < 60_000
 
 
 def test_a_row_is_kept_byte_for_byte_with_its_pictures_its_command_and_its_machine(tmp_path: Path) -> None:
@@ -56,14 +86,99 @@ def test_a_row_is_kept_byte_for_byte_with_its_pictures_its_command_and_its_machi
     record = current(pictures={"release": picture_record(sheet, "a sheet")})
     done = published(tmp_path, record, pictures={"release": sheet})
     assert (done.rows, done.refused) == ({record.cell: 1}, [])
-    names = [path.relative_to(tmp_path / "results") for path in (tmp_path / "results").rglob("*") if path.is_file()]
-    assert len(names) == 2
-    assert all((tmp_path / "published" / n).read_bytes() == (tmp_path / "results" / n).read_bytes() for n in names)
-    told = json.loads((tmp_path / f"published/rows/{record.cell}.json").read_text())
-    assert told["command"].startswith("bench run --method identity --dataset digits --preset smoke")
-    assert (told["commits"], told["machines"]) == (["abc"], [{"device": "cpu", "processor": "Test CPU"}])
-    assert told["records"]["utility"]["pictures"] == {"release": hashlib.sha256(sheet).hexdigest()}
+    row = row_of(record, tmp_path / "published")
+    assert row.records == {"utility": (tmp_path / f"results/cells/{record.cell}/utility.json").read_bytes()}
+    assert row.pictures == {("utility", "release"): sheet}
+    assert row.origin.command.startswith("bench run --method identity --dataset digits --preset smoke")
+    assert row.origin.commits == ("abc",)
+    assert row.origin.machines == ({"device": "cpu", "processor": "Test CPU"},)
+    assert row.origin.records["utility"].pictures == {"release": hashlib.sha256(sheet).hexdigest()}
     assert list(problems(tmp_path / "published")) == []
+
+
+def test_published_rows_read_as_a_results_folder_does(tmp_path: Path) -> None:
+    sheet = png()
+    record = current(pictures={"release": picture_record(sheet, "a sheet")})
+    published(tmp_path, record, pictures={"release": sheet})
+    publish(keep(tmp_path / "results", current("noise")), tmp_path / "published")
+    before, after = Results(tmp_path / "results"), published_results(tmp_path / "published")
+    assert list(after.records()) == list(before.records())
+    assert after.fingerprint() == before.fingerprint()
+    (kept,) = (found for _, found in after.records() if isinstance(found, Record) and found.pictures)
+    assert after.picture(kept, "release") == sheet
+    with pytest.raises(UsageError, match="only read"):
+        after.keep(current("blur"), {})
+
+
+def test_a_row_that_did_not_change_is_not_written_again(tmp_path: Path) -> None:
+    published(tmp_path, current())
+    folder = tmp_path / "published"
+    path = row_file(folder, current().cell)
+    row, before = read_row(path), path.stat().st_mtime_ns
+    assert not write_row(folder, row)
+    assert path.stat().st_mtime_ns == before
+    path.write_bytes(lzma.compress(lzma.decompress(path.read_bytes()), preset=0))  # by another version of the library
+    assert not write_row(folder, row)
+    assert write_row(folder, replace(row, origin=row.origin.model_copy(update={"commits": ("def",)})))
+
+
+def test_pictures_are_kept_once_and_go_with_the_last_row_that_names_them(tmp_path: Path) -> None:
+    sheet, other = png(), png(8, 8)
+    shown = {"pictures": {"release": picture_record(sheet, "a sheet")}}
+    published(tmp_path / "a", current(**shown), current("noise", **shown), pictures={"release": sheet})
+    folder = tmp_path / "a/published"
+    assert len(list(folder.rglob("*.png"))) == 1
+    changed = {"pictures": {"release": picture_record(other, "a sheet")}}
+    for number, method in enumerate(("identity", "noise")):
+        record = current(method, **changed)
+        publish(keep(tmp_path / f"b{number}", record, pictures={"release": other}), folder)
+        assert len(list(folder.rglob("*.png"))) == 2 - number
+        assert list(problems(folder)) == []
+
+
+def zeros(size: int, **more: Any) -> bytes:
+    packer = lzma.LZMACompressor(**more)
+    return b"".join([*(packer.compress(bytes(2**20)) for _ in range(size >> 20)), packer.flush()])
+
+
+KIND_HERE = f"published row {current().cell}"
+BROKEN: list[tuple[Callable[[bytes], bytes], str]] = [
+    (lambda _: b"", "cut off"),
+    (lambda _: b"a text of no use", "cannot be unpacked"),
+    (lambda packed: packed[:-9], "cut off"),
+    (lambda packed: packed + b"x", "goes on after its end"),
+    (lambda packed: packed[:40] + b"\0" + packed[41:], "cannot be unpacked"),
+    (lambda _: zeros(MOST_BYTES + 2**20), "unpacked it takes more than"),
+    (lambda _: zeros(2**20, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 30}]), "Memory usage limit"),
+    (lambda packed: bytes(MOST_PACKED + 1), "it takes more than"),
+    (lambda _: lzma.compress(b"[]"), "does not hold JSON objects"),
+    (lambda _: lzma.compress(b"{\n}\n"), "it carries no digest"),
+    (lambda _: lzma.compress(b"[\n}\n"), "no JSON"),
+    (lambda packed: lzma.compress(lzma.decompress(packed).split(b"\n}\n")[0] + b"\n}\n"), "expected 1 records, got 0"),
+    (lambda packed: lzma.compress(lzma.decompress(packed).replace(b"Test", b"Best")), "altered or moved"),
+    (
+        lambda _: lzma.compress(signed_json.written(signed_json.attest({"schema": 1, "cell": "x"}, KIND_HERE))),
+        "command",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), BROKEN)
+def test_a_file_that_is_not_a_row_is_refused_by_name(
+    tmp_path: Path, change: Callable[[bytes], bytes], reason: str
+) -> None:
+    published(tmp_path, current(), current("noise"))
+    folder = tmp_path / "published"
+    path = row_file(folder, current().cell)
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(PackedRowError, match=reason):
+        read_row(path)
+    ((name, why),) = problems(folder)
+    assert name == f"rows/{current().cell}.json.xz"
+    assert reason in why
+    refused = [found for _, found in published_results(folder).records() if isinstance(found, RecordError)]
+    assert len(refused) == 1
+    assert len(list(published_results(folder).records())) == 2
 
 
 def test_records_are_never_published_over_themselves(tmp_path: Path) -> None:
@@ -79,7 +194,9 @@ def test_failures_and_what_does_not_apply_stay_with_their_reasons(tmp_path: Path
     failed = current(status="failed", phase="fit", code="error", reason="ValueError: no luck", scores={})
     senseless = current("noise", status="not-applicable", code="not-applicable", reason="nothing to do", scores={})
     assert published(tmp_path, failed, senseless).rows == {failed.cell: 1, senseless.cell: 1}
-    kept = {found.reason for _, found in Results(tmp_path / "published").records() if isinstance(found, Record)}
+    kept = {
+        found.reason for _, found in published_results(tmp_path / "published").records() if isinstance(found, Record)
+    }
     assert kept == {"ValueError: no luck", "nothing to do"}
 
 
@@ -202,47 +319,44 @@ def test_a_row_that_is_published_again_replaces_the_one_before(tmp_path: Path) -
     target = tmp_path / "a" / "published"
     done = publish(keep(tmp_path / "b", second), target)
     assert done.replaced == [first.cell]
-    assert [found.created for _, found in Results(target).records() if isinstance(found, Record)] == [second.created]
+    assert [found.created for _, found in published_results(target).records() if isinstance(found, Record)] == [
+        second.created
+    ]
     assert list(problems(target)) == []
 
 
-def test_whatever_changes_among_published_files_is_named(tmp_path: Path) -> None:
-    record = current()
+def test_changes_of_published_files_are_named(tmp_path: Path) -> None:
+    sheet = png()
+    record = current(pictures={"release": picture_record(sheet, "a sheet")})
     folder = tmp_path / "published"
-
-    def fresh() -> Path:
-        published(tmp_path, record)
-        return folder / f"cells/{record.cell}/utility.json"
+    published(tmp_path, record, pictures={"release": sheet})
+    row = row_of(record, folder)
+    digest = row.origin.records["utility"].pictures["release"]
+    picture = row_file(folder, record.cell).with_name(f"{digest[:12]}.png")
 
     def named() -> str:
-        return "\n".join(f"{name}: {reason}" for name, reason in problems(folder))
+        found = "\n".join(f"{name}: {reason}" for name, reason in problems(folder))
+        publish(Results(tmp_path / "results"), folder)
+        return found
 
-    fresh().unlink()
-    assert "it was published, and is gone" in named()
-    fresh()
-    keep(folder, current("noise"))
-    assert "no row was published with it" in named()
-    path = folder / f"cells/{current('noise').cell}/utility.json"
-    path.unlink()
-    keep(folder, current(created="2026-01-01T00:00:00+00:00"))  # a record that proves itself, in place of another
-    assert "it is not the record that was published" in named()
-    fresh()
-    row = folder / f"rows/{record.cell}.json"
-    row.write_text(row.read_text().replace("Test CPU", "Best CPU"))
-    assert "altered" in named()
-    fresh()
     assert named() == ""
+    other = dumps(current(created="2026-01-01T00:00:00+00:00")).encode()  # a whole record, in place of another
+    write_row(folder, replace(row, records={"utility": other}))
+    assert "utility.json: it is not the record that was published" in named()
+    write_row(folder, replace(row, records={"utility": row.records["utility"].replace(b"0.75", b"0.95")}))
+    assert "utility.json: it was altered" in named()
+    picture.write_bytes(png(8, 8))
+    assert "its picture release was altered" in named()
+    picture.unlink()
+    assert "its picture release is gone" in named()
+    picture.with_name("0123456789ab.png").write_bytes(sheet)
+    assert "0123456789ab.png: no row names this picture" in named()
 
 
 def test_published_records_outlive_the_code_that_made_them(tmp_path: Path) -> None:
-    record = current(inputs={"judge code": "of last year"})
-    results = keep(tmp_path / "published", record)
-    digest = next(found.digest for _, found in results.records() if isinstance(found, Record))
-    content = {"schema": 1, "records": {"utility": {"digest": digest}}}
-    row = tmp_path / f"published/rows/{record.cell}.json"
-    row.parent.mkdir(parents=True)
-    row.write_bytes(signed_json.written(signed_json.attest(content, f"published row {record.cell}")))
-    assert list(problems(tmp_path / "published")) == []
+    record = proved(current(inputs={"judge code": "of last year"}))
+    write_row(tmp_path, published_row([record], {}))
+    assert list(problems(tmp_path)) == []
 
 
 def test_the_command_publishes_and_says_what_it_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

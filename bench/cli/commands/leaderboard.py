@@ -12,11 +12,11 @@ from bench.cli.commands import exchange
 from bench.cli.options import place
 from bench.plugins.spec import UsageError
 from bench.results.atomic_file import write_atomically
-from bench.results.results import Results
 from bench.results.verdict import Verdict
 from bench.wire.text import plain
 from leaderboard.downloads import WITHOUT_PARQUET
 from leaderboard.numbers.tables import can_write_parquet
+from leaderboard.packed_rows import published_results
 from leaderboard.published import PUBLISHED, problems, publish
 from leaderboard.quotation import misquoted, renewed
 from leaderboard.reach import shipped
@@ -68,7 +68,7 @@ def _build_published(options: argparse.Namespace) -> tuple[Path, list[tuple[str,
     trusted = place(options).results.trusted
     others, refused = submitted()
     others = [replace(other, trusted=trusted) for other in others]
-    own = Results(PUBLISHED, trusted=trusted)
+    own = published_results(PUBLISHED, trusted)
     index = build(own, _site(options, Path(SITE).resolve()), *others, verdicts=told, refused=refused)
     untold = [("verdict", str(verdict)) for verdict in found if not isinstance(verdict, Verdict)]
     return index, [*problems(), *refused, *untold]
@@ -105,13 +105,14 @@ def _ledger(*, renew: bool) -> int:
     for paper, table, row in ledger.rows():
         print(f"{row.verdict:<10}  {paper.id}  {table.place}: {row.what}")
     print(", ".join(f"{sum(paper.count(verdict) for paper in ledger.papers)} {verdict}" for verdict in VERDICTS))
-    wrong = list(misquoted(ledger, PUBLISHED, shipped(), root))
+    published = published_results(PUBLISHED)
+    wrong = list(misquoted(ledger, published, shipped(), root))
     for one in wrong:
         print(plain(f"{one.place}: {one.why}"), file=sys.stderr)
     if not wrong or not renew:
         return 1 if wrong else 0
     try:
-        text = renewed(path.read_text(encoding="utf-8"), PUBLISHED, shipped(), root)
+        text = renewed(path.read_text(encoding="utf-8"), published, shipped(), root)
     except LookupError as error:
         raise UsageError(f"{path.name}: a figure has no source, and is for you to take out: {error.args[0]}") from error
     write_atomically(path, text.encode())
